@@ -1,0 +1,32 @@
+"""What can go wrong, for the user: one tree, each class with its exit code and a hint."""
+
+from __future__ import annotations
+
+
+class NsysdiagError(Exception):
+    """Base of every error that the command line turns into one sentence and an exit code."""
+
+    exit_code = 70
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(NsysdiagError):
+    """Wrong use or configuration: an unknown cause, a window that cannot be read, a missing option."""
+
+    exit_code = 2
+
+
+class OutputError(NsysdiagError):
+    """An output that cannot be written, or that would overwrite a file which is not ours."""
+
+    exit_code = 2
+
+
+class InputError(NsysdiagError):
+    """The input is not a readable nsys export; the message says what it is and what to do."""
+
+    exit_code = 3

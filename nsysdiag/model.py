@@ -1,0 +1,295 @@
+"""The report as plain data: frozen records that are saved as JSON and read back unchanged.
+
+Everything that outputs, comparisons and CI ever see is in here; nothing goes back to the trace. Times are integer
+nanoseconds in the trace's own clock, intervals are half-open. A field that holds `None` was not measurable.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+SCHEMA_VERSION = "1"
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """Base of all records: immutable, built by keyword."""
+
+
+class Tool(Record):
+    """The program that wrote the report."""
+
+    name: str
+    version: str
+
+
+class Capability(Record):
+    """One kind of evidence: whether the trace has it, why (not), and the `nsys profile` option that brings it."""
+
+    id: str
+    available: bool
+    why: str
+    recapture: str | None = None
+
+
+class TraceInfo(Record):
+    """Where the data came from. `tables` maps a table to its rows: exact, or `~N`, the largest rowid."""
+
+    file: str
+    size_bytes: int
+    fingerprint: str
+    nsys_version: str | None
+    export_schema_version: str | None
+    tables: dict[str, int | str]
+    capabilities: list[Capability]
+    warnings: list[str]
+    sha256: str | None = None
+
+
+class DeviceId(Record):
+    """A process's own number for the device: its CUDA ordinal."""
+
+    pid: int
+    device_id: int
+
+
+class Window(Record):
+    """The time under analysis; its length is the sum of `parts`. `outside_ns` is edge time, never idle."""
+
+    start_ns: int
+    end_ns: int
+    parts: list[tuple[int, int]]
+    reason: str
+    outside_ns: int = 0
+
+
+class OpCounts(Record):
+    """Operations that ran inside the window; `zero_length` ones are in the counts of their kind too."""
+
+    kernel: int
+    memcpy: int
+    memset: int
+    graph: int
+    zero_length: int = 0
+    malformed: int = 0
+
+
+class Verdict(Record):
+    """The first sentence that a person reads about a device."""
+
+    id: str
+    sentence: str
+
+
+class Slice(Record):
+    """A part of a gap that one cause explains. `evidence` names the rows behind it, for a person."""
+
+    cause: str
+    ns: int
+    evidence: str
+
+
+class Thread(Record):
+    """A host thread; `name` is None where the trace has none."""
+
+    pid: int
+    tid: int
+    name: str | None
+
+
+class Operation(Record):
+    """An operation on the device, as shown beside a gap. `category`: kernel, memcpy, memset or graph."""
+
+    name: str
+    category: str
+    start_ns: int
+    end_ns: int
+    stream: int
+
+
+class Root(Record):
+    """Who ended the wait, hop by hop."""
+
+    chain: list[str]
+    confidence: float
+
+
+class Gap(Record):
+    """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length."""
+
+    start_ns: int
+    end_ns: int
+    slices: list[Slice]
+    thread: Thread | None
+    previous_op: Operation | None
+    next_op: Operation | None
+    nvtx: list[str]
+    sync_drained: bool
+    drained_by: str | None
+    root: Root | None
+    confidence: float
+
+
+class GapsPacked(Record):
+    """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
+    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause."""
+
+    count: int
+    starts: str
+    lengths: str
+    causes: str
+    cause_ids: list[str]
+    encoding: str = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
+
+
+class KernelRow(Record):
+    """All instances of one kernel name inside the window; `total_ns` is a sum over streams."""
+
+    name: str
+    short_name: str
+    count: int
+    total_ns: int
+    mean_ns: int
+    median_ns: int
+    min_ns: int
+    max_ns: int
+    communication: bool
+
+
+class CopyRow(Record):
+    """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None."""
+
+    operation: str
+    src: str | None
+    dst: str | None
+    count: int
+    total_ns: int
+    bytes: int
+    bytes_per_second: float | None
+
+
+class ApiRow(Record):
+    """All calls of one CUDA API function by the threads of the device's processes, inside the window."""
+
+    name: str
+    cause: str | None
+    count: int
+    total_ns: int
+    mean_ns: int
+    median_ns: int
+    min_ns: int
+    max_ns: int
+
+
+class Launch(Record):
+    """How work was launched. Queue delay (start minus api_end, from zero) is healthy when long: the host is ahead."""
+
+    launched_ops: int
+    unlaunched_ops: int
+    found_device_idle: int
+    median_queue_delay_ns: int | None
+    median_interval_ns: int | None
+    median_kernel_ns: int | None
+    api: list[ApiRow]
+
+
+class SignatureRow(Record):
+    """Gaps with the same previous op, next op, NVTX path and dominant cause. `representative` is their longest's start."""
+
+    id: str
+    previous_op: str
+    next_op: str
+    nvtx: list[str]
+    cause: str
+    count: int
+    total_ns: int
+    median_ns: int
+    max_ns: int
+    representative_start_ns: int
+
+
+class DeviceReport(Record):
+    """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns, and the ledger sums to idle_ns."""
+
+    key: str
+    name: str
+    sm_count: int | None
+    ids: list[DeviceId]
+    window: Window
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    overlapped_comm_ns: int
+    ops: OpCounts
+    ledger: dict[str, int]
+    root_ledger: dict[str, int]
+    labels: dict[str, dict[str, int]]
+    sync_drained: dict[str, int]
+    coverage: float | None
+    floor_ns: int
+    floor_calibrated: bool
+    launch_latency_ns: int
+    launch_latency_calibrated: bool
+    verdict: Verdict
+    gap_count: int
+    gaps: list[Gap]
+    gaps_packed: GapsPacked
+    signatures: list[SignatureRow]
+    launch: Launch
+    kernels: list[KernelRow]
+    copies: list[CopyRow]
+    communication: list[KernelRow]
+    notes: list[str]
+
+
+class Finding(Record):
+    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1."""
+
+    id: str
+    cause: str
+    device: str
+    severity: str
+    title: str
+    lost_ns: int
+    lost_share: float
+    ceiling_ns: int
+    confidence: float
+    nvtx: list[str]
+    evidence: list[str]
+    advice: list[str]
+
+
+class CauseInfo(Record):
+    """A cause as the rules know it, so that a saved report can be drawn without them."""
+
+    id: str
+    title: str
+    meaning: str
+    color: str
+    unresolved: bool = False
+
+
+class Report(Record):
+    """Everything that was found out about one trace."""
+
+    schema_version: str
+    tool: Tool
+    trace: TraceInfo
+    devices: list[DeviceReport]
+    findings: list[Finding]
+    causes: list[CauseInfo]
+    recapture: str | None
+    settings: dict[str, str]
+    timeline: dict[str, object] | None = None
+
+
+def to_json(report: Report) -> bytes:
+    """The report as UTF-8 JSON, keys sorted, indented by two, one final newline: same report, same bytes."""
+    return msgspec.json.format(msgspec.json.encode(report, order="sorted"), indent=2) + b"\n"
+
+
+def from_json(data: bytes) -> Report:
+    """Read a saved report back. Raises msgspec.ValidationError or msgspec.DecodeError where it is none."""
+    return msgspec.json.decode(data, type=Report)

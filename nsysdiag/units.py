@@ -1,0 +1,68 @@
+"""Nanoseconds and bytes to text and back: the one place that formats numbers."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.errors import UsageError
+
+NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_TIME = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*")
+
+
+def format_ns(ns: int) -> str:
+    """A duration to three significant digits in the unit that suits it: `1.23 ms`. `0 ns` stays exact."""
+    size = abs(ns)
+    for unit, scale in (("s", NS_PER["s"]), ("ms", NS_PER["ms"]), ("us", NS_PER["us"])):
+        if size >= scale * 0.9995:
+            return f"{_three_digits(ns / scale)} {unit}"
+    return f"{ns} ns"
+
+
+def _three_digits(value: float) -> str:
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if size >= 9.995 else f"{value:.2f}"
+
+
+def format_exact_ns(ns: int) -> str:
+    """A time with all its digits, in groups of three: `1,234,567 ns`."""
+    return f"{ns:,} ns"
+
+
+def format_share(part: int | float, whole: int | float) -> str:
+    """`part` of `whole` in per cent; a part that is not zero never shows as 0 %, one that is not all never as 100 %."""
+    if whole == 0:
+        return "–"
+    share = 100 * part / whole
+    if 0 < share < 0.1:
+        return "<0.1%"
+    if 99.95 <= share < 100:
+        return "99.9%"
+    return f"{share:.1f}%"
+
+
+def format_bytes(size: float) -> str:
+    """A size in powers of 1024: `1.50 MiB`."""
+    for unit, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if size >= scale:
+            return f"{_three_digits(size / scale)} {unit}"
+    return f"{size:.0f} B"
+
+
+def format_count(count: int) -> str:
+    """A count with thousands separated."""
+    return f"{count:,}"
+
+
+def parse_time(text: str) -> int:
+    """Nanoseconds from `1500`, `1.5us`, `20 ms` or `3s`; a bare number is nanoseconds. Raises UsageError."""
+    match = _TIME.fullmatch(text)
+    if match is None:
+        raise UsageError(f"'{text}' is not a time", hint="write a number and a unit: 1500ns, 20us, 1.5ms or 3s")
+    number, unit = match.groups()
+    whole, _, fraction = number.lstrip("+-").partition(".")
+    scale = NS_PER[unit or "ns"]
+    ns = int(whole) * scale + (int(fraction) * scale // 10 ** len(fraction) if fraction else 0)
+    return -ns if number.startswith("-") else ns
