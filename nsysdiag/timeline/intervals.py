@@ -1,0 +1,203 @@
+"""Half-open intervals [start, end) in int64 nanoseconds: the algebra that everything else counts with.
+
+A *set* below is a sorted, disjoint, non-touching list of non-empty intervals, which is what `union` makes.
+Every function leaves its arguments alone and costs one sort at most, none where the order holds already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Intervals:
+    """Any intervals: `start` and `end` in ns, int64, one-dimensional and of the same length.
+
+    Nothing else is promised: they may overlap, stand in any order, be empty or run backwards.
+    Raises ValueError where the two arrays do not pair up, TypeError where they are not int64.
+    """
+
+    start: IntArray
+    end: IntArray
+
+    def __post_init__(self) -> None:
+        if self.start.ndim != 1 or self.start.shape != self.end.shape:
+            raise ValueError(f"starts and ends do not pair up: {self.start.shape} and {self.end.shape}")
+        if self.start.dtype != np.int64 or self.end.dtype != np.int64:
+            raise TypeError(f"intervals are int64 ns, not {self.start.dtype} and {self.end.dtype}")
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def total(self) -> int:
+        """The sum of all lengths in ns; time that several intervals share counts once for each."""
+        return int(np.sum(self.end - self.start))
+
+    def __getitem__(self, index: slice | Sequence[int] | npt.NDArray[np.integer] | BoolArray) -> Intervals:
+        """The intervals that a slice, a mask or an array of positions picks."""
+        return Intervals(self.start[index], self.end[index])
+
+    @classmethod
+    def empty(cls) -> Intervals:
+        """No intervals at all."""
+        return cls(np.empty(0, np.int64), np.empty(0, np.int64))
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[int, int]]) -> Intervals:
+        """Intervals written out as (start, end) pairs."""
+        table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return cls(table[:, 0].copy(), table[:, 1].copy())
+
+
+def union(*parts: Intervals) -> Intervals:
+    """The set of all time that any interval of any part covers.
+
+    ```
+    parts   [----)   [--)     )(  <- empty and reversed ones cover nothing
+              [------)  [---)
+    union   [------------)--)     touching ones merge
+    ```
+    """
+    start, end = _by_start(_joined(parts))
+    if not len(start):
+        return Intervals.empty()
+    reach = np.maximum.accumulate(end)
+    opens = start[1:] > reach[:-1]
+    return Intervals(start[np.append(True, opens)], reach[np.append(opens, True)])
+
+
+def _joined(parts: Sequence[Intervals]) -> Intervals:
+    if len(parts) == 1:
+        return _without_empty(parts[0])
+    parts = (Intervals.empty(), *parts)
+    start = np.concatenate([part.start for part in parts])
+    return _without_empty(Intervals(start, np.concatenate([part.end for part in parts])))
+
+
+def _without_empty(intervals: Intervals) -> Intervals:
+    kept = intervals.end > intervals.start
+    return intervals if kept.all() else intervals[kept]
+
+
+def _by_start(intervals: Intervals) -> tuple[IntArray, IntArray]:
+    if np.all(intervals.start[1:] >= intervals.start[:-1]):
+        return intervals.start, intervals.end
+    # A stable sort merges runs that are sorted already, as joined sets and rows of one stream are.
+    order = np.argsort(intervals.start, kind="stable")
+    return intervals.start[order], intervals.end[order]
+
+
+def complement(s: Intervals, lo: int, hi: int) -> Intervals:
+    """The part of [lo, hi) that the set `s` leaves free, as a set.
+
+    ```
+    s              [---)   [--)   [----)
+    lo, hi           |                |
+    complement         [---)  [---)
+    ```
+    """
+    if hi <= lo:
+        return Intervals.empty()
+    inside = clip(s, lo, hi)
+    start = np.concatenate(([np.int64(lo)], inside.end))
+    return _without_empty(Intervals(start, np.concatenate((inside.start, [np.int64(hi)]))))
+
+
+def intersect(a: Intervals, b: Intervals) -> Intervals:
+    """The time that both sets cover, as a set.
+
+    ```
+    a          [-----)   [----)
+    b             [----------)    [--)
+    intersect     [--)   [---)
+    ```
+    """
+    few, many = (a, b) if len(a) <= len(b) else (b, a)
+    return pieces(many, few)[1]
+
+
+def subtract(a: Intervals, b: Intervals) -> Intervals:
+    """The time that the set `a` covers and the set `b` does not, as a set.
+
+    ```
+    a          [-----)   [----)
+    b             [----------)    [--)
+    subtract   [--)          [)
+    ```
+    """
+    if not len(a):
+        return a
+    return intersect(a, complement(b, int(a.start[0]), int(a.end[-1])))
+
+
+def clip(intervals: Intervals, lo: int, hi: int) -> Intervals:
+    """What of each interval lies in [lo, hi), in the same order; those with nothing inside are dropped."""
+    start, end = np.maximum(intervals.start, lo), np.minimum(intervals.end, hi)
+    return _without_empty(Intervals(start, end))
+
+
+def coverage(s: Intervals, queries: Intervals) -> IntArray:
+    """How many ns of each query the set `s` covers; queries in any order, overlapping or empty.
+
+    ```
+    s          [---)      [-----)
+    query        [----------)          -> 2 + 2
+    ```
+    """
+    if not len(s):
+        return np.zeros(len(queries), np.int64)
+    covered = _covered_before(s, queries.end) - _covered_before(s, queries.start)
+    return np.where(queries.end > queries.start, covered, 0)
+
+
+def _covered_before(s: Intervals, times: IntArray) -> IntArray:
+    until = np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
+    begun = np.searchsorted(s.start, times, side="right")
+    unfinished = s.end[np.maximum(begun - 1, 0)] - times
+    return until[begun] - np.where(begun > 0, np.maximum(unfinished, 0), 0)
+
+
+def pieces(s: Intervals, queries: Intervals) -> tuple[IntArray, Intervals]:
+    """The parts of the set `s` inside each query: (index of the query, piece), ordered by query, then time.
+
+    ```
+    s            [---)   [-----)  [--)
+    query 0        [---------)
+    query 1                 [-------)
+    pieces       0:[-)0: [---)
+                         1: [--)1:[-)
+    ```
+    """
+    first = np.searchsorted(s.end, queries.start, side="right")
+    behind_last = np.searchsorted(s.start, queries.end, side="left")
+    count = np.where(queries.end > queries.start, behind_last - first, 0)
+    query = np.repeat(np.arange(len(queries), dtype=np.int64), count)
+    # The n-th piece of a query is the n-th interval of s after its first one.
+    item = np.arange(len(query)) + np.repeat(first - (np.cumsum(count) - count), count)
+    start = np.maximum(s.start[item], queries.start[query])
+    return query, Intervals(start, np.minimum(s.end[item], queries.end[query]))
+
+
+def contains(s: Intervals, times: IntArray) -> BoolArray:
+    """True for each time that the set `s` covers; a start is inside, an end is not."""
+    if not len(s):
+        return np.zeros(len(times), np.bool_)
+    last = nearest_before(s.start, times)
+    return (last >= 0) & (s.end[last] > times)
+
+
+def nearest_before(times: IntArray, queries: IntArray) -> IntArray:
+    """The index of the last of the sorted `times` at or before each query, -1 if there is none."""
+    return np.searchsorted(times, queries, side="right").astype(np.int64, copy=False) - 1
+
+
+def nearest_after(times: IntArray, queries: IntArray) -> IntArray:
+    """The index of the first of the sorted `times` at or after each query, `len(times)` if there is none."""
+    return np.searchsorted(times, queries, side="left").astype(np.int64, copy=False)
