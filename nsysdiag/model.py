@@ -15,14 +15,14 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     """Base of all records: immutable, built by keyword."""
 
 
-class Tool(Record):
+class Tool(Record, frozen=True):
     """The program that wrote the report."""
 
     name: str
     version: str
 
 
-class Capability(Record):
+class Capability(Record, frozen=True):
     """One kind of evidence: whether the trace has it, why (not), and the `nsys profile` option that brings it."""
 
     id: str
@@ -31,7 +31,7 @@ class Capability(Record):
     recapture: str | None = None
 
 
-class TraceInfo(Record):
+class TraceInfo(Record, frozen=True):
     """Where the data came from. `tables` maps a table to its rows: exact, or `~N`, the largest rowid."""
 
     file: str
@@ -45,14 +45,14 @@ class TraceInfo(Record):
     sha256: str | None = None
 
 
-class DeviceId(Record):
+class DeviceId(Record, frozen=True):
     """A process's own number for the device: its CUDA ordinal."""
 
     pid: int
     device_id: int
 
 
-class Window(Record):
+class Window(Record, frozen=True):
     """The time under analysis; its length is the sum of `parts`. `outside_ns` is edge time, never idle."""
 
     start_ns: int
@@ -62,7 +62,7 @@ class Window(Record):
     outside_ns: int = 0
 
 
-class OpCounts(Record):
+class OpCounts(Record, frozen=True):
     """Operations that ran inside the window; `zero_length` ones are in the counts of their kind too."""
 
     kernel: int
@@ -73,14 +73,14 @@ class OpCounts(Record):
     malformed: int = 0
 
 
-class Verdict(Record):
+class Verdict(Record, frozen=True):
     """The first sentence that a person reads about a device."""
 
     id: str
     sentence: str
 
 
-class Slice(Record):
+class Slice(Record, frozen=True):
     """A part of a gap that one cause explains. `evidence` names the rows behind it, for a person."""
 
     cause: str
@@ -88,7 +88,7 @@ class Slice(Record):
     evidence: str
 
 
-class Thread(Record):
+class Thread(Record, frozen=True):
     """A host thread; `name` is None where the trace has none."""
 
     pid: int
@@ -96,7 +96,7 @@ class Thread(Record):
     name: str | None
 
 
-class Operation(Record):
+class Operation(Record, frozen=True):
     """An operation on the device, as shown beside a gap. `category`: kernel, memcpy, memset or graph."""
 
     name: str
@@ -106,14 +106,14 @@ class Operation(Record):
     stream: int
 
 
-class Root(Record):
+class Root(Record, frozen=True):
     """Who ended the wait, hop by hop."""
 
     chain: list[str]
     confidence: float
 
 
-class Gap(Record):
+class Gap(Record, frozen=True):
     """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length."""
 
     start_ns: int
@@ -129,7 +129,7 @@ class Gap(Record):
     confidence: float
 
 
-class GapsPacked(Record):
+class GapsPacked(Record, frozen=True):
     """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
     `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause."""
 
@@ -141,7 +141,7 @@ class GapsPacked(Record):
     encoding: str = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
 
 
-class KernelRow(Record):
+class KernelRow(Record, frozen=True):
     """All instances of one kernel name inside the window; `total_ns` is a sum over streams."""
 
     name: str
@@ -155,7 +155,7 @@ class KernelRow(Record):
     communication: bool
 
 
-class CopyRow(Record):
+class CopyRow(Record, frozen=True):
     """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None."""
 
     operation: str
@@ -167,7 +167,7 @@ class CopyRow(Record):
     bytes_per_second: float | None
 
 
-class ApiRow(Record):
+class ApiRow(Record, frozen=True):
     """All calls of one CUDA API function by the threads of the device's processes, inside the window."""
 
     name: str
@@ -180,7 +180,7 @@ class ApiRow(Record):
     max_ns: int
 
 
-class Launch(Record):
+class Launch(Record, frozen=True):
     """How work was launched. Queue delay (start minus api_end, from zero) is healthy when long: the host is ahead."""
 
     launched_ops: int
@@ -192,7 +192,7 @@ class Launch(Record):
     api: list[ApiRow]
 
 
-class SignatureRow(Record):
+class SignatureRow(Record, frozen=True):
     """Gaps with the same previous op, next op, NVTX path and dominant cause. `representative` is their longest's start."""
 
     id: str
@@ -207,7 +207,7 @@ class SignatureRow(Record):
     representative_start_ns: int
 
 
-class DeviceReport(Record):
+class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns, and the ledger sums to idle_ns."""
 
     key: str
@@ -244,7 +244,7 @@ class DeviceReport(Record):
     notes: list[str]
 
 
-class Finding(Record):
+class Finding(Record, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1."""
 
     id: str
@@ -261,7 +261,7 @@ class Finding(Record):
     advice: list[str]
 
 
-class CauseInfo(Record):
+class CauseInfo(Record, frozen=True):
     """A cause as the rules know it, so that a saved report can be drawn without them."""
 
     id: str
@@ -271,7 +271,7 @@ class CauseInfo(Record):
     unresolved: bool = False
 
 
-class Report(Record):
+class Report(Record, frozen=True):
     """Everything that was found out about one trace."""
 
     schema_version: str
