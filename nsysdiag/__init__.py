@@ -1,0 +1,55 @@
+"""Diagnosis of exported Nsight Systems traces: what an idle GPU was waiting for, to the nanosecond.
+
+The public names are loaded when they are first used, so that importing the package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nsysdiag.config import Settings
+    from nsysdiag.errors import InputError, NsysdiagError, OutputError, UsageError
+    from nsysdiag.model import Finding, Report
+    from nsysdiag.pipeline import analyze
+    from nsysdiag.trace.trace import open_trace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Finding",
+    "InputError",
+    "NsysdiagError",
+    "OutputError",
+    "Report",
+    "Settings",
+    "UsageError",
+    "__version__",
+    "analyze",
+    "open_trace",
+]
+
+_HOMES = {
+    "Finding": "nsysdiag.model",
+    "InputError": "nsysdiag.errors",
+    "NsysdiagError": "nsysdiag.errors",
+    "OutputError": "nsysdiag.errors",
+    "Report": "nsysdiag.model",
+    "Settings": "nsysdiag.config",
+    "UsageError": "nsysdiag.errors",
+    "analyze": "nsysdiag.pipeline",
+    "open_trace": "nsysdiag.trace.trace",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name from its module on first use."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'nsysdiag' has no attribute '{name}'")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

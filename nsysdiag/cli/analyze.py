@@ -1,0 +1,144 @@
+"""`nsysdiag analyze`: the report of one trace."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
+from nsysdiag.errors import UsageError
+
+if TYPE_CHECKING:
+    from nsysdiag.config import Settings
+    from nsysdiag.model import Report
+
+EPILOG = """\b
+Examples:
+  nsysdiag analyze train.sqlite
+  nsysdiag analyze train.sqlite -o report.html -o report.json --quiet
+  nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md"""
+
+OPTION_OF_SETTING = {
+    "device": "--device",
+    "same_gpu": "--same-gpu",
+    "start_ns": "--from",
+    "end_ns": "--to",
+    "nvtx": "--nvtx",
+    "gaps": "--gaps",
+    "disabled": "--disable",
+    "full_hash": "--full-hash",
+}
+
+
+def analyze(
+    trace: Annotated[
+        str, typer.Argument(metavar="TRACE", help="An exported .sqlite or a saved report JSON.")
+    ],
+    *,
+    output: OutputOption = None,
+    format_name: FormatOption = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
+    ] = None,
+    same_gpu: Annotated[
+        bool, typer.Option("--same-gpu", help="The processes of this trace shared one GPU.")
+    ] = False,
+    no_timeline: Annotated[
+        bool, typer.Option("--no-timeline", help="Leave the timeline out: a smaller report.")
+    ] = False,
+    full_hash: Annotated[bool, typer.Option("--full-hash", help="Add the file's SHA-256.")] = False,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="T", help="Start of the window: 1.5s, 20ms or 300us.")
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="T", help="End of the window.")] = None,
+    nvtx: Annotated[
+        str | None, typer.Option("--nvtx", metavar="NAME", help="Only the NVTX ranges of this name.")
+    ] = None,
+    gaps: Annotated[
+        int, typer.Option("--gaps", metavar="N", min=0, help="How many gaps to list in full; 0 is all.")
+    ] = 200,
+    disable: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--disable", metavar="CAUSE", help="Leave this cause out; repeats. See 'nsysdiag rules'."
+        ),
+    ] = None,
+    open_html: OpenOption = False,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Say what the GPU waited for.
+
+    Prints a summary and, without -o, writes TRACE-stem.nsysdiag.html into the current folder.
+    """
+    from nsysdiag.cli.deliver import deliver, require_html
+    from nsysdiag.cli.destinations import check, plan
+    from nsysdiag.config import Settings
+
+    start_ns, end_ns = _window(start, end, nvtx)
+    settings = Settings(
+        device=device,
+        same_gpu=same_gpu,
+        start_ns=start_ns,
+        end_ns=end_ns,
+        nvtx=nvtx,
+        gaps=gaps,
+        disabled=_known_causes(disable or ()),
+        full_hash=full_hash,
+        timeline=not no_timeline,
+    )
+    path = Path(trace)
+    destinations = plan(output or (), format_name, _stem(path))
+    require_html(destinations, open_html=open_html)
+    check(destinations, path, force=force)
+    report = _report(path, settings, quiet=quiet)
+    deliver(report, destinations, force=force, quiet=quiet, open_html=open_html)
+
+
+def _report(path: Path, settings: "Settings", *, quiet: bool) -> "Report":
+    from msgspec.structs import replace
+
+    from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
+
+    if not is_saved_report(path):
+        return analyze_trace(path, settings, quiet=quiet)
+    _refuse_analysis_options(path, settings)
+    report = read_report(path)
+    return report if settings.timeline else replace(report, timeline=None)
+
+
+def _refuse_analysis_options(path: Path, settings: "Settings") -> None:
+    from nsysdiag.config import Settings
+
+    default = Settings()
+    given = [o for f, o in OPTION_OF_SETTING.items() if getattr(settings, f) != getattr(default, f)]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)} cannot be used with {path}: it is a saved report, already analysed",
+            hint="analyse the trace itself again",
+        )
+
+
+def _window(start: str | None, end: str | None, nvtx: str | None) -> tuple[int | None, int | None]:
+    from nsysdiag.units import parse_time
+
+    start_ns = None if start is None else parse_time(start)
+    end_ns = None if end is None else parse_time(end)
+    if nvtx is not None and not (start_ns is None and end_ns is None):
+        raise UsageError("--nvtx and --from/--to exclude each other", hint="narrow the window in one way")
+    if start_ns is not None and end_ns is not None and end_ns <= start_ns:
+        raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be the later one")
+    return start_ns, end_ns
+
+
+def _known_causes(ids: Sequence[str]) -> tuple[str, ...]:
+    from nsysdiag.cli.causes import find_cause
+
+    return tuple(find_cause(id).id for id in ids)
+
+
+def _stem(path: Path) -> str:
+    """The file's name without its suffix, and without ours where it is one of our own outputs."""
+    return path.stem.removesuffix(".nsysdiag") or "trace"

@@ -1,0 +1,50 @@
+"""What goes to which stream: results to stdout as bytes, notes and errors to stderr with safe characters."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from nsysdiag.errors import OutputError
+
+
+def safe(text: str) -> str:
+    """The text with every character that a terminal acts on, or cannot encode, as an escape."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def note(message: str) -> None:
+    """One line for the person at the terminal; never mixed into results."""
+    print(safe(message), file=sys.stderr, flush=True)
+
+
+def complain(message: str, hint: str | None = None) -> None:
+    """An error in one line, and a second line on what to do about it."""
+    note(f"nsysdiag: {message}")
+    if hint:
+        note(f"  hint: {hint}")
+
+
+def emit(data: bytes) -> None:
+    """Write a result to stdout. A reader that went away ends it quietly; a full disk is an OutputError."""
+    if sys.stdout is None:
+        raise OutputError("standard output is closed", hint="write to a file with -o PATH")
+    try:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+    except OSError as error:
+        abandon_stdout()
+        raise OutputError(f"cannot write to standard output: {error.strerror}") from error
+
+
+def emit_text(text: str) -> None:
+    """Write lines of text to stdout as UTF-8; lone surrogates of odd file names become escapes."""
+    emit(text.encode("utf-8", "backslashreplace"))
+
+
+def abandon_stdout() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush cannot fail on what is still buffered."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

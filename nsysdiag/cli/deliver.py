@@ -1,0 +1,108 @@
+"""Hands a finished report to its destinations; one that fails does not lose the others."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import webbrowser
+from typing import TYPE_CHECKING
+
+import typer
+
+from nsysdiag.cli.console import complain, emit, note
+from nsysdiag.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from nsysdiag.cli.destinations import Destination
+    from nsysdiag.model import Report
+
+
+def deliver(
+    report: Report,
+    destinations: Sequence[Destination],
+    *,
+    force: bool,
+    quiet: bool,
+    summary: bool = True,
+    open_html: bool = False,
+) -> None:
+    """Write every destination, then the text summary to stdout unless that is taken or `quiet`.
+
+    Exits with the code of an unwritable output (2) after the others have been written.
+    """
+    failures = [error for d in destinations if (error := _try_one(report, d, force=force, quiet=quiet))]
+    if summary and not quiet and all(d.path for d in destinations):
+        emit(_summary(report))
+    for error in failures:
+        complain(error.message, error.hint)
+    if open_html:
+        _open(destinations)
+    if failures:
+        raise typer.Exit(failures[0].exit_code)
+
+
+def require_html(destinations: Sequence[Destination], *, open_html: bool) -> None:
+    """Raise UsageError where --open has no HTML file to open."""
+    if open_html and not _html_files(destinations):
+        raise UsageError("--open needs an HTML report", hint="add -o report.html")
+
+
+def _try_one(report: Report, destination: Destination, *, force: bool, quiet: bool) -> OutputError | None:
+    try:
+        _deliver_one(report, destination, force=force, quiet=quiet)
+    except OutputError as error:
+        return error
+    return None
+
+
+def _deliver_one(report: Report, destination: Destination, *, force: bool, quiet: bool) -> None:
+    from nsysdiag.output.write import write
+
+    data = _rendered(report, destination.format)
+    if destination.path is None:
+        emit(data)
+        return
+    for path, content in _files(report, destination.path, destination.format, data):
+        write(path, content, force=force)
+        if not quiet:
+            note(f"wrote {path}")
+
+
+def _files(report: Report, path: Path, format_name: str, data: bytes) -> list[tuple[Path, bytes]]:
+    from nsysdiag.output.csv_ import TABLES, table_path, tables
+
+    if format_name != "csv":
+        return [(path, data)]
+    contents = tables(report)
+    return [(path, data), *((table_path(path, table), contents[table]) for table in TABLES)]
+
+
+def _rendered(report: Report, format_name: str) -> bytes:
+    from nsysdiag.output.format import RenderOptions
+    from nsysdiag.output.registry import FORMATS
+
+    return FORMATS[format_name].render(report, RenderOptions())
+
+
+def _summary(report: Report) -> bytes:
+    from nsysdiag.output.format import RenderOptions
+    from nsysdiag.output.registry import FORMATS
+
+    if sys.stdout is None or not sys.stdout.isatty():
+        return _rendered(report, "txt")
+    width = shutil.get_terminal_size().columns
+    return FORMATS["txt"].render(report, RenderOptions(width=width, color="NO_COLOR" not in os.environ))
+
+
+def _html_files(destinations: Sequence[Destination]) -> list[Path]:
+    return [d.path for d in destinations if d.path and d.format == "html"]
+
+
+def _open(destinations: Sequence[Destination]) -> None:
+    for path in _html_files(destinations):
+        if path.exists() and not webbrowser.open(path.absolute().as_uri()):
+            note(f"no browser to open {path} with")

@@ -1,0 +1,128 @@
+"""Where results go: reads -o and --format, and finds out what cannot be written before the work starts."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysdiag.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+STDOUT = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """One result: a file, or stdout where `path` is None. `format` is a key of the registry of formats."""
+
+    path: Path | None
+    format: str
+
+
+def plan(outputs: Sequence[str], format_name: str | None, default_stem: str) -> list[Destination]:
+    """The destinations that the options ask for; without -o, one file in the current folder.
+
+    Raises UsageError for an unknown format, '-' without a format, a format that nothing uses, or one place
+    named twice.
+    """
+    _require_known(format_name)
+    if not outputs:
+        return [_default(default_stem, format_name or "html")]
+    destinations = [_destination(output, format_name) for output in outputs]
+    _refuse_unused_format(outputs, format_name)
+    _refuse_repeats(destinations)
+    return destinations
+
+
+def _default(stem: str, format_name: str) -> Destination:
+    from nsysdiag.output.registry import FORMATS
+
+    return Destination(Path(f"{stem}.nsysdiag{FORMATS[format_name].suffix}"), format_name)
+
+
+def _destination(output: str, format_name: str | None) -> Destination:
+    if output == STDOUT:
+        if format_name is None:
+            raise UsageError("'-o -' needs a format", hint="add --format json, md, txt, csv or html")
+        return Destination(None, format_name)
+    return Destination(Path(output), _format_of(output, format_name))
+
+
+def _format_of(output: str, format_name: str | None) -> str:
+    from nsysdiag.output.registry import format_for
+
+    try:
+        return format_for(output)
+    except UsageError:
+        if format_name is None:
+            raise
+        return format_name
+
+
+def _require_known(format_name: str | None) -> None:
+    from nsysdiag.output.registry import FORMATS
+
+    if format_name is not None and format_name not in FORMATS:
+        raise UsageError(f"unknown format '{format_name}'", hint=f"the formats are: {', '.join(FORMATS)}")
+
+
+def _refuse_unused_format(outputs: Sequence[str], format_name: str | None) -> None:
+    if format_name is None or any(_takes_format(output) for output in outputs):
+        return
+    raise UsageError(
+        f"--format {format_name} is used by no output: the suffix of {outputs[0]} picks its format",
+        hint="leave --format out, or add '-o -' to have that format on stdout",
+    )
+
+
+def _takes_format(output: str) -> bool:
+    from nsysdiag.output.registry import format_for
+
+    if output == STDOUT:
+        return True
+    try:
+        format_for(output)
+    except UsageError:
+        return True
+    return False
+
+
+def _refuse_repeats(destinations: Sequence[Destination]) -> None:
+    seen: set[Path | None] = set()
+    for destination in destinations:
+        place = destination.path.absolute() if destination.path else None
+        if place in seen:
+            raise UsageError(f"two outputs go to {destination.path or 'stdout'}", hint="name each once")
+        seen.add(place)
+
+
+def check(destinations: Sequence[Destination], source: Path | None, *, force: bool) -> None:
+    """Raise OutputError for the first destination that cannot be written, or is the input itself."""
+    for destination in destinations:
+        for path in files_of(destination):
+            _check_file(path, source, force=force)
+
+
+def files_of(destination: Destination) -> list[Path]:
+    """Every file that a destination stands for: a CSV result has one for each of its tables."""
+    from nsysdiag.output.csv_ import TABLES, table_path
+
+    if destination.path is None:
+        return []
+    if destination.format != "csv":
+        return [destination.path]
+    return [destination.path, *(table_path(destination.path, table) for table in TABLES)]
+
+
+def _check_file(path: Path, source: Path | None, *, force: bool) -> None:
+    from nsysdiag.output.write import check as check_target
+
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise OutputError(f"{path} is the input itself", hint="choose another -o PATH")
+    check_target(path, force=force)
+    if not os.access(path.parent, os.W_OK):
+        raise OutputError(f"cannot write {path}: the folder {path.parent} is read-only")

@@ -1,0 +1,65 @@
+"""Runs a command and turns whatever it raises into one clear sentence and an exit code."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import TYPE_CHECKING
+
+import typer
+from typer.main import get_command
+
+from nsysdiag import __version__
+from nsysdiag.cli.console import abandon_stdout, complain
+from nsysdiag.errors import NsysdiagError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+INTERRUPTED = 130
+BUG = 70
+
+
+def run(app: typer.Typer, arguments: Sequence[str]) -> int:
+    """The exit code of one command line. Nothing that a command raises gets past this function."""
+    try:
+        _invoke(app, arguments)
+    except typer.Exit as stop:
+        return stop.exit_code
+    except (KeyboardInterrupt, typer.Abort):
+        complain("interrupted")
+        return INTERRUPTED
+    except BrokenPipeError:
+        abandon_stdout()
+    except Exception as error:
+        if "--debug" in arguments:
+            traceback.print_exc()
+        return _explain(error)
+    return 0
+
+
+def _invoke(app: typer.Typer, arguments: Sequence[str]) -> None:
+    # Not through the command's own main(): that one ends a closed pipe with 1, a broken budget.
+    with get_command(app).make_context("nsysdiag", list(arguments)) as context:
+        context.command.invoke(context)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _explain(error: Exception) -> int:
+    if isinstance(error, NsysdiagError):
+        complain(error.message, error.hint)
+        return error.exit_code
+    if isinstance(error, typer.TyperException):
+        complain(error.format_message().replace("Value error, ", ""), _help_hint(error))
+        return error.exit_code
+    complain(
+        f"this is a bug in nsysdiag {__version__}: {type(error).__name__}: {error}; "
+        "run with --debug for the traceback, and please report it"
+    )
+    return BUG
+
+
+def _help_hint(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"see '{context.command_path if context else 'nsysdiag'} --help'"

@@ -1,0 +1,95 @@
+"""`nsysdiag info`: what a trace is and what it can tell, without analysing it."""
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nsysdiag.cli.console import emit_text, safe
+from nsysdiag.cli.options import DebugOption
+
+if TYPE_CHECKING:
+    from nsysdiag.cli.facts import Facts, Gpu
+    from nsysdiag.model import Capability
+
+EPILOG = """\b
+Examples:
+  nsysdiag info train.sqlite
+  nsysdiag info train.sqlite --format json"""
+
+
+class InfoFormat(StrEnum):
+    """How the facts are shown."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def info(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
+    *,
+    format_name: Annotated[
+        InfoFormat, typer.Option("--format", metavar="F", help="text or json.")
+    ] = InfoFormat.TEXT,
+    debug: DebugOption = False,
+) -> None:
+    """Say what a trace holds, and what it lacks.
+
+    Shows versions, devices, tables and the kinds of evidence, with the nsys option that brings a missing one.
+    """
+    from nsysdiag.cli.facts import gather
+    from nsysdiag.trace.trace import open_trace
+
+    with open_trace(trace) as opened:
+        facts = gather(opened)
+    emit_text(_json(facts) if format_name is InfoFormat.JSON else _text(facts))
+
+
+def _json(facts: "Facts") -> str:
+    import msgspec
+
+    from nsysdiag.cli.table import as_json
+
+    return as_json(msgspec.to_builtins(facts))
+
+
+def _text(facts: "Facts") -> str:
+    from nsysdiag.cli.table import aligned
+
+    tables = [(name, str(rows)) for name, rows in facts.tables.items()]
+    evidence = [_capability_row(capability) for capability in facts.capabilities]
+    sections = [
+        aligned(("file", facts.file), _facts_rows(facts)),
+        aligned(("table", "rows"), tables),
+        aligned(("evidence", "here", "why, and what brings it"), evidence),
+        *(f"warning: {safe(warning)}\n" for warning in facts.warnings),
+    ]
+    return "\n".join(sections)
+
+
+def _facts_rows(facts: "Facts") -> list[tuple[str, str]]:
+    from nsysdiag.units import format_bytes, format_count, format_ns
+
+    return [
+        ("size", format_bytes(facts.size_bytes)),
+        ("nsys", facts.nsys_version or "unknown version"),
+        ("schema", facts.schema_version or "unknown version"),
+        ("capture", "unknown length" if facts.capture_ns is None else format_ns(facts.capture_ns)),
+        *(("gpu", _gpu(gpu)) for gpu in facts.gpus),
+        *([] if facts.gpus else [("gpu", "none listed")]),
+        ("processes", format_count(facts.processes)),
+        ("threads", format_count(facts.threads)),
+    ]
+
+
+def _gpu(gpu: "Gpu") -> str:
+    from nsysdiag.units import format_bytes
+
+    facts = [f"{gpu.sm_count} SMs"] if gpu.sm_count else []
+    facts += [format_bytes(gpu.memory_bytes)] if gpu.memory_bytes else []
+    return ", ".join([gpu.name, *facts])
+
+
+def _capability_row(capability: "Capability") -> tuple[str, str, str]:
+    bring = f"; nsys profile {capability.recapture}" if capability.recapture else ""
+    return capability.id, "yes" if capability.available else "no", f"{capability.why}{bring}"

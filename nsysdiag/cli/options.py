@@ -1,0 +1,31 @@
+"""The options that more than one command has, each declared once."""
+
+from typing import Annotated
+
+import typer
+
+OutputOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="PATH",
+        help="Write to PATH; repeats. The suffix picks the format; '-' is stdout, with --format.",
+        show_default=False,
+    ),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="F",
+        help="Format of '-o -', and of a PATH whose suffix says nothing: html, json, md, txt or csv.",
+        show_default=False,
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
+OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
+QuietOption = Annotated[
+    bool, typer.Option("--quiet", "-q", help="No text summary, no progress, no notes: only errors.")
+]
+DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
