@@ -1,0 +1,588 @@
+"""TraceBuilder: an nsys-shaped SQLite export in a few lines.
+
+    TraceBuilder().kernel(100, 200, name="gemm", launch=(50, 60)).sched(0, True).write(path)
+
+Times are nanoseconds since the session start. Threads are `(pid, tid)`; the default is the main thread of process
+4242. Tables appear as soon as they hold a row, as in nsys; `lazy=False` makes all of them, most empty. Column sets,
+the version table and the names of overhead follow the export schema version asked for.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.schemas import ENUMS, SCHEMAS, tables
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Sequence
+
+Value = int | float | str | bytes | None
+ThreadId = tuple[int, int]
+
+MAIN: ThreadId = (4242, 4242)
+VM = 1
+
+_SUFFIXES = {
+    "cudaLaunchKernel": "_v7000",
+    "cudaLaunchKernelExC": "_v11060",
+    "cudaGraphLaunch": "_v10000",
+    "cudaGraphInstantiate": "_v12000",
+    "cudaStreamBeginCapture": "_v10000",
+    "cudaStreamEndCapture": "_v10000",
+    "cudaMemPrefetchAsync": "_v8000",
+    "cudaMallocManaged": "_v6000",
+    "cudaEventCreateWithFlags": "_v3020",
+    "cudaHostAlloc": "_v3020",
+    "cudaFuncGetAttributes": "_v3020",
+    "cudaGetDeviceProperties": "_v3020",
+    "cudaLibraryLoadData": "_v12080",
+}
+_OS_CALL, _OVERHEAD_CLASS = 27, 103
+_COPY_KINDS = {
+    "HtoD": 1,
+    "DtoH": 2,
+    "DtoD": 8,
+    "HtoH": 9,
+    "PtoP": 10,
+    "UM HtoD": 11,
+    "UM DtoH": 12,
+    "UM DtoD": 13,
+}
+_MEMORY_KINDS = {"pageable": 0, "pinned": 1, "device": 2, "array": 3, "managed": 4}
+_COPY_SIDES = {"HtoD": (None, "device"), "DtoH": ("device", None), "DtoD": ("device", "device")}
+SYNC_TYPES = {"event": 1, "wait": 2, "stream": 3, "context": 4}
+OVERHEAD_TYPES = {
+    "unknown": (1, "Unknown"),
+    "jit": (2, "Driver JIT Compiler"),
+    "flush": (3, "Buffer Flush"),
+    "instrumentation": (4, "Instrumentation"),
+    "resource": (5, "Resource Management"),
+    "module_load": (6, "Runtime Triggered Module Loading"),
+    "lazy_load": (7, "Lazy Function Loading"),
+    "buffer_full": (8, "Command Buffer Full"),
+}
+CONTEXT_START, SAVE_END = 9, 7
+
+
+def global_pid(pid: int, vm: int = VM) -> int:
+    """The serialized id of a process, as nsys writes it."""
+    return vm << 48 | pid << 24
+
+
+def global_tid(thread: ThreadId, vm: int = VM) -> int:
+    """The serialized id of a thread, as nsys writes it."""
+    return global_pid(thread[0], vm) | thread[1]
+
+
+def recorded_name(api: str) -> str:
+    """A CUDA API name as CUPTI writes it: `cudaMalloc` becomes `cudaMalloc_v3020`; driver calls stay."""
+    if not api.startswith("cuda") or "_v" in api:
+        return api
+    base, _, per_thread = api.partition("_ptsz")
+    return base + _SUFFIXES.get(base, "_v3020") + ("_ptsz" if per_thread or api.endswith("_ptsz") else "")
+
+
+class TraceBuilder:
+    """Collects rows; `write` makes the file. Every method that adds rows returns the builder."""
+
+    def __init__(self, *, schema: str = "3.13.2", lazy: bool = True, duration: int | None = None) -> None:
+        self.schema = schema
+        self.lazy = lazy
+        self.duration = duration
+        self._columns = tables(schema)
+        self._rows: dict[str, list[dict[str, Value]]] = {}
+        self._strings: dict[str, int] = {"[Unknown]": 0}
+        self._correlations: Counter[int] = Counter()
+        self._extra_columns: dict[str, list[str]] = {}
+        self._dropped: set[str] = set()
+
+    def knows(self, table: str) -> bool:
+        """Whether the schema version has such a table."""
+        return table in self._columns
+
+    def row(self, table: str, values: dict[str, Value]) -> TraceBuilder:
+        """Add one row as it is; columns without a value are NULL, or 0 where NULL is not allowed."""
+        if table not in self._columns:
+            raise ValueError(f"schema {self.schema} has no table {table}")
+        self._rows.setdefault(table, []).append(values)
+        return self
+
+    def string(self, text: str) -> int:
+        """The id of a string in StringIds."""
+        return self._strings.setdefault(text, len(self._strings))
+
+    def correlation(self, pid: int) -> int:
+        """A correlation id that the process has not used yet; ids of different processes repeat."""
+        self._correlations[pid] += 1
+        return 100 + self._correlations[pid]
+
+    # ---- device operations ---------------------------------------------------------------------------------
+
+    def kernel(
+        self,
+        start: int,
+        end: int,
+        *,
+        stream: int = 7,
+        name: str = "gemm",
+        launch: tuple[int, int] | None = None,
+        api: str = "cudaLaunchKernel",
+        thread: ThreadId = MAIN,
+        device: int = 0,
+        context: int = 1,
+        correlation: int | None = None,
+        demangled: str | None = None,
+        graph_node: int | None = None,
+    ) -> TraceBuilder:
+        """A kernel; with `launch=(start, end)` its API row too."""
+        names: dict[str, Value] = {
+            "shortName": self.string(name),
+            "demangledName": self.string(demangled or f"{name}(float *, int)"),
+        }
+        if any(column.name == "mangledName" for column in self._columns["CUPTI_ACTIVITY_KIND_KERNEL"]):
+            names["mangledName"] = self.string(f"_Z{len(name)}{name}Pfi")
+        shape: dict[str, Value] = {"registersPerThread": 32, "gridX": 108, "blockX": 256, "launchType": 1}
+        shape |= dict.fromkeys(("gridY", "gridZ", "blockY", "blockZ"), 1) | {"graphNodeId": graph_node}
+        return self._operation(
+            "CUPTI_ACTIVITY_KIND_KERNEL",
+            (start, end),
+            where=(device, context, stream),
+            issued=(thread, api, launch, correlation),
+            values=names | shape,
+        )
+
+    def memcpy(
+        self,
+        start: int,
+        end: int,
+        *,
+        kind: str = "HtoD",
+        host: str = "pinned",
+        size: int = 4096,
+        stream: int = 7,
+        launch: tuple[int, int] | None = None,
+        api: str = "cudaMemcpyAsync",
+        thread: ThreadId = MAIN,
+        device: int = 0,
+        context: int = 1,
+        correlation: int | None = None,
+    ) -> TraceBuilder:
+        """A copy; `kind` as in `HtoD` or `UM HtoD`, `host` the kind of memory on the host's side."""
+        source, target = (side or host for side in _COPY_SIDES.get(kind, ("managed", "managed")))
+        values: dict[str, Value] = {"bytes": size, "copyKind": _COPY_KINDS[kind]}
+        values |= {"srcKind": _MEMORY_KINDS[source], "dstKind": _MEMORY_KINDS[target]}
+        if kind.startswith("UM"):
+            values |= {"migrationCause": 1, "virtualAddress": 0x7F0000000000 + start}
+            stream, context, correlation, launch = 0, 0, 0, None
+        return self._operation(
+            "CUPTI_ACTIVITY_KIND_MEMCPY",
+            (start, end),
+            where=(device, context, stream),
+            issued=(thread, api, launch, correlation),
+            values=values,
+        )
+
+    def memset(
+        self,
+        start: int,
+        end: int,
+        *,
+        size: int = 4096,
+        stream: int = 7,
+        launch: tuple[int, int] | None = None,
+        api: str = "cudaMemsetAsync",
+        thread: ThreadId = MAIN,
+        device: int = 0,
+        context: int = 1,
+        correlation: int | None = None,
+    ) -> TraceBuilder:
+        """A fill of device memory."""
+        values: dict[str, Value] = {"bytes": size, "value": 0, "memKind": 2}
+        return self._operation(
+            "CUPTI_ACTIVITY_KIND_MEMSET",
+            (start, end),
+            where=(device, context, stream),
+            issued=(thread, api, launch, correlation),
+            values=values,
+        )
+
+    def graph_trace(
+        self,
+        start: int,
+        end: int,
+        *,
+        graph: int = 1,
+        stream: int = 7,
+        launch: tuple[int, int] | None = None,
+        api: str = "cudaGraphLaunch",
+        thread: ThreadId = MAIN,
+        device: int = 0,
+        context: int = 1,
+        correlation: int | None = None,
+    ) -> TraceBuilder:
+        """A whole graph launch as one row (graph mode)."""
+        values: dict[str, Value] = {"graphId": graph, "graphExecId": graph + 1}
+        return self._operation(
+            "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+            (start, end),
+            where=(device, context, stream),
+            issued=(thread, api, launch, correlation),
+            values=values,
+        )
+
+    def _operation(
+        self,
+        table: str,
+        times: tuple[int, int],
+        *,
+        where: tuple[int, int, int],
+        issued: tuple[ThreadId, str, tuple[int, int] | None, int | None],
+        values: dict[str, Value],
+    ) -> TraceBuilder:
+        device, context, stream = where
+        thread, api, launch, correlation = issued
+        if correlation is None:
+            correlation = self.correlation(thread[0])
+        if launch is not None:
+            self.api(api, *launch, thread=thread, correlation=correlation)
+        place: dict[str, Value] = {"deviceId": device, "contextId": context, "streamId": stream}
+        place |= {"globalPid": global_pid(thread[0]), "correlationId": correlation}
+        return self.row(table, {"start": times[0], "end": times[1], **place, **values})
+
+    # ---- host side -----------------------------------------------------------------------------------------
+
+    def api(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        thread: ThreadId = MAIN,
+        correlation: int | None = None,
+        returned: int = 0,
+    ) -> TraceBuilder:
+        """A CUDA runtime or driver call; a known name without its suffix gets it."""
+        if correlation is None:
+            correlation = self.correlation(thread[0])
+        values = {
+            "start": start,
+            "end": end,
+            "eventClass": 0 if name.startswith("cuda") else 1,
+            "globalTid": global_tid(thread),
+            "correlationId": correlation,
+            "nameId": self.string(recorded_name(name)),
+            "returnValue": returned,
+        }
+        return self.row("CUPTI_ACTIVITY_KIND_RUNTIME", dict(values))
+
+    def osrt(
+        self, name: str, start: int, end: int, *, thread: ThreadId = MAIN, nesting: int = 0
+    ) -> TraceBuilder:
+        """A call of the OS runtime library."""
+        values = {"start": start, "end": end, "eventClass": _OS_CALL, "globalTid": global_tid(thread)}
+        return self.row(
+            "OSRT_API", {**values, "nameId": self.string(name), "nestingLevel": nesting, "callchainId": 0}
+        )
+
+    def library(self, name: str, start: int, end: int, *, thread: ThreadId = MAIN) -> TraceBuilder:
+        """A cuBLAS or cuDNN call, by the name's beginning."""
+        table = "CUDNN_EVENTS" if name.startswith("cudnn") else "CUBLAS_EVENTS"
+        values = {"start": start, "end": end, "eventClass": 52, "globalTid": global_tid(thread)}
+        return self.row(table, {**values, "nameId": self.string(name)})
+
+    def sched(
+        self,
+        time: int,
+        scheduled_in: bool,
+        *,
+        cpu: int = 0,
+        thread: ThreadId = MAIN,
+        state: int | None = None,
+    ) -> TraceBuilder:
+        """A thread put on a CPU or taken off it."""
+        values: dict[str, Value] = {"start": time, "cpu": cpu, "isSchedIn": int(scheduled_in)}
+        values["globalTid"] = 0 if thread == (0, 0) else global_tid(thread)
+        if any(column.name == "threadState" for column in self._columns["SCHED_EVENTS"]):
+            values["threadState"] = 0 if state is None else state
+        return self.row("SCHED_EVENTS", values)
+
+    def sample(
+        self,
+        time: int,
+        *,
+        symbols: Sequence[str] = ("main",),
+        module: str = "/usr/bin/app",
+        cpu: int = 0,
+        thread: ThreadId = MAIN,
+    ) -> TraceBuilder:
+        """A CPU sample with its call chain, leaf first."""
+        number = len(self._rows.get("COMPOSITE_EVENTS", ())) + 1
+        values = {
+            "id": number,
+            "start": time,
+            "cpu": cpu,
+            "threadState": 1,
+            "globalTid": global_tid(thread),
+            "cpuCycles": 1,
+        }
+        for depth, symbol in enumerate(symbols):
+            names = {"symbol": self.string(symbol), "module": self.string(module)}
+            self.row("SAMPLING_CALLCHAINS", {"id": number, **names, "stackDepth": depth})
+        return self.row("COMPOSITE_EVENTS", dict(values))
+
+    def nvtx(
+        self,
+        name: str,
+        start: int,
+        end: int | None,
+        *,
+        thread: ThreadId = MAIN,
+        domain: int = 0,
+        event_type: int = 59,
+        interned: bool = False,
+    ) -> TraceBuilder:
+        """An NVTX event; 59 is a push/pop range, 60 start/end, 34 a mark, 75 the name of a domain."""
+        named: dict[str, Value] = {"textId": self.string(name)} if interned else {"text": name}
+        values: dict[str, Value] = {"start": start, "end": end, "eventType": event_type, "domainId": domain}
+        return self.row("NVTX_EVENTS", {**values, "globalTid": global_tid(thread), **named})
+
+    def sync_row(
+        self,
+        start: int,
+        end: int,
+        *,
+        correlation: int,
+        kind: str = "stream",
+        stream: int = 7,
+        event: int = 0xFFFFFFFF,
+        event_sync: int = 0xFFFFFFFF,
+        pid: int = MAIN[0],
+        device: int = 0,
+        context: int = 1,
+    ) -> TraceBuilder:
+        """What CUPTI says about a synchronization call; `kind`: event, wait, stream or context."""
+        values: dict[str, Value] = {
+            "start": start,
+            "end": end,
+            "syncType": SYNC_TYPES[kind],
+            "eventId": event,
+        }
+        values |= {"deviceId": device, "contextId": context, "streamId": stream, "correlationId": correlation}
+        if any(
+            column.name == "eventSyncId" for column in self._columns["CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"]
+        ):
+            values["eventSyncId"] = event_sync
+        return self.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {**values, "globalPid": global_pid(pid)})
+
+    def event_row(
+        self,
+        *,
+        correlation: int,
+        event: int,
+        stream: int = 7,
+        event_sync: int = 0xFFFFFFFF,
+        timestamp: int | None = None,
+        pid: int = MAIN[0],
+        device: int = 0,
+        context: int = 1,
+    ) -> TraceBuilder:
+        """Where a CUDA event was recorded."""
+        values: dict[str, Value] = {
+            "deviceId": device,
+            "contextId": context,
+            "streamId": stream,
+            "eventId": event,
+        }
+        known = {column.name for column in self._columns["CUPTI_ACTIVITY_KIND_CUDA_EVENT"]}
+        optional = {"eventSyncId": event_sync, "timestamp": timestamp}
+        values |= {name: value for name, value in optional.items() if name in known}
+        values |= {"correlationId": correlation, "globalPid": global_pid(pid)}
+        return self.row("CUPTI_ACTIVITY_KIND_CUDA_EVENT", values)
+
+    def overhead(
+        self,
+        start: int,
+        end: int,
+        *,
+        kind: str = "flush",
+        thread: ThreadId = MAIN,
+        correlation: int | None = None,
+    ) -> TraceBuilder:
+        """A row of CUPTI_ACTIVITY_KIND_OVERHEAD; `kind` is a key of OVERHEAD_TYPES."""
+        number, name = OVERHEAD_TYPES[kind]
+        values = {"start": start, "end": end, "eventClass": _OVERHEAD_CLASS, "globalTid": global_tid(thread)}
+        named = {"nameId": self.string(name), "overheadType": number, "correlationId": correlation}
+        return self.row("CUPTI_ACTIVITY_KIND_OVERHEAD", {**values, **named})
+
+    def profiler_overhead(
+        self, start: int, end: int, *, name: str = "CUPTI: Buffer flush", thread: ThreadId = MAIN
+    ) -> TraceBuilder:
+        """A row of PROFILER_OVERHEAD; from schema 3.24 on it has overheadType 1."""
+        values: dict[str, Value] = {"start": start, "end": end, "globalTid": global_tid(thread)}
+        if any(column.name == "overheadType" for column in self._columns["PROFILER_OVERHEAD"]):
+            values["overheadType"] = 1
+        return self.row("PROFILER_OVERHEAD", {**values, "nameId": self.string(name)})
+
+    def context_switch(
+        self, time: int, tag: int = CONTEXT_START, *, pid: int = MAIN[0], context: int = 1, gpu: int = 0
+    ) -> TraceBuilder:
+        """A change of the context that a GPU works for: CONTEXT_START opens a slice, SAVE_END closes it."""
+        table = "GPU_CONTEXT_SWITCH_EVENTS" if self.knows("GPU_CONTEXT_SWITCH_EVENTS") else "FECS_EVENTS"
+        values: dict[str, Value] = {
+            "tag": tag,
+            "vmId": global_pid(0),
+            "seqNo": len(self._rows.get(table, ())),
+        }
+        values |= {"contextId": context, "timestamp": time, "globalPid": global_pid(pid), "gpuId": gpu}
+        return self.row(table, values)
+
+    # ---- names and trust -----------------------------------------------------------------------------------
+
+    def process(self, pid: int = MAIN[0], name: str = "/usr/bin/python3") -> TraceBuilder:
+        """A process with its name; schemas of 2020-21 have no such table and take no row."""
+        if not self.knows("PROCESSES"):
+            return self
+        return self.row("PROCESSES", {"globalPid": global_pid(pid), "pid": pid, "name": name})
+
+    def thread_name(self, name: str, *, thread: ThreadId = MAIN) -> TraceBuilder:
+        """A thread with its name."""
+        return self.row(
+            "ThreadNames", {"nameId": self.string(name), "priority": 20, "globalTid": global_tid(thread)}
+        )
+
+    def gpu(
+        self, number: int = 0, name: str = "NVIDIA A100-SXM4-80GB", *, sm_count: int = 108
+    ) -> TraceBuilder:
+        """A physical GPU of the machine."""
+        values: dict[str, Value] = {"vmId": global_pid(0), "id": number, "name": name, "smCount": sm_count}
+        values |= {"busLocation": f"0000:{0xC1 + number:02x}:00.0", "isDiscrete": 1, "cuDevice": number}
+        values |= {"totalMemory": 80 << 30, "uuid": f"cf6b97c0-bf53-a39e-febd-{number:012x}"}
+        return self.row("TARGET_INFO_GPU", values)
+
+    def cuda_device(self, gpu: int = 0, ordinal: int = 0, pid: int = MAIN[0]) -> TraceBuilder:
+        """Which GPU a process means by its device number (schema 3.17 on)."""
+        return self.row("TARGET_INFO_CUDA_DEVICE", {"gpuId": gpu, "cudaId": ordinal, "pid": pid})
+
+    def stream_info(self, stream: int, flag: int, *, pid: int = MAIN[0], context: int = 1) -> TraceBuilder:
+        """A stream's kind: 1 default (blocking), 2 non-blocking, 3 the null stream."""
+        values: dict[str, Value] = {
+            "streamId": stream,
+            "vmId": VM,
+            "processId": pid,
+            "contextId": context,
+            "flag": flag,
+        }
+        return self.row("TARGET_INFO_CUDA_STREAM", values)
+
+    def null_stream(
+        self, stream: int = 7, *, pid: int = MAIN[0], device: int = 0, context: int = 1
+    ) -> TraceBuilder:
+        """The legacy default stream of a context."""
+        values: dict[str, Value] = {"vmId": VM, "processId": pid, "deviceId": device, "contextId": context}
+        if self.knows("TARGET_INFO_CUDA_CONTEXT_INFO"):
+            return self.row("TARGET_INFO_CUDA_CONTEXT_INFO", {"nullStreamId": stream, **values})
+        return self.row("TARGET_INFO_CUDA_NULL_STREAM", {"streamId": stream, **values})
+
+    def diagnostic(self, text: str, *, severity: int = 2, time: int = 0) -> TraceBuilder:
+        """What nsys says about its own capture: severity 1 info, 2 warning, 3 error."""
+        values: dict[str, Value] = {"timestamp": time, "timestampType": 1, "source": 2, "severity": severity}
+        return self.row("DIAGNOSTIC_EVENT", {**values, "text": text})
+
+    # ---- the file ------------------------------------------------------------------------------------------
+
+    def drop_table(self, name: str) -> TraceBuilder:
+        """Leave a table out of the file, with whatever it holds."""
+        self._dropped.add(name)
+        return self
+
+    def add_column(self, table: str, column: str) -> TraceBuilder:
+        """A column of the user's own, as `ALTER TABLE` leaves it; NULL unless `row` gives a value."""
+        self._extra_columns.setdefault(table, []).append(column)
+        return self
+
+    def write(self, path: str | os.PathLike[str], *, shuffle_seed: int | None = None) -> Path:
+        """Make the file, which must not exist yet; with a seed its rows come in random order."""
+        target = Path(path)
+        with closing(sqlite3.connect(target)) as connection, connection:
+            connection.execute("PRAGMA journal_mode = OFF")
+            for table, rows in self._contents().items():
+                if table not in self._dropped:
+                    self._write_table(connection, table, rows, shuffle_seed)
+            if _version_of(self.schema) >= 3:
+                _write_enums(connection)
+        return target
+
+    def _contents(self) -> dict[str, list[dict[str, Value]]]:
+        contents: dict[str, list[dict[str, Value]]] = (
+            {} if self.lazy else {table: [] for table in self._columns}
+        )
+        contents |= self._rows
+        contents["StringIds"] = [{"id": number, "value": text} for text, number in self._strings.items()]
+        if (version := SCHEMAS[self.schema]) is not None:
+            name = "META_DATA_EXPORT" if "META_DATA_EXPORT" in self._columns else "EXPORT_META_DATA"
+            contents[name] = _version_rows(self.schema, version)
+            contents["ANALYSIS_DETAILS"] = [self._analysis_details()]
+        return contents
+
+    def _analysis_details(self) -> dict[str, Value]:
+        duration = self.duration if self.duration is not None else self._last_time() + 1_000_000
+        return {"globalVid": VM << 48, "duration": duration, "startTime": 10**9, "stopTime": 10**9 + duration}
+
+    def _last_time(self) -> int:
+        times: Iterable[Value] = (
+            row.get("end") or row.get("start")
+            for rows in self._rows.values()
+            for row in rows
+            if "start" in row
+        )
+        return max((time for time in times if isinstance(time, int)), default=0)
+
+    def _write_table(
+        self,
+        connection: sqlite3.Connection,
+        table: str,
+        rows: list[dict[str, Value]],
+        shuffle_seed: int | None,
+    ) -> None:
+        columns = self._columns[table]
+        extra = self._extra_columns.get(table, [])
+        declared = [column.declaration for column in columns] + [f'"{name}" INTEGER' for name in extra]
+        connection.execute(f'CREATE TABLE "{table}" ({", ".join(declared)})')
+        defaults = {column.name: column.default for column in columns} | dict.fromkeys(extra)
+        if unknown := {name for row in rows for name in row} - set(defaults):
+            raise ValueError(f"{table} of schema {self.schema} has no column {sorted(unknown)}")
+        ordered = list(rows)
+        if shuffle_seed is not None:
+            random.Random(f"{shuffle_seed} {table}").shuffle(ordered)
+        places = ", ".join("?" * len(defaults))
+        values = [tuple(row.get(name, default) for name, default in defaults.items()) for row in ordered]
+        connection.executemany(f'INSERT INTO "{table}" VALUES ({places})', values)
+
+
+def _version_of(schema: str) -> int:
+    return 0 if schema == "2020" else int(schema.partition(".")[0])
+
+
+def _version_rows(schema: str, product: str) -> list[dict[str, Value]]:
+    major, minor, micro = schema.split(".")
+    values = {
+        "EXPORT_PRODUCT_NAME": "NVIDIA Nsight Systems",
+        "EXPORT_PRODUCT_VERSION": product,
+        "EXPORT_SCHEMA_VERSION": schema,
+        "EXPORT_SCHEMA_VERSION_MAJOR": major,
+        "EXPORT_SCHEMA_VERSION_MINOR": minor,
+        "EXPORT_SCHEMA_VERSION_MICRO": micro,
+    }
+    return [{"name": name, "value": value} for name, value in values.items()]
+
+
+def _write_enums(connection: sqlite3.Connection) -> None:
+    for table, entries in ENUMS.items():
+        connection.execute(f'CREATE TABLE "{table}" (id INTEGER NOT NULL PRIMARY KEY, name TEXT, label TEXT)')
+        connection.executemany(f'INSERT INTO "{table}" VALUES (?, ?, ?)', entries)
