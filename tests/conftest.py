@@ -1,8 +1,77 @@
-"""Settings of the whole suite."""
+"""What holds for the whole suite: order, what a test needs, and the closing count of tests by their needs."""
 
 from __future__ import annotations
 
-import hypothesis
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-hypothesis.settings.register_profile("default", max_examples=100, deadline=None)
-hypothesis.settings.load_profile("default")
+import hypothesis
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.terminal import TerminalReporter
+
+hypothesis.settings.register_profile(
+    "nsysdiag",
+    max_examples=100,
+    deadline=None,
+    derandomize="CI" in os.environ,
+    suppress_health_check=[
+        hypothesis.HealthCheck.too_slow
+    ],  # it looks at the clock, and the machine may be busy
+)
+hypothesis.settings.load_profile("nsysdiag")
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+NEEDS = {"real": "real traces", "browser": "browser", "nsys": "nsys program"}
+"""The markers of tests that need something from outside, and their names in the summary."""
+
+
+def missing(marker: str) -> str | None:
+    """Why tests with this marker cannot run here, or None."""
+    if marker == "browser":
+        return None if any(shutil.which(name) for name in BROWSERS) else "no Chromium found"
+    variable = {"real": "NSYSDIAG_TRACES", "nsys": "NSYSDIAG_NSYS"}[marker]
+    return None if os.environ.get(variable) else f"{variable} is not set"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A path that is set but leads nowhere is a mistake, not a reason to skip."""
+    for variable in ("NSYSDIAG_TRACES", "NSYSDIAG_NSYS"):
+        path = os.environ.get(variable)
+        if path and not Path(path).exists():
+            raise pytest.UsageError(f"{variable} leads nowhere: {path}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Quick tests first; what cannot run here is skipped."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    for item in items:
+        for marker in NEEDS:
+            why = missing(marker)
+            if why and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Say how many of the tests with needs ran: a green suite that skipped them has shown less."""
+    for marker, name in NEEDS.items():
+        reports = [
+            (outcome, report)
+            for outcome in ("passed", "failed", "error", "xfailed", "xpassed", "skipped")
+            for report in terminalreporter.stats.get(outcome, [])
+            if marker in getattr(report, "keywords", ())
+        ]
+        skipped = Counter(_reason(report) for outcome, report in reports if outcome == "skipped")
+        reasons = "".join(f"; {count} {reason}" for reason, count in skipped.most_common())
+        ran = len(reports) - skipped.total()
+        terminalreporter.write_line(f"{name}: {ran} ran, {skipped.total()} skipped{reasons}")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    where_and_why = report.longrepr
+    text = where_and_why[2] if isinstance(where_and_why, tuple) else str(where_and_why)
+    return text.removeprefix("Skipped: ")

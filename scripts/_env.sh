@@ -1,0 +1,65 @@
+# Sourced by the other scripts: goes to the project's root and knows how to make .venv there.
+# Needs nothing but Python 3.11 or newer; no compiler, for it takes ready-built packages only.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+PYTHONS=(python3 python3.14 python3.13 python3.12 python3.11)
+
+say() { printf '%s: %s\n' "$(basename "$0")" "$*" >&2; }
+
+die() {
+    say "$*"
+    exit 1
+}
+
+is_new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
+
+find_python() {
+    local candidate
+    for candidate in "${PYTHONS[@]}"; do
+        if is_new_enough "$candidate"; then
+            echo "$candidate"
+            return
+        fi
+    done
+    die "needs Python 3.11 or newer, and none of these is: ${PYTHONS[*]}"
+}
+
+# A stamp holds what was installed: as long as pyproject.toml and the folder stay the same, so does the environment.
+fingerprint() { printf '%s %s\n' "$(cksum <pyproject.toml)" "$PWD"; }
+
+is_installed() {
+    local stamp
+    for stamp in "$@"; do
+        [[ -f .venv/.installed-$stamp && $(<".venv/.installed-$stamp") == "$(fingerprint)" ]] && return
+    done
+    return 1
+}
+
+make_venv() {
+    [[ -x .venv/bin/python ]] && is_new_enough .venv/bin/python && return
+    local python
+    python=$(find_python)
+    say "making .venv with $("$python" --version)"
+    "$python" -m venv --clear .venv || die "'$python -m venv' failed; on Debian and Ubuntu: apt install python3-venv"
+}
+
+install() {
+    say "installing nsysdiag and what it needs into .venv"
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --editable "$1" ||
+        die "the installation into .venv failed"
+    fingerprint >".venv/.installed-$2"
+}
+
+# What a user needs.
+make_runtime_environment() {
+    make_venv
+    is_installed runtime dev || install . runtime
+}
+
+# The same, and what the tests and checks need.
+make_dev_environment() {
+    make_venv
+    is_installed dev || install '.[dev]' dev
+}

@@ -1,0 +1,145 @@
+"""The house itself: import layers, public names, the wheel, an instant --help, what no file may hold."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import nsysdiag
+
+ROOT = Path(__file__).parent.parent
+FIXTURES = ROOT / "tests" / "fixtures"
+BUNDLED = ROOT / "nsysdiag" / "data"
+MIB = 2**20
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    """What a command prints; it must succeed."""
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def python(code: str, *arguments: str, cwd: Path = ROOT) -> str:
+    """What a piece of code prints in a Python of its own."""
+    return run(sys.executable, "-c", code, *arguments, cwd=cwd)
+
+
+def pip(command: str, *arguments: str | Path) -> None:
+    run(sys.executable, "-m", "pip", command, "--quiet", *arguments)
+
+
+def test_imports_run_one_way() -> None:
+    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(cache_dir=None))"
+    assert "0 broken" in python(code)
+
+
+def test_public_names_resolve() -> None:
+    for name in nsysdiag.__all__:
+        assert getattr(nsysdiag, name) is not None
+    assert sorted(nsysdiag.__all__) == nsysdiag.__all__
+    assert set(nsysdiag.__all__) <= set(dir(nsysdiag))
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = nsysdiag.no_such_name
+
+
+class TestInstantHelp:
+    """--help must not wait for what only an analysis needs. Counted in modules, not in seconds."""
+
+    HEAVY = ("adbc_driver_sqlite", "jinja2", "nanoarrow", "numpy", "pandas", "plotly", "sqlalchemy")
+    CODE = """
+import sys
+from nsysdiag.cli.app import main
+try:
+    main(sys.argv[1:])
+finally:
+    print("\\nloaded:", *sorted(set(name.partition(".")[0] for name in sys.modules)))
+"""
+
+    @pytest.mark.parametrize(
+        "arguments", [["--help"], ["--version"], ["analyze", "--help"], ["demo", "--help"]]
+    )
+    def test_loads_nothing_heavy(self, arguments: list[str]) -> None:
+        help_text, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
+        assert "nsysdiag" in help_text
+        assert set(loaded.split()) & set(self.HEAVY) == set()
+
+
+@pytest.mark.slow
+class TestWheel:
+    @pytest.fixture(scope="class")
+    def wheel(self, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("wheel")
+        pip("wheel", ".", "--no-deps", "--no-build-isolation", "--wheel-dir", folder)
+        return next(folder.glob("nsysdiag-*.whl"))
+
+    @pytest.fixture(scope="class")
+    def installed(self, wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+        folder = tmp_path_factory.mktemp("installed")
+        pip("install", "--no-deps", "--no-index", "--target", folder, wheel)
+        return folder
+
+    def test_holds_the_package_and_its_templates(self, wheel: Path) -> None:
+        names = set(zipfile.ZipFile(wheel).namelist())
+        for folder in ("nsysdiag", "templates"):
+            for path in (ROOT / folder).rglob("*"):
+                if path.is_file() and "__pycache__" not in path.parts:
+                    home = (
+                        path.relative_to(ROOT)
+                        if folder == "nsysdiag"
+                        else Path("nsysdiag", path.relative_to(ROOT))
+                    )
+                    assert home.as_posix() in names
+
+    def test_holds_nothing_else(self, wheel: Path) -> None:
+        tops = {Path(name).parts[0] for name in zipfile.ZipFile(wheel).namelist()}
+        assert tops == {"nsysdiag", f"nsysdiag-{nsysdiag.__version__}.dist-info"}
+
+    def test_runs_from_where_it_is_installed(self, installed: Path, tmp_path: Path) -> None:
+        code = f"""
+import sys
+sys.path.insert(0, {str(installed)!r})
+import nsysdiag
+from nsysdiag.cli.app import main
+assert nsysdiag.__file__.startswith({str(installed)!r}), nsysdiag.__file__
+main(["demo", "-o", "demo.nsysdiag.html"])
+"""
+        python(code, cwd=tmp_path)
+        assert "<html" in (tmp_path / "demo.nsysdiag.html").read_text(encoding="utf-8")
+
+
+def project_files() -> list[Path]:
+    """Every file that is in the repository or about to be."""
+    listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    return [path for name in listed if name and (path := ROOT / name).is_file()]
+
+
+class TestFiles:
+    # Written apart, so that this file does not hold them itself.
+    REGISTRIES = ("pypi org", "files pythonhosted org", "registry npmjs org", "deb debian org")
+    FOREIGN = (*(name.replace(" ", ".") for name in REGISTRIES), f"/{'work'}/")
+
+    def test_no_file_names_a_registry_or_a_machine(self) -> None:
+        found = [
+            (path.relative_to(ROOT).as_posix(), word)
+            for path in project_files()
+            for word in self.FOREIGN
+            if word.encode() in path.read_bytes()
+        ]
+        assert found == []
+
+    def test_traces_are_made_and_bundled_ones_only(self) -> None:
+        traces = [path for path in project_files() if {".sqlite", ".nsys-rep", ".qdrep"} & set(path.suffixes)]
+        assert [path for path in traces if FIXTURES not in path.parents and BUNDLED not in path.parents] == []
+
+    def test_fixtures_stay_small(self) -> None:
+        assert sum(path.stat().st_size for path in project_files() if FIXTURES in path.parents) < 20 * MIB
