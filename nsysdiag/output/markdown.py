@@ -1,0 +1,227 @@
+"""The report as Markdown for a ticket: what a reviewer must see, in tables that GitHub and GitLab draw."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from nsysdiag.output import words
+from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.names import clip, visible
+from nsysdiag.output.view import (
+    Causes,
+    by_length,
+    by_rank,
+    device_label,
+    held,
+    ledger_rows,
+    missing,
+    slices_by_time,
+    window_parts,
+)
+from nsysdiag.units import format_bytes, format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report
+
+MARKER = "<!-- nsysdiag report -->"
+TOP_GAPS = 10
+NAME_LIMIT = 90
+
+_INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<!\w)_|_(?!\w))")
+_BLOCK_START = re.compile(r"^(\s*)([-+#=>]|\d+(?=[.)]))")
+# An empty comment between the sign and the word stops mentions, references and links to addresses.
+_REFERENCE = re.compile(r"([@#!$%])(?=\w)|(\bGH)(?=-\d)|(:)(?=//)|(\bwww)(?=\.)", re.IGNORECASE)
+
+
+def text(value: str) -> str:
+    """A sentence as plain Markdown text: no markup, no mention, no reference, no link, on one line."""
+    escaped = _INLINE.sub(r"\\\1", visible(value))
+    escaped = _BLOCK_START.sub(_escape_start, escaped)
+    return _REFERENCE.sub(lambda match: f"{match.group()}<!-- -->", escaped)
+
+
+def _escape_start(match: re.Match[str]) -> str:
+    space, sign = match.groups()
+    return f"{space}{sign}" if sign.isdigit() else f"{space}\\{sign}"
+
+
+def code(value: str, *, in_table: bool = False, limit: int = NAME_LIMIT) -> str:
+    """A name as a code span, fenced with more backticks than it holds; in a table its pipes are escaped."""
+    shown = clip(value, limit)
+    if not shown.strip():
+        return "–"
+    if in_table:
+        shown = re.sub(r"(\\*)\|", _escape_pipe, shown)
+    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def _escape_pipe(match: re.Match[str]) -> str:
+    # A pipe needs an odd number of backslashes before it, or it ends the cell.
+    slashes = match.group(1)
+    return slashes + ("\\|" if len(slashes) % 2 == 0 else "\\\\|")
+
+
+def render(report: Report, options: RenderOptions) -> bytes:
+    """The report as Markdown, with a marker comment by which a later run finds its own file again."""
+    blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
+    causes = Causes(report.causes)
+    for device in report.devices:
+        blocks += _device(device, causes)
+    if not report.devices:
+        blocks += _no_devices(report)
+    blocks += _findings(report)
+    blocks += _health(report)
+    blocks.append(_footer(report, options))
+    return ("\n\n".join(blocks) + "\n").encode()
+
+
+def _device(device: DeviceReport, causes: Causes) -> list[str]:
+    blocks = [
+        f"## {text(device.name)} ({text(device.key)})",
+        f"**{text(device.verdict.sentence)}**",
+        text(f"Window: {words.window_sentence(device)}. {words.ops_sentence(device.ops)}."),
+        _split(device),
+    ]
+    if device.idle_ns:
+        blocks += [
+            "### What the GPU waited for",
+            _ledger(device, causes),
+            text(words.coverage_sentence(device.coverage)),
+        ]
+    drained = words.drained_sentence(device)
+    blocks += [text(drained)] if drained else []
+    blocks += [f"> {text(note)}" for note in device.notes]
+    if device.gaps:
+        blocks += [f"### Largest gaps of {format_count(device.gap_count)}", _gaps(device, causes)]
+    return blocks
+
+
+def table(header: Sequence[str], aligns: str, rows: Sequence[Sequence[str]]) -> str:
+    """A pipe table; `aligns` has `l` or `r` for each column. The cells must be escaped already."""
+    rules = ["---:" if align == "r" else "---" for align in aligns]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rules, *rows])
+
+
+def _split(device: DeviceReport) -> str:
+    rows = [
+        [part.label, format_ns(part.ns), format_share(part.ns, device.window_ns)]
+        for part in window_parts(device)
+    ]
+    rows.append(["**Window**", f"**{format_ns(device.window_ns)}**", ""])
+    return table(["Part of the window", "Time", "Share"], "lrr", rows)
+
+
+def _ledger(device: DeviceReport, causes: Causes) -> str:
+    rows = [
+        [
+            text(row.cause.title),
+            format_ns(row.ns),
+            format_share(row.ns, device.idle_ns),
+            format_share(row.ns, device.window_ns),
+        ]
+        for row in ledger_rows(device, causes)
+        if row.ns
+    ]
+    return table(["Cause", "Time", "Of idle", "Of window"], "lrrr", rows)
+
+
+def _gaps(device: DeviceReport, causes: Causes) -> str:
+    rows = [_gap(gap, causes) for gap in by_length(device.gaps)[:TOP_GAPS]]
+    header = ["Length", "Start", "Cause", "Evidence", "Before", "After", "NVTX"]
+    return table(header, "rrlllll", rows)
+
+
+def _gap(gap: Gap, causes: Causes) -> list[str]:
+    length = gap.end_ns - gap.start_ns
+    slices = slices_by_time(gap)
+    cause = evidence = "–"
+    if slices:
+        cause = f"{text(causes.title(slices[0].cause))} ({format_share(slices[0].ns, length)})"
+        evidence = text(clip(slices[0].evidence, 160)) or "–"
+    path = code(words.path_label(gap.nvtx), in_table=True)
+    before, after = _operation(gap.previous_op), _operation(gap.next_op)
+    return [format_ns(length), words.instant(gap.start_ns), cause, evidence, before, after, path]
+
+
+def _operation(operation: Operation | None) -> str:
+    return code(operation.name, in_table=True) if operation else "–"
+
+
+def _no_devices(report: Report) -> list[str]:
+    tables = [f"- {text(line)}" for line in held(report)]
+    holds = ["It holds:", "\n".join(tables)] if tables else ["It holds no table with rows either."]
+    return [f"**{words.NO_GPU_WORK}.** There is no idle time to explain.", *holds]
+
+
+def _findings(report: Report) -> list[str]:
+    if not report.findings:
+        return []
+    return ["## Findings", *(_finding(report, finding) for finding in by_rank(report.findings))]
+
+
+def _finding(report: Report, finding: Finding) -> str:
+    lines = [
+        f"**{finding_heading(finding)}**",
+        "",
+        f"Lost: {words.lost_sentence(finding)}. Confidence: {words.confidence_word(finding.confidence)} "
+        f"({format_share(finding.confidence, 1)}). {text(device_label(report, finding.device))}."
+        + (f" In {code(words.path_label(finding.nvtx))}." if finding.nvtx else ""),
+        "",
+        *(f"- {text(evidence)}" for evidence in finding.evidence),
+        *(f"- → {text(advice)}" for advice in finding.advice),
+    ]
+    return "\n".join(lines).rstrip()
+
+
+def finding_heading(finding: Finding) -> str:
+    """Severity in a sign and a word, then the title, escaped."""
+    icon = words.SEVERITY_ICONS.get(finding.severity, "○")
+    return f"{icon} {text(finding.severity)}: {text(finding.title)}"
+
+
+def finding_markdown(report: Report, finding: Finding) -> str:
+    """One finding as Markdown, to be pasted into a ticket."""
+    return _finding(report, finding) + f"\n\n{_source(report)}"
+
+
+def _health(report: Report) -> list[str]:
+    blocks = [f"- {text(warning)}" for warning in report.trace.warnings]
+    absent = missing(report)
+    if absent:
+        blocks.insert(0, f"- Not captured: {text(', '.join(absent))}.")
+    health = ["## Trace health", "\n".join(blocks)] if blocks else []
+    if report.recapture:
+        health += ["To resolve more, capture again with", fenced(report.recapture, "sh")]
+    return health
+
+
+def fenced(value: str, language: str) -> str:
+    """A code block with a fence longer than any run of backticks inside."""
+    shown = visible(value)
+    fence = "`" * max(3, max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
+    return f"{fence}{language}\n{shown}\n{fence}"
+
+
+def _source(report: Report) -> str:
+    trace = report.trace
+    fingerprint = f"fingerprint {code(trace.fingerprint)}"
+    return f"{report.tool.name} {text(report.tool.version)} · {code(trace.file)} ({format_bytes(trace.size_bytes)}) · {fingerprint}"
+
+
+def _footer(report: Report, options: RenderOptions) -> str:
+    extra = [code(options.command, limit=500)] if options.command else []
+    extra += [text(options.created)] if options.created else []
+    return "---\n\n" + " · ".join([_source(report), *extra])
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the document begin with our marker?"""
+    return data.lstrip().startswith(MARKER.encode())
+
+
+FORMAT = Format("md", ".md", "Markdown for tickets", render, is_ours)

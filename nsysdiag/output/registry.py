@@ -1,0 +1,24 @@
+"""The formats that a report can be written in. To add one, write its file and name it here."""
+
+from __future__ import annotations
+
+from nsysdiag.errors import UsageError
+from nsysdiag.output import csv_, json_, markdown, text_
+from nsysdiag.output.format import Format
+from nsysdiag.output.names import visible
+
+FORMATS: dict[str, Format] = {
+    known.name: known for known in (json_.FORMAT, markdown.FORMAT, text_.FORMAT, csv_.FORMAT)
+}
+
+
+def format_for(path: str) -> str:
+    """The name of the format that the suffix of `path` asks for; of two that fit, the longer suffix wins.
+
+    Raises UsageError naming the known ones.
+    """
+    fitting = [known for known in FORMATS.values() if path.lower().endswith(known.suffix)]
+    if fitting:
+        return max(fitting, key=lambda known: len(known.suffix)).name
+    suffixes = ", ".join(known.suffix for known in FORMATS.values())
+    raise UsageError(f"no format has the suffix of '{visible(path)}'", hint=f"the suffixes are: {suffixes}")

@@ -1,0 +1,270 @@
+"""The summary that a person reads first, in the terminal or as a text file."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from nsysdiag.output import words
+from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.names import clip, visible
+from nsysdiag.output.view import (
+    Causes,
+    LedgerRow,
+    by_length,
+    by_rank,
+    flags,
+    held,
+    ledger_rows,
+    missing,
+    slices_by_time,
+    window_parts,
+)
+from nsysdiag.units import format_bytes, format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report, Slice
+
+TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 3
+TOP_SLICES = 3
+TOP_LABELS = 3
+MIN_WIDTH, MAX_WIDTH = 60, 160
+BLOCKS = " ▏▎▍▌▋▊▉█"
+SEVERITY_STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
+
+
+def render(report: Report, options: RenderOptions) -> bytes:
+    """The report as plain text of `options.width` columns, with colours only where asked for."""
+    width = max(MIN_WIDTH, min(options.width, MAX_WIDTH))
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer, width=width, force_terminal=options.color, color_system="256" if options.color else None,
+        no_color=not options.color, legacy_windows=False, markup=False, emoji=False, highlight=False, _environ={},
+    )  # fmt: skip
+    console.print(_report(report, width))
+    for line in (*_recapture(report), *_origin(options)):
+        console.print(line, soft_wrap=True)  # a command stays on one line, so that it can be copied whole
+    text = buffer.getvalue()
+    if not options.color:
+        text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
+    return text.encode()
+
+
+def _report(report: Report, width: int) -> Group:
+    causes = Causes(report.causes)
+    blocks: list[RenderableType] = [_head(report)]
+    limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
+    for device in report.devices:
+        blocks += [*_device(device, causes, width), *_gaps(device, causes, width, limit)]
+    if not report.devices:
+        blocks += _no_devices(report)
+    return Group(*blocks, *_findings(report), *_health(report))
+
+
+def _head(report: Report) -> Text:
+    trace = report.trace
+    facts = [trace.file, format_bytes(trace.size_bytes)]
+    facts += [f"nsys {trace.nsys_version}"] if trace.nsys_version else []
+    return Text(
+        f"{report.tool.name} {visible(report.tool.version)} · " + " · ".join(visible(fact) for fact in facts)
+    )
+
+
+def _heading(title: str, note: str = "") -> Text:
+    return Text.assemble("\n", (visible(title), "bold"), (f"  {visible(note)}" if note else "", "dim"))
+
+
+def _indented(block: RenderableType, columns: int = 2) -> Padding:
+    return Padding(block, (0, 0, 0, columns))
+
+
+def _device(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
+    blocks: list[RenderableType] = [
+        _heading(device.name, device.key),
+        _indented(Text(visible(device.verdict.sentence), "bold cyan")),
+        _indented(Text(visible(f"Window: {words.window_sentence(device)}."))),
+        _indented(Text(visible(f"Ran: {words.ops_sentence(device.ops)}."))),
+        *(_indented(Text(visible(note), "yellow")) for note in device.notes),
+        Text(),
+        _indented(_split(device, width)),
+    ]
+    if device.idle_ns:
+        blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
+        blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
+    return blocks
+
+
+def _grid(*justify: str) -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for side in justify:
+        table.add_column(justify="right" if side == "r" else "left", no_wrap=side != "w", overflow="fold")
+    return table
+
+
+def bar(part: int, whole: int, columns: int) -> str:
+    """A horizontal bar to an eighth of a column; a part that is not zero always shows."""
+    if whole <= 0 or part <= 0:
+        return ""
+    eighths = max(1, round(8 * columns * part / whole))
+    full, rest = divmod(min(eighths, 8 * columns), 8)
+    return BLOCKS[8] * full + (BLOCKS[rest] if rest else "")
+
+
+def _split(device: DeviceReport, width: int) -> Table:
+    table = _grid("l", "r", "r", "l")
+    for part in window_parts(device):
+        share = format_share(part.ns, device.window_ns)
+        table.add_row(
+            part.label, format_ns(part.ns), share, Text(bar(part.ns, device.window_ns, width - 52), "cyan")
+        )
+    return table
+
+
+def _ledger(device: DeviceReport, causes: Causes, width: int) -> Table:
+    room = min(44, width - 48)
+    table = _grid("l", "r", "r", "r", "l")
+    table.add_row(*(Text(title, "dim") for title in ("", "time", "of idle", "of window", "")))
+    for row in ledger_rows(device, causes):
+        if row.ns:
+            _add_ledger_row(table, device, row, room)
+    return table
+
+
+def _add_ledger_row(table: Table, device: DeviceReport, row: LedgerRow, room: int) -> None:
+    style = "dim" if row.cause.unresolved else ""
+    table.add_row(
+        Text(clip(row.cause.title, room), style),
+        format_ns(row.ns),
+        format_share(row.ns, device.idle_ns),
+        format_share(row.ns, device.window_ns),
+        Text(bar(row.ns, device.idle_ns, 10), "cyan"),
+    )
+    for label, ns in row.labels[:TOP_LABELS]:
+        table.add_row(
+            Text(f"  {clip(label, room - 2)}", "dim"),
+            Text(format_ns(ns), "dim"),
+            Text(format_share(ns, device.idle_ns), "dim"),
+            Text(format_share(ns, device.window_ns), "dim"),
+            "",
+        )
+    hidden = row.labels[TOP_LABELS:]
+    if hidden:
+        rest = sum(ns for _label, ns in hidden)
+        table.add_row(Text(f"  {len(hidden)} more", "dim"), Text(format_ns(rest), "dim"), "", "", "")
+
+
+def _below_ledger(device: DeviceReport) -> list[str]:
+    lines = ["", words.coverage_sentence(device.coverage)]
+    drained = words.drained_sentence(device)
+    lines += [drained] if drained else []
+    return lines
+
+
+def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
+    gaps = by_length(device.gaps)[:limit]
+    if not gaps:
+        return []
+    heading = _heading("Largest gaps", f"{len(gaps)} of {format_count(device.gap_count)}")
+    return [heading, *(_gap(gap, causes, width) for gap in gaps)]
+
+
+def _gap(gap: Gap, causes: Causes, width: int) -> Group:
+    head = Text.assemble(
+        (f"{format_ns(gap.end_ns - gap.start_ns):>9}", "bold"), f"  at {words.instant(gap.start_ns)}"
+    )
+    if gap.nvtx:
+        head.append(f"  in {clip(words.path_label(gap.nvtx), width - len(head) - 5)}", "dim")
+    slices = slices_by_time(gap)
+    lines = [_slice_line(gap, part, causes, width - 11) for part in slices[:TOP_SLICES]]
+    if not slices:
+        lines = [Text("no cause")]
+    elif slices[TOP_SLICES:]:
+        rest = format_ns(sum(part.ns for part in slices[TOP_SLICES:]))
+        lines.append(Text(f"{rest} of {words.counted(len(slices) - TOP_SLICES, 'other cause')}", "dim"))
+    context = _context(gap, width - 11)
+    return Group(head, *(_indented(line, 11) for line in [*lines, *(Text(line, "dim") for line in context)]))
+
+
+def _slice_line(gap: Gap, part: Slice, causes: Causes, room: int) -> Text:
+    share = format_share(part.ns, gap.end_ns - gap.start_ns)
+    line = Text.assemble(f"{share} ", (visible(causes.title(part.cause)), "cyan"))
+    if part.evidence:
+        line.append(f": {clip(part.evidence, max(20, room - len(line) - 2))}")
+    return line
+
+
+def _context(gap: Gap, room: int) -> list[str]:
+    """Where the gap lies and who launched the operation that ended it."""
+    half = (room - 13) // 2
+    lines = [f"between {_operation(gap.previous_op, half)} and {_operation(gap.next_op, half)}"]
+    facts = [f"launched by {words.thread_label(gap.thread)}"] if gap.thread else []
+    facts += flags(gap)
+    return [*lines, clip("; ".join(facts), room)] if facts else lines
+
+
+def _operation(operation: Operation | None, room: int) -> str:
+    return clip(operation.name, room) if operation else "nothing"
+
+
+def _findings(report: Report) -> list[RenderableType]:
+    if not report.findings:
+        return []
+    several = len(report.devices) > 1
+    return [
+        _heading("Findings"),
+        *(_indented(_finding(finding, several)) for finding in by_rank(report.findings)),
+    ]
+
+
+def _finding(finding: Finding, several: bool) -> Group:
+    icon = words.SEVERITY_ICONS.get(finding.severity, "○")
+    head = Text.assemble(
+        (f"{icon} {visible(finding.severity)}  ", SEVERITY_STYLES.get(finding.severity, "")),
+        (visible(finding.title), "bold"),
+    )
+    where = f" · {finding.device}" if several else ""
+    cost = f"lost {words.lost_sentence(finding)} · {words.confidence_word(finding.confidence)}{where}"
+    lines = [Text(visible(cost))] + [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
+    return Group(head, *(_indented(line, 4) for line in lines))
+
+
+def _health(report: Report) -> list[RenderableType]:
+    absent = missing(report)
+    lines = [f"not captured: {', '.join(absent)}"] if absent else []
+    lines += [f"warning: {warning}" for warning in report.trace.warnings]
+    if not lines:
+        return []
+    return [_heading("Trace health"), *(_indented(Text(visible(line))) for line in lines)]
+
+
+def _no_devices(report: Report) -> list[RenderableType]:
+    tables = held(report)
+    lines = ["There is no idle time to explain."]
+    lines += (
+        ["The trace holds:", *(f"  {table}" for table in tables)] if tables else ["The trace holds no rows."]
+    )
+    return [_heading(words.NO_GPU_WORK), *(_indented(Text(visible(line))) for line in lines)]
+
+
+def _recapture(report: Report) -> list[Text]:
+    if not report.recapture:
+        return []
+    return [_heading("To resolve more, capture again with"), Text(f"  {visible(report.recapture)}")]
+
+
+def _origin(options: RenderOptions) -> list[Text]:
+    facts = [fact for fact in (options.source, options.command, options.created) if fact]
+    return [Text(f"\n{visible(' · '.join(facts))}", "dim")] if facts else []
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the first line begin with our name?"""
+    return data.startswith(b"nsysdiag ")
+
+
+FORMAT = Format("txt", ".txt", "text summary", render, is_ours)

@@ -1,0 +1,131 @@
+"""What every format draws: rows picked out of the report, in the order in which a person reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.model import CauseInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsysdiag.model import DeviceReport, Finding, Gap, Report, Slice
+
+UNKNOWN_COLOR = "#8a8f98"
+SEVERITIES = ("high", "medium", "low", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the four parts of a window, which add up to it."""
+
+    id: str
+    label: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """The idle time of one cause, with its sub-labels; `root_ns` is the cause's time after wake-ups were followed."""
+
+    cause: CauseInfo
+    ns: int
+    root_ns: int
+    labels: tuple[tuple[str, int], ...]
+
+
+class Causes:
+    """The causes that the report was made with, by id; an id that it does not list stands for itself."""
+
+    def __init__(self, causes: Iterable[CauseInfo]) -> None:
+        self._causes = {cause.id: cause for cause in causes}
+
+    def __getitem__(self, cause: str) -> CauseInfo:
+        known = self._causes.get(cause)
+        return known or CauseInfo(id=cause, title=cause.replace("_", " "), meaning="", color=UNKNOWN_COLOR)
+
+    def title(self, cause: str) -> str:
+        """The title of the cause with this id."""
+        return self[cause].title
+
+
+def window_parts(device: DeviceReport) -> tuple[Part, ...]:
+    """Compute, exposed communication, exposed copies and idle of a device: the sum is its window."""
+    return (
+        Part("compute", "Compute", device.compute_ns),
+        Part("communication", "Exposed communication", device.exposed_comm_ns),
+        Part("copies", "Exposed copies", device.exposed_copy_ns),
+        Part("idle", "Idle", device.idle_ns),
+    )
+
+
+def ledger_rows(device: DeviceReport, causes: Causes) -> list[LedgerRow]:
+    """The causes of a device's idle time, longest first; causes known only after following wake-ups come last."""
+    ids = [cause for cause in {**device.ledger, **device.root_ledger} if _ns(device, cause) != (0, 0)]
+    ids.sort(key=lambda cause: (*(-ns for ns in _ns(device, cause)), cause))
+    return [
+        LedgerRow(causes[cause], *_ns(device, cause), _by_time(device.labels.get(cause, {}))) for cause in ids
+    ]
+
+
+def _ns(device: DeviceReport, cause: str) -> tuple[int, int]:
+    return device.ledger.get(cause, 0), device.root_ledger.get(cause, 0)
+
+
+def _by_time(labels: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(labels.items(), key=lambda item: (-item[1], item[0])))
+
+
+def follows_wakes(device: DeviceReport) -> bool:
+    """Did following wake-ups move any idle time to another cause?"""
+    return bool(device.root_ledger) and any(
+        device.root_ledger.get(cause, 0) != device.ledger.get(cause, 0)
+        for cause in {**device.ledger, **device.root_ledger}
+    )
+
+
+def by_length(gaps: list[Gap]) -> list[Gap]:
+    """Gaps, longest first; of equal ones the earlier first."""
+    return sorted(gaps, key=lambda gap: (gap.start_ns - gap.end_ns, gap.start_ns))
+
+
+def slices_by_time(gap: Gap) -> list[Slice]:
+    """The slices of a gap, longest first, without the empty ones; equal ones keep the report's order."""
+    return sorted((part for part in gap.slices if part.ns > 0), key=lambda part: -part.ns)
+
+
+def flags(gap: Gap) -> list[str]:
+    """What else is known about a gap, in words."""
+    drained = f"queue emptied by {gap.drained_by}" if gap.drained_by else "queue emptied by a sync"
+    return [drained] if gap.sync_drained else []
+
+
+def by_rank(findings: list[Finding]) -> list[Finding]:
+    """Findings by severity, then in the report's order, which is by lost time."""
+    return sorted(findings, key=lambda finding: severity_rank(finding.severity))
+
+
+def severity_rank(severity: str) -> int:
+    """0 for high up to 3 for info; what is unknown comes last."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+def missing(report: Report) -> list[str]:
+    """The ids of the kinds of evidence that the trace does not hold."""
+    return [capability.id for capability in report.trace.capabilities if not capability.available]
+
+
+def device_label(report: Report, key: str) -> str:
+    """The name and key of a device by its key."""
+    names = [device.name for device in report.devices if device.key == key]
+    return f"{names[0]} ({key})" if names else key
+
+
+def held(report: Report) -> list[str]:
+    """What a trace holds, for one with no GPU work: each table that has rows, with their number."""
+    return [
+        f"{table} ({rows} rows)"
+        for table, rows in sorted(report.trace.tables.items())
+        if rows not in (0, "~0")
+    ]

@@ -1,0 +1,118 @@
+"""The sentences of the outputs: how sure a claim is, what a window is, what a thread is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.units import NS_PER, format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, Finding, OpCounts, Thread
+
+LIKELY_BELOW = 0.5
+UNRESOLVED_BELOW = 0.2
+NO_GPU_WORK = "No GPU work in this trace"
+SEVERITY_ICONS = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
+METHOD = (
+    "A device is busy while any kernel, copy, memory set or graph of any process runs on it; all the rest of its "
+    "window is idle. Each maximal idle interval is a gap. The operation that ends the gap leads to the call that "
+    "launched it and to the thread that made the call. The time until that call is explained by what the thread did: "
+    "CUDA calls first, then operating-system calls, then scheduling and CPU samples. The call itself, the launch "
+    "latency and waits on the device follow. Every nanosecond goes to the first cause that has evidence, and to "
+    "“no evidence” where none has, so the causes add up to the idle time exactly."
+)
+
+
+def instant(ns: int) -> str:
+    """A moment of the trace in seconds with microseconds, as the Nsight timeline shows it: `12.345678 s`."""
+    return f"{ns / NS_PER['s']:,.6f} s"
+
+
+def confidence_word(coverage: float) -> str:
+    """How far a claim may be trusted by the share of the time behind it that has evidence."""
+    if coverage < UNRESOLVED_BELOW:
+        return "unresolved"
+    return "likely" if coverage < LIKELY_BELOW else "supported"
+
+
+def coverage_sentence(coverage: float | None) -> str:
+    """What the coverage of a device means for its ledger."""
+    if coverage is None:
+        return "No idle time here needs evidence from the host."
+    share = format_share(coverage, 1)
+    if coverage < UNRESOLVED_BELOW:
+        return f"Only {share} of the idle time that the host must explain has evidence: its causes are unresolved."
+    if coverage < LIKELY_BELOW:
+        return f"{share} of the idle time that the host must explain has evidence: read its causes as likely."
+    return f"{share} of the idle time that the host must explain has evidence."
+
+
+def window_sentence(device: DeviceReport) -> str:
+    """Length, place and reason of a device's window, and the time left out of it."""
+    window = device.window
+    where = f"{format_ns(device.window_ns)} from {instant(window.start_ns)} to {instant(window.end_ns)}"
+    parts = f" in {format_count(len(window.parts))} parts" if len(window.parts) > 1 else ""
+    outside = f"; {format_ns(window.outside_ns)} outside it" if window.outside_ns else ""
+    return f"{where}{parts}, {window.reason}{outside}"
+
+
+def ops_sentence(ops: OpCounts) -> str:
+    """What ran in the window, counted."""
+    kinds = [
+        counted(ops.kernel, "kernel"),
+        counted(ops.memcpy, "copy", "copies"),
+        counted(ops.memset, "memory set"),
+        counted(ops.graph, "graph"),
+    ]
+    odd = []
+    if ops.zero_length:
+        odd.append(f"{format_count(ops.zero_length)} of no length")
+    if ops.malformed:
+        odd.append(f"{format_count(ops.malformed)} malformed, left out")
+    return ", ".join(kinds) + (f" ({'; '.join(odd)})" if odd else "")
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 copy`, `2 copies`."""
+    return f"{format_count(count)} {one if count == 1 else many or one + 's'}"
+
+
+def drained_sentence(device: DeviceReport) -> str | None:
+    """How many gaps a synchronisation opened by emptying the queue, None where none did."""
+    gaps, ns = device.sync_drained.get("gaps", 0), device.sync_drained.get("ns", 0)
+    if not gaps:
+        return None
+    share = format_share(ns, device.idle_ns)
+    verb = "follows" if gaps == 1 else "follow"
+    return (
+        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronisation or blocking call "
+        "that emptied the queue: whatever the cause, without that call the host could have run ahead."
+    )
+
+
+def thread_label(thread: Thread | None) -> str:
+    """A thread by name and ids."""
+    if thread is None:
+        return "unknown thread"
+    name = f"{thread.name} " if thread.name else "thread "
+    return f"{name}{thread.tid} of process {thread.pid}"
+
+
+def path_label(nvtx: list[str]) -> str:
+    """An NVTX path, outermost first; empty where no range is open."""
+    return " › ".join(nvtx)
+
+
+def lost_sentence(finding: Finding) -> str:
+    """What a finding costs."""
+    return f"{format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window"
+
+
+def calibration_sentence(device: DeviceReport) -> str:
+    """The two thresholds of a device and where they come from."""
+    floor = "learnt from this trace" if device.floor_calibrated else "default"
+    latency = "learnt from this trace" if device.launch_latency_calibrated else "default"
+    return (
+        f"Gaps up to {format_ns(device.floor_ns)} between issued operations are the device's own dispatch ({floor}); "
+        f"a launch reaches the idle device in {format_ns(device.launch_latency_ns)} ({latency})."
+    )
