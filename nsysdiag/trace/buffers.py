@@ -1,0 +1,58 @@
+"""Arrays that are filled batch by batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nsysdiag.trace.tables import ColumnSpec, ColumnType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+    from nsysdiag.trace.columns import FloatArray, IntArray
+
+
+class Buffers:
+    """One growing array a column. `capacity` is an expected number of rows: a hint, never relied upon."""
+
+    def __init__(self, columns: Sequence[ColumnSpec], capacity: int) -> None:
+        self.columns = columns
+        self.rows = 0
+        self._capacity = max(capacity, 1)
+        self._arrays: list[npt.NDArray[Any]] = [
+            np.empty(self._capacity, _dtype(column)) for column in columns
+        ]
+
+    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
+        """Copy a batch in: one array a column, all of the same length."""
+        rows = len(batch[0])
+        if self.rows + rows > self._capacity:
+            self._grow(self.rows + rows)
+        for array, part in zip(self._arrays, batch, strict=True):
+            array[self.rows : self.rows + rows] = part
+        self.rows += rows
+
+    def _grow(self, needed: int) -> None:
+        self._capacity = max(needed, 2 * self._capacity)
+        for index, array in enumerate(self._arrays):
+            larger = np.empty(self._capacity, array.dtype)
+            larger[: self.rows] = array[: self.rows]
+            self._arrays[index] = larger
+
+    def finish(self) -> list[IntArray | FloatArray]:
+        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is given back."""
+        done: list[IntArray | FloatArray] = []
+        for array in self._arrays:
+            part = array[: self.rows]
+            if array.dtype == np.float64:
+                part[np.isneginf(part)] = np.nan
+            done.append(part if 2 * self.rows >= self._capacity else part.copy())
+        return done
+
+
+def _dtype(column: ColumnSpec) -> type[np.int64] | type[np.float64]:
+    return np.float64 if column.type is ColumnType.REAL else np.int64

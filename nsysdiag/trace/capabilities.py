@@ -1,0 +1,91 @@
+"""Which kinds of evidence a trace holds, and how to capture those that it lacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.model import Capability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Set
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of evidence: the tables that may carry it, and the option of `nsys profile` that brings it."""
+
+    tables: tuple[str, ...]
+    recapture: str | None
+
+
+KINDS: dict[str, Kind] = {
+    "kernels": Kind(("CUPTI_ACTIVITY_KIND_KERNEL",), "--trace=cuda"),
+    "copies": Kind(("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"), "--trace=cuda"),
+    "cuda-api": Kind(("CUPTI_ACTIVITY_KIND_RUNTIME",), "--trace=cuda"),
+    "synchronization": Kind(("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",), "--trace=cuda"),
+    "os-runtime": Kind(("OSRT_API",), "--trace=osrt"),
+    "scheduling": Kind(("SCHED_EVENTS",), "--cpuctxsw=process-tree"),
+    "cpu-samples": Kind(("COMPOSITE_EVENTS",), "--sample=process-tree"),
+    "nvtx": Kind(("NVTX_EVENTS",), "--trace=nvtx"),
+    "cuda-graphs": Kind(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",), "--cuda-graph-trace=node"),
+    "cuda-events": Kind(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), "--cuda-event-trace=true"),
+    "cuda-libraries": Kind(("CUBLAS_EVENTS", "CUDNN_EVENTS"), "--trace=cublas,cudnn"),
+    "mpi": Kind(
+        ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS"),
+        "--trace=mpi",
+    ),
+    "overhead": Kind(("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"), None),
+    "gpu-metrics": Kind(("GPU_METRICS",), "--gpu-metrics-devices=all"),
+    "gpu-context-switch": Kind(("GPU_CONTEXT_SWITCH_EVENTS",), "--gpuctxsw=true"),
+    "unified-memory": Kind(
+        ("CUDA_UM_CPU_PAGE_FAULT_EVENTS", "CUDA_UM_GPU_PAGE_FAULT_EVENTS"),
+        "--cuda-um-cpu-page-faults=true --cuda-um-gpu-page-faults=true",
+    ),
+    "memory-usage": Kind(("CUDA_GPU_MEMORY_USAGE_EVENTS",), "--cuda-memory-usage=true"),
+    "device-map": Kind(("TARGET_INFO_CUDA_DEVICE",), None),
+    "diagnostics": Kind(("DIAGNOSTIC_EVENT",), None),
+}
+"""Every kind of evidence by its id."""
+
+_ALWAYS_TRACED = ("cuda", "nvtx", "osrt")
+
+
+def capabilities(missing: Callable[[str], str | None], rows: Callable[[str], int | str]) -> list[Capability]:
+    """One record a kind. `missing` says why a table has no rows (None: it has), `rows` how many it has."""
+    return [_capability(name, kind, missing, rows) for name, kind in KINDS.items()]
+
+
+def _capability(
+    name: str, kind: Kind, missing: Callable[[str], str | None], rows: Callable[[str], int | str]
+) -> Capability:
+    there = [table for table in kind.tables if missing(table) is None]
+    if there:
+        counts = [_count(rows(table)) + (f" in {table}" if len(kind.tables) > 1 else "") for table in there]
+        return Capability(id=name, available=True, why=", ".join(counts))
+    reasons = [reason for reason in map(missing, kind.tables) if reason is not None]
+    return Capability(id=name, available=False, why="; ".join(reasons), recapture=kind.recapture)
+
+
+def _count(rows: int | str) -> str:
+    if isinstance(rows, int):
+        return f"{rows:,} row" if rows == 1 else f"{rows:,} rows"
+    return f"about {int(rows.removeprefix('~')):,} rows"
+
+
+def recapture_command(missing: Set[str]) -> str | None:
+    """One `nsys profile` line that brings CUDA, NVTX, the OS runtime and the missing kinds of evidence (their ids);
+    None if no option of nsys brings any of them. The last words stand for the user's program."""
+    options = [
+        option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()
+    ]
+    if not options:
+        return None
+    traced = [value for option in options if option.startswith("--trace=") for value in _values(option)]
+    others = [option for option in options if not option.startswith("--trace=")]
+    trace = ",".join(dict.fromkeys([*_ALWAYS_TRACED, *traced]))
+    return " ".join(["nsys profile", f"--trace={trace}", *dict.fromkeys(others), "--output=trace", "PROGRAM"])
+
+
+def _values(option: str) -> list[str]:
+    return option.partition("=")[2].split(",")

@@ -1,0 +1,141 @@
+"""Which tables and columns a file has, and which of them stand for the declared ones."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.trace.connect import decode
+from nsysdiag.trace.tables import TABLES, TableSpec
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Container, Iterator
+
+_ROWID_NAMES = ("rowid", "_rowid_", "oid")
+_WITHOUT_ROWID = re.compile(r"\bwithout\s+rowid\b[^)]*$", re.IGNORECASE)
+_VERSION_SUFFIX = re.compile(r"_V(\d+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class FoundColumn:
+    """A column of the file. `key` is its place in the primary key, from 1; 0 is none."""
+
+    name: str
+    declared_type: str
+    not_null: bool
+    key: int
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """An ordinary table of the file. `rowid` is a name under which its rowid can be asked for; None: it has none."""
+
+    name: str
+    columns: dict[str, FoundColumn]
+    rowid: str | None
+
+    def column(self, *names: str) -> FoundColumn | None:
+        """The first of these columns that exists, letter case aside as in SQL."""
+        return next(
+            (self.columns[name.casefold()] for name in names if name.casefold() in self.columns), None
+        )
+
+    def is_keyed_by(self, name: str) -> bool:
+        """Whether rows are found by this column without reading the whole table."""
+        column = self.column(name)
+        return column is not None and column.key == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What stands for a declared table: a table of the file, or the reason why there is none (or no row in it), and
+    what the user should know about it."""
+
+    table: FoundTable | None
+    reason: str
+    warning: str | None = None
+
+
+def read_schema(connection: sqlite3.Connection) -> tuple[dict[str, FoundTable], str]:
+    """The ordinary tables by name, and all schema SQL as one text. Views and virtual tables are never touched:
+    neither has a root page, and nothing but sqlite_master is asked about them."""
+    rows = connection.execute(
+        "SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY type, name"
+    ).fetchall()
+    tables = {}
+    for kind, raw_name, root_page, raw_sql in rows:
+        name = decode(raw_name)
+        if (
+            kind == b"table"
+            and isinstance(root_page, int)
+            and root_page > 0
+            and not name.startswith("sqlite_")
+        ):
+            tables[name] = _found_table(connection, name, decode(raw_sql))
+    schema = "\n".join("|".join(map(decode, row)) for row in rows)
+    return tables, schema
+
+
+def _found_table(connection: sqlite3.Connection, name: str, sql: str) -> FoundTable:
+    columns = {}
+    for _, raw_name, declared_type, not_null, _, key in connection.execute(
+        f"PRAGMA table_info({quoted(name)})"
+    ):
+        column = FoundColumn(decode(raw_name), decode(declared_type), bool(not_null), key)
+        columns[column.name.casefold()] = column
+    free = [rowid for rowid in _ROWID_NAMES if rowid not in columns]
+    return FoundTable(name, columns, free[0] if free and not _WITHOUT_ROWID.search(sql) else None)
+
+
+def quoted(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def resolve(spec: TableSpec, tables: dict[str, FoundTable], filled: Container[str]) -> Resolution:
+    """What stands for a declared table. Of several candidates the first with rows (`filled`) is taken."""
+    candidates = sorted(_candidates(spec, tables), key=lambda table: table.name not in filled)
+    if not candidates:
+        return Resolution(None, f"no table {spec.name} in this export")
+    table, *others = candidates
+    for column in spec.columns:
+        if column.required and table.column(column.name, *column.older) is None:
+            reason = f"table {table.name} lacks the required column '{column.name}'"
+            return Resolution(None, reason, reason if table.name in filled else None)
+    if table.name not in filled:
+        return Resolution(table, f"table {table.name} exists but is empty")
+    rivals = [other.name for other in others if other.name in filled]
+    warning = (
+        f"{table.name} and {', '.join(rivals)} all hold rows; only {table.name} is read" if rivals else None
+    )
+    return Resolution(table, "", warning)
+
+
+def _candidates(spec: TableSpec, tables: dict[str, FoundTable]) -> Iterator[FoundTable]:
+    """Tables under the canonical name, then with a version suffix (newest first), then under older names."""
+    for base in (spec.name, *spec.older):
+        for name in sorted(tables, key=_version, reverse=True):
+            if name != base and _VERSION_SUFFIX.sub("", name) != base:
+                continue
+            table = tables[name]
+            if spec.identified_by is None or table.column(spec.identified_by):
+                yield table
+
+
+def _version(name: str) -> tuple[bool, int]:
+    """Sort key: the name without a suffix is the largest."""
+    match = _VERSION_SUFFIX.search(name)
+    return (match is None, int(match[1]) if match else 0)
+
+
+def is_nsys_table(name: str) -> bool:
+    """Whether a table of this name is one that nsys writes."""
+    base = _VERSION_SUFFIX.sub("", name)
+    return base in _NAMES or base.startswith(
+        ("CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "ENUM_NSYS_", "META_DATA_")
+    )
+
+
+_NAMES = frozenset(name for spec in TABLES.values() for name in (spec.name, *spec.older))

@@ -1,0 +1,54 @@
+"""What nsys itself says went wrong while it captured."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from nsysdiag.trace.enums import Severity
+from nsysdiag.trace.safe_text import without_private_parts
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.columns import Columns
+
+LIMIT = 20
+LENGTH = 300
+COLUMNS = ("severity", "text")
+_LOSS = re.compile(
+    r"\b(drop\w*|lost|loss|lose|fail\w*|unable|cannot|could not|incomplete\w*|overflow\w*|overrun\w*|discard\w*"
+    r"|truncat\w*|missing|exceed\w*|skipp\w*|not supported|unsupported|not (?:been )?(?:collected|recorded|traced)"
+    r"|corrupt\w*|errors?|timed out)\b",
+    re.IGNORECASE,
+)
+_NUMBERS = re.compile(r"\d+")
+
+
+def capture_warnings(events: Columns) -> list[str]:
+    """The warnings and errors among DIAGNOSTIC_EVENT rows that speak of lost or failed collection, as safe text.
+
+    Repeated messages, numbers aside, are counted; errors come first; at most LIMIT, and then a line that says so.
+    """
+    severities = events.integers("severity")
+    shown = events.where((severities == Severity.WARNING) | (severities == Severity.ERROR))
+    messages = [
+        (-severity, without_private_parts(text)[:LENGTH])
+        for severity, text in zip(
+            shown.integers("severity").tolist(), shown.text("text").texts(), strict=True
+        )
+        if text is not None and _LOSS.search(text)
+    ]
+    counted = Counter((severity, _NUMBERS.sub("#", message)) for severity, message in messages)
+    first = {(severity, _NUMBERS.sub("#", message)): message for severity, message in reversed(messages)}
+    lines = [
+        _line(severity, first[severity, key], counted[severity, key]) for severity, key in sorted(counted)
+    ]
+    if len(lines) > LIMIT:
+        lines[LIMIT:] = [f"nsys reported {len(lines) - LIMIT} more kinds of problems while capturing"]
+    return lines
+
+
+def _line(severity: int, message: str, count: int) -> str:
+    kind = "an error" if -severity == Severity.ERROR else "a warning"
+    times = f" ({count} times)" if count > 1 else ""
+    return f"nsys reported {kind} while capturing{times}: {message}"

@@ -1,0 +1,131 @@
+"""Numbers that nsys exports use, by name. They are fixed: exports may lack every ENUM_ table."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class CopyKind(IntEnum):
+    """CUPTI_ACTIVITY_KIND_MEMCPY.copyKind."""
+
+    UNKNOWN = 0
+    HOST_TO_DEVICE = 1
+    DEVICE_TO_HOST = 2
+    HOST_TO_ARRAY = 3
+    ARRAY_TO_HOST = 4
+    ARRAY_TO_ARRAY = 5
+    ARRAY_TO_DEVICE = 6
+    DEVICE_TO_ARRAY = 7
+    DEVICE_TO_DEVICE = 8
+    HOST_TO_HOST = 9
+    PEER_TO_PEER = 10
+    UNIFIED_HOST_TO_DEVICE = 11
+    UNIFIED_DEVICE_TO_HOST = 12
+    UNIFIED_DEVICE_TO_DEVICE = 13
+
+    @property
+    def label(self) -> str:
+        """As nsys shows it: `Host-to-Device`."""
+        return _COPY_LABELS[self]
+
+
+_COPY_LABELS = {
+    kind: kind.name.title().replace("Unified_", "Unified ").replace("_To_", "-to-") for kind in CopyKind
+}
+
+MIGRATIONS = frozenset(
+    {CopyKind.UNIFIED_HOST_TO_DEVICE, CopyKind.UNIFIED_DEVICE_TO_HOST, CopyKind.UNIFIED_DEVICE_TO_DEVICE}
+)
+"""Kinds of copies that unified memory makes by itself, without a launch."""
+
+
+class MemoryKind(IntEnum):
+    """srcKind, dstKind and memKind."""
+
+    PAGEABLE = 0
+    PINNED = 1
+    DEVICE = 2
+    ARRAY = 3
+    MANAGED = 4
+    DEVICE_STATIC = 5
+    MANAGED_STATIC = 6
+    UNKNOWN = 7
+
+    @property
+    def label(self) -> str:
+        """`device static`."""
+        return self.name.lower().replace("_", " ")
+
+
+class SyncType(IntEnum):
+    """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.syncType; wrong in some versions, the API name is the better witness."""
+
+    UNKNOWN = 0
+    EVENT_SYNCHRONIZE = 1
+    STREAM_WAIT_EVENT = 2
+    STREAM_SYNCHRONIZE = 3
+    CONTEXT_SYNCHRONIZE = 4
+
+
+class StreamFlag(IntEnum):
+    """TARGET_INFO_CUDA_STREAM.flag."""
+
+    UNKNOWN = 0
+    DEFAULT = 1
+    NON_BLOCKING = 2
+    NULL = 3
+
+
+class NvtxEvent(IntEnum):
+    """NVTX_EVENTS.eventType."""
+
+    CATEGORY = 33
+    MARK = 34
+    THREAD_NAME = 39
+    PUSH_POP_RANGE = 59
+    START_END_RANGE = 60
+    PAYLOAD_PUSH_POP_RANGE = 70
+    PAYLOAD_START_END_RANGE = 71
+    DOMAIN_CREATE = 75
+    DOMAIN_DESTROY = 76
+
+
+class OverheadType(IntEnum):
+    """CUPTI_ACTIVITY_KIND_OVERHEAD.overheadType."""
+
+    DRIVER_COMPILER = 2
+    BUFFER_FLUSH = 3
+    INSTRUMENTATION = 4
+    RESOURCE = 5
+    RUNTIME_MODULE_LOADING = 6
+    LAZY_FUNCTION_LOADING = 7
+    COMMAND_BUFFER_FULL = 8
+
+
+class ThreadState(IntEnum):
+    """COMPOSITE_EVENTS.threadState and SCHED_EVENTS.threadState."""
+
+    UNKNOWN = 0
+    RUNNING = 1
+    INTERRUPTIBLE = 2
+    UNINTERRUPTIBLE = 3
+    STOPPED = 4
+    TERMINATED = 5
+    UNSCHEDULED = 6
+    WAITING = 7
+    OS_RUNTIME = 8
+    INITIALIZED = 9
+    TRANSITION = 10
+
+
+class Severity(IntEnum):
+    """DIAGNOSTIC_EVENT.severity."""
+
+    INFO = 1
+    WARNING = 2
+    ERROR = 3
+    VERBOSE = 4
+
+
+NO_EVENT = 0xFFFFFFFF
+"""An eventId that means none."""

@@ -1,0 +1,86 @@
+"""The SELECT statements: quoted by SQLAlchemy, with defaults for NULL and for columns that the file does not have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import sqlite
+
+from nsysdiag.trace.tables import ColumnSpec, ColumnType
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.trace.catalog import FoundTable
+
+_DIALECT = sqlite.dialect()
+NULL_REAL = "-9e999"  # minus infinity: SQLite has no NaN, and a first batch of NULLs would lose its type
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """A restriction: only rows whose `column` is one of `ids`."""
+
+    column: str
+    ids: Sequence[int]
+
+
+def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], chosen: Chosen | None = None) -> str:
+    """The SQL that reads these columns, which the table must have, in the order of the rows in the file.
+
+    The order is asked for because different columns are read by different statements, and SQLite would otherwise be
+    free to answer one of them from an index, in another order. By rowid it costs nothing.
+    """
+    source = _source(table)
+    statement = sa.select(*[_expression(source, table, column) for column in columns])
+    if chosen is not None:
+        statement = statement.where(_restriction(source, table, chosen))
+    return _sql(statement.order_by(*_row_order(source, table)))
+
+
+def _source(table: FoundTable) -> sa.TableClause:
+    return sa.table(table.name, *[sa.column(found.name) for found in table.columns.values()])
+
+
+def _restriction(source: sa.TableClause, table: FoundTable, chosen: Chosen) -> sa.ColumnElement[bool]:
+    found = table.column(chosen.column)
+    assert found is not None
+    return source.c[found.name].in_(chosen.ids)
+
+
+def _expression(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> sa.ColumnElement[Any]:
+    found = table.column(spec.name, *spec.older)
+    assert found is not None
+    column: sa.ColumnElement[Any] = source.c[found.name]
+    if spec.type is ColumnType.REAL:
+        return sa.cast(sa.func.coalesce(column, sa.literal_column(NULL_REAL)), sa.REAL).label(spec.name)
+    if spec.type is ColumnType.INTEGER and not found.not_null:
+        column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
+    return column.label(spec.name)
+
+
+def _row_order(source: sa.TableClause, table: FoundTable) -> list[sa.ColumnElement[Any]]:
+    if table.rowid is not None:
+        return [sa.literal_column(table.rowid)]
+    keys = sorted((found for found in table.columns.values() if found.key), key=lambda found: found.key)
+    return [source.c[found.name] for found in keys]
+
+
+def count_sql(table: FoundTable, chosen: Chosen | None = None) -> str:
+    """The SQL that counts the rows, exactly."""
+    source = _source(table)
+    statement = sa.select(sa.func.count()).select_from(source)
+    return _sql(statement if chosen is None else statement.where(_restriction(source, table, chosen)))
+
+
+def row_bound_sql(table: FoundTable) -> str:
+    """The SQL whose one value is the largest rowid, NULL without any row: in an export about the number of rows, and
+    known without counting them."""
+    assert table.rowid is not None
+    return _sql(sa.select(sa.func.max(sa.literal_column(table.rowid))).select_from(_source(table)))
+
+
+def _sql(statement: sa.Select[Any]) -> str:
+    return str(statement.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True}))

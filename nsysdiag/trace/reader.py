@@ -1,0 +1,80 @@
+"""The bulk reader: columns of a table of the file, by the fast way where it works, by the sure way where not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.trace.arrow import NotColumnarError, read_arrow
+from nsysdiag.trace.buffers import Buffers
+from nsysdiag.trace.columns import Columns, Text, Values, defaults
+from nsysdiag.trace.connect import stdlib_connection
+from nsysdiag.trace.query import Chosen, count_sql, select_sql
+from nsysdiag.trace.rows import read_rows, read_text
+from nsysdiag.trace.tables import ColumnSpec, ColumnType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from nsysdiag.trace.catalog import FoundTable
+
+READERS = ("adbc", "sqlite3")
+
+
+class Reader:
+    """Reads from the database at `uri`. Each read opens its own connection, so threads may read at the same time.
+
+    `warn` is told about cells that had to be converted.
+    """
+
+    def __init__(self, uri: str, kind: str, warn: Callable[[str], None]) -> None:
+        self.uri = uri
+        self.kind = kind
+        self._warn = warn
+
+    def read(
+        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Chosen | None = None
+    ) -> Columns:
+        """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
+        found = [column for column in columns if table.column(column.name, *column.older)]
+        numbers = [column for column in found if column.type is not ColumnType.TEXT]
+        values: dict[str, Values] = {}
+        if numbers:
+            values.update(self._numbers(table, numbers, capacity, chosen))
+        for column in found:
+            if column.type is ColumnType.TEXT:
+                values[column.name] = self._text(table, column, chosen)
+        rows = len(next(iter(values.values()))) if values else self._count(table, chosen)
+        complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
+        return Columns(complete, [column.name for column in found], rows)
+
+    def _numbers(
+        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Chosen | None
+    ) -> dict[str, Values]:
+        sql = select_sql(table, columns, chosen)
+        buffers = Buffers(columns, capacity)
+        if self.kind == "adbc":
+            try:
+                read_arrow(self.uri, sql, columns, buffers)
+            except NotColumnarError:
+                buffers = Buffers(columns, capacity)
+                self._rows(table, sql, columns, buffers)
+        else:
+            self._rows(table, sql, columns, buffers)
+        return {column.name: array for column, array in zip(columns, buffers.finish(), strict=True)}
+
+    def _rows(self, table: FoundTable, sql: str, columns: Sequence[ColumnSpec], buffers: Buffers) -> None:
+        with stdlib_connection(self.uri) as connection:
+            converted = read_rows(connection, sql, columns, buffers)
+        for name, cells in converted.items():
+            self._warn(
+                f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted"
+            )
+
+    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Chosen | None) -> Text:
+        with stdlib_connection(self.uri) as connection:
+            return read_text(connection, select_sql(table, [column], chosen))
+
+    def _count(self, table: FoundTable, chosen: Chosen | None) -> int:
+        with stdlib_connection(self.uri) as connection:
+            (count,) = connection.execute(count_sql(table, chosen)).fetchone()
+        return int(count)

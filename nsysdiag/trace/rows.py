@@ -1,0 +1,87 @@
+"""The reader that always works: rows through the standard library, which also reads the text columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nsysdiag.trace.columns import Text
+from nsysdiag.trace.connect import decode
+from nsysdiag.trace.tables import ColumnSpec, ColumnType
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Sequence
+
+    from nsysdiag.trace.buffers import Buffers
+
+BATCH_ROWS = 8192
+_WRAP = 1 << 64
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def read_rows(
+    connection: sqlite3.Connection, sql: str, columns: Sequence[ColumnSpec], buffers: Buffers
+) -> dict[str, int]:
+    """Read the result of `sql`, numbers only, into the buffers. Returns for each column the number of cells that
+    were no number of its type and had to be converted."""
+    converted: dict[str, int] = {}
+    cursor = connection.execute(sql)
+    while rows := cursor.fetchmany(BATCH_ROWS):
+        cells = zip(*rows, strict=True)
+        buffers.append(
+            [_column(column, part, converted) for column, part in zip(columns, cells, strict=True)]
+        )
+    return converted
+
+
+def _column(spec: ColumnSpec, cells: tuple[Any, ...], converted: dict[str, int]) -> Any:
+    """One column of a batch. numpy's own choice of type tells whether all cells are numbers of the right one."""
+    if spec.type is ColumnType.REAL:
+        return np.array(cells, np.float64)
+    if set(map(type, cells)) == {int}:
+        return np.fromiter(cells, np.int64, len(cells))
+    numbers = [to_integer(cell, spec.default) for cell in cells]
+    odd = sum(type(cell) is not int for cell in cells)
+    converted[spec.name] = converted.get(spec.name, 0) + odd
+    return np.array(numbers, np.int64)
+
+
+def to_integer(cell: object, default: int) -> int:
+    """The integer that a stray cell stands for: text of digits and whole floats count, an unsigned 64-bit number
+    wraps to int64 (ids use the top bits); anything else is `default`."""
+    try:
+        if isinstance(cell, float):
+            number = int(cell) if cell.is_integer() else None
+        else:
+            number = int(decode(cell))
+    except (ValueError, OverflowError):
+        return default
+    if number is None or not -(_WRAP // 2) <= number < _WRAP:
+        return default
+    return number if number in _INT64 else number - _WRAP
+
+
+class _Codes(dict[Any, int]):
+    """Cell to code, numbering new texts as they come."""
+
+    def __init__(self) -> None:
+        super().__init__({None: -1})
+        self.texts: dict[str, int] = {}
+
+    def __missing__(self, cell: object) -> int:
+        code = self.texts.setdefault(decode(cell), len(self.texts))
+        self[cell] = code
+        return code
+
+
+def read_text(connection: sqlite3.Connection, sql: str) -> Text:
+    """Read the one text column of `sql`."""
+    codes = _Codes()
+    cursor = connection.execute(sql)
+    parts = []
+    while rows := cursor.fetchmany(BATCH_ROWS):
+        (cells,) = zip(*rows, strict=True)
+        parts.append(np.fromiter(map(codes.__getitem__, cells), np.int64, len(cells)))
+    return Text(np.concatenate(parts) if parts else np.empty(0, np.int64), list(codes.texts))

@@ -1,0 +1,127 @@
+"""The file behind a trace: found, recognised, made readable without writing anything beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import sqlite3
+import tempfile
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysdiag.errors import InputError
+from nsysdiag.trace.connect import immutable_uri
+from nsysdiag.trace.export import export_report
+from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+JOURNALS = ("-wal", "-journal")
+_MIB = 1 << 20
+
+
+class Source:
+    """A trace file for as long as it is read.
+
+    `path` is what the user named; `readable` is the database to read: the same file, or a private copy into which
+    its journal was folded, or the export of a report. Private files go when the source is closed.
+    """
+
+    def __init__(self, path: Path, *, export_timeout_s: float) -> None:
+        self.path = path
+        self.warnings: list[str] = []
+        self._cleanup = ExitStack()
+        self._status = check_regular_file(path)
+        self.size_bytes = self._status.st_size
+        kind = sniff(path)
+        self._real = Path(os.path.realpath(path))  # journals lie beside the file, not beside a link to it
+        with ExitStack() as on_error:
+            on_error.callback(self._cleanup.close)
+            self.readable = self._make_readable(kind, export_timeout_s)
+            on_error.pop_all()
+
+    @property
+    def uri(self) -> str:
+        """The URI that opens the readable database immutably."""
+        return immutable_uri(self.readable)
+
+    def _make_readable(self, kind: FileKind, export_timeout_s: float) -> Path:
+        if kind is FileKind.REPORT:
+            return export_report(self.path, self._private_folder(), export_timeout_s)
+        journals = [suffix for suffix in JOURNALS if self._journal_size(suffix)]
+        return self._fold(journals) if journals else self._real
+
+    def _journal_size(self, suffix: str) -> int:
+        try:
+            return Path(f"{self._real}{suffix}").stat().st_size
+        except OSError:
+            return 0
+
+    def _private_folder(self) -> Path:
+        return Path(self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nsysdiag-")))
+
+    def _fold(self, journals: list[str]) -> Path:
+        """Copy the database with its journals, and let SQLite apply them to the copy."""
+        copy = self._private_folder() / "trace.sqlite"
+        names = " and ".join(f"'{self.path.name}{suffix}'" for suffix in journals)
+        try:
+            for suffix in ("", *journals):
+                shutil.copyfile(f"{self._real}{suffix}", f"{copy}{suffix}")
+            with closing(sqlite3.connect(copy)) as connection:
+                connection.execute("PRAGMA trusted_schema=0")
+                connection.execute("PRAGMA journal_mode=DELETE").fetchall()
+        except (OSError, sqlite3.Error) as error:
+            raise InputError(
+                f"'{self.path}' has unfinished changes in {names}, which could not be applied to a copy: {error}",
+                hint="close the program that has it open, or " + EXPORT_HINT,
+            ) from error
+        self.warnings.append(
+            f"unfinished changes in {names}: read from a private copy with those changes applied"
+        )
+        return copy
+
+    def fingerprint(self, schema: str) -> str:
+        """32 hex digits over the size, the first and last MiB of the file (and of a journal) and the schema SQL."""
+        digest = hashlib.sha256()
+        try:
+            for file in (self._real, *self._journals()):
+                size = file.stat().st_size
+                digest.update(f"{size}\n".encode())
+                with file.open("rb") as stream:
+                    digest.update(stream.read(_MIB))
+                    stream.seek(max(size - _MIB, 0))
+                    digest.update(stream.read(_MIB))
+        except OSError as error:
+            raise InputError(
+                f"'{self.path}' cannot be read: {error.strerror}", hint="check the disk"
+            ) from error
+        digest.update(schema.encode("utf-8", errors="surrogatepass"))
+        return digest.hexdigest()[:32]
+
+    def _journals(self) -> Iterable[Path]:
+        return [Path(f"{self._real}{suffix}") for suffix in JOURNALS if self._journal_size(suffix)]
+
+    def sha256(self) -> str:
+        """The SHA-256 of the whole file as the user named it."""
+        try:
+            with self._real.open("rb") as stream:
+                return hashlib.file_digest(stream, "sha256").hexdigest()
+        except OSError as error:
+            raise InputError(
+                f"'{self.path}' cannot be read: {error.strerror}", hint="check the disk"
+            ) from error
+
+    def changed(self) -> bool:
+        """Whether the file is another one than when it was opened: its size, time or existence."""
+        try:
+            now = self._real.stat()
+        except OSError:
+            return True
+        return (now.st_size, now.st_mtime_ns) != (self._status.st_size, self._status.st_mtime_ns)
+
+    def close(self) -> None:
+        """Remove the private files."""
+        self._cleanup.close()

@@ -1,0 +1,103 @@
+"""StringIds, resolved lazily: only the ids that somebody asks for are ever fetched."""
+
+from __future__ import annotations
+
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.trace.connect import decode
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
+
+    import numpy.typing as npt
+
+    from nsysdiag.trace.catalog import FoundTable
+    from nsysdiag.trace.columns import IntArray
+
+IDS_PER_QUERY = 500
+FULL_READ_FROM = 20_000
+
+
+class Strings:
+    """The texts behind the ids of names. An id that the file does not know reads as `<string 17>`."""
+
+    def __init__(
+        self, connect: Callable[[], AbstractContextManager[sqlite3.Connection]], table: FoundTable | None
+    ) -> None:
+        self._connect = connect
+        self._table = table
+        self._known: dict[int, str | None] = {}
+        self._lock = Lock()
+
+    def text(self, string_id: int) -> str:
+        """The text of one id."""
+        self._fetch([int(string_id)])
+        return self._name(int(string_id))
+
+    def known(self, string_id: int) -> bool:
+        """Whether the file has a text for this id."""
+        self._fetch([int(string_id)])
+        return self._known.get(int(string_id)) is not None
+
+    def texts(self, ids: npt.ArrayLike) -> list[str]:
+        """The text of every id, in the order given."""
+        distinct, inverse = np.unique(np.asarray(ids, np.int64), return_inverse=True)
+        names = self._names(distinct.tolist())
+        return [names[index] for index in inverse.tolist()]
+
+    def ids_where(self, predicate: Callable[[str], bool], among: IntArray) -> IntArray:
+        """Those of the ids, distinct and sorted, whose text fulfils the predicate. Unknown ids never do."""
+        distinct = np.unique(np.asarray(among, np.int64))
+        self._fetch(distinct.tolist())
+        chosen = [
+            predicate(text) if text is not None else False for text in map(self._known.get, distinct.tolist())
+        ]
+        found: IntArray = distinct[np.array(chosen, np.bool_)]
+        return found
+
+    def _names(self, ids: Sequence[int]) -> list[str]:
+        self._fetch(ids)
+        return [self._name(string_id) for string_id in ids]
+
+    def _name(self, string_id: int) -> str:
+        text = self._known.get(string_id)
+        return f"<string {string_id}>" if text is None else text
+
+    def _fetch(self, ids: Sequence[int]) -> None:
+        """Make these ids known, or known to be absent."""
+        with self._lock:
+            missing = [string_id for string_id in ids if string_id not in self._known]
+            if not missing:
+                return
+            found = dict.fromkeys(missing)
+            if self._table is not None:
+                with self._connect() as connection:
+                    found.update(self._rows(connection, self._table, missing))
+            self._known.update(found)
+
+    def _rows(
+        self, connection: sqlite3.Connection, table: FoundTable, missing: list[int]
+    ) -> Iterator[tuple[int, str]]:
+        from nsysdiag.trace.query import Chosen, select_sql
+        from nsysdiag.trace.tables import table_spec
+
+        columns = table_spec("StringIds").columns
+        wanted = frozenset(missing)
+        for chunk in self._chunks(table, missing):
+            sql = select_sql(table, columns, None if chunk is None else Chosen("id", chunk))
+            for string_id, value in connection.execute(sql):
+                if string_id in wanted and value is not None:
+                    yield string_id, decode(value)
+
+    def _chunks(self, table: FoundTable, missing: list[int]) -> Iterator[list[int] | None]:
+        """The ids of each query; None is the whole table, which is quicker for many ids or without a key."""
+        if len(missing) >= FULL_READ_FROM or (len(missing) > IDS_PER_QUERY and not table.is_keyed_by("id")):
+            yield None
+            return
+        for start in range(0, len(missing), IDS_PER_QUERY):
+            yield missing[start : start + IDS_PER_QUERY]

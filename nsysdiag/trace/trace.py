@@ -1,0 +1,235 @@
+"""A trace: typed columns of an nsys export, read lazily, and what it can and cannot tell."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from nsysdiag.errors import InputError, UsageError
+from nsysdiag.trace.capabilities import capabilities
+from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
+from nsysdiag.trace.columns import Columns, defaults, joined
+from nsysdiag.trace.connect import stdlib_connection
+from nsysdiag.trace.diagnostics import capture_warnings
+from nsysdiag.trace.query import Chosen, count_sql, row_bound_sql
+from nsysdiag.trace.reader import READERS, Reader
+from nsysdiag.trace.safe_text import printable
+from nsysdiag.trace.sniff import EXPORT_HINT
+from nsysdiag.trace.source import Source
+from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.tables import TABLES, TableSpec, table_spec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+    import numpy.typing as npt
+
+    from nsysdiag.model import Capability
+
+IDS_PER_QUERY = 20_000
+
+
+def open_trace(
+    path: str | os.PathLike[str],
+    *,
+    reader: str = "adbc",
+    full_hash: bool = False,
+    export_timeout_s: float = 600,
+) -> Trace:
+    """Open an exported trace (or a report, which is exported first) for reading; use it as a context manager.
+
+    `reader` is "adbc" or "sqlite3": same values, different speed. `full_hash` adds the SHA-256 of the file. Raises
+    InputError, which says what the file is and what to do, and UsageError for an unknown reader.
+    """
+    if reader not in READERS:
+        raise UsageError(f"'{reader}' is not a reader", hint=f"use one of: {', '.join(READERS)}")
+    source = Source(Path(os.fsdecode(path)), export_timeout_s=export_timeout_s)
+    try:
+        return Trace(source, reader=reader, full_hash=full_hash)
+    except BaseException:
+        source.close()
+        raise
+
+
+class Trace:
+    """An open trace. Nothing is read before it is asked for, and nothing large is kept.
+
+    Reads may run in several threads at once. `warnings` grows as reading shows what is odd about the file.
+    """
+
+    def __init__(self, source: Source, *, reader: str, full_hash: bool) -> None:
+        self._source = source
+        self.path = source.path
+        self.file = printable(source.path.name)
+        self.size_bytes = source.size_bytes
+        self.warnings: list[str] = list(source.warnings)
+        self._reader = Reader(source.uri, reader, self._warn)
+        self._exact_rows: dict[str, int] = {}
+        with self._reading() as connection:
+            self._tables, schema = read_schema(connection)
+            self._check_nsys_tables()
+            self._row_bounds = _row_bounds(connection, self._tables)
+        self._resolutions = self._resolve()
+        self.strings = Strings(self._reading, self._resolutions["StringIds"].table)
+        self.fingerprint = source.fingerprint(schema)
+        self.sha256 = source.sha256() if full_hash else None
+        self.nsys_version, self.schema_version = self._versions()
+        for warning in capture_warnings(
+            self.read_chosen("DIAGNOSTIC_EVENT", "severity", [2, 3], "severity", "text")
+        ):
+            self._warn(warning)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Check that the file is still the same, and remove private copies of it."""
+        self.check_unchanged()
+        self._source.close()
+
+    def check_unchanged(self) -> bool:
+        """Whether the file still has the size and the time it was opened with; if not, a warning says so."""
+        changed = self._source.changed()
+        if changed:
+            self._warn("the file was changed while it was read; what was read may not belong together")
+        return not changed
+
+    def has(self, table: str) -> bool:
+        """Whether the table exists, under its own, an older or a suffixed name, and holds at least one row."""
+        found = self._resolutions[table_spec(table).name].table
+        return found is not None and found.name in self._row_bounds
+
+    def missing(self, table: str) -> str | None:
+        """Why `has` is false for a table; None where it is true."""
+        return self._resolutions[table_spec(table).name].reason or None
+
+    def read(self, table: str, *columns: str) -> Columns:
+        """Columns of a table by their canonical names, all rows in the order of the file.
+
+        An absent table is empty, an absent column holds its default. Raises KeyError for undeclared names.
+        """
+        spec = table_spec(table)
+        found = self._resolutions[table].table
+        if found is None or found.name not in self._row_bounds:
+            return _empty(spec, found, columns)
+        result = self._read(spec, found, columns, None)
+        self._exact_rows[found.name] = len(result)
+        return result
+
+    def read_chosen(self, table: str, key: str, ids: npt.ArrayLike, *columns: str) -> Columns:
+        """Like `read`, but only the rows whose INTEGER column `key` is one of `ids`.
+
+        Rows come in the order of the file for up to 20,000 ids, else in blocks of so many ids in ascending order.
+        Without an index on `key` (callchains and StringIds have one) every block scans the table.
+        """
+        spec = table_spec(table)
+        names = spec.column(key)
+        found = self._resolutions[table].table
+        distinct = np.unique(np.asarray(ids, np.int64)).tolist()
+        key_column = found.column(names.name, *names.older) if found else None
+        if found is None or key_column is None or found.name not in self._row_bounds or not distinct:
+            return _empty(spec, found, columns)
+        blocks = [distinct[start : start + IDS_PER_QUERY] for start in range(0, len(distinct), IDS_PER_QUERY)]
+        return joined([self._read(spec, found, columns, Chosen(key_column.name, block)) for block in blocks])
+
+    def _read(
+        self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Chosen | None
+    ) -> Columns:
+        wanted = [spec.column(name) for name in columns]
+        capacity = self._capacity(found) if chosen is None else len(chosen.ids)
+        with self._input_errors():
+            return self._reader.read(found, wanted, capacity, chosen)
+
+    def _capacity(self, found: FoundTable) -> int:
+        """The expected number of rows: no more than fit into the file at four bytes a row."""
+        expected = self._exact_rows.get(found.name, self._row_bounds[found.name])
+        return min(max(expected, 1), self._source.readable.stat().st_size // 4)
+
+    def capabilities(self) -> list[Capability]:
+        """What kinds of evidence the trace holds, why not, and the `nsys profile` option that brings each."""
+        return capabilities(self.missing, self._rows_of)
+
+    def tables(self) -> dict[str, int | str]:
+        """The rows of every ordinary table in the file: exact where it was read, else `~` and the largest rowid."""
+        return {name: self._rows(self._tables[name]) for name in sorted(self._tables)}
+
+    def _rows_of(self, table: str) -> int | str:
+        found = self._resolutions[table].table
+        return 0 if found is None else self._rows(found)
+
+    def _rows(self, found: FoundTable) -> int | str:
+        if found.name not in self._row_bounds:
+            return 0
+        if found.rowid is None:
+            return self._row_bounds[found.name]
+        return self._exact_rows.get(found.name, f"~{self._row_bounds[found.name]}")
+
+    def _check_nsys_tables(self) -> None:
+        if not self._tables:
+            what = "an SQLite file without any table"
+        elif not any(map(is_nsys_table, self._tables)):
+            what = "an SQLite file without Nsight Systems tables"
+        else:
+            return
+        raise InputError(f"'{printable(self.path)}' is {what}", hint=EXPORT_HINT)
+
+    def _resolve(self) -> dict[str, Resolution]:
+        resolutions = {name: resolve(spec, self._tables, self._row_bounds) for name, spec in TABLES.items()}
+        for resolution in resolutions.values():
+            if resolution.warning:
+                self._warn(resolution.warning)
+        return resolutions
+
+    def _versions(self) -> tuple[str | None, str | None]:
+        rows = self.read("META_DATA_EXPORT", "name", "value")
+        facts = dict(zip(rows.text("name").texts(), rows.text("value").texts(), strict=True))
+        versions = [facts.get(name) for name in ("EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")]
+        product, schema = [None if version is None else printable(version)[:64] for version in versions]
+        return product, schema
+
+    def _warn(self, text: str) -> None:
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    @contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._input_errors(), stdlib_connection(self._source.uri) as connection:
+            yield connection
+
+    @contextmanager
+    def _input_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise InputError(
+                f"'{printable(self.path)}' cannot be read, it may be corrupt: {printable(error)}",
+                hint="copy it again, or " + EXPORT_HINT,
+            ) from error
+
+
+def _row_bounds(connection: sqlite3.Connection, tables: dict[str, FoundTable]) -> dict[str, int]:
+    """The largest rowid of every table that holds rows; their number where there are no rowids."""
+    bounds = {}
+    for name, table in tables.items():
+        sql = count_sql(table) if table.rowid is None else row_bound_sql(table)
+        (bound,) = connection.execute(sql).fetchone()
+        if bound is not None and (table.rowid is not None or bound > 0):
+            bounds[name] = bound
+    return bounds
+
+
+def _empty(spec: TableSpec, found: FoundTable | None, columns: Sequence[str]) -> Columns:
+    wanted = [spec.column(name) for name in columns]
+    present = [column.name for column in wanted if found and found.column(column.name, *column.older)]
+    return Columns({column.name: defaults(column, 0) for column in wanted}, present, 0)
