@@ -23,8 +23,8 @@ class NotColumnarError(Exception):
 
 
 def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Buffers) -> None:
-    """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError where the driver is missing
-    or refuses, such as for text in an integer column."""
+    """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError where the driver is
+    missing or refuses, such as for text in an integer column."""
     try:
         import adbc_driver_manager
         import nanoarrow
@@ -42,7 +42,8 @@ def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Buffe
 
 
 def _drain(stream: Any, columns: Sequence[ColumnSpec], buffers: Buffers) -> None:
-    """Types are those of the first batch: a float or a text in an integer column shows here or fails later."""
+    """Types are those of the first batch: a float or a text in an integer column shows here or fails
+    later."""
     with stream:
         formats = [child.format for child in stream.get_schema().children]
         if formats != [_FORMATS[column.type] for column in columns]:

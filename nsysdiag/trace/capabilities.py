@@ -74,8 +74,8 @@ def _count(rows: int | str) -> str:
 
 
 def recapture_command(missing: Set[str]) -> str | None:
-    """One `nsys profile` line that brings CUDA, NVTX, the OS runtime and the missing kinds of evidence (their ids);
-    None if no option of nsys brings any of them. The last words stand for the user's program."""
+    """One `nsys profile` line that brings CUDA, NVTX, the OS runtime and the missing kinds of evidence (their
+    ids); None if no option of nsys brings any of them. The last words stand for the user's program."""
     options = [
         option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()
     ]

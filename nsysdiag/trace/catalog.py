@@ -30,7 +30,8 @@ class FoundColumn:
 
 @dataclass(frozen=True, slots=True)
 class FoundTable:
-    """An ordinary table of the file. `rowid` is a name under which its rowid can be asked for; None: it has none."""
+    """An ordinary table of the file. `rowid` is a name under which its rowid can be asked for; None: it has
+    none."""
 
     name: str
     columns: dict[str, FoundColumn]
@@ -50,8 +51,8 @@ class FoundTable:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What stands for a declared table: a table of the file, or the reason why there is none (or no row in it), and
-    what the user should know about it."""
+    """What stands for a declared table: a table of the file, or the reason why there is none (or no row in
+    it), and what the user should know about it."""
 
     table: FoundTable | None
     reason: str
@@ -59,8 +60,8 @@ class Resolution:
 
 
 def read_schema(connection: sqlite3.Connection) -> tuple[dict[str, FoundTable], str]:
-    """The ordinary tables by name, and all schema SQL as one text. Views and virtual tables are never touched:
-    neither has a root page, and nothing but sqlite_master is asked about them."""
+    """The ordinary tables by name, and all schema SQL as one text. Views and virtual tables are never
+    touched: neither has a root page, and nothing but sqlite_master is asked about them."""
     rows = connection.execute(
         "SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY type, name"
     ).fetchall()

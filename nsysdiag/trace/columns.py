@@ -48,8 +48,8 @@ Values = IntArray | FloatArray | Text
 class Columns:
     """Some columns of one table, all of the same length, rows in the order of the file.
 
-    `columns["start"]` is an int64 array, float64 for a REAL column, Text for a text column. The typed accessors say
-    which one the caller expects.
+    `columns["start"]` is an int64 array, float64 for a REAL column, Text for a text column. The typed
+    accessors say which one the caller expects.
     """
 
     __slots__ = ("_present", "_values", "rows")

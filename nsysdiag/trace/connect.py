@@ -15,7 +15,8 @@ PRAGMAS = ("PRAGMA query_only=1", "PRAGMA trusted_schema=0")
 
 
 def immutable_uri(path: Path) -> str:
-    """The URI under which SQLite neither locks, nor writes, nor looks for journals; any file name is encoded."""
+    """The URI under which SQLite neither locks, nor writes, nor looks for journals; any file name is
+    encoded."""
     return f"{path.absolute().as_uri()}?mode=ro&immutable=1"
 
 

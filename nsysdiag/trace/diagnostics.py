@@ -16,8 +16,9 @@ LIMIT = 20
 LENGTH = 300
 COLUMNS = ("severity", "text")
 _LOSS = re.compile(
-    r"\b(drop\w*|lost|loss|lose|fail\w*|unable|cannot|could not|incomplete\w*|overflow\w*|overrun\w*|discard\w*"
-    r"|truncat\w*|missing|exceed\w*|skipp\w*|not supported|unsupported|not (?:been )?(?:collected|recorded|traced)"
+    r"\b(drop\w*|lost|loss|lose|fail\w*|unable|cannot|could not|incomplete\w*|overflow\w*|overrun\w*"
+    r"|discard\w*|truncat\w*|missing|exceed\w*|skipp\w*|not supported|unsupported"
+    r"|not (?:been )?(?:collected|recorded|traced)"
     r"|corrupt\w*|errors?|timed out)\b",
     re.IGNORECASE,
 )
@@ -25,9 +26,11 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def capture_warnings(events: Columns) -> list[str]:
-    """The warnings and errors among DIAGNOSTIC_EVENT rows that speak of lost or failed collection, as safe text.
+    """The warnings and errors among DIAGNOSTIC_EVENT rows that speak of lost or failed collection, as safe
+    text.
 
-    Repeated messages, numbers aside, are counted; errors come first; at most LIMIT, and then a line that says so.
+    Repeated messages, numbers aside, are counted; errors come first; of more than LIMIT, the last line counts
+    the rest.
     """
     severities = events.integers("severity")
     shown = events.where((severities == Severity.WARNING) | (severities == Severity.ERROR))
@@ -44,7 +47,9 @@ def capture_warnings(events: Columns) -> list[str]:
         _line(severity, first[severity, key], counted[severity, key]) for severity, key in sorted(counted)
     ]
     if len(lines) > LIMIT:
-        lines[LIMIT:] = [f"nsys reported {len(lines) - LIMIT} more kinds of problems while capturing"]
+        lines[LIMIT - 1 :] = [
+            f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"
+        ]
     return lines
 
 

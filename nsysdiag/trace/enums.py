@@ -58,7 +58,8 @@ class MemoryKind(IntEnum):
 
 
 class SyncType(IntEnum):
-    """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.syncType; wrong in some versions, the API name is the better witness."""
+    """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.syncType; wrong in some versions, the API name is the better
+    witness."""
 
     UNKNOWN = 0
     EVENT_SYNCHRONIZE = 1

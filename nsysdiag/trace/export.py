@@ -2,43 +2,66 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
+import signal
 import subprocess
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
+from nsysdiag.trace.safe_text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 def export_report(report: Path, folder: Path, timeout_s: float) -> Path:
-    """Export a .nsys-rep into `folder`, which is the caller's to remove. Raises InputError with the command to run."""
+    """Export a .nsys-rep into `folder`, which is the caller's to remove.
+
+    Raises InputError, whose hint is the command to run, where there is no nsys, or it fails, or takes too
+    long.
+    """
     program = shutil.which("nsys")
+    shown = f"'{printable(report)}'"
     if program is None:
-        raise InputError(
-            f"'{report}' is an Nsight Systems report, and there is no `nsys` on the PATH to export it",
-            hint=_command(report),
-        )
+        message = f"{shown} is an Nsight Systems report, and there is no `nsys` on the PATH to export it"
+        raise InputError(message, hint=_command(report))
     target = folder / "trace.sqlite"
-    # A private copy of the name keeps nsys from taking a leading dash for an option.
     command = [program, "export", "--type", "sqlite", "--output", str(target), str(report.absolute())]
     try:
-        done = subprocess.run(
-            command, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout_s
-        )
+        status = _run(command, folder, timeout_s)
     except subprocess.TimeoutExpired as error:
-        message = f"exporting '{report}' took longer than {timeout_s:g} s and was stopped"
+        message = f"exporting {shown} took longer than {timeout_s:g} s and was stopped"
         raise InputError(message, hint=_command(report)) from error
     except OSError as error:
-        raise InputError(f"'{program}' cannot be run: {error.strerror}", hint=_command(report)) from error
-    if done.returncode != 0 or not target.is_file():
-        message = f"`nsys export` could not export '{report}' (exit code {done.returncode})"
+        raise InputError(f"'{printable(program)}' cannot be run: {error}", hint=_command(report)) from error
+    if status != 0 or not target.is_file():
+        message = f"`nsys export` could not export {shown} (exit code {status})"
         raise InputError(message, hint=_command(report))
     return target
 
 
+def _run(command: list[str], folder: Path, timeout_s: float) -> int:
+    """The exit code. Whatever ends the wait early ends the program's helpers too: they share its session."""
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        return process.wait(timeout=timeout_s)
+    except BaseException:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        raise
+
+
 def _command(report: Path) -> str:
-    output = report.with_suffix(".sqlite")
-    return f"nsys export --type sqlite --output {shlex.quote(str(output))} {shlex.quote(str(report))}"
+    output, name = (shlex.quote(printable(path)) for path in (report.with_suffix(".sqlite"), report))
+    return f"nsys export --type sqlite --output {output} {name}"

@@ -1,4 +1,5 @@
-"""The bulk reader: columns of a table of the file, by the fast way where it works, by the sure way where not."""
+"""The bulk reader: columns of a table of the file, by the fast way where it works, by the sure way where
+not."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ READERS = ("adbc", "sqlite3")
 
 
 class Reader:
-    """Reads from the database at `uri`. Each read opens its own connection, so threads may read at the same time.
+    """Reads from the database at `uri`. Each read opens its own connection, so threads may read at the same
+    time.
 
     `warn` is told about cells that had to be converted.
     """

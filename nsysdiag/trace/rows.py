@@ -24,8 +24,8 @@ _INT64 = range(-(1 << 63), 1 << 63)
 def read_rows(
     connection: sqlite3.Connection, sql: str, columns: Sequence[ColumnSpec], buffers: Buffers
 ) -> dict[str, int]:
-    """Read the result of `sql`, numbers only, into the buffers. Returns for each column the number of cells that
-    were no number of its type and had to be converted."""
+    """Read the result of `sql`, numbers only, into the buffers. Returns for each column the number of cells
+    that were no number of its type and had to be converted."""
     converted: dict[str, int] = {}
     cursor = connection.execute(sql)
     while rows := cursor.fetchmany(BATCH_ROWS):
@@ -37,7 +37,8 @@ def read_rows(
 
 
 def _column(spec: ColumnSpec, cells: tuple[Any, ...], converted: dict[str, int]) -> Any:
-    """One column of a batch. numpy's own choice of type tells whether all cells are numbers of the right one."""
+    """One column of a batch. numpy's own choice of type tells whether all cells are numbers of the right
+    one."""
     if spec.type is ColumnType.REAL:
         return np.array(cells, np.float64)
     if set(map(type, cells)) == {int}:
@@ -49,16 +50,13 @@ def _column(spec: ColumnSpec, cells: tuple[Any, ...], converted: dict[str, int])
 
 
 def to_integer(cell: object, default: int) -> int:
-    """The integer that a stray cell stands for: text of digits and whole floats count, an unsigned 64-bit number
-    wraps to int64 (ids use the top bits); anything else is `default`."""
+    """The integer that a stray cell stands for: text of digits counts, floats are cut, an unsigned 64-bit
+    number wraps to int64 (ids use the top bits); anything else is `default`."""
     try:
-        if isinstance(cell, float):
-            number = int(cell) if cell.is_integer() else None
-        else:
-            number = int(decode(cell))
+        number = int(cell) if isinstance(cell, int | float) else int(decode(cell))
     except (ValueError, OverflowError):
         return default
-    if number is None or not -(_WRAP // 2) <= number < _WRAP:
+    if not -(_WRAP // 2) <= number < _WRAP:
         return default
     return number if number in _INT64 else number - _WRAP
 

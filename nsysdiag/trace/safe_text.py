@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-_PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:\\|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")
+_PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")
 _SETTING = re.compile(r"\b([A-Z_][A-Z0-9_]{2,})=\S+")
 
 
 def printable(text: object) -> str:
-    """The text with everything that does not print (newlines, escapes, lone surrogates) as backslash escapes."""
+    """The text with everything that does not print (newlines, escapes, lone surrogates) as backslash
+    escapes."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in str(text)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
+from nsysdiag.trace.safe_text import printable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +50,7 @@ def sniff(path: Path) -> FileKind:
             head = file.read(100)
     except OSError as error:
         raise InputError(
-            f"'{path}' cannot be read: {error.strerror}", hint=_permission_hint(error)
+            f"'{printable(path)}' cannot be read: {error.strerror}", hint=_permission_hint(error)
         ) from error
     if head.startswith(SQLITE_MAGIC):
         _check_complete(path, head)
@@ -60,20 +61,26 @@ def sniff(path: Path) -> FileKind:
 
 
 def check_regular_file(path: Path) -> os.stat_result:
-    """The status of an existing ordinary file. Raises InputError; a pipe is not opened, for that could block."""
+    """The status of an existing ordinary file. Raises InputError; a pipe is not opened, for that could
+    block."""
     try:
         status = path.stat()
     except FileNotFoundError as error:
-        raise InputError(f"'{path}' does not exist", hint="check the path") from error
+        raise InputError(f"'{printable(path)}' does not exist", hint="check the path") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"'{path}' cannot be read: {reason}", hint=_permission_hint(error)) from error
+        raise InputError(
+            f"'{printable(path)}' cannot be read: {reason}", hint=_permission_hint(error)
+        ) from error
     if stat.S_ISDIR(status.st_mode):
         raise InputError(
-            f"'{path}' is a folder", hint="name a .sqlite file in it; `nsysdiag batch` takes folders"
+            f"'{printable(path)}' is a folder",
+            hint="name a .sqlite file in it; `nsysdiag batch` takes folders",
         )
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(f"'{path}' is not an ordinary file", hint="save the export to a file and name that")
+        raise InputError(
+            f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that"
+        )
     return status
 
 
@@ -86,7 +93,9 @@ def _permission_hint(error: Exception) -> str:
 def _check_complete(path: Path, head: bytes) -> None:
     """A database knows its own length in pages, unless a very old program wrote it last."""
     if len(head) < 100:
-        raise InputError(f"'{path}' is a truncated SQLite file ({len(head)} bytes)", hint=EXPORT_HINT)
+        raise InputError(
+            f"'{printable(path)}' is a truncated SQLite file ({len(head)} bytes)", hint=EXPORT_HINT
+        )
     (page_size,) = struct.unpack(">H", head[16:18])
     changes, pages = struct.unpack(">II", head[24:32])
     (valid_for,) = struct.unpack(">I", head[92:96])
@@ -94,21 +103,21 @@ def _check_complete(path: Path, head: bytes) -> None:
     size = path.stat().st_size
     if changes == valid_for and size < expected:
         raise InputError(
-            f"'{path}' is a truncated SQLite file: {size:,} of {expected:,} bytes",
+            f"'{printable(path)}' is a truncated SQLite file: {size:,} of {expected:,} bytes",
             hint="copy it again, or " + EXPORT_HINT,
         )
 
 
 def _not_a_trace(path: Path, head: bytes) -> InputError:
     if not head:
-        return InputError(f"'{path}' is empty", hint=EXPORT_HINT)
+        return InputError(f"'{printable(path)}' is empty", hint=EXPORT_HINT)
     if path.suffix.lower() in _SUFFIXES:
         what, hint = _SUFFIXES[path.suffix.lower()]
-        return InputError(f"'{path}' is {what}, not an exported trace", hint=hint)
+        return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
     for magic, what, hint in _MAGICS:
         if head.startswith(magic):
-            return InputError(f"'{path}' is {what}, not an exported trace", hint=hint)
+            return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
         hint = "for a saved report use `nsysdiag render` or `nsysdiag compare`; otherwise " + EXPORT_HINT
-        return InputError(f"'{path}' is JSON, not an exported trace", hint=hint)
-    return InputError(f"'{path}' is not an SQLite file", hint=EXPORT_HINT)
+        return InputError(f"'{printable(path)}' is JSON, not an exported trace", hint=hint)
+    return InputError(f"'{printable(path)}' is not an SQLite file", hint=EXPORT_HINT)

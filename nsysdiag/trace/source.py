@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.errors import InputError
 from nsysdiag.trace.connect import immutable_uri
 from nsysdiag.trace.export import export_report
+from nsysdiag.trace.safe_text import printable
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ _MIB = 1 << 20
 class Source:
     """A trace file for as long as it is read.
 
-    `path` is what the user named; `readable` is the database to read: the same file, or a private copy into which
-    its journal was folded, or the export of a report. Private files go when the source is closed.
+    `path` is what the user named; `readable` is the database to read: the same file, or a private copy into
+    which its journal was folded, or the export of a report. Private files go when the source is closed.
     """
 
     def __init__(self, path: Path, *, export_timeout_s: float) -> None:
@@ -66,16 +67,20 @@ class Source:
     def _fold(self, journals: list[str]) -> Path:
         """Copy the database with its journals, and let SQLite apply them to the copy."""
         copy = self._private_folder() / "trace.sqlite"
-        names = " and ".join(f"'{self.path.name}{suffix}'" for suffix in journals)
+        names = " and ".join(f"'{printable(self.path.name)}{suffix}'" for suffix in journals)
         try:
             for suffix in ("", *journals):
                 shutil.copyfile(f"{self._real}{suffix}", f"{copy}{suffix}")
             with closing(sqlite3.connect(copy)) as connection:
                 connection.execute("PRAGMA trusted_schema=0")
-                connection.execute("PRAGMA journal_mode=DELETE").fetchall()
+                connection.execute(
+                    "SELECT count(*) FROM sqlite_master"
+                ).fetchall()  # rolls a hot journal back
+                connection.execute("PRAGMA journal_mode=DELETE").fetchall()  # moves a write-ahead log over
         except (OSError, sqlite3.Error) as error:
             raise InputError(
-                f"'{self.path}' has unfinished changes in {names}, which could not be applied to a copy: {error}",
+                f"'{printable(self.path)}' has unfinished changes in {names}, "
+                f"which could not be applied to a copy: {printable(error)}",
                 hint="close the program that has it open, or " + EXPORT_HINT,
             ) from error
         self.warnings.append(
@@ -84,7 +89,8 @@ class Source:
         return copy
 
     def fingerprint(self, schema: str) -> str:
-        """32 hex digits over the size, the first and last MiB of the file (and of a journal) and the schema SQL."""
+        """32 hex digits over the size, the first and last MiB of the file (and of a journal) and the schema
+        SQL."""
         digest = hashlib.sha256()
         try:
             for file in (self._real, *self._journals()):
@@ -96,7 +102,7 @@ class Source:
                     digest.update(stream.read(_MIB))
         except OSError as error:
             raise InputError(
-                f"'{self.path}' cannot be read: {error.strerror}", hint="check the disk"
+                f"'{printable(self.path)}' cannot be read: {error.strerror}", hint="check the disk"
             ) from error
         digest.update(schema.encode("utf-8", errors="surrogatepass"))
         return digest.hexdigest()[:32]
@@ -111,7 +117,7 @@ class Source:
                 return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise InputError(
-                f"'{self.path}' cannot be read: {error.strerror}", hint="check the disk"
+                f"'{printable(self.path)}' cannot be read: {error.strerror}", hint="check the disk"
             ) from error
 
     def changed(self) -> bool:

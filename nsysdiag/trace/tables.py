@@ -1,20 +1,19 @@
 """The nsys tables that are read: one declaration each, with columns, types, defaults and older names.
 
-A cell that is NULL, and every row of a column that the export does not have, reads as the column's default. The role
-of a column decides it, so that absent data can never pass for a measurement:
+A cell that is NULL, and every row of a column that the export does not have, reads as the column's default.
+The role of a column decides it, so that absent data can never pass for a measurement:
 
-========== ======= =================================================================================================
-role       default why
-========== ======= =================================================================================================
-time       -1      no event has it, so `0 < start <= end` fails
-identifier -1      real ids, ordinals and thread ids are not negative (an eventId of 4294967295 means none to CUDA
-                   and stays as it is); kinds and states too: 0 is a kind of its own (pageable memory)
-correlation 0      what nsys itself writes for an operation without an API call
-quantity   0       adds nothing to a sum
-flag       0       not set
-real       NaN     not measured
-text       NULL    code -1
-========== ======= =================================================================================================
+=========== ======= ==========================================================================================
+role        default why
+=========== ======= ==========================================================================================
+time        -1      no event has it, so `0 < start <= end` fails
+identifier  -1      real ids, ordinals and thread ids are not negative (an eventId of 4294967295 means none to
+                    CUDA and stays as it is); kinds and states too: 0 is one of them (pageable memory)
+correlation 0       what nsys itself writes for an operation without an API call
+quantity    0       adds nothing to a sum; counts, sizes, flags and return values
+real        NaN     not measured
+text        NULL    code -1
+=========== ======= ==========================================================================================
 
 `required` columns are those without which a row means nothing: a table that lacks one counts as unavailable.
 """
@@ -46,8 +45,8 @@ class ColumnSpec:
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table by its newest name. A table of this name (or an older one) without the column `identified_by` is
-    another table that bore the name in another version of the export."""
+    """A table by its newest name. A table of this name (or an older one) without the column `identified_by`
+    is another table that bore the name in another version of the export."""
 
     name: str
     columns: tuple[ColumnSpec, ...]
@@ -55,7 +54,8 @@ class TableSpec:
     identified_by: str | None = None
 
     def column(self, name: str) -> ColumnSpec:
-        """The declaration of a column. Raises KeyError: asking for an undeclared one is a mistake in the code."""
+        """The declaration of a column. Raises KeyError: asking for an undeclared one is a mistake in the
+        code."""
         for column in self.columns:
             if column.name == name:
                 return column

@@ -44,8 +44,8 @@ def open_trace(
 ) -> Trace:
     """Open an exported trace (or a report, which is exported first) for reading; use it as a context manager.
 
-    `reader` is "adbc" or "sqlite3": same values, different speed. `full_hash` adds the SHA-256 of the file. Raises
-    InputError, which says what the file is and what to do, and UsageError for an unknown reader.
+    `reader` is "adbc" or "sqlite3": same values, different speed. `full_hash` adds the SHA-256 of the file.
+    Raises InputError, which says what the file is and what to do, and UsageError for an unknown reader.
     """
     if reader not in READERS:
         raise UsageError(f"'{reader}' is not a reader", hint=f"use one of: {', '.join(READERS)}")
@@ -106,7 +106,8 @@ class Trace:
         return not changed
 
     def has(self, table: str) -> bool:
-        """Whether the table exists, under its own, an older or a suffixed name, and holds at least one row."""
+        """Whether the table exists, under its own, an older or a suffixed name, and holds at least one
+        row."""
         found = self._resolutions[table_spec(table).name].table
         return found is not None and found.name in self._row_bounds
 
@@ -130,8 +131,8 @@ class Trace:
     def read_chosen(self, table: str, key: str, ids: npt.ArrayLike, *columns: str) -> Columns:
         """Like `read`, but only the rows whose INTEGER column `key` is one of `ids`.
 
-        Rows come in the order of the file for up to 20,000 ids, else in blocks of so many ids in ascending order.
-        Without an index on `key` (callchains and StringIds have one) every block scans the table.
+        Rows come in the order of the file for up to 20,000 ids, else in blocks of so many ids in ascending
+        order. Without an index on `key` (callchains and StringIds have one) every block scans the table.
         """
         spec = table_spec(table)
         names = spec.column(key)
@@ -161,7 +162,8 @@ class Trace:
         return capabilities(self.missing, self._rows_of)
 
     def tables(self) -> dict[str, int | str]:
-        """The rows of every ordinary table in the file: exact where it was read, else `~` and the largest rowid."""
+        """The rows of every ordinary table in the file: exact where it was read, else `~` and the largest
+        rowid."""
         return {name: self._rows(self._tables[name]) for name in sorted(self._tables)}
 
     def _rows_of(self, table: str) -> int | str:
