@@ -1,0 +1,70 @@
+"""All threads on one time axis, each in a lane of its own, so that one vectorized pass serves every thread.
+
+```
+thread 0            thread 1            thread 2
+|---- stride ------|---- stride ------|---- stride ------|
+position = rank * stride + (time - origin)
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.errors import InputError
+from nsysdiag.timeline.intervals import Intervals
+
+_POSITION_LIMIT = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadAxis:
+    """Lanes for `threads` (sorted globalTids), each holding the time [origin, origin + span)."""
+
+    threads: IntArray
+    origin: int
+    span: int
+
+    @classmethod
+    def over(cls, threads: IntArray, low: int, high: int) -> ThreadAxis:
+        """An axis with a lane for each of `threads` over [low, high). Raises InputError where it has no room."""
+        unique = np.unique(threads)
+        axis = cls(unique, low, max(high - low, 1))
+        if len(unique) * axis.stride >= _POSITION_LIMIT:
+            raise InputError(
+                f"times from {low} to {high} ns on {len(unique)} launching threads are too far apart to be real",
+                hint="the export holds malformed times; export the report again",
+            )
+        return axis
+
+    @property
+    def stride(self) -> int:
+        """The length of a lane; one ns more than its span, so that lanes never touch."""
+        return self.span + 1
+
+    def rank(self, threads: IntArray) -> IntArray:
+        """The lane of each thread, -1 for a thread that has none."""
+        if len(self.threads) == 0:
+            return np.full(len(threads), -1, dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.threads, threads), len(self.threads) - 1)
+        return np.where(self.threads[at] == threads, at, -1)
+
+    def position(self, rank: IntArray, time: IntArray) -> IntArray:
+        """Positions of times on lanes; times outside the span are moved to its borders."""
+        return rank * self.stride + np.clip(time - self.origin, 0, self.span)
+
+    def place(self, rank: IntArray, intervals: Intervals) -> Intervals:
+        """Intervals on their lanes, clipped to the span."""
+        return Intervals(self.position(rank, intervals.start), self.position(rank, intervals.end))
+
+    def lanes(self, ranks: IntArray) -> Intervals:
+        """The whole lane of each of `ranks`."""
+        start = ranks * self.stride
+        return Intervals(start, start + self.span)
+
+    def time(self, position: IntArray) -> IntArray:
+        """The time of each position."""
+        return position % self.stride + self.origin

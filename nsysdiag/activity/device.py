@@ -1,0 +1,179 @@
+"""What each physical GPU did: the operations of all processes on it, in order, each with its launch."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.calls import ApiCalls, CallRows, match_launches, read_api_calls
+from nsysdiag.activity.context_switches import TimeSlices, read_time_slices
+from nsysdiag.activity.gpus import DeviceKeys, Gpu, describe, device_keys
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.nvtx import NvtxRanges
+from nsysdiag.activity.operations import Category, Operations, malformed, read_operations, session_duration
+from nsysdiag.activity.streams import Streams, describe_streams
+from nsysdiag.activity.waits import StreamWaits, read_stream_waits
+from nsysdiag.timeline.intervals import Intervals, contains, union
+from nsysdiag.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTimeline:
+    """Operations of one GPU, sorted by start; those that start together: launched ones first, then by launch time,
+    correlation id and stream. `launch` is the row of the launching call, -1 where the trace has none.
+
+    `running` marks operations with a length above zero: only they make the device busy. `malformed` counts rows that
+    were left out.
+    """
+
+    key: str
+    gpu: Gpu
+    gpu_id: int | None
+    ids: list[tuple[int, int]]
+    operations: Operations
+    launch: IntArray
+    communication: BoolArray
+    running: BoolArray
+    stream_code: IntArray
+    malformed: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceActivity:
+    """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
+    `devices`) describe the operations of all GPUs in the order of the export; `streams` is by stream code."""
+
+    devices: list[DeviceTimeline]
+    api_calls: ApiCalls
+    operations: Operations
+    launch: IntArray
+    communication: BoolArray
+    device: IntArray
+    streams: Streams
+    waits: StreamWaits
+    time_slices: TimeSlices
+    duration_ns: int | None
+    assumed_apart: bool
+
+
+def read_device_activity(
+    trace: Trace, ranges: NvtxRanges, *, same_gpu: bool, communication_patterns: tuple[str, ...]
+) -> DeviceActivity:
+    """Reads operations and API calls, joins them, and divides them by GPU."""
+    api_calls = read_api_calls(trace)
+    every = _with_process(read_operations(trace), api_calls)
+    duration = session_duration(trace)
+    wrong = malformed(every, duration)
+    keys = device_keys(trace, every.process, every.device, same_gpu=same_gpu)
+    lost = np.bincount(keys.index[wrong], minlength=len(keys.keys))
+    index = keys.index
+    if wrong.any():
+        every, index = every.take(~wrong), index[~wrong]
+    launch = match_launches(every.process, every.correlation, api_calls.rows)
+    communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
+    issued = issue_times(every.start, launch, api_calls.rows)
+    waits, stream_code, stream_keys = read_stream_waits(trace, api_calls, every, issued)
+    activity = DeviceActivity(
+        devices=[],
+        api_calls=api_calls,
+        operations=every,
+        launch=launch,
+        communication=communication,
+        device=index,
+        streams=describe_streams(trace, stream_keys),
+        waits=waits,
+        time_slices=read_time_slices(trace),
+        duration_ns=duration,
+        assumed_apart=keys.assumed_apart,
+    )
+    devices = [_device(trace, activity, keys, number, stream_code, int(lost[number])) for number in range(len(lost))]
+    return dataclasses.replace(activity, devices=devices)
+
+
+def issue_times(start: IntArray, launch: IntArray, calls: CallRows) -> IntArray:
+    """When each operation was launched; its start, where the trace does not know the launch."""
+    if len(calls) == 0:
+        return start
+    return np.where(launch >= 0, calls.start[launch], start)
+
+
+def _device(
+    trace: Trace, activity: DeviceActivity, keys: DeviceKeys, number: int, stream_code: IntArray, lost: int
+) -> DeviceTimeline:
+    rows = np.flatnonzero(activity.device == number)
+    rows = rows[_order(activity.operations, activity.launch, activity.api_calls.rows, rows)]
+    operations = activity.operations.take(rows)
+    return DeviceTimeline(
+        key=keys.keys[number],
+        gpu=describe(trace, keys.gpu_id[number], keys.ids[number]),
+        gpu_id=keys.gpu_id[number],
+        ids=keys.ids[number],
+        operations=operations,
+        launch=activity.launch[rows],
+        communication=activity.communication[rows],
+        running=operations.end > operations.start,
+        stream_code=stream_code[rows],
+        malformed=lost,
+    )
+
+
+def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:
+    """Exports before 2021 have no globalPid: where only one process made API calls, it launched everything."""
+    unknown = operations.process <= 0
+    if not unknown.any():
+        return operations
+    processes = np.unique(process_of(api_calls.rows.thread))
+    if len(processes) != 1:
+        return operations
+    values = {name: getattr(operations, name) for name in operations.__dataclass_fields__}
+    values["process"] = np.where(unknown, processes[0], operations.process)
+    return Operations(**values)
+
+
+def _is_communication(
+    trace: Trace,
+    operations: Operations,
+    launch: IntArray,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    patterns: tuple[str, ...],
+) -> BoolArray:
+    """Kernels whose short name begins with a pattern, or that were launched inside a range of the domain NCCL."""
+    kernel: BoolArray = operations.category == Category.KERNEL
+    starts = tuple(pattern.lower() for pattern in patterns)
+    named = trace.strings.ids_where(lambda text: text.lower().startswith(starts), np.unique(operations.short_name))
+    result: BoolArray = kernel & np.isin(operations.short_name, named)
+    inside = ranges.rows.take(ranges.rows.communication)
+    launched = np.flatnonzero(kernel & (launch >= 0)) if len(inside) else np.empty(0, dtype=np.int64)
+    for thread in np.unique(inside.thread).tolist():
+        mine = inside.take(inside.thread == thread)
+        spans = union(Intervals(mine.start, mine.end))
+        its = launched[calls.thread[launch[launched]] == thread]
+        result[its] |= contains(spans, calls.start[launch[its]])
+    return result
+
+
+def _order(operations: Operations, launch: IntArray, calls: CallRows, rows: IntArray) -> IntArray:
+    """The order of `rows` by start; ties by launched first, launch time, correlation id, stream."""
+    start = operations.start[rows]
+    order = np.argsort(start, kind="stable") if np.any(start[1:] < start[:-1]) else np.arange(len(rows))
+    ordered = start[order]
+    same = ordered[1:] == ordered[:-1]
+    if not same.any():
+        return order
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    group = rows[order[tied]]
+    # -1 would pick the last call; what has no launch is behind everything that has one.
+    api_start = np.where(launch[group] >= 0, calls.start[launch[group]], 0) if len(calls) else np.zeros(len(group))
+    keys = (
+        operations.stream[group],
+        operations.correlation[group],
+        api_start,
+        launch[group] < 0,
+        ordered[tied],
+    )
+    order = order.copy()
+    order[tied] = order[tied][np.lexsort(keys)]
+    return order

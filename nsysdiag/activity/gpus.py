@@ -1,0 +1,111 @@
+"""Which physical GPU an operation ran on, and what that GPU is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.identity import IntArray, pid_of
+from nsysdiag.activity.streams import distinct
+from nsysdiag.trace.trace import Trace
+
+UNKNOWN_GPU = "GPU"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A physical GPU as the export describes it; `sm_count` is None where it does not say."""
+
+    name: str
+    sm_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKeys:
+    """`index` of each operation points into `keys`; `gpu_id` is the export's id of the GPU, None where it is unknown.
+
+    `assumed_apart` says that several processes used the same device number without a map to GPUs.
+    """
+
+    index: IntArray
+    keys: list[str]
+    gpu_id: list[int | None]
+    ids: list[list[tuple[int, int]]]
+    assumed_apart: bool
+
+
+def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: bool) -> DeviceKeys:
+    """Group operations by GPU: through TARGET_INFO_CUDA_DEVICE where it has the pair, else by (process, device number).
+
+    `same_gpu` unites equal device numbers of different processes where no map says what they are.
+    """
+    pairs, index = _distinct_pairs(process, device)
+    table = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
+    gpu_of = {
+        (pid, ordinal): gpu
+        for gpu, ordinal, pid in zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
+    }
+    known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
+    shared = _device_numbers_repeat([pair for pair, gpu in zip(pairs, known, strict=True) if gpu is None])
+    names = [_key(pair, gpu, apart=shared and not same_gpu) for pair, gpu in zip(pairs, known, strict=True)]
+    keys = sorted(set(names), key=_natural)
+    position = {key: place for place, key in enumerate(keys)}
+    place_of_pair = np.array([position[name] for name in names], dtype=np.int64)
+    gpu_id: list[int | None] = [None] * len(keys)
+    ids: list[list[tuple[int, int]]] = [[] for _ in keys]
+    for (owner, ordinal), gpu, name in zip(pairs, known, names, strict=True):
+        gpu_id[position[name]] = gpu
+        ids[position[name]].append((pid_of(owner), ordinal))
+    return DeviceKeys(
+        place_of_pair[index] if len(pairs) else index,
+        keys,
+        gpu_id,
+        [sorted(each) for each in ids],
+        shared and not same_gpu,
+    )
+
+
+def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
+    processes, owner = distinct(process)
+    devices, ordinal = distinct(device)
+    combined, index = distinct(owner * max(len(devices), 1) + ordinal)
+    pairs = [(int(processes[key // len(devices)]), int(devices[key % len(devices)])) for key in combined.tolist()]
+    return pairs, index
+
+
+def _device_numbers_repeat(pairs: list[tuple[int, int]]) -> bool:
+    return len({ordinal for _, ordinal in pairs}) < len(pairs)
+
+
+def _key(pair: tuple[int, int], gpu: int | None, *, apart: bool) -> str:
+    if gpu is not None:
+        return f"gpu{gpu}"
+    return f"gpu{pair[1]}-pid{pid_of(pair[0])}" if apart else f"gpu{pair[1]}"
+
+
+def _natural(key: str) -> tuple[int, str]:
+    number = key.removeprefix("gpu").partition("-")[0]
+    return (int(number), key) if number.lstrip("-").isdigit() else (0, key)
+
+
+def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
+    """Name and SM count of a GPU: by its id, else by the process's device number, else what all GPUs have in common."""
+    old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "name", "numMultiprocessors")
+    for row in range(len(old)):
+        if (int(old["pid"][row]), int(old["deviceId"][row])) in ids:
+            return _gpu(old["name"].text(row), int(old["numMultiprocessors"][row]))
+    table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", "smCount")
+    rows = [_gpu(table["name"].text(row), int(table["smCount"][row])) for row in range(len(table))]
+    if gpu_id is not None:
+        matching = [gpu for gpu, number in zip(rows, table["id"].tolist(), strict=True) if number == gpu_id]
+    else:
+        ordinals = {ordinal for _, ordinal in ids}
+        cuda = [gpu for gpu in rows if gpu.sm_count or len(rows) == 1] or rows
+        same = [gpu for gpu, number in zip(rows, table["cuDevice"].tolist(), strict=True) if number in ordinals]
+        matching = cuda if len(set(cuda)) == 1 else same
+    return matching[0] if matching else Gpu(UNKNOWN_GPU, None)
+
+
+def _gpu(name: str | None, sm_count: int) -> Gpu:
+    return Gpu(name or UNKNOWN_GPU, sm_count if sm_count > 0 else None)

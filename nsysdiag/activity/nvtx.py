@@ -1,0 +1,101 @@
+"""NVTX ranges: what the program called its own time, and the domain that NCCL speaks in (NVTX_EVENTS)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.calls import coded_names
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.rows import Rows
+from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.nesting import enclosing
+from nsysdiag.trace.trace import Trace
+
+RANGE_TYPES = (59, 60, 70, 71)
+DOMAIN_CREATE = 75
+COMMUNICATION_DOMAIN = "NCCL"
+UNNAMED = "(unnamed range)"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRows(Rows):
+    """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
+    closed ends with the trace."""
+
+    start: IntArray
+    end: IntArray
+    thread: IntArray
+    name: IntArray
+    communication: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class NvtxRanges:
+    """All ranges of the trace in the order of the export."""
+
+    rows: RangeRows
+    names: list[str]
+
+
+def read_ranges(trace: Trace) -> NvtxRanges:
+    """Every range with a start; `communication` marks those of the domain named NCCL."""
+    columns = trace.read("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid", "domainId")
+    kinds, start, end = columns["eventType"], columns["start"], columns["end"]
+    thread, domain = columns["globalTid"], columns["domainId"]
+    chosen = np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0))
+    name, names = _names(trace, columns["text"].codes[chosen], columns["text"].values, columns["textId"][chosen])
+    created = np.flatnonzero(kinds == DOMAIN_CREATE)
+    nccl = [int(row) for row in created if columns["text"].text(int(row)) == COMMUNICATION_DOMAIN]
+    communication = np.zeros(int(chosen.sum()), dtype=np.bool_)
+    for row in nccl:
+        same = process_of(thread[chosen]) == process_of(int(thread[row]))
+        communication |= same & (domain[chosen] == domain[row])
+    closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
+    return NvtxRanges(RangeRows(start[chosen], closed, thread[chosen], name, communication), names)
+
+
+def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:
+    """The text itself where a row has one, else the string that its textId names."""
+    coded, known = coded_names(trace, np.where(text >= 0, -1, ids))
+    names = [*values, *known, UNNAMED]
+    code = np.where(text >= 0, text, coded + len(values))
+    return np.where((text < 0) & (ids < 0), len(names) - 1, code), names
+
+
+def paths_at(ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray) -> list[list[str]]:
+    """The names of the ranges open on lane `rank` at each `time`, outermost first; empty for lane -1."""
+    rows = ranges.rows
+    lane = axis.rank(rows.thread)
+    rows, lane = rows.take(lane >= 0), lane[lane >= 0]
+    spans = axis.place(lane, Intervals(rows.start, rows.end))
+    position = np.where(rank >= 0, axis.position(np.maximum(rank, 0), time), -1)
+    paths: list[list[str]] = [[] for _ in range(len(time))]
+    for level in enclosing(spans, position):
+        for at in np.flatnonzero(level >= 0).tolist():
+            paths[at].append(ranges.names[int(rows.name[level[at]])])
+    return paths
+
+
+def path_codes(
+    ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray
+) -> tuple[IntArray, list[list[str]]]:
+    """Like `paths_at` for many times: the code of each time's path, and the path of each code."""
+    rows = ranges.rows
+    lane = axis.rank(rows.thread)
+    rows, lane = rows.take(lane >= 0), lane[lane >= 0]
+    spans = axis.place(lane, Intervals(rows.start, rows.end))
+    position = np.where(rank >= 0, axis.position(np.maximum(rank, 0), time), -1)
+    code = np.zeros(len(time), dtype=np.int64)
+    paths: list[list[str]] = [[]]
+    for level in enclosing(spans, position):
+        inside = np.flatnonzero(level >= 0)
+        name = rows.name[level[inside]]
+        pair = code[inside] * (len(ranges.names) + 1) + name
+        unique, inverse = np.unique(pair, return_inverse=True)
+        code[inside] = len(paths) + inverse
+        width = len(ranges.names) + 1
+        paths += [[*paths[int(key) // width], ranges.names[int(key) % width]] for key in unique]
+    return code, paths

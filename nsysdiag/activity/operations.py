@@ -1,0 +1,139 @@
+"""Operations on all devices: kernels, copies, sets and graph launches, one row each, in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.rows import Rows
+from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.trace import Trace
+
+
+class Category(IntEnum):
+    """What an operation is; the order breaks no tie."""
+
+    KERNEL = 0
+    MEMCPY = 1
+    MEMSET = 2
+    GRAPH = 3
+
+
+TABLES = {
+    Category.KERNEL: "CUPTI_ACTIVITY_KIND_KERNEL",
+    Category.MEMCPY: "CUPTI_ACTIVITY_KIND_MEMCPY",
+    Category.MEMSET: "CUPTI_ACTIVITY_KIND_MEMSET",
+    Category.GRAPH: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+}
+COPY_KINDS = {
+    1: "HtoD",
+    2: "DtoH",
+    3: "HtoA",
+    4: "AtoH",
+    5: "AtoA",
+    6: "AtoD",
+    7: "DtoA",
+    8: "DtoD",
+    9: "HtoH",
+    10: "PtoP",
+    11: "unified memory HtoD",
+    12: "unified memory DtoH",
+    13: "unified memory DtoD",
+}
+MEMORY_KINDS = {
+    0: "pageable",
+    1: "pinned",
+    2: "device",
+    3: "array",
+    4: "managed",
+    5: "device static",
+    6: "managed static",
+}
+MIGRATION_KINDS = (11, 12, 13)
+NO_NAME = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Operations(Rows):
+    """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is -1 outside
+    graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none."""
+
+    start: IntArray
+    end: IntArray
+    process: IntArray
+    device: IntArray
+    context: IntArray
+    stream: IntArray
+    correlation: IntArray
+    category: IntArray
+    name: IntArray
+    short_name: IntArray
+    graph_node: IntArray
+    copy_kind: IntArray
+    src_kind: IntArray
+    dst_kind: IntArray
+    size: IntArray
+
+    @property
+    def migration(self) -> BoolArray:
+        """True for page migrations of unified memory: nobody launched them."""
+        return (self.copy_kind >= MIGRATION_KINDS[0]) & (self.copy_kind <= MIGRATION_KINDS[-1])
+
+
+_COMMON = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
+_SPECIAL: dict[Category, tuple[str, ...]] = {
+    Category.KERNEL: ("demangledName", "shortName", "graphNodeId"),
+    Category.MEMCPY: ("graphNodeId", "copyKind", "srcKind", "dstKind", "bytes"),
+    Category.MEMSET: ("graphNodeId", "memKind", "bytes"),
+    Category.GRAPH: (),
+}
+
+
+def read_operations(trace: Trace) -> Operations:
+    """Every row of the four tables, valid or not; see `malformed` for those that may not be used."""
+    parts = [
+        _operations(category, trace.read(TABLES[category], *_COMMON, *_SPECIAL[category])) for category in Category
+    ]
+    return Operations.concatenate([part for part in parts if len(part)] or parts[:1])
+
+
+def _operations(category: Category, columns: Columns) -> Operations:
+    count = len(columns)
+
+    def column(name: str) -> IntArray:
+        return columns[name] if name in _SPECIAL[category] else np.full(count, -1, dtype=np.int64)
+
+    return Operations(
+        start=columns["start"],
+        end=columns["end"],
+        process=columns["globalPid"],
+        device=columns["deviceId"],
+        context=columns["contextId"],
+        stream=columns["streamId"],
+        correlation=columns["correlationId"],
+        category=np.full(count, int(category), dtype=np.int64),
+        name=column("demangledName"),
+        short_name=column("shortName"),
+        graph_node=column("graphNodeId"),
+        copy_kind=column("copyKind"),
+        src_kind=column("srcKind"),
+        dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
+        size=column("bytes"),
+    )
+
+
+def malformed(operations: Operations, duration_ns: int | None) -> BoolArray:
+    """True where a row cannot be: no `0 < start <= end`, or an end after the session's (`duration_ns`, None if unknown)."""
+    wrong = (operations.start <= 0) | (operations.end < operations.start)
+    if duration_ns is not None:
+        wrong |= operations.end > duration_ns
+    return wrong
+
+
+def session_duration(trace: Trace) -> int | None:
+    """Length of the capture in ns (ANALYSIS_DETAILS.duration), None where the trace does not say."""
+    durations = trace.read("ANALYSIS_DETAILS", "duration")["duration"]
+    return int(durations.max()) if len(durations) and durations.max() > 0 else None

@@ -1,0 +1,34 @@
+"""A table as a record of equally long arrays, and how rows are picked from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rows:
+    """Base of records whose fields are all arrays of one length, a row an index."""
+
+    def __len__(self) -> int:
+        first: npt.NDArray[Any] = getattr(self, dataclasses.fields(self)[0].name)
+        return len(first)
+
+    def take(self, index: npt.NDArray[Any]) -> Self:
+        """The rows at `index`: positions in the order asked for, or a mask."""
+        return type(self)(**{field.name: getattr(self, field.name)[index] for field in dataclasses.fields(self)})
+
+    @classmethod
+    def concatenate(cls, parts: list[Self]) -> Self:
+        """All rows of `parts`, one table after the other; `parts` holds at least one."""
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            **{
+                field.name: np.concatenate([getattr(part, field.name) for part in parts])
+                for field in dataclasses.fields(cls)
+            }
+        )

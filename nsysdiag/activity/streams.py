@@ -1,0 +1,78 @@
+"""Streams: one code for each (process, context, stream), and which of them is a legacy default stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.identity import BoolArray, IntArray, pid_of
+from nsysdiag.trace.trace import Trace
+
+NON_BLOCKING_FLAG = 2
+NULL_FLAG = 3
+_NO_STREAM = 0xFFFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """`null` and `non_blocking` tell for each code what TARGET_INFO_CUDA_STREAM and its kin say of the stream."""
+
+    null: BoolArray
+    non_blocking: BoolArray
+
+
+def stream_codes(process: IntArray, context: IntArray, stream: IntArray) -> tuple[IntArray, list[tuple[int, int, int]]]:
+    """The code of each row's stream, and (process, context, stream) of each code."""
+    keys: list[IntArray] = []
+    code = np.zeros(len(process), dtype=np.int64)
+    for column in (process, context, stream):
+        values, inverse = distinct(column)
+        combined, code = distinct(code * max(len(values), 1) + inverse)
+        keys = [key[combined // max(len(values), 1)] for key in keys] + [values[combined % max(len(values), 1)]]
+    return code, list(zip(*(key.tolist() for key in keys), strict=True))
+
+
+def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
+    if len(values) == 0:
+        return values, np.zeros(0, dtype=np.int64)
+    low, high = int(values.min()), int(values.max())
+    if high - low > 2 * len(values) + 65_536:
+        unique, inverse = np.unique(values, return_inverse=True)
+        return unique, inverse.astype(np.int64)
+    seen = np.zeros(high - low + 1, dtype=np.bool_)
+    seen[values - low] = True
+    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[values - low].astype(np.int64)
+
+
+def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
+    """What the export says of each stream; a stream that it does not mention is neither null nor non-blocking."""
+    table = trace.read("TARGET_INFO_CUDA_STREAM", "processId", "contextId", "streamId", "flag")
+    flags = {key[:3]: key[3] for key in _tuples(table, "processId", "contextId", "streamId", "flag")}
+    old = trace.read("TARGET_INFO_CUDA_NULL_STREAM", "processId", "contextId", "streamId")
+    contexts = trace.read("TARGET_INFO_CUDA_CONTEXT_INFO", "processId", "contextId", "nullStreamId")
+    null = {key for key, flag in flags.items() if flag == NULL_FLAG}
+    null |= set(_tuples(old, "processId", "contextId", "streamId"))
+    null |= {
+        key for key in _tuples(contexts, "processId", "contextId", "nullStreamId") if key[2] not in (-1, _NO_STREAM)
+    }
+    known = [(pid_of(process), context, stream) for process, context, stream in keys]
+    return Streams(
+        null=np.array([key in null for key in known], dtype=np.bool_),
+        non_blocking=np.array([flags.get(key) == NON_BLOCKING_FLAG for key in known], dtype=np.bool_),
+    )
+
+
+def _tuples(table: object, *names: str) -> list[tuple[int, ...]]:
+    columns = [table[name].tolist() for name in names]  # type: ignore[index]
+    return list(zip(*columns, strict=True))
+
+
+def previous_on_stream(code: IntArray) -> IntArray:
+    """For each operation, in order of start, the one before it on its stream; -1 for a stream's first."""
+    order = np.argsort(code, kind="stable")
+    follows = code[order][1:] == code[order][:-1]
+    previous = np.full(len(code), -1, dtype=np.int64)
+    previous[order[1:][follows]] = order[:-1][follows]
+    return previous

@@ -1,0 +1,143 @@
+"""cudaStreamWaitEvent: which stream waited from when on, and for which operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.calls import ApiCalls, match_launches
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.operations import Operations
+from nsysdiag.activity.rows import Rows
+from nsysdiag.activity.streams import stream_codes
+from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.trace import Trace
+
+UNKNOWN_PRODUCER = -1
+NO_PRODUCER = -2
+_NONE = 0xFFFFFFFF
+_WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWaits(Rows):
+    """Waits sorted by stream code, then by the time at which they were issued. `producer` is the row of the operation
+    waited for among all operations, UNKNOWN_PRODUCER, or NO_PRODUCER where the event had nothing before it."""
+
+    stream: IntArray
+    issued: IntArray
+    producer: IntArray
+
+
+def read_stream_waits(
+    trace: Trace, api_calls: ApiCalls, operations: Operations, issued: IntArray
+) -> tuple[StreamWaits, IntArray, list[tuple[int, int, int]]]:
+    """The waits, the stream code of every operation, and the stream of each code.
+
+    Waits are told by the name of their API call: the export's syncType is wrong in some versions. `issued` is when each
+    operation was launched (its start, where nobody knows).
+    """
+    sync = trace.read(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        *("globalPid", "contextId", "streamId", "correlationId", "eventId", "eventSyncId"),
+    )
+    records = trace.read(
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+        *("globalPid", "contextId", "streamId", "correlationId", "eventId", "eventSyncId"),
+    )
+    parts = [(operations.process, operations.context, operations.stream)]
+    parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in (sync, records)]
+    code, keys = stream_codes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    op_code, sync_code, record_code = np.split(code, np.cumsum([len(operations), len(sync)]))
+    call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
+    names = [at for at, name in enumerate(api_calls.names) if name in _WAIT_NAMES]
+    waits = np.flatnonzero(call >= 0)
+    waits = waits[np.isin(api_calls.rows.name[call[waits]], names)] if len(waits) else waits
+    time = api_calls.rows.start[call[waits]] if len(waits) else waits
+    record = _record_of(sync, waits, time, records, api_calls)
+    producer = _producers(record, records, record_code, api_calls, op_code, issued)
+    order = np.lexsort((time, sync_code[waits]))
+    return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys
+
+
+def _issue_times(table: Columns, api_calls: ApiCalls) -> IntArray:
+    """When each row's API call began; -1 where there is none."""
+    call = match_launches(table["globalPid"], table["correlationId"], api_calls.rows)
+    if len(api_calls.rows) == 0:
+        return np.full(len(table), -1, dtype=np.int64)
+    return np.where(call >= 0, api_calls.rows.start[call], -1)
+
+
+def _record_of(sync: Columns, waits: IntArray, time: IntArray, records: Columns, api_calls: ApiCalls) -> IntArray:
+    """The row of the event record that each wait waits for: by its eventSyncId, else the event's last record before."""
+    record_time = _issue_times(records, api_calls)
+    result = np.full(len(waits), -1, dtype=np.int64)
+    for key, exact in (("eventId", False), ("eventSyncId", True)):
+        if not (records.present(key) and sync.present(key)):
+            continue
+        found = _last_record(sync, waits, time, records, record_time, key, exact=exact)
+        result = np.where(found >= 0, found, result)
+    return result
+
+
+def _last_record(
+    sync: Columns,
+    waits: IntArray,
+    time: IntArray,
+    records: Columns,
+    record_time: IntArray,
+    key: str,
+    *,
+    exact: bool,
+) -> IntArray:
+    """The record of the same process and `key`; of several the last one issued before the wait."""
+    wanted, offered = sync[key][waits], records[key]
+    usable = np.flatnonzero((offered > 0) & (offered != _NONE) & ((record_time >= 0) | exact))
+    order = np.lexsort((record_time[usable], offered[usable], records["globalPid"][usable]))
+    usable = usable[order]
+    both = np.concatenate((records["globalPid"][usable], sync["globalPid"][waits]))
+    ids = np.concatenate((offered[usable], wanted))
+    # One number for (process, id), then a search by (number, time) among the records.
+    _, process = np.unique(both, return_inverse=True)
+    _, number = np.unique(ids, return_inverse=True)
+    group = process.astype(np.int64) * (len(ids) + 1) + number
+    have, want = group[: len(usable)], group[len(usable) :]
+    times = np.concatenate((record_time[usable], time))
+    _, rank = np.unique(times, return_inverse=True)
+    width = len(times) + 1
+    have_key = have * width + rank[: len(usable)]
+    resort = np.argsort(have_key, kind="stable")
+    at = np.searchsorted(have_key[resort], want * width + (width - 1 if exact else rank[len(usable) :])) - 1
+    valid = (at >= 0) & (wanted > 0) & (wanted != _NONE)
+    valid &= have[resort][np.maximum(at, 0)] == want if len(usable) else False
+    return np.where(valid, usable[resort][np.maximum(at, 0)] if len(usable) else -1, -1)
+
+
+def _producers(
+    record: IntArray,
+    records: Columns,
+    record_code: IntArray,
+    api_calls: ApiCalls,
+    op_code: IntArray,
+    issued: IntArray,
+) -> IntArray:
+    """The last operation issued to the record's stream before the record."""
+    if len(record) == 0:
+        return record
+    known = np.flatnonzero(record >= 0)
+    result = np.full(len(record), UNKNOWN_PRODUCER, dtype=np.int64)
+    if len(known) == 0:
+        return result
+    record_time = _issue_times(records, api_calls)[record[known]]
+    stream = record_code[record[known]]
+    order = np.lexsort((issued, op_code))
+    times = np.concatenate((issued[order], record_time))
+    _, rank = np.unique(times, return_inverse=True)
+    width = len(times) + 1
+    position = op_code[order] * width + rank[: len(order)]
+    at = np.searchsorted(position, stream * width + rank[len(order) :], side="left") - 1
+    found = (at >= 0) & (op_code[order][np.maximum(at, 0)] == stream) if len(order) else np.zeros(len(known), bool)
+    producer = np.where(found, order[np.maximum(at, 0)] if len(order) else -1, NO_PRODUCER)
+    result[known] = np.where(record_time >= 0, producer, UNKNOWN_PRODUCER)
+    return result

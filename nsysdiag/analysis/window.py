@@ -1,0 +1,108 @@
+"""The time under analysis on one device: from its first to its last launched operation, or what the settings narrow it to."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.calls import CallRows
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
+from nsysdiag.config import Settings
+from nsysdiag.errors import UsageError
+from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.units import format_exact_ns
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisWindow:
+    """`parts` is a set; `whole` the span from first to last launched operation; time of it outside `parts` is edge."""
+
+    parts: Intervals
+    whole: Intervals
+    reason: str
+    narrowed: bool
+
+    @property
+    def length_ns(self) -> int:
+        return self.parts.total()
+
+    @property
+    def outside_ns(self) -> int:
+        return self.whole.total() - self.parts.total()
+
+
+def window_of(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, settings: Settings) -> AnalysisWindow:
+    """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time."""
+    whole, reason = _whole(device)
+    narrowed = settings.nvtx is not None or settings.start_ns is not None or settings.end_ns is not None
+    parts = whole
+    if settings.nvtx is not None:
+        parts = intersect(parts, _projected(device, calls, ranges, settings.nvtx))
+        reason = f"NVTX ranges named '{settings.nvtx}', each from the first to the last operation launched inside it"
+    if settings.start_ns is not None or settings.end_ns is not None:
+        low = settings.start_ns if settings.start_ns is not None else np.iinfo(np.int64).min // 2
+        high = settings.end_ns if settings.end_ns is not None else np.iinfo(np.int64).max // 2
+        parts = intersect(parts, Intervals.of([(low, high)])) if high > low else Intervals.empty()
+        reason += f", narrowed to {_bound(settings.start_ns, 'the start')} – {_bound(settings.end_ns, 'the end')}"
+    return AnalysisWindow(parts, whole, reason, narrowed)
+
+
+def _bound(time: int | None, otherwise: str) -> str:
+    return otherwise if time is None else format_exact_ns(time)
+
+
+def _whole(device: DeviceTimeline) -> tuple[Intervals, str]:
+    """From the first to the last launched operation. Migrations open and close no window: the CPU may cause them long
+    after the last kernel; only where there is nothing else do they count."""
+    launched = device.running & ~device.operations.migration
+    reason = "first to last launched operation"
+    if not launched.any():
+        launched, reason = device.running, "first to last migration: nothing was launched"
+    if not launched.any():
+        return Intervals.empty(), "no operation ran"
+    chosen = device.operations.take(launched)
+    return Intervals.of([(int(chosen.start.min()), int(chosen.end.max()))]), reason
+
+
+def matching_names(names: list[str], wanted: str) -> list[int]:
+    """Positions of the names that equal `wanted` or match it as a glob. Raises UsageError where none does."""
+    found = [at for at, name in enumerate(names) if name == wanted]
+    found = found or [at for at, name in enumerate(names) if fnmatch.fnmatchcase(name, wanted)]
+    if not found:
+        close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
+        hint = "did you mean " + " or ".join(f"'{name}'" for name in close) + "?" if close else None
+        raise UsageError(f"the trace has no NVTX range named '{wanted}'", hint=hint)
+    return found
+
+
+def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
+    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it."""
+    codes = np.array(matching_names(ranges.names, wanted), dtype=np.int64)
+    instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
+    launched = np.flatnonzero(device.running & (device.launch >= 0))
+    parts = [Intervals.empty()]
+    for thread in np.unique(instances.thread).tolist():
+        its = launched[calls.thread[device.launch[launched]] == thread] if len(launched) else launched
+        parts.append(_extents(device, calls, its, instances.take(instances.thread == thread)))
+    return union(*parts)
+
+
+def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, instances: RangeRows) -> Intervals:
+    issued = calls.start[device.launch[rows]] if len(rows) else rows
+    order = np.argsort(issued, kind="stable")
+    rows, issued = rows[order], issued[order]
+    first = np.searchsorted(issued, instances.start, side="left")
+    behind = np.searchsorted(issued, instances.end, side="left")
+    holds: BoolArray = behind > first
+    bounds = np.stack((first[holds], behind[holds]), axis=1).ravel()
+    if len(bounds) == 0:
+        return Intervals.empty()
+    # reduceat takes a bound equal to the length badly: one neutral value behind the last.
+    start = np.append(device.operations.start[rows], np.iinfo(np.int64).max)
+    end = np.append(device.operations.end[rows], np.iinfo(np.int64).min)
+    return Intervals(np.minimum.reduceat(start, bounds)[::2], np.maximum.reduceat(end, bounds)[::2])
