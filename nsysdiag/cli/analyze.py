@@ -32,18 +32,14 @@ OPTION_OF_SETTING = {
 
 
 def analyze(
-    trace: Annotated[
-        str, typer.Argument(metavar="TRACE", help="An exported .sqlite or a saved report JSON.")
-    ],
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite or a saved report JSON.")],
     *,
     output: OutputOption = None,
     format_name: FormatOption = None,
     device: Annotated[
         str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
     ] = None,
-    same_gpu: Annotated[
-        bool, typer.Option("--same-gpu", help="The processes of this trace shared one GPU.")
-    ] = False,
+    same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of this trace shared one GPU.")] = False,
     no_timeline: Annotated[
         bool, typer.Option("--no-timeline", help="Leave the timeline out: a smaller report.")
     ] = False,
@@ -60,9 +56,7 @@ def analyze(
     ] = 200,
     disable: Annotated[
         list[str] | None,
-        typer.Option(
-            "--disable", metavar="CAUSE", help="Leave this cause out; repeats. See 'nsysdiag rules'."
-        ),
+        typer.Option("--disable", metavar="CAUSE", help="Leave this cause out; repeats. See 'nsysdiag rules'."),
     ] = None,
     open_html: OpenOption = False,
     force: ForceOption = False,

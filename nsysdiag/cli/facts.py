@@ -63,9 +63,7 @@ def gather(trace: Trace) -> Facts:
     )
 
 
-def _distinct(
-    trace: Trace, tables: tuple[str, ...], column: str
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _distinct(trace: Trace, tables: tuple[str, ...], column: str) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The ids in a column over several tables; -1 is nsys's row without one."""
     ids = np.unique(np.concatenate([np.unique(trace.read(table, column)[column]) for table in tables]))
     return ids[ids > 0]
@@ -84,10 +82,6 @@ def _gpus(trace: Trace) -> list[Gpu]:
 
 def _gpus_of(trace: Trace, table: str, sm_count: str, memory: str) -> list[Gpu]:
     rows = trace.read(table, "name", sm_count, memory)
-    names = [
-        rows["name"].values[code] if code >= 0 else "unknown GPU" for code in rows["name"].codes.tolist()
-    ]
+    names = [rows["name"].values[code] if code >= 0 else "unknown GPU" for code in rows["name"].codes.tolist()]
     counts, sizes = rows[sm_count].tolist(), rows[memory].tolist()
-    return [
-        Gpu(name, sms or None, size or None) for name, sms, size in zip(names, counts, sizes, strict=True)
-    ]
+    return [Gpu(name, sms or None, size or None) for name, sms, size in zip(names, counts, sizes, strict=True)]

@@ -1,5 +1,6 @@
 """`nsysdiag info`: what a trace is and what it can tell, without analysing it."""
 
+from collections import Counter
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -28,9 +29,7 @@ class InfoFormat(StrEnum):
 def info(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
     *,
-    format_name: Annotated[
-        InfoFormat, typer.Option("--format", metavar="F", help="text or json.")
-    ] = InfoFormat.TEXT,
+    format_name: Annotated[InfoFormat, typer.Option("--format", metavar="F", help="text or json.")] = InfoFormat.TEXT,
     debug: DebugOption = False,
 ) -> None:
     """Say what a trace holds, and what it lacks.
@@ -56,7 +55,7 @@ def _json(facts: "Facts") -> str:
 def _text(facts: "Facts") -> str:
     from nsysdiag.cli.table import aligned
 
-    tables = [(name, str(rows)) for name, rows in facts.tables.items()]
+    tables = [(name, str(rows)) for name, rows in facts.tables.items() if not name.startswith("ENUM_")]
     evidence = [_capability_row(capability) for capability in facts.capabilities]
     sections = [
         aligned(("file", facts.file), _facts_rows(facts)),
@@ -75,7 +74,7 @@ def _facts_rows(facts: "Facts") -> list[tuple[str, str]]:
         ("nsys", facts.nsys_version or "unknown version"),
         ("schema", facts.schema_version or "unknown version"),
         ("capture", "unknown length" if facts.capture_ns is None else format_ns(facts.capture_ns)),
-        *(("gpu", _gpu(gpu)) for gpu in facts.gpus),
+        *(("gpu", f"{count} x {_gpu(gpu)}") for gpu, count in Counter(facts.gpus).items()),
         *([] if facts.gpus else [("gpu", "none listed")]),
         ("processes", format_count(facts.processes)),
         ("threads", format_count(facts.threads)),

@@ -15,9 +15,7 @@ Examples:
 
 
 def render(
-    report: Annotated[
-        str, typer.Argument(metavar="REPORT.json", help="Saved by 'analyze TRACE -o REPORT.json'.")
-    ],
+    report: Annotated[str, typer.Argument(metavar="REPORT.json", help="Saved by 'analyze TRACE -o REPORT.json'.")],
     *,
     output: OutputOption = None,
     format_name: FormatOption = None,

@@ -1,7 +1,7 @@
 """A small threaded program with known waits, to be captured by nsys without a GPU.
 
 A loader thread reads a file in pieces, decodes each and feeds a short queue. The main thread takes a piece a
-step, computes on it, takes a lock that another thread holds for a known time, and sleeps. Every step and every
+step, computes on it, takes a lock that another thread holds for a known time, and sleeps. Every step and each
 part of it is an NVTX range. At the end it prints, as JSON, how long each part took by its own clock.
 """
 

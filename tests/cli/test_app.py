@@ -1,0 +1,145 @@
+"""The application as a whole: help, version, misspelt words, exit codes and what stays off stdout."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag import __version__
+from nsysdiag.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import FakeAnalysis, Result
+
+COMMANDS = ("analyze", "info", "rules", "render", "demo")
+
+
+def program(*arguments: str, cwd: Path | None = None, **options: object) -> subprocess.CompletedProcess[bytes]:
+    """`python -m nsysdiag` as a process of its own."""
+    command = [sys.executable, "-m", "nsysdiag", *arguments]
+    return subprocess.run(command, cwd=cwd, capture_output="stdout" not in options, check=False, **options)  # type: ignore[call-overload,no-any-return]
+
+
+class TestHelp:
+    def test_bare_command_shows_help_and_succeeds(self, cli: Callable[..., Result]) -> None:
+        result = cli()
+        assert result.code == 0
+        assert all(command in result.stdout.decode() for command in COMMANDS)
+        assert result.stderr == ""
+
+    @pytest.mark.parametrize("command", [(), *((command,) for command in COMMANDS)])
+    def test_every_help_has_an_example(self, cli: Callable[..., Result], command: tuple[str, ...]) -> None:
+        result = cli(*command, "--help")
+        assert result.code == 0
+        assert "Example" in result.stdout.decode()
+        assert f"nsysdiag {' '.join(command)}".strip() in result.stdout.decode()
+
+    def test_version(self, cli: Callable[..., Result]) -> None:
+        assert cli("--version").stdout.decode().strip() == f"nsysdiag {__version__}"
+
+    def test_runs_as_a_module(self) -> None:
+        done = program("--version")
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+class TestWrongUse:
+    def test_misspelt_command_is_suggested(self, cli: Callable[..., Result]) -> None:
+        result = cli("analyse", "x.sqlite")
+        assert result.code == 2
+        assert "Did you mean 'analyze'" in result.stderr
+        assert "nsysdiag --help" in result.stderr
+
+    def test_command_that_does_not_exist(self, cli: Callable[..., Result]) -> None:
+        result = cli("zzz")
+        assert result.code == 2
+        assert result.stderr.startswith("nsysdiag: No such command 'zzz'")
+
+    def test_misspelt_option_is_suggested(self, cli: Callable[..., Result]) -> None:
+        result = cli("analyze", "x.sqlite", "--forse")
+        assert result.code == 2
+        assert "--force" in result.stderr
+
+    @pytest.mark.parametrize(
+        "arguments", [("analyze",), ("analyze", "x", "--gaps", "many"), ("analyze", "x", "--gaps", "-1")]
+    )
+    def test_usage_errors(self, cli: Callable[..., Result], arguments: tuple[str, ...]) -> None:
+        result = cli(*arguments)
+        assert result.code == 2
+        assert result.stdout == b""
+        assert result.stderr.startswith("nsysdiag: ")
+        assert "nsysdiag analyze --help" in result.stderr
+
+
+class TestErrors:
+    """What the analysis raises becomes one sentence, a hint and the class's exit code."""
+
+    @pytest.mark.parametrize(("kind", "code"), [(InputError, 3), (UsageError, 2)])
+    def test_one_sentence_and_a_hint(
+        self,
+        cli: Callable[..., Result],
+        analysis: FakeAnalysis,
+        trace: Path,
+        kind: type[InputError],
+        code: int,
+    ) -> None:
+        analysis.error = kind("it is broken", hint="mend it")
+        result = cli("analyze", trace)
+        assert result.code == code
+        assert result.stdout == b""
+        assert result.stderr == "nsysdiag: it is broken\n  hint: mend it\n"
+
+    def test_bug_is_one_line_without_traceback(
+        self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path
+    ) -> None:
+        analysis.error = TypeError("no way")
+        result = cli("analyze", trace)
+        assert result.code == 70
+        assert len(result.stderr.splitlines()) == 1
+        assert f"this is a bug in nsysdiag {__version__}: TypeError: no way" in result.stderr
+        assert "--debug" in result.stderr
+
+    @pytest.mark.parametrize("error", [TypeError("no way"), InputError("no way")])
+    def test_debug_adds_the_traceback(
+        self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path, error: Exception
+    ) -> None:
+        analysis.error = error
+        assert "Traceback (most recent call last)" in cli("analyze", trace, "--debug").stderr
+
+    def test_interrupt(self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path) -> None:
+        analysis.error = KeyboardInterrupt()
+        result = cli("analyze", trace)
+        assert result.code == 130
+        assert result.stderr == "nsysdiag: interrupted\n"
+
+    def test_control_characters_are_shown_not_sent(
+        self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path
+    ) -> None:
+        analysis.error = InputError("bad \x1b[31mred\n\u202eline \udcff")
+        line = cli("analyze", trace).stderr
+        assert line == "nsysdiag: bad \\x1b[31mred\\n\\u202eline \\udcff\n"
+
+
+class TestPipes:
+    """A reader that goes away is no error; a full disk is."""
+
+    def test_closed_pipe_is_quiet(self) -> None:
+        command = [sys.executable, "-m", "nsysdiag", "--help"]
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        process.stderr.close()
+        assert process.wait() == 0
+
+    def test_full_disk(self) -> None:
+        with open("/dev/full", "wb") as full:  # noqa: PTH123
+            done = program("rules", stdout=full, stderr=subprocess.PIPE)
+        assert done.returncode == 2
+        assert done.stderr.startswith(b"nsysdiag: cannot write to standard output: ")
