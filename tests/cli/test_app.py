@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,6 @@ from nsysdiag.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from tests.cli.conftest import FakeAnalysis, Result
 
@@ -42,6 +43,10 @@ class TestHelp:
 
     def test_version(self, cli: Callable[..., Result]) -> None:
         assert cli("--version").stdout.decode().strip() == f"nsysdiag {__version__}"
+
+    def test_version_is_the_package_s(self) -> None:
+        pyproject = Path(__file__).parents[2] / "pyproject.toml"
+        assert tomllib.loads(pyproject.read_text())["project"]["version"] == __version__
 
     def test_runs_as_a_module(self) -> None:
         done = program("--version")

@@ -1,0 +1,50 @@
+"""The progress bar: on a terminal only, and names are shown as they are."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from nsysdiag.cli.progress import progress_bar
+
+
+class Terminal(io.StringIO):
+    """A stderr that somebody watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """The name of the environment's terminal decides too, so it is set."""
+    monkeypatch.setenv("TERM", "xterm")
+    return Terminal()
+
+
+def test_nothing_where_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with progress_bar(quiet=False) as progress:
+        assert progress is None
+    assert log.getvalue() == ""
+
+
+def test_nothing_where_quiet(monkeypatch: pytest.MonkeyPatch, terminal: Terminal) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_bar(quiet=True) as progress:
+        assert progress is None
+    assert terminal.getvalue() == ""
+
+
+def test_shows_the_step_on_stderr(
+    monkeypatch: pytest.MonkeyPatch, terminal: Terminal, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with progress_bar(quiet=False) as progress:
+        assert progress is not None
+        progress("kernels of f<[/b]>", 0.5)
+    assert "f<[/b]>" in terminal.getvalue()
+    assert capsys.readouterr().out == ""
