@@ -94,10 +94,10 @@ def _takes_format(output: str) -> bool:
 def _refuse_repeats(destinations: Sequence[Destination]) -> None:
     seen: set[Path | None] = set()
     for destination in destinations:
-        place = destination.path.absolute() if destination.path else None
-        if place in seen:
-            raise UsageError(f"two outputs go to {destination.path or 'stdout'}", hint="name each once")
-        seen.add(place)
+        places = {path.absolute() for path in files_of(destination)} if destination.path else {None}
+        if twice := places & seen:
+            raise UsageError(f"two outputs go to {twice.pop() or 'stdout'}", hint="name each once")
+        seen |= places
 
 
 def check(destinations: Sequence[Destination], source: Path | None, *, force: bool) -> None:

@@ -122,6 +122,7 @@ class TestRefusedBeforeTheWork:
             (("--format", "yaml"), "unknown format 'yaml'"),
             (("-o", "x.json", "-o", "./x.json"), "two outputs go to"),
             (("-o", "-", "-o", "-", "--format", "json"), "two outputs go to stdout"),
+            (("-o", "x.csv", "-o", "x.kernels.csv"), "x.kernels.csv"),
             (("-o", "x.json", "--open"), "--open needs an HTML report"),
             (("-o", "train.sqlite", "--format", "json", "--force"), "is the input itself"),
         ],
