@@ -23,9 +23,7 @@ class Buffers:
         self.columns = columns
         self.rows = 0
         self._capacity = max(capacity, 1)
-        self._arrays: list[npt.NDArray[Any]] = [
-            np.empty(self._capacity, _dtype(column)) for column in columns
-        ]
+        self._arrays: list[npt.NDArray[Any]] = [np.empty(self._capacity, _dtype(column)) for column in columns]
 
     def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
         """Copy a batch in: one array a column, all of the same length."""

@@ -28,7 +28,7 @@ KINDS: dict[str, Kind] = {
     "scheduling": Kind(("SCHED_EVENTS",), "--cpuctxsw=process-tree"),
     "cpu-samples": Kind(("COMPOSITE_EVENTS",), "--sample=process-tree"),
     "nvtx": Kind(("NVTX_EVENTS",), "--trace=nvtx"),
-    "cuda-graphs": Kind(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE",), "--cuda-graph-trace=node"),
+    "cuda-graphs": Kind(("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUDA_GRAPH_NODE_EVENTS"), "--cuda-graph-trace=node"),
     "cuda-events": Kind(("CUPTI_ACTIVITY_KIND_CUDA_EVENT",), "--cuda-event-trace=true"),
     "cuda-libraries": Kind(("CUBLAS_EVENTS", "CUDNN_EVENTS"), "--trace=cublas,cudnn"),
     "mpi": Kind(
@@ -76,9 +76,7 @@ def _count(rows: int | str) -> str:
 def recapture_command(missing: Set[str]) -> str | None:
     """One `nsys profile` line that brings CUDA, NVTX, the OS runtime and the missing kinds of evidence (their
     ids); None if no option of nsys brings any of them. The last words stand for the user's program."""
-    options = [
-        option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()
-    ]
+    options = [option for name, kind in KINDS.items() if name in missing for option in (kind.recapture or "").split()]
     if not options:
         return None
     traced = [value for option in options if option.startswith("--trace=") for value in _values(option)]

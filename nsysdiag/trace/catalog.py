@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,9 @@ from nsysdiag.trace.connect import decode
 from nsysdiag.trace.tables import TABLES, TableSpec
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Container, Iterator
 
 _ROWID_NAMES = ("rowid", "_rowid_", "oid")
-_WITHOUT_ROWID = re.compile(r"\bwithout\s+rowid\b[^)]*$", re.IGNORECASE)
 _VERSION_SUFFIX = re.compile(r"_V(\d+)$")
 
 
@@ -23,7 +22,6 @@ class FoundColumn:
     """A column of the file. `key` is its place in the primary key, from 1; 0 is none."""
 
     name: str
-    declared_type: str
     not_null: bool
     key: int
 
@@ -39,9 +37,7 @@ class FoundTable:
 
     def column(self, *names: str) -> FoundColumn | None:
         """The first of these columns that exists, letter case aside as in SQL."""
-        return next(
-            (self.columns[name.casefold()] for name in names if name.casefold() in self.columns), None
-        )
+        return next((self.columns[name.casefold()] for name in names if name.casefold() in self.columns), None)
 
     def is_keyed_by(self, name: str) -> bool:
         """Whether rows are found by this column without reading the whole table."""
@@ -62,32 +58,33 @@ class Resolution:
 def read_schema(connection: sqlite3.Connection) -> tuple[dict[str, FoundTable], str]:
     """The ordinary tables by name, and all schema SQL as one text. Views and virtual tables are never
     touched: neither has a root page, and nothing but sqlite_master is asked about them."""
-    rows = connection.execute(
-        "SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY type, name"
-    ).fetchall()
+    rows = connection.execute("SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY type, name").fetchall()
     tables = {}
-    for kind, raw_name, root_page, raw_sql in rows:
+    for kind, raw_name, root_page, _ in rows:
         name = decode(raw_name)
-        if (
-            kind == b"table"
-            and isinstance(root_page, int)
-            and root_page > 0
-            and not name.startswith("sqlite_")
-        ):
-            tables[name] = _found_table(connection, name, decode(raw_sql))
+        if kind == b"table" and isinstance(root_page, int) and root_page > 0 and not name.startswith("sqlite_"):
+            tables[name] = _found_table(connection, name)
     schema = "\n".join("|".join(map(decode, row)) for row in rows)
     return tables, schema
 
 
-def _found_table(connection: sqlite3.Connection, name: str, sql: str) -> FoundTable:
+def _found_table(connection: sqlite3.Connection, name: str) -> FoundTable:
     columns = {}
-    for _, raw_name, declared_type, not_null, _, key in connection.execute(
-        f"PRAGMA table_info({quoted(name)})"
-    ):
-        column = FoundColumn(decode(raw_name), decode(declared_type), bool(not_null), key)
+    for _, raw_name, _, not_null, _, key in connection.execute(f"PRAGMA table_info({quoted(name)})"):
+        column = FoundColumn(decode(raw_name), bool(not_null), key)
         columns[column.name.casefold()] = column
-    free = [rowid for rowid in _ROWID_NAMES if rowid not in columns]
-    return FoundTable(name, columns, free[0] if free and not _WITHOUT_ROWID.search(sql) else None)
+    return FoundTable(name, columns, _rowid_name(connection, name, columns))
+
+
+def _rowid_name(connection: sqlite3.Connection, name: str, columns: Container[str]) -> str | None:
+    """A name of the rowid that no column has taken; None for a table without rowids."""
+    rowid = next((rowid for rowid in _ROWID_NAMES if rowid not in columns), None)
+    if rowid is not None:
+        try:
+            connection.execute(f"SELECT {rowid} FROM {quoted(name)} LIMIT 0")
+        except sqlite3.OperationalError:
+            return None
+    return rowid
 
 
 def quoted(name: str) -> str:
@@ -108,9 +105,7 @@ def resolve(spec: TableSpec, tables: dict[str, FoundTable], filled: Container[st
     if table.name not in filled:
         return Resolution(table, f"table {table.name} exists but is empty")
     rivals = [other.name for other in others if other.name in filled]
-    warning = (
-        f"{table.name} and {', '.join(rivals)} all hold rows; only {table.name} is read" if rivals else None
-    )
+    warning = f"{table.name} and {', '.join(rivals)} all hold rows; only {table.name} is read" if rivals else None
     return Resolution(table, "", warning)
 
 
@@ -134,9 +129,7 @@ def _version(name: str) -> tuple[bool, int]:
 def is_nsys_table(name: str) -> bool:
     """Whether a table of this name is one that nsys writes."""
     base = _VERSION_SUFFIX.sub("", name)
-    return base in _NAMES or base.startswith(
-        ("CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "ENUM_NSYS_", "META_DATA_")
-    )
+    return base in _NAMES or base.startswith(("CUPTI_ACTIVITY_KIND_", "TARGET_INFO_", "ENUM_NSYS_", "META_DATA_"))
 
 
 _NAMES = frozenset(name for spec in TABLES.values() for name in (spec.name, *spec.older))

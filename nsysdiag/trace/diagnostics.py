@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 LIMIT = 20
 LENGTH = 300
 COLUMNS = ("severity", "text")
+SEVERITIES = (Severity.WARNING, Severity.ERROR)
 _LOSS = re.compile(
     r"\b(drop\w*|lost|loss|lose|fail\w*|unable|cannot|could not|incomplete\w*|overflow\w*|overrun\w*"
     r"|discard\w*|truncat\w*|missing|exceed\w*|skipp\w*|not supported|unsupported"
@@ -26,30 +27,21 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def capture_warnings(events: Columns) -> list[str]:
-    """The warnings and errors among DIAGNOSTIC_EVENT rows that speak of lost or failed collection, as safe
-    text.
+    """What the warnings and errors (DIAGNOSTIC_EVENT rows of SEVERITIES) tell of lost or failed collection.
 
-    Repeated messages, numbers aside, are counted; errors come first; of more than LIMIT, the last line counts
-    the rest.
+    Safe text. Repeated messages, numbers aside, are counted; errors come first; of more than LIMIT lines the last
+    one counts the rest.
     """
-    severities = events.integers("severity")
-    shown = events.where((severities == Severity.WARNING) | (severities == Severity.ERROR))
     messages = [
         (-severity, without_private_parts(text)[:LENGTH])
-        for severity, text in zip(
-            shown.integers("severity").tolist(), shown.text("text").texts(), strict=True
-        )
+        for severity, text in zip(events.integers("severity").tolist(), events.text("text").texts(), strict=True)
         if text is not None and _LOSS.search(text)
     ]
     counted = Counter((severity, _NUMBERS.sub("#", message)) for severity, message in messages)
     first = {(severity, _NUMBERS.sub("#", message)): message for severity, message in reversed(messages)}
-    lines = [
-        _line(severity, first[severity, key], counted[severity, key]) for severity, key in sorted(counted)
-    ]
+    lines = [_line(severity, first[severity, key], counted[severity, key]) for severity, key in sorted(counted)]
     if len(lines) > LIMIT:
-        lines[LIMIT - 1 :] = [
-            f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"
-        ]
+        lines[LIMIT - 1 :] = [f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"]
     return lines
 
 

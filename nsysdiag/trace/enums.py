@@ -29,9 +29,7 @@ class CopyKind(IntEnum):
         return _COPY_LABELS[self]
 
 
-_COPY_LABELS = {
-    kind: kind.name.title().replace("Unified_", "Unified ").replace("_To_", "-to-") for kind in CopyKind
-}
+_COPY_LABELS = {kind: kind.name.title().replace("Unified_", "Unified ").replace("_To_", "-to-") for kind in CopyKind}
 
 MIGRATIONS = frozenset(
     {CopyKind.UNIFIED_HOST_TO_DEVICE, CopyKind.UNIFIED_DEVICE_TO_HOST, CopyKind.UNIFIED_DEVICE_TO_DEVICE}

@@ -68,9 +68,7 @@ class Reader:
         with stdlib_connection(self.uri) as connection:
             converted = read_rows(connection, sql, columns, buffers)
         for name, cells in converted.items():
-            self._warn(
-                f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted"
-            )
+            self._warn(f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted")
 
     def _text(self, table: FoundTable, column: ColumnSpec, chosen: Chosen | None) -> Text:
         with stdlib_connection(self.uri) as connection:

@@ -30,9 +30,7 @@ def read_rows(
     cursor = connection.execute(sql)
     while rows := cursor.fetchmany(BATCH_ROWS):
         cells = zip(*rows, strict=True)
-        buffers.append(
-            [_column(column, part, converted) for column, part in zip(columns, cells, strict=True)]
-        )
+        buffers.append([_column(column, part, converted) for column, part in zip(columns, cells, strict=True)])
     return converted
 
 

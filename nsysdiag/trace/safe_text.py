@@ -12,8 +12,7 @@ def printable(text: object) -> str:
     """The text with everything that does not print (newlines, escapes, lone surrogates) as backslash
     escapes."""
     return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in str(text)
+        character if character.isprintable() else character.encode("unicode_escape").decode() for character in str(text)
     )
 
 

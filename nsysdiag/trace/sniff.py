@@ -69,18 +69,14 @@ def check_regular_file(path: Path) -> os.stat_result:
         raise InputError(f"'{printable(path)}' does not exist", hint="check the path") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(
-            f"'{printable(path)}' cannot be read: {reason}", hint=_permission_hint(error)
-        ) from error
+        raise InputError(f"'{printable(path)}' cannot be read: {reason}", hint=_permission_hint(error)) from error
     if stat.S_ISDIR(status.st_mode):
         raise InputError(
             f"'{printable(path)}' is a folder",
             hint="name a .sqlite file in it; `nsysdiag batch` takes folders",
         )
     if not stat.S_ISREG(status.st_mode):
-        raise InputError(
-            f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that"
-        )
+        raise InputError(f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that")
     return status
 
 
@@ -93,9 +89,7 @@ def _permission_hint(error: Exception) -> str:
 def _check_complete(path: Path, head: bytes) -> None:
     """A database knows its own length in pages, unless a very old program wrote it last."""
     if len(head) < 100:
-        raise InputError(
-            f"'{printable(path)}' is a truncated SQLite file ({len(head)} bytes)", hint=EXPORT_HINT
-        )
+        raise InputError(f"'{printable(path)}' is a truncated SQLite file ({len(head)} bytes)", hint=EXPORT_HINT)
     (page_size,) = struct.unpack(">H", head[16:18])
     changes, pages = struct.unpack(">II", head[24:32])
     (valid_for,) = struct.unpack(">I", head[92:96])

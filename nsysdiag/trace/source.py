@@ -42,6 +42,7 @@ class Source:
         with ExitStack() as on_error:
             on_error.callback(self._cleanup.close)
             self.readable = self._make_readable(kind, export_timeout_s)
+            self.readable_bytes = self.readable.stat().st_size
             on_error.pop_all()
 
     @property
@@ -73,9 +74,7 @@ class Source:
                 shutil.copyfile(f"{self._real}{suffix}", f"{copy}{suffix}")
             with closing(sqlite3.connect(copy)) as connection:
                 connection.execute("PRAGMA trusted_schema=0")
-                connection.execute(
-                    "SELECT count(*) FROM sqlite_master"
-                ).fetchall()  # rolls a hot journal back
+                connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # rolls a hot journal back
                 connection.execute("PRAGMA journal_mode=DELETE").fetchall()  # moves a write-ahead log over
         except (OSError, sqlite3.Error) as error:
             raise InputError(
@@ -83,9 +82,7 @@ class Source:
                 f"which could not be applied to a copy: {printable(error)}",
                 hint="close the program that has it open, or " + EXPORT_HINT,
             ) from error
-        self.warnings.append(
-            f"unfinished changes in {names}: read from a private copy with those changes applied"
-        )
+        self.warnings.append(f"unfinished changes in {names}: read from a private copy with those changes applied")
         return copy
 
     def fingerprint(self, schema: str) -> str:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.trace.connect import decode
+from nsysdiag.trace.query import Chosen, select_sql
+from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
     import sqlite3
@@ -54,9 +56,7 @@ class Strings:
         """Those of the ids, distinct and sorted, whose text fulfils the predicate. Unknown ids never do."""
         distinct = np.unique(np.asarray(among, np.int64))
         self._fetch(distinct.tolist())
-        chosen = [
-            predicate(text) if text is not None else False for text in map(self._known.get, distinct.tolist())
-        ]
+        chosen = [predicate(text) if text is not None else False for text in map(self._known.get, distinct.tolist())]
         found: IntArray = distinct[np.array(chosen, np.bool_)]
         return found
 
@@ -80,12 +80,7 @@ class Strings:
                     found.update(self._rows(connection, self._table, missing))
             self._known.update(found)
 
-    def _rows(
-        self, connection: sqlite3.Connection, table: FoundTable, missing: list[int]
-    ) -> Iterator[tuple[int, str]]:
-        from nsysdiag.trace.query import Chosen, select_sql
-        from nsysdiag.trace.tables import table_spec
-
+    def _rows(self, connection: sqlite3.Connection, table: FoundTable, missing: list[int]) -> Iterator[tuple[int, str]]:
         columns = table_spec("StringIds").columns
         wanted = frozenset(missing)
         for chunk in self._chunks(table, missing):

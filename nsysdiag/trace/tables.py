@@ -116,9 +116,7 @@ _CUDA = (
         (
             *_DEVICE_OPERATION,
             *_quantities("bytes", "copyCount"),
-            *_identifiers(
-                "copyKind", "srcKind", "dstKind", "migrationCause", "graphNodeId", "virtualAddress"
-            ),
+            *_identifiers("copyKind", "srcKind", "dstKind", "migrationCause", "graphNodeId", "virtualAddress"),
             *_identifiers("srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId"),
         ),
     ),
@@ -126,9 +124,7 @@ _CUDA = (
         "CUPTI_ACTIVITY_KIND_MEMSET",
         (*_DEVICE_OPERATION, *_quantities("bytes", "value"), *_identifiers("graphNodeId", "memKind")),
     ),
-    TableSpec(
-        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", (*_DEVICE_OPERATION, *_identifiers("graphId", "graphExecId"))
-    ),
+    TableSpec("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", (*_DEVICE_OPERATION, *_identifiers("graphId", "graphExecId"))),
     TableSpec(
         "CUPTI_ACTIVITY_KIND_RUNTIME",
         (*_HOST_CALL, *_CORRELATION, *_quantities("returnValue"), *_identifiers("callchainId")),
@@ -267,9 +263,7 @@ _CONTEXT_SWITCH = (
 
 _DEVICE = (
     TableSpec("GPU_CONTEXT_SWITCH_EVENTS", _CONTEXT_SWITCH, older=("FECS_EVENTS",)),
-    TableSpec(
-        "GPU_METRICS", (*_required("timestamp", "metricId"), *_identifiers("typeId"), *_reals("value"))
-    ),
+    TableSpec("GPU_METRICS", (*_required("timestamp", "metricId"), *_identifiers("typeId"), *_reals("value"))),
     TableSpec(
         "TARGET_INFO_GPU_METRICS",
         (*_required("metricId"), *_identifiers("typeId", "sourceId"), *_texts("typeName", "metricName")),
@@ -279,9 +273,7 @@ _DEVICE = (
         (
             ColumnSpec("id", required=True, older=("deviceId",)),
             *_identifiers("vmId", "pwGpuId", "cuDevice"),
-            *_quantities(
-                "isDiscrete", "smCount", "totalMemory", "memoryBandwidth", "clockRate", "l2CacheSize"
-            ),
+            *_quantities("isDiscrete", "smCount", "totalMemory", "memoryBandwidth", "clockRate", "l2CacheSize"),
             *_quantities("maxWarpsPerSm", "maxBlocksPerSm", "maxThreadsPerBlock", "maxRegistersPerSm"),
             *_quantities("maxShmemPerSm", "threadsPerWarp", "asyncEngines", "computeMajor", "computeMinor"),
             *_texts("name", "busLocation", "uuid", "chipName"),

@@ -15,7 +15,8 @@ from nsysdiag.trace.capabilities import capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
 from nsysdiag.trace.columns import Columns, defaults, joined
 from nsysdiag.trace.connect import stdlib_connection
-from nsysdiag.trace.diagnostics import capture_warnings
+from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
+from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings
 from nsysdiag.trace.query import Chosen, count_sql, row_bound_sql
 from nsysdiag.trace.reader import READERS, Reader
 from nsysdiag.trace.safe_text import printable
@@ -80,9 +81,8 @@ class Trace:
         self.fingerprint = source.fingerprint(schema)
         self.sha256 = source.sha256() if full_hash else None
         self.nsys_version, self.schema_version = self._versions()
-        for warning in capture_warnings(
-            self.read_chosen("DIAGNOSTIC_EVENT", "severity", [2, 3], "severity", "text")
-        ):
+        events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
+        for warning in capture_warnings(events):
             self._warn(warning)
 
     def __enter__(self) -> Self:
@@ -144,9 +144,7 @@ class Trace:
         blocks = [distinct[start : start + IDS_PER_QUERY] for start in range(0, len(distinct), IDS_PER_QUERY)]
         return joined([self._read(spec, found, columns, Chosen(key_column.name, block)) for block in blocks])
 
-    def _read(
-        self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Chosen | None
-    ) -> Columns:
+    def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Chosen | None) -> Columns:
         wanted = [spec.column(name) for name in columns]
         capacity = self._capacity(found) if chosen is None else len(chosen.ids)
         with self._input_errors():
@@ -155,7 +153,7 @@ class Trace:
     def _capacity(self, found: FoundTable) -> int:
         """The expected number of rows: no more than fit into the file at four bytes a row."""
         expected = self._exact_rows.get(found.name, self._row_bounds[found.name])
-        return min(max(expected, 1), self._source.readable.stat().st_size // 4)
+        return min(max(expected, 1), self._source.readable_bytes // 4)
 
     def capabilities(self) -> list[Capability]:
         """What kinds of evidence the trace holds, why not, and the `nsys profile` option that brings each."""

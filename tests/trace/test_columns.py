@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nsysdiag.trace import arrow, buffers, rows
 from nsysdiag.trace.columns import Columns, Text
@@ -271,6 +273,38 @@ def test_undeclared_names_are_mistakes_in_the_code(tmp_path: Path) -> None:
                 trace.read(table, column)
         with pytest.raises(KeyError, match="is not declared"):
             trace.has("NO_SUCH_TABLE")
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(0, 5),
+    st.floats(allow_nan=False),
+    st.sampled_from(["", "x", "12", " 7 ", "18446744073709551615", "1e3", "日"]),
+    st.binary(max_size=4),
+)
+
+
+@given(
+    integers=st.lists(st.tuples(CELLS, st.integers(0, 9)), max_size=12),
+    affinity=st.sampled_from(["", "INTEGER", "TEXT", "REAL", "BLOB"]),
+)
+def test_both_readers_agree_on_any_cells(
+    tmp_path_factory: pytest.TempPathFactory, integers: list[tuple[object, int]], affinity: str
+) -> None:
+    path = tmp_path_factory.mktemp("cells") / "t.sqlite"
+    execute(path, f'CREATE TABLE NVTX_EVENTS (start {affinity}, "end" INTEGER NOT NULL, eventType, text {affinity})')
+    insert(path, "NVTX_EVENTS", [(cell, end, 59, cell) for cell, end in integers])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow, "BATCH_ROWS", 3)
+        patch.setattr(rows, "BATCH_ROWS", 3)
+        one, warned = read(path, "adbc", "NVTX_EVENTS", "start", "end", "text", "domainId")
+        two, also_warned = read(path, "sqlite3", "NVTX_EVENTS", "start", "end", "text", "domainId")
+    assert one["start"].tolist() == two["start"].tolist()
+    assert one["end"].tolist() == two["end"].tolist() == [end for _, end in integers]
+    assert one["text"].texts() == two["text"].texts()
+    assert one["domainId"].tolist() == [-1] * len(integers)
+    assert warned == also_warned
 
 
 CALLCHAINS = """CREATE TABLE SAMPLING_CALLCHAINS (id INTEGER NOT NULL, symbol INTEGER NOT NULL,

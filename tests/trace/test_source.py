@@ -159,6 +159,8 @@ def test_file_removed_while_reading_is_said(tmp_path: Path) -> None:
     path = small_trace(tmp_path / "trace.sqlite")
     with open_trace(path) as trace:
         path.unlink()
+        with pytest.raises(InputError):
+            trace.read("CUPTI_ACTIVITY_KIND_KERNEL", "start")
     assert "changed while" in trace.warnings[0]
 
 
