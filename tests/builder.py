@@ -281,14 +281,10 @@ class TraceBuilder:
         }
         return self.row("CUPTI_ACTIVITY_KIND_RUNTIME", dict(values))
 
-    def osrt(
-        self, name: str, start: int, end: int, *, thread: ThreadId = MAIN, nesting: int = 0
-    ) -> TraceBuilder:
+    def osrt(self, name: str, start: int, end: int, *, thread: ThreadId = MAIN, nesting: int = 0) -> TraceBuilder:
         """A call of the OS runtime library."""
         values = {"start": start, "end": end, "eventClass": _OS_CALL, "globalTid": global_tid(thread)}
-        return self.row(
-            "OSRT_API", {**values, "nameId": self.string(name), "nestingLevel": nesting, "callchainId": 0}
-        )
+        return self.row("OSRT_API", {**values, "nameId": self.string(name), "nestingLevel": nesting, "callchainId": 0})
 
     def library(self, name: str, start: int, end: int, *, thread: ThreadId = MAIN) -> TraceBuilder:
         """A cuBLAS or cuDNN call, by the name's beginning."""
@@ -374,9 +370,7 @@ class TraceBuilder:
             "eventId": event,
         }
         values |= {"deviceId": device, "contextId": context, "streamId": stream, "correlationId": correlation}
-        if any(
-            column.name == "eventSyncId" for column in self._columns["CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"]
-        ):
+        if any(column.name == "eventSyncId" for column in self._columns["CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"]):
             values["eventSyncId"] = event_sync
         return self.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {**values, "globalPid": global_pid(pid)})
 
@@ -452,13 +446,9 @@ class TraceBuilder:
 
     def thread_name(self, name: str, *, thread: ThreadId = MAIN) -> TraceBuilder:
         """A thread with its name."""
-        return self.row(
-            "ThreadNames", {"nameId": self.string(name), "priority": 20, "globalTid": global_tid(thread)}
-        )
+        return self.row("ThreadNames", {"nameId": self.string(name), "priority": 20, "globalTid": global_tid(thread)})
 
-    def gpu(
-        self, number: int = 0, name: str = "NVIDIA A100-SXM4-80GB", *, sm_count: int = 108
-    ) -> TraceBuilder:
+    def gpu(self, number: int = 0, name: str = "NVIDIA A100-SXM4-80GB", *, sm_count: int = 108) -> TraceBuilder:
         """A physical GPU of the machine."""
         values: dict[str, Value] = {"vmId": global_pid(0), "id": number, "name": name, "smCount": sm_count}
         values |= {"busLocation": f"0000:{0xC1 + number:02x}:00.0", "isDiscrete": 1, "cuDevice": number}
@@ -480,9 +470,7 @@ class TraceBuilder:
         }
         return self.row("TARGET_INFO_CUDA_STREAM", values)
 
-    def null_stream(
-        self, stream: int = 7, *, pid: int = MAIN[0], device: int = 0, context: int = 1
-    ) -> TraceBuilder:
+    def null_stream(self, stream: int = 7, *, pid: int = MAIN[0], device: int = 0, context: int = 1) -> TraceBuilder:
         """The legacy default stream of a context."""
         values: dict[str, Value] = {"vmId": VM, "processId": pid, "deviceId": device, "contextId": context}
         if self.knows("TARGET_INFO_CUDA_CONTEXT_INFO"):
@@ -519,9 +507,7 @@ class TraceBuilder:
         return target
 
     def _contents(self) -> dict[str, list[dict[str, Value]]]:
-        contents: dict[str, list[dict[str, Value]]] = (
-            {} if self.lazy else {table: [] for table in self._columns}
-        )
+        contents: dict[str, list[dict[str, Value]]] = {} if self.lazy else {table: [] for table in self._columns}
         contents |= self._rows
         contents["StringIds"] = [{"id": number, "value": text} for text, number in self._strings.items()]
         if (version := SCHEMAS[self.schema]) is not None:
@@ -536,10 +522,7 @@ class TraceBuilder:
 
     def _last_time(self) -> int:
         times: Iterable[Value] = (
-            row.get("end") or row.get("start")
-            for rows in self._rows.values()
-            for row in rows
-            if "start" in row
+            row.get("end") or row.get("start") for rows in self._rows.values() for row in rows if "start" in row
         )
         return max((time for time in times if isinstance(time, int)), default=0)
 

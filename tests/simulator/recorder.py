@@ -1,0 +1,198 @@
+"""What nsys would have recorded of a simulation, as rows of a TraceBuilder."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, TypedDict
+
+from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder
+from tests.simulator.truth import rows_of
+
+if TYPE_CHECKING:
+    from tests.simulator.capture import Capture
+    from tests.simulator.host import Call, HostThread, Process, Span
+    from tests.simulator.simulation import Simulation
+    from tests.simulator.truth import Row
+
+_STREAM_FLAGS = {"blocking": 1, "non-blocking": 2, "null": 3}
+_PROFILER_NAMES = {
+    "module_load": "Unknown",
+    "lazy_load": "Unknown",
+    "flush": "CUPTI: Buffer flush",
+    "instrumentation": "CUPTI: Instrumentation",
+    "resource": "CUPTI: Resource Management",
+}
+
+
+class Where(TypedDict):
+    """Where an operation ran."""
+
+    stream: int
+    device: int
+    context: int
+
+
+def record(simulation: Simulation, capture: Capture) -> TraceBuilder:
+    """The trace of a finished simulation."""
+    trace = TraceBuilder(schema=capture.schema, duration=simulation.clock.now + 1_000_000)
+    _machine(trace, simulation)
+    for process in simulation.processes:
+        _process(trace, process, capture)
+    for gpu in simulation.gpus:
+        for row in rows_of(gpu, capture):
+            _operation(trace, row)
+        if capture.context_switches:
+            for start, end, owner in gpu.slices:
+                trace.context_switch(start, CONTEXT_START, pid=owner.pid, context=5, gpu=gpu.number)
+                trace.context_switch(end, SAVE_END, pid=owner.pid, context=5, gpu=gpu.number)
+    for noise in simulation.noise:
+        noise(trace)
+    return trace
+
+
+def _machine(trace: TraceBuilder, simulation: Simulation) -> None:
+    for gpu in simulation.gpus:
+        trace.gpu(gpu.number, gpu.name)
+    for process in simulation.processes:
+        trace.process(process.pid, process.name)
+        for context in process.contexts:
+            if trace.knows("TARGET_INFO_CUDA_DEVICE"):
+                trace.cuda_device(context.gpu.number, context.ordinal, process.pid)
+            trace.null_stream(context.null.number, pid=process.pid, device=context.ordinal, context=context.number)
+            for stream in context.streams:
+                flag = _STREAM_FLAGS[stream.kind]
+                trace.stream_info(stream.number, flag, pid=process.pid, context=context.number)
+
+
+def _process(trace: TraceBuilder, process: Process, capture: Capture) -> None:
+    for thread in process.threads:
+        trace.thread_name(thread.name, thread=_id(thread))
+        for call in thread.calls:
+            _call(trace, call, capture)
+        if capture.nvtx:
+            for named in thread.ranges:
+                trace.nvtx(named.name, named.start, named.end, thread=_id(thread))
+        if capture.sched:
+            _scheduling(trace, thread, capture)
+        if capture.samples:
+            _samples(trace, thread, capture)
+    if capture.event_rows and trace.knows("CUPTI_ACTIVITY_KIND_CUDA_EVENT"):
+        _recorded_events(trace, process)
+    if capture.sync_rows:
+        _synchronizations(trace, process)
+
+
+def _id(thread: HostThread) -> tuple[int, int]:
+    return thread.process.pid, thread.tid
+
+
+def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
+    thread = _id(call.owner)
+    if call.kind == "api" and call.recorded and not call.pseudo and capture.api:
+        trace.api(call.name, call.start, call.end, thread=thread, correlation=call.correlation, returned=call.returned)
+    elif call.kind == "os" and capture.osrt and call.end - call.start >= capture.osrt_threshold:
+        trace.osrt(call.name, call.start, call.end, thread=thread)
+    elif call.kind == "library" and capture.libraries and trace.knows("CUBLAS_EVENTS"):
+        trace.library(call.name, call.start, call.end, thread=thread)
+    elif call.kind == "overhead" and capture.records_overhead(call.name):
+        if trace.knows("CUPTI_ACTIVITY_KIND_OVERHEAD"):
+            trace.overhead(call.start, call.end, kind=call.name, thread=thread)
+        else:
+            trace.profiler_overhead(call.start, call.end, name=_PROFILER_NAMES[call.name], thread=thread)
+
+
+def _scheduling(trace: TraceBuilder, thread: HostThread, capture: Capture) -> None:
+    cpu = thread.core.number
+    for start, end in thread.cpu:
+        trace.sched(start, True, cpu=cpu, thread=_id(thread))
+        trace.sched(end, False, cpu=cpu, thread=_id(thread))
+        if capture.idle_loop and not thread.shares_core:
+            trace.sched(end, True, cpu=cpu, thread=(0, 0))
+
+
+def _samples(trace: TraceBuilder, thread: HostThread, capture: Capture) -> None:
+    """About one each `sampling_period` of CPU time, the first after half of one."""
+    chance = random.Random(thread.tid)
+    wait = capture.sampling_period // 2
+    spans = iter(thread.spans)
+    span = next(spans, None)
+    for start, end in thread.cpu:
+        time = start + wait
+        while time < end:
+            while span is not None and span.end <= time:
+                span = next(spans, None)
+            symbols = _call_chain(span) if span is not None else ("main",)
+            trace.sample(time, symbols=symbols, cpu=thread.core.number, thread=_id(thread))
+            time += capture.sampling_period + chance.randint(-capture.sampling_period, capture.sampling_period) // 100
+        wait = time - end
+
+
+def _call_chain(span: Span) -> tuple[str, ...]:
+    leaf = span.stack[-1].name if span.stack else span.symbol
+    return (leaf, "PyEval_EvalCode", "Py_RunMain", "main")
+
+
+def _recorded_events(trace: TraceBuilder, process: Process) -> None:
+    for call, stream in process.recorded_events:
+        assert call.sync is not None
+        _, event, number = call.sync
+        trace.event_row(
+            correlation=call.correlation,
+            event=event,
+            event_sync=number,
+            timestamp=call.end,
+            stream=stream.number,
+            pid=process.pid,
+            device=stream.context.ordinal,
+            context=stream.context.number,
+        )
+
+
+def _synchronizations(trace: TraceBuilder, process: Process) -> None:
+    waits = [(call, stream.number) for call, stream in process.waits]
+    calls = [call for thread in process.threads for call in thread.calls if call.cause == "sync"]
+    waits += [(call, call.sync[2] if call.sync[0] == "stream" else 0xFFFFFFFF) for call in calls if call.sync]
+    for call, stream in waits:
+        assert call.sync is not None
+        assert call.device is not None
+        kind, event, number = call.sync
+        trace.sync_row(
+            call.start + 300,
+            call.end - 300,
+            correlation=call.correlation,
+            kind=kind,
+            stream=stream,
+            event=event,
+            event_sync=number if kind in {"event", "wait"} else 0xFFFFFFFF,
+            pid=process.pid,
+            device=call.device.ordinal,
+            context=call.device.number,
+        )
+
+
+def _operation(trace: TraceBuilder, row: Row) -> None:
+    op = row.op
+    context = op.stream.context
+    pid = context.process.pid
+    thread = (pid, pid)
+    where: Where = {"stream": op.stream.number, "device": context.ordinal, "context": context.number}
+    correlation = op.call.correlation if op.call is not None else 0
+    if row.kind == "kernel":
+        node = None if op.graph is None else op.graph.ops.index(op) + 1 + (op.graph.number << 8)
+        trace.kernel(row.start, row.end, name=op.name, thread=thread, correlation=correlation, graph_node=node, **where)
+    elif row.kind == "graph":
+        assert op.graph is not None
+        trace.graph_trace(row.start, row.end, graph=op.graph.number, thread=thread, correlation=correlation, **where)
+    elif row.kind == "set":
+        trace.memset(row.start, row.end, size=op.size, thread=thread, correlation=correlation, **where)
+    else:
+        trace.memcpy(
+            row.start,
+            row.end,
+            kind=op.copy,
+            host=op.host_memory,
+            size=op.size,
+            thread=thread,
+            correlation=correlation,
+            **where,
+        )

@@ -1,0 +1,12 @@
+"""The scenarios: one for each cause of the idle ledger, and mixes that mislead."""
+
+from tests.simulator.scenarios import calls, devices, hosts, mixes
+from tests.simulator.scenarios.registry import SCENARIOS, Scenario
+from tests.simulator.simulation import Simulation
+
+__all__ = ["SCENARIOS", "Scenario", "calls", "devices", "hosts", "mixes", "scenario"]
+
+
+def scenario(name: str) -> Simulation:
+    """Run a scenario afresh."""
+    return SCENARIOS[name].run()

@@ -1,0 +1,255 @@
+"""The true ledger of a device, from the simulation's own log.
+
+Nothing here reads a trace. For every nanosecond that the device runs nothing inside its window the log says what held
+the next operation back: what its thread was inside of until the launch call, what happened inside the launch call,
+and after it the piece of waiting that the device model imposed. A capture that leaves evidence out turns what only
+that evidence could show into `blocked` or `uncovered`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.simulator.capture import Capture
+    from tests.simulator.device import Gpu, Op
+    from tests.simulator.host import Call, Span
+
+DeviceKey = frozenset[tuple[int, int]]
+Interval = tuple[int, int]
+Part = tuple[int, int, str]
+_FLOOR_AT_MOST = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What the trace shows of the device: [start, end), kernel, graph, copy, set or migration, and its operation."""
+
+    start: int
+    end: int
+    kind: str
+    op: Op
+    last: Op
+
+    @property
+    def communication(self) -> bool:
+        return self.kind == "kernel" and self.op.name.startswith("nccl")
+
+    def launch(self, capture: Capture) -> Call | None:
+        call = self.op.call if self.kind != "migration" else None
+        return call if call is not None and capture.api and call.recorded else None
+
+
+@dataclass(slots=True)
+class GapTruth:
+    """One idle interval of the device and what held the next operation back."""
+
+    start: int
+    end: int
+    next_op: str
+    ledger: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(slots=True)
+class DeviceTruth:
+    """The true split of one device's window; `ledger` sums to idle."""
+
+    key: DeviceKey
+    window: Interval
+    compute: int
+    exposed_comm: int
+    exposed_copy: int
+    idle: int
+    ledger: dict[str, int]
+    gaps: list[GapTruth]
+
+
+def rows_of(gpu: Gpu, capture: Capture) -> list[Row]:
+    """The operations of a device as the capture shows them."""
+    rows = [Row(op.start, op.end, op.kind, op, op) for op in gpu.ops if op.graph is None and op.recorded]
+    for launch in gpu.graphs:
+        if capture.graph_rows == "node":
+            rows += [Row(op.start, op.end, op.kind, op, op) for op in launch.ops]
+        elif capture.graph_rows == "graph":
+            rows.append(Row(launch.ops[0].start, launch.ops[-1].end, "graph", launch.ops[0], launch.ops[-1]))
+    return sorted(rows, key=lambda row: (row.start, row.end))
+
+
+def device_truth(key: DeviceKey, gpu: Gpu, rows: list[Row], capture: Capture) -> DeviceTruth | None:
+    """The truth about one device; None where it ran nothing."""
+    if not rows:
+        return None
+    window = _window(rows, capture)
+    inside = [row for row in rows if row.end > window[0] and row.start < window[1]]
+    compute = _united(
+        (row.start, row.end) for row in inside if row.kind in {"kernel", "graph"} and not row.communication
+    )
+    comm = _united((row.start, row.end) for row in inside if row.communication)
+    busy = _clipped(_united((row.start, row.end) for row in inside), window)
+    length = _total(_clipped(compute, window))
+    with_comm = _total(_clipped(_united([*compute, *comm]), window))
+    gaps = _explained(gpu, inside, busy, window, capture)
+    ledger: Counter[str] = sum((gap.ledger for gap in gaps), Counter())
+    idle = window[1] - window[0] - _total(busy)
+    return DeviceTruth(key, window, length, with_comm - length, _total(busy) - with_comm, idle, dict(ledger), gaps)
+
+
+def _window(rows: list[Row], capture: Capture) -> Interval:
+    opening = [row for row in rows if row.launch(capture) is not None]
+    opening = opening or [row for row in rows if row.kind != "migration"] or rows
+    return min(row.start for row in opening), max(row.end for row in opening)
+
+
+def _explained(gpu: Gpu, rows: list[Row], busy: list[Interval], window: Interval, capture: Capture) -> list[GapTruth]:
+    hidden = _hidden_graphs(gpu, capture)
+    gaps = []
+    for start, end in _between(busy, window):
+        row = _next_row(rows, end, capture)
+        parts = _gap(start, end, row, rows, capture)
+        if {cause for _, _, cause in parts} != {"dispatch"}:
+            parts = _uncover_graphs(parts, hidden)
+        ledger: Counter[str] = Counter()
+        for part_start, part_end, cause in parts:
+            ledger[cause] += part_end - part_start
+        gaps.append(GapTruth(start, end, row.op.name, ledger))
+    return gaps
+
+
+def _next_row(rows: list[Row], time: int, capture: Capture) -> Row:
+    def rank(row: Row) -> tuple[bool, int]:
+        call = row.launch(capture)
+        return call is None, call.start if call else 0
+
+    return min((row for row in rows if row.start == time), key=rank)
+
+
+def _gap(start: int, end: int, row: Row, rows: list[Row], capture: Capture) -> list[Part]:
+    call = row.launch(capture)
+    if row.kind == "migration":
+        following = [other for other in rows if other.start >= end and other.launch(capture) is not None]
+        call = following[0].launch(capture) if following else None
+    if call is None:
+        return [(start, end, "dispatch" if end - start <= _FLOOR_AT_MOST else "launch_unknown")]
+    parts = _host_parts(start, min(end, call.end), call, capture)
+    issued = max(start, call.end)
+    if issued >= end:
+        return parts
+    if row.kind == "migration":
+        return [*parts, (issued, end, "unified_memory")]
+    return [*parts, *_device_parts(start, issued, end, row.op, capture)]
+
+
+def _host_parts(start: int, end: int, call: Call, capture: Capture) -> list[Part]:
+    spans = [span for span in call.owner.spans if span.end > start and span.start < end]
+    return [(max(start, span.start), min(end, span.end), cause_of(span, call, capture)) for span in spans]
+
+
+def _device_parts(gap: int, start: int, end: int, op: Op, capture: Capture) -> list[Part]:
+    parts = []
+    since, before = op.enqueued, "order"
+    for until, reason in op.pieces:
+        if max(start, since) < min(end, until):
+            cause = _device_cause(reason, before, since, gap, capture)
+            parts.append((max(start, since), min(end, until), cause))
+        since, before = max(since, until), reason
+    return parts
+
+
+def _device_cause(reason: str, before: str, since: int, gap: int, capture: Capture) -> str:
+    if reason == "turnaround":
+        reason = "dispatch" if since <= gap else before
+    if reason == "stream_wait" and not capture.sync_rows:
+        return "device_stall"
+    if reason == "gpu_context_switch" and not capture.context_switches:
+        return "device_stall"
+    return reason
+
+
+def _hidden_graphs(gpu: Gpu, capture: Capture) -> list[Interval]:
+    """Graph launches that leave no row run all the same: their time is the graph's, whatever the thread does."""
+    if capture.graph_rows != "none":
+        return []
+    return _united((launch.call.start, launch.ops[-1].end) for launch in gpu.graphs)
+
+
+def _uncover_graphs(parts: list[Part], hidden: list[Interval]) -> list[Part]:
+    for span in hidden:
+        covered = [(start, end, "graph_untraced") for start, end in _clipped([part[:2] for part in parts], span)]
+        around = [(-1, span[0]), (span[1], 1 << 62)]
+        rest = [
+            (start, end, cause)
+            for part_start, part_end, cause in parts
+            for side in around
+            for start, end in _clipped([(part_start, part_end)], side)
+        ]
+        parts = covered + rest
+    return parts
+
+
+def cause_of(span: Span, own: Call, capture: Capture) -> str:
+    """What a stretch of a thread's time is, seen by an operation whose launch call is `own`."""
+    if own in span.stack:
+        return _inside_launch(span.stack[span.stack.index(own) :], capture)
+    for call in span.stack:
+        if call.kind == "overhead" and (capture.records_overhead(call.name) or call.cause == "module_load"):
+            return call.cause
+    calls = [call for call in span.stack if call.kind == "api" and call.recorded and capture.api]
+    if calls:
+        return "cuda_api" if calls[0].cause == "launch_call" else calls[0].cause
+    if any(call.kind == "library" for call in span.stack) and capture.libraries:
+        return "cuda_api"
+    for call in span.stack:
+        if call.kind == "os" and call.cause and _records_os_call(call, capture):
+            return call.cause
+    return _by_state(span, capture)
+
+
+def _inside_launch(stack: tuple[Call, ...], capture: Capture) -> str:
+    for call in stack[1:]:
+        if call.kind == "overhead" and (capture.records_overhead(call.name) or call.cause == "module_load"):
+            return call.cause
+        if call.kind == "api" and call.cause not in {"launch_call", "cuda_api"}:
+            return call.cause
+    return stack[0].cause
+
+
+def _records_os_call(call: Call, capture: Capture) -> bool:
+    return capture.osrt and call.end - call.start >= capture.osrt_threshold
+
+
+def _by_state(span: Span, capture: Capture) -> str:
+    if span.state == "cpu":
+        return "host_compute" if capture.sched or capture.samples else "uncovered"
+    if not capture.sched:
+        return "uncovered"
+    return "off_cpu" if span.state == "waiting" else "blocked"
+
+
+def _united(intervals: Iterable[Interval]) -> list[Interval]:
+    united: list[Interval] = []
+    for start, end in sorted(intervals):
+        if end <= start:
+            continue
+        if united and start <= united[-1][1]:
+            united[-1] = (united[-1][0], max(end, united[-1][1]))
+        else:
+            united.append((start, end))
+    return united
+
+
+def _clipped(intervals: list[Interval], window: Interval) -> list[Interval]:
+    clipped = [(max(start, window[0]), min(end, window[1])) for start, end in intervals]
+    return [(start, end) for start, end in clipped if start < end]
+
+
+def _between(busy: list[Interval], window: Interval) -> list[Interval]:
+    edges = [window[0], *(edge for interval in busy for edge in interval), window[1]]
+    return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if start < end]
+
+
+def _total(intervals: list[Interval]) -> int:
+    return sum(end - start for start, end in intervals)
