@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.trace import arrow, buffers, rows
+from nsysdiag.trace import reader as reader_module
 from nsysdiag.trace.columns import Columns, Text
 from nsysdiag.trace.trace import Trace, open_trace
 from tests.trace.files import KERNEL, KERNEL_ROW, NVTX, STRINGS, execute, insert, listing, small_trace
@@ -72,6 +73,16 @@ def test_real_columns(tmp_path: Path, reader: str) -> None:
     np.testing.assert_array_equal(columns.reals("floatValue"), [np.nan] * 3)
     assert columns["doubleValue"].dtype == columns["floatValue"].dtype == np.float64
     assert columns["start"].dtype == np.int64
+
+
+def test_clean_columns_never_need_the_slow_reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("read row by row")
+
+    monkeypatch.setattr(reader_module, "read_rows", refuse)
+    path = insert(execute(tmp_path / "t.sqlite", NVTX), "NVTX_EVENTS", [(1, None, 59, None, None, None)] * 9)
+    columns, _ = read(path, "adbc", "NVTX_EVENTS", "start", "end", "globalTid", "doubleValue", "text")
+    assert columns["end"].tolist() == [-1] * 9
 
 
 @both_readers

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nsysdiag.trace import reader
 from nsysdiag.trace.columns import Text
 from nsysdiag.trace.tables import TABLES
 from nsysdiag.trace.trace import open_trace
@@ -61,6 +62,17 @@ def test_no_table_is_refused_and_nothing_is_left_behind(path: Path) -> None:
         assert sum(rows.values()) > 0
         assert all(trace.has(name) == (count > 0) for name, count in rows.items())
     assert listing(path.parent) == before
+
+
+@every_trace
+def test_clean_tables_never_need_the_slow_reader(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("read row by row")
+
+    monkeypatch.setattr(reader, "read_rows", refuse)
+    with open_trace(path) as trace:
+        for name, spec in TABLES.items():
+            trace.read(name, *(column.name for column in spec.columns))
 
 
 @every_trace
