@@ -1,4 +1,4 @@
-"""The report's tables as CSV (RFC 4180, UTF-8): plain numbers with the unit in the column's name, ready for a spreadsheet.
+"""The report's tables as CSV (RFC 4180, UTF-8): plain numbers, the unit in the name of the column.
 
 Every table begins with the device. Text that a spreadsheet would take for a formula gets a leading apostrophe.
 """
@@ -24,17 +24,31 @@ Cell = str | int | float | bool | None
 Rows = Iterator[tuple[Cell, ...]]
 
 # Full-width forms and white space in front do not stop every spreadsheet from seeing a formula.
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")  # fmt: skip
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def _devices(report: Report) -> Rows:
     for device in report.devices:
         ops = device.ops
         yield (
-            device.key, device.name, device.window.start_ns, device.window.end_ns, device.window_ns, device.busy_ns,
-            device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns, device.idle_ns, device.coverage,
-            device.verdict.id, device.gap_count, ops.kernel, ops.memcpy, ops.memset, ops.graph,
-        )  # fmt: skip
+            device.key,
+            device.name,
+            device.window.start_ns,
+            device.window.end_ns,
+            device.window_ns,
+            device.busy_ns,
+            device.compute_ns,
+            device.exposed_comm_ns,
+            device.exposed_copy_ns,
+            device.idle_ns,
+            device.coverage,
+            device.verdict.id,
+            device.gap_count,
+            ops.kernel,
+            ops.memcpy,
+            ops.memset,
+            ops.graph,
+        )
 
 
 def _gaps(report: Report) -> Rows:
@@ -44,14 +58,23 @@ def _gaps(report: Report) -> Rows:
             slices = slices_by_time(gap)
             thread, before, after = gap.thread, gap.previous_op, gap.next_op
             yield (
-                device.key, gap.start_ns, gap.end_ns, gap.end_ns - gap.start_ns,
-                slices[0].cause if slices else None, causes.title(slices[0].cause) if slices else None,
+                device.key,
+                gap.start_ns,
+                gap.end_ns,
+                gap.end_ns - gap.start_ns,
+                slices[0].cause if slices else None,
+                causes.title(slices[0].cause) if slices else None,
                 ";".join(f"{part.cause}:{part.ns}" for part in slices),
                 "; ".join(part.evidence for part in slices if part.evidence),
-                thread.pid if thread else None, thread.tid if thread else None, thread.name if thread else None,
-                before.name if before else None, after.name if after else None, path_label(gap.nvtx),
-                gap.sync_drained, gap.confidence,
-            )  # fmt: skip
+                thread.pid if thread else None,
+                thread.tid if thread else None,
+                thread.name if thread else None,
+                before.name if before else None,
+                after.name if after else None,
+                path_label(gap.nvtx),
+                gap.sync_drained,
+                gap.confidence,
+            )
 
 
 def _ledger(report: Report) -> Rows:
@@ -59,9 +82,14 @@ def _ledger(report: Report) -> Rows:
     for device in report.devices:
         for row in ledger_rows(device, causes):
             yield (
-                device.key, row.cause.id, row.cause.title, row.ns, row.root_ns,
-                _share(row.ns, device.idle_ns), _share(row.ns, device.window_ns),
-            )  # fmt: skip
+                device.key,
+                row.cause.id,
+                row.cause.title,
+                row.ns,
+                row.root_ns,
+                _share(row.ns, device.idle_ns),
+                _share(row.ns, device.window_ns),
+            )
 
 
 def _share(part: int, whole: int) -> float | None:
@@ -86,45 +114,84 @@ def _kernel_rows(groups: Iterable[tuple[DeviceReport, list[KernelRow]]]) -> Rows
     for device, rows in groups:
         for row in rows:
             yield (
-                device.key, row.short_name, row.name, row.count, row.total_ns, row.mean_ns, row.median_ns,
-                row.min_ns, row.max_ns, row.communication,
-            )  # fmt: skip
+                device.key,
+                row.short_name,
+                row.name,
+                row.count,
+                row.total_ns,
+                row.mean_ns,
+                row.median_ns,
+                row.min_ns,
+                row.max_ns,
+                row.communication,
+            )
 
 
 def _copies(report: Report) -> Rows:
     for device in report.devices:
         for row in device.copies:
             yield (
-                device.key, row.operation, row.src, row.dst, row.count, row.total_ns, row.bytes,
+                device.key,
+                row.operation,
+                row.src,
+                row.dst,
+                row.count,
+                row.total_ns,
+                row.bytes,
                 row.bytes_per_second,
-            )  # fmt: skip
+            )
 
 
 def _signatures(report: Report) -> Rows:
     for device in report.devices:
         for row in device.signatures:
             yield (
-                device.key, row.id, row.previous_op, row.next_op, path_label(row.nvtx), row.cause, row.count,
-                row.total_ns, row.median_ns, row.max_ns, row.representative_start_ns,
-            )  # fmt: skip
+                device.key,
+                row.id,
+                row.previous_op,
+                row.next_op,
+                path_label(row.nvtx),
+                row.cause,
+                row.count,
+                row.total_ns,
+                row.median_ns,
+                row.max_ns,
+                row.representative_start_ns,
+            )
 
 
 def _api(report: Report) -> Rows:
     for device in report.devices:
         for row in device.launch.api:
             yield (
-                device.key, row.name, row.cause, row.count, row.total_ns, row.mean_ns, row.median_ns, row.min_ns,
+                device.key,
+                row.name,
+                row.cause,
+                row.count,
+                row.total_ns,
+                row.mean_ns,
+                row.median_ns,
+                row.min_ns,
                 row.max_ns,
-            )  # fmt: skip
+            )
 
 
 def _findings(report: Report) -> Rows:
     for finding in report.findings:
         yield (
-            finding.device, finding.id, finding.severity, finding.cause, finding.title, finding.lost_ns,
-            finding.lost_share, finding.ceiling_ns, finding.confidence, path_label(finding.nvtx),
-            "; ".join(finding.evidence), "; ".join(finding.advice),
-        )  # fmt: skip
+            finding.device,
+            finding.id,
+            finding.severity,
+            finding.cause,
+            finding.title,
+            finding.lost_ns,
+            finding.lost_share,
+            finding.ceiling_ns,
+            finding.confidence,
+            path_label(finding.nvtx),
+            "; ".join(finding.evidence),
+            "; ".join(finding.advice),
+        )
 
 
 _KERNEL_HEADER = "device,short_name,name,count,total_ns,mean_ns,median_ns,min_ns,max_ns,communication"
@@ -206,6 +273,4 @@ def _text(value: str) -> str:
     return ("'" if risky else "") + visible(value)
 
 
-FORMAT = Format(
-    "csv", ".csv", "CSV, the gaps and beside them one file for every other table", render, is_ours
-)
+FORMAT = Format("csv", ".csv", "CSV, the gaps and beside them one file for every other table", render, is_ours)

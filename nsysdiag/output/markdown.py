@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
 from nsysdiag.output.format import Format, RenderOptions
-from nsysdiag.output.names import clip, visible
+from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.view import (
     Causes,
     by_length,
@@ -108,10 +108,7 @@ def table(header: Sequence[str], aligns: str, rows: Sequence[Sequence[str]]) -> 
 
 
 def _split(device: DeviceReport) -> str:
-    rows = [
-        [part.label, format_ns(part.ns), format_share(part.ns, device.window_ns)]
-        for part in window_parts(device)
-    ]
+    rows = [[part.label, format_ns(part.ns), format_share(part.ns, device.window_ns)] for part in window_parts(device)]
     rows.append(["**Window**", f"**{format_ns(device.window_ns)}**", ""])
     return table(["Part of the window", "Time", "Share"], "lrr", rows)
 
@@ -149,7 +146,7 @@ def _gap(gap: Gap, causes: Causes) -> list[str]:
 
 
 def _operation(operation: Operation | None) -> str:
-    return code(operation.name, in_table=True) if operation else "–"
+    return code(brief(operation.name), in_table=True) if operation else "–"
 
 
 def _no_devices(report: Report) -> list[str]:
@@ -209,8 +206,13 @@ def fenced(value: str, language: str) -> str:
 
 def _source(report: Report) -> str:
     trace = report.trace
-    fingerprint = f"fingerprint {code(trace.fingerprint)}"
-    return f"{report.tool.name} {text(report.tool.version)} · {code(trace.file)} ({format_bytes(trace.size_bytes)}) · {fingerprint}"
+    return " · ".join(
+        [
+            f"{report.tool.name} {text(report.tool.version)}",
+            f"{code(trace.file)} ({format_bytes(trace.size_bytes)})",
+            f"fingerprint {code(trace.fingerprint)}",
+        ]
+    )
 
 
 def _footer(report: Report, options: RenderOptions) -> str:

@@ -1,14 +1,15 @@
-"""Text from a trace made safe to look at: names are data and may hold anything that a program can put in a string."""
+"""Text from a trace made safe to look at: a name is data and may hold anything that fits into a string."""
 
 from __future__ import annotations
 
 NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+ANONYMOUS = "(anonymous namespace)"
 
 
 def visible(text: str) -> str:
     """`text` with every character that does not print as itself written out: `\\x1b`, `\\u202e`, `\\n`.
 
-    Terminal escapes, bidirectional controls, zero-width characters, line ends and lone surrogates cannot act any more.
+    Terminal escapes, bidirectional controls, zero-width characters, line ends and lone surrogates cannot act then.
     """
     if text.isprintable():
         return text
@@ -25,9 +26,32 @@ def _escape(character: str) -> str:
 
 
 def clip(text: str, limit: int) -> str:
-    """`text` made visible and, where longer than `limit` characters, cut in the middle: both ends of a name tell."""
+    """`text` made visible and, where longer than `limit` characters, cut in the middle: both ends tell."""
     shown = visible(text)
     if len(shown) <= limit:
         return shown
     tail = (limit - 1) // 3
     return f"{shown[: limit - 1 - tail]}…{shown[len(shown) - tail :]}"
+
+
+def brief(name: str) -> str:
+    """A demangled C++ name without its return type, template arguments and parameters; any other name unchanged.
+
+    `void at::native::fill<4, float>(float*, int)` becomes `at::native::fill`.
+    """
+    if not name.endswith((")", ">")):
+        return name
+    kept = _outside_brackets(name.removeprefix("void ").replace(ANONYMOUS, "{anonymous}")).strip()
+    return kept.replace("{anonymous}", ANONYMOUS) or name
+
+
+def _outside_brackets(text: str) -> str:
+    depth, kept = 0, []
+    for character in text:
+        if character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth = max(0, depth - 1)
+        elif depth == 0:
+            kept.append(character)
+    return "".join(kept)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from nsysdiag.output import words
 from nsysdiag.output.format import Format, RenderOptions
-from nsysdiag.output.names import clip, visible
+from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.view import (
     Causes,
     LedgerRow,
@@ -43,9 +43,17 @@ def render(report: Report, options: RenderOptions) -> bytes:
     width = max(MIN_WIDTH, min(options.width, MAX_WIDTH))
     buffer = io.StringIO()
     console = Console(
-        file=buffer, width=width, force_terminal=options.color, color_system="256" if options.color else None,
-        no_color=not options.color, legacy_windows=False, markup=False, emoji=False, highlight=False, _environ={},
-    )  # fmt: skip
+        file=buffer,
+        width=width,
+        force_terminal=options.color,
+        color_system="256" if options.color else None,
+        no_color=not options.color,
+        legacy_windows=False,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        _environ={},
+    )
     console.print(_report(report, width))
     for line in (*_recapture(report), *_origin(options)):
         console.print(line, soft_wrap=True)  # a command stays on one line, so that it can be copied whole
@@ -70,9 +78,7 @@ def _head(report: Report) -> Text:
     trace = report.trace
     facts = [trace.file, format_bytes(trace.size_bytes)]
     facts += [f"nsys {trace.nsys_version}"] if trace.nsys_version else []
-    return Text(
-        f"{report.tool.name} {visible(report.tool.version)} · " + " · ".join(visible(fact) for fact in facts)
-    )
+    return Text(f"{report.tool.name} {visible(report.tool.version)} · " + " · ".join(visible(fact) for fact in facts))
 
 
 def _heading(title: str, note: str = "") -> Text:
@@ -119,9 +125,7 @@ def _split(device: DeviceReport, width: int) -> Table:
     table = _grid("l", "r", "r", "l")
     for part in window_parts(device):
         share = format_share(part.ns, device.window_ns)
-        table.add_row(
-            part.label, format_ns(part.ns), share, Text(bar(part.ns, device.window_ns, width - 52), "cyan")
-        )
+        table.add_row(part.label, format_ns(part.ns), share, Text(bar(part.ns, device.window_ns, width - 52), "cyan"))
     return table
 
 
@@ -174,9 +178,7 @@ def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[
 
 
 def _gap(gap: Gap, causes: Causes, width: int) -> Group:
-    head = Text.assemble(
-        (f"{format_ns(gap.end_ns - gap.start_ns):>9}", "bold"), f"  at {words.instant(gap.start_ns)}"
-    )
+    head = Text.assemble((f"{format_ns(gap.end_ns - gap.start_ns):>9}", "bold"), f"  at {words.instant(gap.start_ns)}")
     if gap.nvtx:
         head.append(f"  in {clip(words.path_label(gap.nvtx), width - len(head) - 5)}", "dim")
     slices = slices_by_time(gap)
@@ -208,7 +210,7 @@ def _context(gap: Gap, room: int) -> list[str]:
 
 
 def _operation(operation: Operation | None, room: int) -> str:
-    return clip(operation.name, room) if operation else "nothing"
+    return clip(brief(operation.name), room) if operation else "nothing"
 
 
 def _findings(report: Report) -> list[RenderableType]:
@@ -245,9 +247,7 @@ def _health(report: Report) -> list[RenderableType]:
 def _no_devices(report: Report) -> list[RenderableType]:
     tables = held(report)
     lines = ["There is no idle time to explain."]
-    lines += (
-        ["The trace holds:", *(f"  {table}" for table in tables)] if tables else ["The trace holds no rows."]
-    )
+    lines += ["The trace holds:", *(f"  {table}" for table in tables)] if tables else ["The trace holds no rows."]
     return [_heading(words.NO_GPU_WORK), *(_indented(Text(visible(line))) for line in lines)]
 
 

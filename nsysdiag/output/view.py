@@ -64,9 +64,7 @@ def ledger_rows(device: DeviceReport, causes: Causes) -> list[LedgerRow]:
     """The causes of a device's idle time, longest first; causes known only after following wake-ups come last."""
     ids = [cause for cause in {**device.ledger, **device.root_ledger} if _ns(device, cause) != (0, 0)]
     ids.sort(key=lambda cause: (*(-ns for ns in _ns(device, cause)), cause))
-    return [
-        LedgerRow(causes[cause], *_ns(device, cause), _by_time(device.labels.get(cause, {}))) for cause in ids
-    ]
+    return [LedgerRow(causes[cause], *_ns(device, cause), _by_time(device.labels.get(cause, {}))) for cause in ids]
 
 
 def _ns(device: DeviceReport, cause: str) -> tuple[int, int]:
@@ -124,8 +122,4 @@ def device_label(report: Report, key: str) -> str:
 
 def held(report: Report) -> list[str]:
     """What a trace holds, for one with no GPU work: each table that has rows, with their number."""
-    return [
-        f"{table} ({rows} rows)"
-        for table, rows in sorted(report.trace.tables.items())
-        if rows not in (0, "~0")
-    ]
+    return [f"{table} ({rows} rows)" for table, rows in sorted(report.trace.tables.items()) if rows not in (0, "~0")]

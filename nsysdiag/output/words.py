@@ -85,8 +85,8 @@ def drained_sentence(device: DeviceReport) -> str | None:
     share = format_share(ns, device.idle_ns)
     verb = "follows" if gaps == 1 else "follow"
     return (
-        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronisation or blocking call "
-        "that emptied the queue: whatever the cause, without that call the host could have run ahead."
+        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronisation "
+        "or blocking call that emptied the queue: whatever the cause, without that call the host could have run ahead."
     )
 
 
@@ -96,6 +96,11 @@ def thread_label(thread: Thread | None) -> str:
         return "unknown thread"
     name = f"{thread.name} " if thread.name else "thread "
     return f"{name}{thread.tid} of process {thread.pid}"
+
+
+def short_thread_label(thread: Thread) -> str:
+    """A thread by name and thread id."""
+    return f"{thread.name or 'thread'} {thread.tid}"
 
 
 def path_label(nvtx: list[str]) -> str:

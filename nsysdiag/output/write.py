@@ -35,9 +35,7 @@ def check(path: Path, *, force: bool) -> None:
     if kind == stat.S_IFDIR:
         raise OutputError(f"cannot write {_shown(path)}: it is a folder", hint="name a file in it")
     if kind not in (stat.S_IFREG, stat.S_IFLNK):
-        raise OutputError(
-            f"cannot write {_shown(path)}: it is not a plain file", hint="use '-o -' for stdout"
-        )
+        raise OutputError(f"cannot write {_shown(path)}: it is not a plain file", hint="use '-o -' for stdout")
     if not force:
         _check_replaceable(path, kind)
 
@@ -86,7 +84,7 @@ def write(path: Path, data: bytes, *, force: bool) -> None:
     temporary = path.with_name(f".nsysdiag-{secrets.token_hex(8)}.tmp")
     try:
         _write_new(temporary, data)
-        os.replace(temporary, path)
+        temporary.replace(path)
     except OSError as error:
         raise _failure(path, error) from error
     finally:

@@ -1,4 +1,4 @@
-"""Reports made by hand for the output tests: small, consistent, and one for each thing that an output must cope with."""
+"""Reports made by hand for the output tests: small, consistent, one for each thing to cope with."""
 
 from __future__ import annotations
 
@@ -35,26 +35,33 @@ from nsysdiag.model import (
 )
 
 US, MS = 1_000, 1_000_000
+PACKED_CAUSES = ["sync", "host_compute", "dispatch"]
 
 CAUSES = [
     CauseInfo(id="sync", title="Waiting in a synchronisation", meaning="The host waited for the GPU.", color="#d1495b"),
-    CauseInfo(id="blocking_copy", title="Blocking copy", meaning="A copy that returns when it is done.", color="#edae49"),
+    CauseInfo(
+        id="blocking_copy", title="Blocking copy", meaning="A copy that returns when it is done.", color="#edae49"
+    ),
     CauseInfo(id="host_compute", title="Host computing", meaning="The launching thread ran on a CPU.", color="#2a9d8f"),
-    CauseInfo(id="lock_wait", title="Waiting for a lock", meaning="The thread waited for another one.", color="#6d597a"),
+    CauseInfo(
+        id="lock_wait", title="Waiting for a lock", meaning="The thread waited for another one.", color="#6d597a"
+    ),
     CauseInfo(id="io_wait", title="Waiting for I/O", meaning="The thread read or wrote.", color="#457b9d"),
     CauseInfo(id="data_loading", title="Data loading", meaning="A worker had no batch ready.", color="#8ab17d"),
     CauseInfo(id="launch_call", title="Launch call", meaning="The call that launches took long.", color="#3d5a80"),
     CauseInfo(id="launch_latency", title="Launch latency", meaning="From call to start.", color="#98c1d9"),
     CauseInfo(id="dispatch", title="Device dispatch", meaning="Gaps between issued operations.", color="#adb5bd"),
     CauseInfo(id="uncovered", title="No evidence", meaning="Nothing is known.", color="#6c757d", unresolved=True),
-]  # fmt: skip
+]
 
 CAPABILITIES = [
     Capability(id="cuda_kernels", available=True, why="4,012 rows"),
     Capability(id="osrt", available=True, why="1,200 rows"),
-    Capability(id="scheduling", available=False, why="the table SCHED_EVENTS is absent", recapture="--cpuctxsw=process-tree"),
+    Capability(
+        id="scheduling", available=False, why="the table SCHED_EVENTS is absent", recapture="--cpuctxsw=process-tree"
+    ),
     Capability(id="cpu_samples", available=False, why="the table is empty", recapture="--sample=process-tree"),
-]  # fmt: skip
+]
 
 RECAPTURE = "nsys profile --trace=cuda,nvtx,osrt --sample=process-tree --cpuctxsw=process-tree -o trace python train.py"
 
@@ -65,9 +72,12 @@ def pack(gaps: list[tuple[int, int, int]], cause_ids: list[str]) -> GapsPacked:
     lengths = np.array([gap[1] for gap in gaps], dtype="<i8")
     causes = np.array([gap[2] for gap in gaps], dtype=np.uint8)
     return GapsPacked(
-        count=len(gaps), starts=_squeeze(np.diff(starts, prepend=np.int64(0))), lengths=_squeeze(lengths),
-        causes=_squeeze(causes), cause_ids=cause_ids,
-    )  # fmt: skip
+        count=len(gaps),
+        starts=_squeeze(np.diff(starts, prepend=np.int64(0))),
+        lengths=_squeeze(lengths),
+        causes=_squeeze(causes),
+        cause_ids=cause_ids,
+    )
 
 
 def _squeeze(values: np.ndarray) -> str:
@@ -84,7 +94,8 @@ def gap(index: int = 0, *, name: str = "ampere_sgemm_128x64_tn", length: int = 4
     length -= index * US
     sync, copy, call = length // 2, length // 4, length // 8
     return Gap(
-        start_ns=start, end_ns=start + length,
+        start_ns=start,
+        end_ns=start + length,
         slices=[
             Slice(cause="launch_call", ns=call, evidence="cudaLaunchKernel, its part of the launch"),
             Slice(cause="sync", ns=sync, evidence=f"cudaStreamSynchronize on thread 4242, row {index}"),
@@ -93,118 +104,279 @@ def gap(index: int = 0, *, name: str = "ampere_sgemm_128x64_tn", length: int = 4
         ],
         thread=Thread(pid=4200, tid=4242, name="python"),
         previous_op=operation(name, start - 50 * US, start),
-        next_op=operation("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>(int)", start + length, start + length + 9 * US),
-        nvtx=["train", f"step {index}", "forward"], sync_drained=index % 2 == 0,
+        next_op=operation(
+            "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>(int)",
+            start + length,
+            start + length + 9 * US,
+        ),
+        nvtx=["train", f"step {index}", "forward"],
+        sync_drained=index % 2 == 0,
         drained_by="cudaStreamSynchronize" if index % 2 == 0 else None,
-        root=Root(chain=["python 4242 waited for a lock", "worker 4250 read a file"], confidence=0.7) if index == 0 else None,
+        root=Root(chain=["python 4242 waited for a lock", "worker 4250 read a file"], confidence=0.7)
+        if index == 0
+        else None,
         confidence=0.85,
-    )  # fmt: skip
+    )
 
 
 def kernel(name: str, total_ns: int, communication: bool = False) -> KernelRow:
     return KernelRow(
-        name=f"void {name}<float, 4>(float const*, float*, int)", short_name=name, count=100, total_ns=total_ns,
-        mean_ns=total_ns // 100, median_ns=total_ns // 110, min_ns=total_ns // 300, max_ns=total_ns // 20,
+        name=f"void {name}<float, 4>(float const*, float*, int)",
+        short_name=name,
+        count=100,
+        total_ns=total_ns,
+        mean_ns=total_ns // 100,
+        median_ns=total_ns // 110,
+        min_ns=total_ns // 300,
+        max_ns=total_ns // 20,
         communication=communication,
-    )  # fmt: skip
+    )
 
 
 LAUNCH = Launch(
-    launched_ops=4012, unlaunched_ops=3, found_device_idle=912, median_queue_delay_ns=4200, median_interval_ns=15_300,
+    launched_ops=4012,
+    unlaunched_ops=3,
+    found_device_idle=912,
+    median_queue_delay_ns=4200,
+    median_interval_ns=15_300,
     median_kernel_ns=9_800,
     api=[
-        ApiRow(name="cudaStreamSynchronize", cause="sync", count=90, total_ns=22 * MS, mean_ns=244_444, median_ns=230_000, min_ns=2_000, max_ns=900_000),
-        ApiRow(name="cudaLaunchKernel", cause="launch_call", count=4012, total_ns=19 * MS, mean_ns=4_735, median_ns=4_100, min_ns=1_900, max_ns=2 * MS),
-        ApiRow(name="cudaGetDevice", cause=None, count=9000, total_ns=MS, mean_ns=111, median_ns=100, min_ns=80, max_ns=9_000),
+        ApiRow(
+            name="cudaStreamSynchronize",
+            cause="sync",
+            count=90,
+            total_ns=22 * MS,
+            mean_ns=244_444,
+            median_ns=230_000,
+            min_ns=2_000,
+            max_ns=900_000,
+        ),
+        ApiRow(
+            name="cudaLaunchKernel",
+            cause="launch_call",
+            count=4012,
+            total_ns=19 * MS,
+            mean_ns=4_735,
+            median_ns=4_100,
+            min_ns=1_900,
+            max_ns=2 * MS,
+        ),
+        ApiRow(
+            name="cudaGetDevice",
+            cause=None,
+            count=9000,
+            total_ns=MS,
+            mean_ns=111,
+            median_ns=100,
+            min_ns=80,
+            max_ns=9_000,
+        ),
     ],
-)  # fmt: skip
+)
 
 
 def device(index: int = 0, **changes: object) -> DeviceReport:
     """A device of 100 ms: 45 compute, 10 exposed communication, 5 exposed copies, 40 idle."""
     gaps = [gap(number) for number in range(12)]
-    lengths = [(row.start_ns, row.end_ns - row.start_ns, 0) for row in gaps]
+    small = [(90 * MS + 4 * US * number, 800 + 9 * number, number % 3) for number in range(1222)]
+    packed = pack([*small, *((row.start_ns, row.end_ns - row.start_ns, 0) for row in gaps)], PACKED_CAUSES)
     made = DeviceReport(
-        key=f"gpu{index}", name="NVIDIA H100 80GB HBM3", sm_count=132, ids=[DeviceId(pid=4200, device_id=index)],
-        window=Window(start_ns=90 * MS, end_ns=190 * MS, parts=[(90 * MS, 190 * MS)], reason="first to last launched operation", outside_ns=12 * MS),
-        window_ns=100 * MS, busy_ns=60 * MS, idle_ns=40 * MS, compute_ns=45 * MS, exposed_comm_ns=10 * MS,
-        exposed_copy_ns=5 * MS, overlapped_comm_ns=3 * MS,
+        key=f"gpu{index}",
+        name="NVIDIA H100 80GB HBM3",
+        sm_count=132,
+        ids=[DeviceId(pid=4200, device_id=index)],
+        window=Window(
+            start_ns=90 * MS,
+            end_ns=190 * MS,
+            parts=[(90 * MS, 190 * MS)],
+            reason="first to last launched operation",
+            outside_ns=12 * MS,
+        ),
+        window_ns=100 * MS,
+        busy_ns=60 * MS,
+        idle_ns=40 * MS,
+        compute_ns=45 * MS,
+        exposed_comm_ns=10 * MS,
+        exposed_copy_ns=5 * MS,
+        overlapped_comm_ns=3 * MS,
         ops=OpCounts(kernel=4012, memcpy=210, memset=12, graph=1, zero_length=2, malformed=1),
-        ledger={"sync": 18 * MS, "host_compute": 9 * MS, "lock_wait": 5 * MS, "launch_call": 4 * MS - 1_234, "launch_latency": MS, "dispatch": MS, "uncovered": 2 * MS + 1_234},
-        root_ledger={"sync": 18 * MS, "host_compute": 9 * MS, "data_loading": 5 * MS, "launch_call": 4 * MS - 1_234, "launch_latency": MS, "dispatch": MS, "uncovered": 2 * MS + 1_234},
-        labels={"sync": {"stream": 15 * MS, "event": 3 * MS}, "host_compute": {"interpreter": 6 * MS, "garbage collector": 2 * MS, "libc": 600 * US, "other": 400 * US}},
-        sync_drained={"gaps": 33, "ns": 21 * MS}, coverage=0.947, floor_ns=2_800, floor_calibrated=True,
-        launch_latency_ns=5_000, launch_latency_calibrated=False,
-        verdict=Verdict(id="sync-bound", sentence="Sync-bound: 45 % of the idle time is spent waiting in synchronisations, most of it on one stream."),
-        gap_count=1234, gaps=gaps, gaps_packed=pack(lengths, ["sync"]),
+        ledger={
+            "sync": 18 * MS,
+            "host_compute": 9 * MS,
+            "lock_wait": 5 * MS,
+            "launch_call": 4 * MS - 1_234,
+            "launch_latency": MS,
+            "dispatch": MS,
+            "uncovered": 2 * MS + 1_234,
+        },
+        root_ledger={
+            "sync": 18 * MS,
+            "host_compute": 9 * MS,
+            "data_loading": 5 * MS,
+            "launch_call": 4 * MS - 1_234,
+            "launch_latency": MS,
+            "dispatch": MS,
+            "uncovered": 2 * MS + 1_234,
+        },
+        labels={
+            "sync": {"stream": 15 * MS, "event": 3 * MS},
+            "host_compute": {"interpreter": 6 * MS, "garbage collector": 2 * MS, "libc": 600 * US, "other": 400 * US},
+        },
+        sync_drained={"gaps": 33, "ns": 21 * MS},
+        coverage=0.947,
+        floor_ns=2_800,
+        floor_calibrated=True,
+        launch_latency_ns=5_000,
+        launch_latency_calibrated=False,
+        verdict=Verdict(
+            id="sync-bound",
+            sentence="Sync-bound: 45 % of the idle time is spent waiting in synchronisations, most of it on one stream.",
+        ),
+        gap_count=1234,
+        gaps=gaps,
+        gaps_packed=packed,
         signatures=[
-            SignatureRow(id="s-1a2b", previous_op="ampere_sgemm_128x64_tn", next_op="vectorized_elementwise_kernel", nvtx=["train", "forward"], cause="sync", count=96, total_ns=17 * MS, median_ns=170_000, max_ns=400_000, representative_start_ns=100 * MS),
-            SignatureRow(id="s-3c4d", previous_op="[CUDA memcpy HtoD]", next_op="ampere_sgemm_128x64_tn", nvtx=[], cause="host_compute", count=12, total_ns=6 * MS, median_ns=450_000, max_ns=MS, representative_start_ns=120 * MS),
+            SignatureRow(
+                id="s-1a2b",
+                previous_op="ampere_sgemm_128x64_tn",
+                next_op="vectorized_elementwise_kernel",
+                nvtx=["train", "forward"],
+                cause="sync",
+                count=96,
+                total_ns=17 * MS,
+                median_ns=170_000,
+                max_ns=400_000,
+                representative_start_ns=100 * MS,
+            ),
+            SignatureRow(
+                id="s-3c4d",
+                previous_op="[CUDA memcpy HtoD]",
+                next_op="ampere_sgemm_128x64_tn",
+                nvtx=[],
+                cause="host_compute",
+                count=12,
+                total_ns=6 * MS,
+                median_ns=450_000,
+                max_ns=MS,
+                representative_start_ns=120 * MS,
+            ),
         ],
-        launch=LAUNCH, kernels=[kernel("ampere_sgemm_128x64_tn", 30 * MS), kernel("vectorized_elementwise_kernel", 15 * MS)],
+        launch=LAUNCH,
+        kernels=[kernel("ampere_sgemm_128x64_tn", 30 * MS), kernel("vectorized_elementwise_kernel", 15 * MS)],
         copies=[
-            CopyRow(operation="HtoD", src="pageable", dst="device", count=200, total_ns=6 * MS, bytes=1 << 28, bytes_per_second=44.7e9),
-            CopyRow(operation="memset", src=None, dst="device", count=12, total_ns=0, bytes=1 << 20, bytes_per_second=None),
+            CopyRow(
+                operation="HtoD",
+                src="pageable",
+                dst="device",
+                count=200,
+                total_ns=6 * MS,
+                bytes=1 << 28,
+                bytes_per_second=44.7e9,
+            ),
+            CopyRow(
+                operation="memset", src=None, dst="device", count=12, total_ns=0, bytes=1 << 20, bytes_per_second=None
+            ),
         ],
         communication=[kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 13 * MS, communication=True)],
         notes=[],
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(made, **changes)
 
 
 def finding(identifier: str = "f-sync-1a2b", **changes: object) -> Finding:
     made = Finding(
-        id=identifier, cause="sync", device="gpu0", severity="high", title="The step ends in a stream synchronisation",
-        lost_ns=17 * MS, lost_share=0.17, ceiling_ns=16 * MS, confidence=0.92, nvtx=["train", "forward"],
+        id=identifier,
+        cause="sync",
+        device="gpu0",
+        severity="high",
+        title="The step ends in a stream synchronisation",
+        lost_ns=17 * MS,
+        lost_share=0.17,
+        ceiling_ns=16 * MS,
+        confidence=0.92,
+        nvtx=["train", "forward"],
         evidence=["96 calls of cudaStreamSynchronize on thread 4242", "the longest starts at 0.100000 s"],
         advice=["Read the loss every 100 steps instead of each one.", "Use non_blocking=True with pinned memory."],
-    )  # fmt: skip
+    )
     return msgspec.structs.replace(made, **changes)
 
 
 def report(devices: list[DeviceReport], findings: list[Finding], **trace: object) -> Report:
     info = TraceInfo(
-        file="train.sqlite", size_bytes=3_456_789, fingerprint="b1946ac92492d2347c6235b4d2611184",
-        nsys_version="2025.1.1", export_schema_version="3.17.2",
+        file="train.sqlite",
+        size_bytes=3_456_789,
+        fingerprint="b1946ac92492d2347c6235b4d2611184",
+        nsys_version="2025.1.1",
+        export_schema_version="3.17.2",
         tables={"CUPTI_ACTIVITY_KIND_KERNEL": 4012, "NVTX_EVENTS": "~812", "OSRT_API": 1200, "SCHED_EVENTS": 0},
-        capabilities=CAPABILITIES, warnings=["3 events were dropped: the buffer was full"],
-    )  # fmt: skip
+        capabilities=CAPABILITIES,
+        warnings=["3 events were dropped: the buffer was full"],
+    )
     return Report(
-        schema_version="1", tool=Tool(name="nsysdiag", version="0.0.0"), trace=msgspec.structs.replace(info, **trace),
-        devices=devices, findings=findings, causes=CAUSES, recapture=RECAPTURE, settings={"gaps": "200"},
-    )  # fmt: skip
+        schema_version="1",
+        tool=Tool(name="nsysdiag", version="0.0.0"),
+        trace=msgspec.structs.replace(info, **trace),
+        devices=devices,
+        findings=findings,
+        causes=CAUSES,
+        recapture=RECAPTURE,
+        settings={"gaps": "200"},
+    )
 
 
 def one_device() -> Report:
     second = finding(
-        "f-input-9z", cause="lock_wait", severity="medium", title="The input pipeline is late", lost_ns=5 * MS,
-        lost_share=0.05, ceiling_ns=5 * MS, confidence=0.31,
-    )  # fmt: skip
-    third = finding(
-        "f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1
+        "f-input-9z",
+        cause="lock_wait",
+        severity="medium",
+        title="The input pipeline is late",
+        lost_ns=5 * MS,
+        lost_share=0.05,
+        ceiling_ns=5 * MS,
+        confidence=0.31,
     )
+    third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
     return report([device()], [finding(), second, third])
 
 
 def several_devices() -> Report:
     weak = device(1, coverage=0.31, notes=["This device was shared by two processes."])
     unresolved = device(
-        2, coverage=0.08, ledger={"uncovered": 40 * MS}, root_ledger={"uncovered": 40 * MS}, labels={},
+        2,
+        coverage=0.08,
+        ledger={"uncovered": 40 * MS},
+        root_ledger={"uncovered": 40 * MS},
+        labels={},
         sync_drained={"gaps": 0, "ns": 0},
-        verdict=Verdict(id="unresolved", sentence="Unresolved: no cause of the idle time can be named with this capture."),
-    )  # fmt: skip
-    return report(
-        [device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")]
+        verdict=Verdict(
+            id="unresolved", sentence="Unresolved: no cause of the idle time can be named with this capture."
+        ),
     )
+    return report([device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")])
 
 
 def never_idle_device(index: int = 0) -> DeviceReport:
     return device(
-        index, idle_ns=0, busy_ns=100 * MS, compute_ns=100 * MS, exposed_comm_ns=0, exposed_copy_ns=0,
-        overlapped_comm_ns=0, ledger={}, root_ledger={}, labels={}, sync_drained={}, coverage=None, gap_count=0, gaps=[],
-        gaps_packed=pack([], []), signatures=[], communication=[], copies=[],
+        index,
+        idle_ns=0,
+        busy_ns=100 * MS,
+        compute_ns=100 * MS,
+        exposed_comm_ns=0,
+        exposed_copy_ns=0,
+        overlapped_comm_ns=0,
+        ledger={},
+        root_ledger={},
+        labels={},
+        sync_drained={},
+        coverage=None,
+        gap_count=0,
+        gaps=[],
+        gaps_packed=pack([], []),
+        signatures=[],
+        communication=[],
+        copies=[],
         verdict=Verdict(id="gpu-bound", sentence="GPU-bound: the device was never idle."),
-    )  # fmt: skip
+    )
 
 
 def never_idle() -> Report:
@@ -220,11 +392,40 @@ def no_device_no_rows() -> Report:
 
 
 HOSTILE = (
-    "[bold]", "f<[/b]>", "</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "=cmd()|'/c calc'!A1",
-    "+1", "-1", "@user", "\t=1", "\r=1", "a|b", "a\\|b", "```x`", "`", "#12", "GH-12", "[x](javascript:alert(1))",
-    "https://example.com/x", "\x1b[31mred\x1b[0m", "\x9b31m", "\u202eevil\u202c", "a\nb", "nul\0", "{{ 7*7 }}",
-    "' onload='x", '" onload="x', "&lt;b&gt;", "-->", "]]>", "\u2066x", "\u200bzero", "", " ",
-)  # fmt: skip
+    "[bold]",
+    "f<[/b]>",
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "=cmd()|'/c calc'!A1",
+    "+1",
+    "-1",
+    "@user",
+    "\t=1",
+    "\r=1",
+    "a|b",
+    "a\\|b",
+    "```x`",
+    "`",
+    "#12",
+    "GH-12",
+    "[x](javascript:alert(1))",
+    "https://example.com/x",
+    "\x1b[31mred\x1b[0m",
+    "\x9b31m",
+    "\u202eevil\u202c",
+    "a\nb",
+    "nul\0",
+    "{{ 7*7 }}",
+    "' onload='x",
+    '" onload="x',
+    "&lt;b&gt;",
+    "-->",
+    "]]>",
+    "\u2066x",
+    "\u200bzero",
+    "",
+    " ",
+)
 
 
 def hostile() -> Report:
@@ -235,27 +436,52 @@ def hostile() -> Report:
     bad = "".join(names)
     kernels = [msgspec.structs.replace(kernel("x", 9 * MS), name=name, short_name=name) for name in names]
     made = msgspec.structs.replace(
-        base, key="gpu0<b>", name=bad, gaps=gaps, gap_count=len(gaps), kernels=kernels, communication=kernels,
-        labels={"sync": {name: 1000 + index for index, name in enumerate(names)}}, notes=[bad, *names],
+        base,
+        key="gpu0<b>",
+        name=bad,
+        gaps=gaps,
+        kernels=kernels,
+        communication=kernels,
+        labels={"sync": {name: 1000 + index for index, name in enumerate(names)}},
+        notes=[bad, *names],
         verdict=Verdict(id=bad, sentence=bad),
-        signatures=[msgspec.structs.replace(base.signatures[0], id=name, previous_op=name, next_op=name, nvtx=[name, name]) for name in names],
+        signatures=[
+            msgspec.structs.replace(base.signatures[0], id=name, previous_op=name, next_op=name, nvtx=[name, name])
+            for name in names
+        ],
         copies=[msgspec.structs.replace(base.copies[0], operation=name, src=name, dst=name) for name in names],
-        launch=msgspec.structs.replace(LAUNCH, api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names]),
+        launch=msgspec.structs.replace(
+            LAUNCH, api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names]
+        ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
-    )  # fmt: skip
+    )
     findings = [
-        finding(f"f {name} {index}", cause=name, severity=name, title=name, device=name, nvtx=[name], evidence=[name], advice=[name])
+        finding(
+            f"f {name} {index}",
+            cause=name,
+            severity=name,
+            title=name,
+            device=name,
+            nvtx=[name],
+            evidence=[name],
+            advice=[name],
+        )
         for index, name in enumerate(names)
-    ]  # fmt: skip
+    ]
     capabilities = [Capability(id=name, available=False, why=name, recapture=name) for name in names]
     made_report = report(
-        [made], findings, file=bad, fingerprint=bad, nsys_version=bad, export_schema_version=bad, warnings=[bad, *names],
-        capabilities=capabilities, tables=dict.fromkeys(names, 3),
-    )  # fmt: skip
-    causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
-    return msgspec.structs.replace(
-        made_report, causes=causes, recapture=bad, settings=dict.fromkeys(names, bad)
+        [made],
+        findings,
+        file=bad,
+        fingerprint=bad,
+        nsys_version=bad,
+        export_schema_version=bad,
+        warnings=[bad, *names],
+        capabilities=capabilities,
+        tables=dict.fromkeys(names, 3),
     )
+    causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
+    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=dict.fromkeys(names, bad))
 
 
 def _hostile_gap(index: int, name: str) -> Gap:
@@ -284,11 +510,14 @@ def long_lists() -> Report:
         ["sync", "io_wait"],
     )
     made = msgspec.structs.replace(
-        base, gaps=gaps, gap_count=30_000, gaps_packed=packed,
+        base,
+        gaps=gaps,
+        gap_count=300,
+        gaps_packed=packed,
         kernels=[kernel(f"kernel_{index}_{'y' * 300}", (500 - index) * US) for index in range(400)],
         signatures=[msgspec.structs.replace(base.signatures[0], id=f"s-{index}") for index in range(200)],
         labels={"sync": {f"label {index}": 1000 * index + 1 for index in range(60)}},
-    )  # fmt: skip
+    )
     return report([made], [finding(f"f-{index}") for index in range(12)])
 
 

@@ -1,0 +1,39 @@
+"""The sections of the HTML report in the order in which they are read.
+
+To add one, write its file here and its template in templates/sections, and name it below.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.output.sections import (
+    api,
+    communication,
+    copies,
+    findings,
+    gap_lengths,
+    gaps,
+    health,
+    kernels,
+    ledger,
+    method,
+    overview,
+    signatures,
+)
+
+if TYPE_CHECKING:
+    from nsysdiag.output.sections.section import DeviceSection, ReportSection
+
+OPENING: tuple[ReportSection, ...] = (overview.SECTION, findings.SECTION)
+PER_DEVICE: tuple[DeviceSection, ...] = (
+    ledger.SECTION,
+    gaps.SECTION,
+    gap_lengths.SECTION,
+    signatures.SECTION,
+    kernels.SECTION,
+    copies.SECTION,
+    communication.SECTION,
+    api.SECTION,
+)
+CLOSING: tuple[ReportSection, ...] = (health.SECTION, method.SECTION)

@@ -1,0 +1,50 @@
+"""Where the page templates and the files that go into a page lie, and how they are loaded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import tomllib
+from functools import cache
+from pathlib import Path
+
+from nsysdiag.errors import NsysdiagError
+
+PACKAGE = Path(__file__).resolve().parent.parent
+
+
+@cache
+def templates_folder() -> Path:
+    """The checkout's `templates` beside the package where there is one, else the copy inside the package.
+
+    The checkout comes first: an editable install leaves a copy in the package that nobody keeps up to date.
+    """
+    checkout = PACKAGE.parent / "templates"
+    if checkout.is_dir() and _is_our_project(PACKAGE.parent / "pyproject.toml"):
+        return checkout
+    inside = PACKAGE / "templates"
+    if inside.is_dir():
+        return inside
+    raise NsysdiagError("the page templates are missing", hint="install nsysdiag again")
+
+
+def _is_our_project(file: Path) -> bool:
+    try:
+        project = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(project.get("project", {}).get("name") == "nsysdiag")
+
+
+def asset(name: str) -> str:
+    """The text of a file of templates/assets, fit to stand inside a style or script element."""
+    text = (templates_folder() / "assets" / name).read_text(encoding="utf-8")
+    if "</" in text or "<!--" in text:
+        raise NsysdiagError(f"the asset {name} would end the element that holds it")
+    return text
+
+
+def content_hash(text: str) -> str:
+    """The hash by which a content security policy allows an inline style or script."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,143 @@
+"""The report as one HTML file: complete without scripts, without a network, and without trust in the trace's names.
+
+Text is escaped by the template engine and made visible first; a content security policy lets nothing run or load
+but the page's own style and scripts, by their hashes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from nsysdiag import units
+from nsysdiag.output import words
+from nsysdiag.output.assets import asset, content_hash, templates_folder
+from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.names import brief, clip, visible
+from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
+from nsysdiag.output.sections.section import Page, View
+from nsysdiag.output.view import Causes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsysdiag.model import DeviceReport, Report
+    from nsysdiag.output.sections.section import DeviceSection, ReportSection
+
+GENERATOR = "nsysdiag"
+HEAD_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A section with the values that its template draws."""
+
+    id: str
+    anchor: str
+    title: str
+    template: str
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sections that belong together: those of the whole report, or those of one device."""
+
+    anchor: str
+    device: DeviceReport | None
+    sections: list[Drawn]
+
+
+def render(report: Report, options: RenderOptions) -> bytes:
+    """The whole page as UTF-8."""
+    style, theme, script = asset("app.css"), asset("theme.js"), asset("app.js")
+    html = (
+        environment()
+        .get_template("report.html")
+        .render(
+            report=report,
+            options=options,
+            groups=_groups(Page(report, options, Causes(report.causes))),
+            several=len(report.devices) > 1,
+            generator=f"{GENERATOR} {report.tool.version}",
+            policy=policy(style, theme, script),
+            style=Markup(style),  # our own files, guarded by asset()
+            theme=Markup(theme),
+            script=Markup(script),
+        )
+    )
+    return (html.rstrip() + "\n").encode()
+
+
+def policy(style: str, *scripts: str) -> str:
+    """A content security policy that allows this style and these scripts, images from data, and nothing else."""
+    hashes = " ".join(content_hash(script) for script in scripts)
+    return (
+        f"default-src 'none'; style-src {content_hash(style)}; script-src {hashes}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def environment() -> Environment:
+    """The template engine: everything escaped, control characters made visible, unknown names an error."""
+    made = Environment(
+        loader=FileSystemLoader(templates_folder()),
+        autoescape=True,
+        finalize=_finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "ns": units.format_ns,
+        "exact": units.format_exact_ns,
+        "share": units.format_share,
+        "count": units.format_count,
+        "size": units.format_bytes,
+        "instant": words.instant,
+        "clip": clip,
+        "brief": brief,
+    }
+    return made
+
+
+def _finalize(value: object) -> object:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _groups(page: Page) -> list[Group]:
+    """The sections of the report, those of each device in between."""
+    devices = [_device_group(page, index, device) for index, device in enumerate(page.report.devices)]
+    return [_report_group(page, "opening", OPENING), *devices, _report_group(page, "closing", CLOSING)]
+
+
+def _report_group(page: Page, anchor: str, sections: Iterable[ReportSection]) -> Group:
+    views = [(section, section.view(page)) for section in sections]
+    drawn = [_drawn(section, section.id, view) for section, view in views if view is not None]
+    return Group(anchor, None, drawn)
+
+
+def _device_group(page: Page, index: int, device: DeviceReport) -> Group:
+    """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
+    anchor = f"gpu-{index}"
+    prefix = f"{anchor}-" if len(page.report.devices) > 1 else ""
+    views = [(section, section.view(page, device)) for section in PER_DEVICE]
+    drawn = [_drawn(section, prefix + section.id, view) for section, view in views if view is not None]
+    return Group(anchor, device, drawn)
+
+
+def _drawn(section: ReportSection | DeviceSection, anchor: str, view: View) -> Drawn:
+    return Drawn(section.id, anchor, section.title, f"sections/{section.id}.html", view)
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the head of the page name us as its generator?"""
+    return f'<meta name="generator" content="{GENERATOR} '.encode() in data[:HEAD_BYTES]
+
+
+FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours)

@@ -1,0 +1,28 @@
+"""Copies and memory sets by kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.output.figures import percent
+from nsysdiag.output.sections.section import DeviceSection, Page, View
+
+if TYPE_CHECKING:
+    from nsysdiag.model import CopyRow, DeviceReport
+
+
+def view(_page: Page, device: DeviceReport) -> View | None:
+    """The kinds with the most time first; left out where nothing was copied."""
+    if not device.copies:
+        return None
+    rows = sorted(device.copies, key=lambda row: (-row.total_ns, row.operation, row.src or "", row.dst or ""))
+    return {"rows": [(row, _memory(row), percent(row.total_ns, rows[0].total_ns)) for row in rows]}
+
+
+def _memory(row: CopyRow) -> str:
+    if row.src is None:
+        return row.dst or "–"
+    return f"{row.src} → {row.dst or 'unknown'}"
+
+
+SECTION = DeviceSection("copies", "Copies and sets", view)

@@ -1,0 +1,78 @@
+"""What is worth doing something about, the worst first."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.output import words
+from nsysdiag.output.figures import safe_color
+from nsysdiag.output.markdown import finding_markdown
+from nsysdiag.output.sections.section import Page, ReportSection, View
+from nsysdiag.output.view import SEVERITIES, by_rank, device_label
+from nsysdiag.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.model import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does."""
+
+    finding: Finding
+    anchor: str
+    kind: str
+    icon: str
+    cause: str
+    color: str
+    device: str | None
+    lost: str
+    share: str
+    ceiling: str | None
+    confidence: str
+    path: str
+    markdown: str
+
+
+def view(page: Page) -> View | None:
+    """The findings; left out where there is no device to find anything about."""
+    if not page.report.devices and not page.report.findings:
+        return None
+    anchors: set[str] = set()
+    return {"findings": [_draw(page, finding, anchors) for finding in by_rank(page.report.findings)]}
+
+
+def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
+    cause = page.causes[finding.cause]
+    several = len(page.report.devices) > 1
+    return FindingView(
+        finding=finding,
+        anchor=_anchor(finding.id, taken),
+        kind=finding.severity if finding.severity in SEVERITIES else "info",
+        icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
+        cause=cause.title,
+        color=safe_color(cause.color),
+        device=device_label(page.report, finding.device) if several else None,
+        lost=format_ns(finding.lost_ns),
+        share=format_share(finding.lost_share, 1),
+        ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > 0 else None,
+        confidence=f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})",
+        path=words.path_label(finding.nvtx),
+        markdown=finding_markdown(page.report, finding),
+    )
+
+
+def _anchor(identifier: str, taken: set[str]) -> str:
+    """The id as a fragment that no other finding has; ids come from the report, which may be anybody's file."""
+    plain = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", identifier.removeprefix("f-"))[:80]
+    anchor, number = plain, 1
+    while anchor in taken:
+        number += 1
+        anchor = f"{plain}-{number}"
+    taken.add(anchor)
+    return anchor
+
+
+SECTION = ReportSection("findings", "Findings", view)

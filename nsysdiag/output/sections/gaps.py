@@ -1,0 +1,85 @@
+"""The longest gaps one by one, with the evidence for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.output import words
+from nsysdiag.output.figures import Segment, safe_color, stack
+from nsysdiag.output.sections.section import DeviceSection, Page, View
+from nsysdiag.output.view import Causes, by_length, flags, slices_by_time
+from nsysdiag.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, Gap, Operation, Slice
+
+MAX_GAPS = 100
+SHOWN_AT_FIRST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class SliceView:
+    """A slice with its cause's title and colour, and its share of the gap."""
+
+    slice: Slice
+    title: str
+    color: str
+    share: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapView:
+    """A gap as drawn; `slices` has the longest first, `segments` the order of the report."""
+
+    gap: Gap
+    length: int
+    slices: list[SliceView]
+    segments: list[Segment]
+    thread: str
+    short_thread: str
+    path: str
+    flags: list[str]
+    before: str
+    after: str
+    root: str | None
+
+
+def view(page: Page, device: DeviceReport) -> View | None:
+    """The longest gaps that the report holds, at most 100 of them."""
+    if not device.gaps:
+        return None
+    gaps = by_length(device.gaps)[:MAX_GAPS]
+    return {"gaps": [_draw(gap, page.causes) for gap in gaps], "held": len(device.gaps), "first": SHOWN_AT_FIRST}
+
+
+def _draw(gap: Gap, causes: Causes) -> GapView:
+    length = gap.end_ns - gap.start_ns
+    return GapView(
+        gap=gap,
+        length=length,
+        slices=[_slice(part, length, causes) for part in slices_by_time(gap)],
+        segments=stack((causes.title(part.cause), part.ns, causes[part.cause].color, "") for part in gap.slices),
+        thread=words.thread_label(gap.thread) if gap.thread else "",
+        short_thread=words.short_thread_label(gap.thread) if gap.thread else "",
+        path=words.path_label(gap.nvtx),
+        flags=flags(gap),
+        before=_when(gap.previous_op),
+        after=_when(gap.next_op),
+        root=f"{' ← '.join(gap.root.chain)} ({format_share(gap.root.confidence, 1)} sure)" if gap.root else None,
+    )
+
+
+def _slice(part: Slice, length: int, causes: Causes) -> SliceView:
+    cause = causes[part.cause]
+    return SliceView(part, cause.title, safe_color(cause.color), format_share(part.ns, length))
+
+
+def _when(operation: Operation | None) -> str:
+    if operation is None:
+        return ""
+    length = format_ns(operation.end_ns - operation.start_ns)
+    return f"{operation.category}, {length} on stream {operation.stream}"
+
+
+SECTION = DeviceSection("gaps", "Longest gaps", view)

@@ -1,0 +1,57 @@
+"""The idle ledger: what the device waited for, to the nanosecond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.output import words
+from nsysdiag.output.figures import percent, safe_color, stack
+from nsysdiag.output.sections.section import DeviceSection, Page, View
+from nsysdiag.output.view import LedgerRow, follows_wakes, ledger_rows
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport
+
+MAX_LABELS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A cause as drawn; `bar` is its share of the longest one."""
+
+    row: LedgerRow
+    color: str
+    bar: str
+    labels: tuple[tuple[str, int], ...]
+    more: int
+    more_ns: int
+
+
+def view(page: Page, device: DeviceReport) -> View:
+    """The ledger as rows and as one bar."""
+    rows = ledger_rows(device, page.causes)
+    longest = max((row.ns for row in rows), default=0)
+    return {
+        "rows": [_draw(row, longest) for row in rows],
+        "segments": stack((row.cause.title, row.ns, row.cause.color, "") for row in rows),
+        "wakes": follows_wakes(device),
+        "coverage": words.coverage_sentence(device.coverage),
+        "drained": words.drained_sentence(device),
+        "calibration": words.calibration_sentence(device),
+    }
+
+
+def _draw(row: LedgerRow, longest: int) -> Row:
+    hidden = row.labels[MAX_LABELS:]
+    return Row(
+        row=row,
+        color=safe_color(row.cause.color),
+        bar=percent(row.ns, longest),
+        labels=row.labels[:MAX_LABELS],
+        more=len(hidden),
+        more_ns=sum(ns for _label, ns in hidden),
+    )
+
+
+SECTION = DeviceSection("ledger", "What the GPU waited for", view)

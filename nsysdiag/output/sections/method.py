@@ -1,0 +1,18 @@
+"""How the numbers are made."""
+
+from __future__ import annotations
+
+from nsysdiag.output.sections.section import Page, ReportSection, View
+from nsysdiag.output.words import METHOD, calibration_sentence
+
+
+def view(page: Page) -> View:
+    """The method in a paragraph, and the thresholds of each device."""
+    devices = page.report.devices
+    return {
+        "method": METHOD,
+        "thresholds": [(device.name, device.key, calibration_sentence(device)) for device in devices],
+    }
+
+
+SECTION = ReportSection("method", "Method", view)

@@ -1,0 +1,42 @@
+"""What a section of the HTML report is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.output.view import Causes
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, Report
+    from nsysdiag.output.format import RenderOptions
+
+View = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What a section may draw from."""
+
+    report: Report
+    options: RenderOptions
+    causes: Causes
+
+
+@dataclass(frozen=True, slots=True)
+class ReportSection:
+    """Drawn once. `view` gives the values for `templates/sections/ID.html`, or None to leave the section out."""
+
+    id: str
+    title: str
+    view: Callable[[Page], View | None]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSection:
+    """Drawn for each device, like ReportSection."""
+
+    id: str
+    title: str
+    view: Callable[[Page, DeviceReport], View | None]

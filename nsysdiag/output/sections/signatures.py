@@ -1,0 +1,29 @@
+"""Gaps that are the same place in the program, added up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.output.figures import safe_color
+from nsysdiag.output.sections.section import DeviceSection, Page, View
+from nsysdiag.output.words import path_label
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport
+
+MAX_ROWS = 50
+
+
+def view(page: Page, device: DeviceReport) -> View | None:
+    """The signatures with the most time."""
+    if not device.signatures:
+        return None
+    rows = sorted(device.signatures, key=lambda row: (-row.total_ns, row.id))[:MAX_ROWS]
+    drawn = [
+        (row, page.causes.title(row.cause), safe_color(page.causes[row.cause].color), path_label(row.nvtx))
+        for row in rows
+    ]
+    return {"rows": drawn, "all": len(device.signatures)}
+
+
+SECTION = DeviceSection("signatures", "Recurring gaps", view)
