@@ -117,6 +117,11 @@ class TraceBuilder:
         """The id of a string in StringIds."""
         return self._strings.setdefault(text, len(self._strings))
 
+    def _known(self, table: str, **values: Value) -> dict[str, Value]:
+        """Those of the values for which the table has a column in this schema version."""
+        names = {column.name for column in self._columns[table]}
+        return {name: value for name, value in values.items() if name in names}
+
     def correlation(self, pid: int) -> int:
         """A correlation id that the process has not used yet; ids of different processes repeat."""
         self._correlations[pid] += 1
@@ -145,8 +150,7 @@ class TraceBuilder:
             "shortName": self.string(name),
             "demangledName": self.string(demangled or f"{name}(float *, int)"),
         }
-        if any(column.name == "mangledName" for column in self._columns["CUPTI_ACTIVITY_KIND_KERNEL"]):
-            names["mangledName"] = self.string(f"_Z{len(name)}{name}Pfi")
+        names |= self._known("CUPTI_ACTIVITY_KIND_KERNEL", mangledName=self.string(f"_Z{len(name)}{name}Pfi"))
         shape: dict[str, Value] = {"registersPerThread": 32, "gridX": 108, "blockX": 256, "launchType": 1}
         shape |= dict.fromkeys(("gridY", "gridZ", "blockY", "blockZ"), 1) | {"graphNodeId": graph_node}
         return self._operation(
@@ -178,7 +182,8 @@ class TraceBuilder:
         values: dict[str, Value] = {"bytes": size, "copyKind": _COPY_KINDS[kind]}
         values |= {"srcKind": _MEMORY_KINDS[source], "dstKind": _MEMORY_KINDS[target]}
         if kind.startswith("UM"):
-            values |= {"migrationCause": 1, "virtualAddress": 0x7F0000000000 + start}
+            values |= {"migrationCause": 1}
+            values |= self._known("CUPTI_ACTIVITY_KIND_MEMCPY", virtualAddress=0x7F0000000000 + start)
             stream, context, correlation, launch = 0, 0, 0, None
         return self._operation(
             "CUPTI_ACTIVITY_KIND_MEMCPY",
@@ -304,9 +309,7 @@ class TraceBuilder:
         """A thread put on a CPU or taken off it."""
         values: dict[str, Value] = {"start": time, "cpu": cpu, "isSchedIn": int(scheduled_in)}
         values["globalTid"] = 0 if thread == (0, 0) else global_tid(thread)
-        if any(column.name == "threadState" for column in self._columns["SCHED_EVENTS"]):
-            values["threadState"] = 0 if state is None else state
-        return self.row("SCHED_EVENTS", values)
+        return self.row("SCHED_EVENTS", values | self._known("SCHED_EVENTS", threadState=state or 0))
 
     def sample(
         self,
@@ -370,8 +373,7 @@ class TraceBuilder:
             "eventId": event,
         }
         values |= {"deviceId": device, "contextId": context, "streamId": stream, "correlationId": correlation}
-        if any(column.name == "eventSyncId" for column in self._columns["CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"]):
-            values["eventSyncId"] = event_sync
+        values |= self._known("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", eventSyncId=event_sync)
         return self.row("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", {**values, "globalPid": global_pid(pid)})
 
     def event_row(
@@ -393,9 +395,7 @@ class TraceBuilder:
             "streamId": stream,
             "eventId": event,
         }
-        known = {column.name for column in self._columns["CUPTI_ACTIVITY_KIND_CUDA_EVENT"]}
-        optional = {"eventSyncId": event_sync, "timestamp": timestamp}
-        values |= {name: value for name, value in optional.items() if name in known}
+        values |= self._known("CUPTI_ACTIVITY_KIND_CUDA_EVENT", eventSyncId=event_sync, timestamp=timestamp)
         values |= {"correlationId": correlation, "globalPid": global_pid(pid)}
         return self.row("CUPTI_ACTIVITY_KIND_CUDA_EVENT", values)
 
@@ -419,8 +419,7 @@ class TraceBuilder:
     ) -> TraceBuilder:
         """A row of PROFILER_OVERHEAD; from schema 3.24 on it has overheadType 1."""
         values: dict[str, Value] = {"start": start, "end": end, "globalTid": global_tid(thread)}
-        if any(column.name == "overheadType" for column in self._columns["PROFILER_OVERHEAD"]):
-            values["overheadType"] = 1
+        values |= self._known("PROFILER_OVERHEAD", overheadType=1)
         return self.row("PROFILER_OVERHEAD", {**values, "nameId": self.string(name)})
 
     def context_switch(

@@ -32,9 +32,9 @@ class Where(TypedDict):
     context: int
 
 
-def record(simulation: Simulation, capture: Capture) -> TraceBuilder:
+def record(simulation: Simulation, capture: Capture, *, lazy: bool = True) -> TraceBuilder:
     """The trace of a finished simulation."""
-    trace = TraceBuilder(schema=capture.schema, duration=simulation.clock.now + 1_000_000)
+    trace = TraceBuilder(schema=capture.schema, lazy=lazy, duration=simulation.clock.now + 1_000_000)
     _machine(trace, simulation)
     for process in simulation.processes:
         _process(trace, process, capture)

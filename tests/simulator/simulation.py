@@ -108,10 +108,15 @@ class Simulation:
         return self
 
     def write(
-        self, path: str | os.PathLike[str], capture: Capture | None = None, *, shuffle_seed: int | None = None
+        self,
+        path: str | os.PathLike[str],
+        capture: Capture | None = None,
+        *,
+        shuffle_seed: int | None = None,
+        lazy: bool = True,
     ) -> Path:
-        """Write the trace that this capture would have given."""
-        return record(self, capture or self.capture).write(path, shuffle_seed=shuffle_seed)
+        """Write the trace that this capture would have given; with `lazy=False` it has every table, most empty."""
+        return record(self, capture or self.capture, lazy=lazy).write(path, shuffle_seed=shuffle_seed)
 
     def truth(self, capture: Capture | None = None, *, same_gpu: bool = False) -> dict[DeviceKey, DeviceTruth]:
         """The true ledger of every device that shows work, by the (pid, device number) pairs that mean it.

@@ -141,7 +141,7 @@ def early_starts(sim: Simulation) -> None:
     sim.thread(sim.process(), body)
 
 
-@register("lock_wait")
+@register("host_compute")
 def threads_in_turn(sim: Simulation) -> None:
     """Forward by one thread, backward by another; each waits for the other's signal."""
     process = sim.process()

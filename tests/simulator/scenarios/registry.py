@@ -11,7 +11,7 @@ from tests.simulator.simulation import Simulation
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """`expected` is the cause that the scenario is about; `tolerated` ones may take a share though they are not true."""
+    """`expected`: the cause the scenario is about; `tolerated` ones may take a share though they are not true."""
 
     name: str
     picture: str

@@ -1,0 +1,131 @@
+"""The ledger against the truth: what the analysis says of a trace and what the simulator knows of the program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag.config import Settings
+from tests.schemas import SCHEMAS
+from tests.simulator import forbidden
+from tests.simulator.scenarios import SCENARIOS, scenario
+from tests.simulator.scenarios.arbitrary import arbitrary
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model import DeviceReport, Report
+    from tests.simulator import Capture, Simulation
+    from tests.simulator.truth import DeviceTruth
+
+pipeline = pytest.importorskip("nsysdiag.pipeline")
+
+EVIDENCE = (
+    "osrt",
+    "sched",
+    "samples",
+    "nvtx",
+    "overhead",
+    "sync_rows",
+    "event_rows",
+    "context_switches",
+    "libraries",
+)
+LEFT_OUT = [
+    (name, evidence) for name in SCENARIOS for evidence in EVIDENCE if getattr(SCENARIOS[name].capture, evidence)
+]
+BLURRED = 0.95
+"""Without scheduling, CPU samples say when a thread computed: right to half a sampling period at each end."""
+
+
+def analyze(
+    simulation: Simulation, path: Path, capture: Capture, *, shuffle_seed: int | None = None, lazy: bool = True
+) -> Report:
+    simulation.write(path, capture, shuffle_seed=shuffle_seed, lazy=lazy)
+    report: Report = pipeline.analyze(path)
+    return report
+
+
+def compare(
+    report: Report,
+    simulation: Simulation,
+    capture: Capture,
+    *,
+    tolerated: frozenset[str] = frozenset(),
+    same_gpu: bool = False,
+) -> None:
+    """Every device of the truth is in the report, nothing else is, and they agree."""
+    truths = simulation.truth(capture, same_gpu=same_gpu)
+    found = {frozenset((one.pid, one.device_id) for one in device.ids): device for device in report.devices}
+    assert len(found) == len(truths)
+    for key, truth in truths.items():
+        (device,) = [device for ids, device in found.items() if key <= ids]
+        agree(device, truth, tolerated, 0.98 if capture.sched else BLURRED)
+
+
+def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], least: float) -> None:
+    """The split is exact, the ledger adds up, nearly all of it has the true cause, none of it an absurd one."""
+    assert (device.window.start_ns, device.window.end_ns) == truth.window
+    split = device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns, device.idle_ns
+    assert split == (truth.compute, truth.exposed_comm, truth.exposed_copy, truth.idle)
+    assert sum(device.ledger.values()) == device.idle_ns
+    assert sum(device.root_ledger.values()) == device.idle_ns
+    wrong = forbidden(truth, tolerated)
+    assert not {cause: ns for cause, ns in device.ledger.items() if cause in wrong and ns}, truth.ledger
+    overlap = sum(min(ns, truth.ledger.get(cause, 0)) for cause, ns in device.ledger.items())
+    assert overlap >= least * truth.idle, f"found {device.ledger}, true {truth.ledger}"
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_ledger_is_true(name: str, tmp_path: Path) -> None:
+    simulation, capture = scenario(name), SCENARIOS[name].capture
+    report = analyze(simulation, tmp_path / "trace.sqlite", capture)
+    compare(report, simulation, capture, tolerated=SCENARIOS[name].tolerated)
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_order_of_rows_means_nothing(name: str, tmp_path: Path) -> None:
+    simulation, capture = scenario(name), SCENARIOS[name].capture
+    plain = analyze(simulation, tmp_path / "plain.sqlite", capture)
+    shuffled = analyze(simulation, tmp_path / "shuffled.sqlite", capture, shuffle_seed=7)
+    assert shuffled.devices == plain.devices
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "evidence"), LEFT_OUT)
+def test_evidence_left_out_is_not_made_up(name: str, evidence: str, tmp_path: Path) -> None:
+    simulation, capture = scenario(name), SCENARIOS[name].capture.but(**{evidence: False})
+    report = analyze(simulation, tmp_path / "trace.sqlite", capture)
+    compare(report, simulation, capture, tolerated=SCENARIOS[name].tolerated)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_arbitrary_programs(seed: int, tmp_path: Path) -> None:
+    simulation = arbitrary(seed)
+    report = analyze(simulation, tmp_path / "trace.sqlite", simulation.capture, shuffle_seed=seed)
+    compare(report, simulation, simulation.capture)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("name", ["many_causes", "pageable_copy", "intra_graph", "two_gpus_in_turn"])
+def test_every_schema_tells_the_same(name: str, schema: str, tmp_path: Path) -> None:
+    simulation, capture = scenario(name), SCENARIOS[name].capture.but(schema=schema)
+    report = analyze(simulation, tmp_path / "trace.sqlite", capture, lazy=False)
+    compare(report, simulation, capture, tolerated=SCENARIOS[name].tolerated)
+
+
+def test_without_a_device_map_processes_are_devices_of_their_own(tmp_path: Path) -> None:
+    simulation = scenario("two_processes")
+    capture = simulation.capture.but(schema="3.13.2")
+    report = analyze(simulation, tmp_path / "trace.sqlite", capture)
+    compare(report, simulation, capture)
+    united = pipeline.analyze(tmp_path / "trace.sqlite", Settings(same_gpu=True))
+    compare(united, simulation, capture, same_gpu=True)
+
+
+def test_a_starved_training_step_is_about_data_loading(tmp_path: Path) -> None:
+    simulation = scenario("starved_training")
+    (device,) = analyze(simulation, tmp_path / "trace.sqlite", simulation.capture).devices
+    assert device.root_ledger["data_loading"] >= 0.9 * device.ledger["io_wait"]
+    assert device.verdict.id == "input-bound"
