@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsysdiag.analysis.causes import Cause
+    from nsysdiag.analysis.causes.cause import Cause
 
 
 def find_cause(cause_id: str) -> Cause:

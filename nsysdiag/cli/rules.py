@@ -9,7 +9,7 @@ from nsysdiag.cli.console import emit_text
 from nsysdiag.cli.options import DebugOption
 
 if TYPE_CHECKING:
-    from nsysdiag.analysis.causes import Cause
+    from nsysdiag.analysis.causes.cause import Cause
 
 EPILOG = """\b
 Examples:
