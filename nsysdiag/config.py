@@ -6,7 +6,7 @@ import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in ns. `device` selects by key, index or name part; `window` and `nvtx` narrow the time."""
+    """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns` and `nvtx` narrow the window."""
 
     device: str | None = None
     same_gpu: bool = False
@@ -19,3 +19,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
+
+    def changed(self) -> dict[str, str]:
+        """The settings that differ from their defaults, as text; how a trace was read changes no result."""
+        default = Settings()
+        return {
+            name: ", ".join(value) if isinstance(value, tuple) else str(value)
+            for name in self.__struct_fields__
+            if name != "reader" and (value := getattr(self, name)) != getattr(default, name)
+        }

@@ -13,7 +13,7 @@ from nsysdiag.activity.gpus import DeviceKeys, Gpu, describe, device_keys
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category, Operations, malformed, read_operations, session_duration
-from nsysdiag.activity.streams import Streams, describe_streams
+from nsysdiag.activity.streams import Streams, describe_streams, distinct
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits
 from nsysdiag.timeline.intervals import Intervals, contains, union
 from nsysdiag.trace.trace import Trace
@@ -28,6 +28,7 @@ class DeviceTimeline:
     were left out.
     """
 
+    number: int
     key: str
     gpu: Gpu
     gpu_id: int | None
@@ -54,6 +55,7 @@ class DeviceActivity:
     streams: Streams
     waits: StreamWaits
     time_slices: TimeSlices
+    first_correlation: dict[int, int]
     duration_ns: int | None
     assumed_apart: bool
 
@@ -85,11 +87,21 @@ def read_device_activity(
         streams=describe_streams(trace, stream_keys),
         waits=waits,
         time_slices=read_time_slices(trace),
+        first_correlation=_first_correlations(api_calls.rows),
         duration_ns=duration,
         assumed_apart=keys.assumed_apart,
     )
     devices = [_device(trace, activity, keys, number, stream_code, int(lost[number])) for number in range(len(lost))]
     return dataclasses.replace(activity, devices=devices)
+
+
+def _first_correlations(calls: CallRows) -> dict[int, int]:
+    """The lowest correlation id that each process's calls recorded."""
+    numbered = calls.correlation > 0
+    processes, process = distinct(process_of(calls.thread[numbered]))
+    lowest = np.full(len(processes), np.iinfo(np.int64).max)
+    np.minimum.at(lowest, process, calls.correlation[numbered])
+    return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
 
 
 def issue_times(start: IntArray, launch: IntArray, calls: CallRows) -> IntArray:
@@ -106,6 +118,7 @@ def _device(
     rows = rows[_order(activity.operations, activity.launch, activity.api_calls.rows, rows)]
     operations = activity.operations.take(rows)
     return DeviceTimeline(
+        number=number,
         key=keys.keys[number],
         gpu=describe(trace, keys.gpu_id[number], keys.ids[number]),
         gpu_id=keys.gpu_id[number],

@@ -58,7 +58,7 @@ NO_NAME = -1
 
 @dataclass(frozen=True, slots=True)
 class Operations(Rows):
-    """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is -1 outside
+    """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1 outside
     graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none."""
 
     start: IntArray

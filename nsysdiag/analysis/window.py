@@ -1,4 +1,4 @@
-"""The time under analysis on one device: from its first to its last launched operation, or what the settings narrow it to."""
+"""The time under analysis on one device: from its first to its last launched operation, or what settings narrow it to."""
 
 from __future__ import annotations
 

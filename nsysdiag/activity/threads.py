@@ -1,0 +1,16 @@
+"""Names of threads (ThreadNames)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.trace.trace import Trace
+
+
+def thread_names(trace: Trace, threads: IntArray) -> dict[int, str]:
+    """The name of each of `threads` (globalTids) that has one; of several names of a thread, the first in the export."""
+    columns = trace.read("ThreadNames", "nameId", "globalTid")
+    rows = np.flatnonzero(np.isin(columns["globalTid"], threads))[::-1]
+    names = trace.strings.texts(columns["nameId"][rows])
+    return dict(zip(columns["globalTid"][rows].tolist(), names, strict=True))

@@ -1,0 +1,78 @@
+"""Slices: which cause each nanosecond of each gap was given to, and on what evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.rows import Rows
+from nsysdiag.timeline.assign import Owned
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRows(Rows):
+    """Slices [start, end) of gaps in ns. `cause` is an index into the registry's order, `label` and `text` indices into
+    the tables beside them, -1 where there is none."""
+
+    gap: IntArray
+    cause: IntArray
+    start: IntArray
+    end: IntArray
+    label: IntArray
+    text: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """All slices of one device with the words that they point to."""
+
+    rows: SliceRows
+    labels: list[str]
+    texts: list[str]
+
+    @property
+    def ns(self) -> IntArray:
+        """The length of each slice."""
+        return self.rows.end - self.rows.start
+
+
+class SliceCollector:
+    """Gathers slices part by part; words are kept once."""
+
+    def __init__(self, causes: list[str]) -> None:
+        self._cause = {cause: number for number, cause in enumerate(causes)}
+        self._parts: list[SliceRows] = []
+        self._labels: dict[str, int] = {}
+        self._texts: dict[str, int] = {}
+
+    def label(self, label: str | None) -> int:
+        """The code of a label, -1 for none."""
+        return -1 if label is None else self._labels.setdefault(label, len(self._labels))
+
+    def texts(self, texts: list[str]) -> IntArray:
+        """The code of each text."""
+        return np.array([self._texts.setdefault(text, len(self._texts)) for text in texts], dtype=np.int64)
+
+    def add(self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: int | IntArray = -1) -> None:
+        """Give `pieces` (times, not positions) to a cause."""
+        count = len(pieces)
+        if count == 0:
+            return
+        self._parts.append(
+            SliceRows(
+                gap=pieces.owner,
+                cause=np.full(count, self._cause[cause], dtype=np.int64),
+                start=pieces.spans.start,
+                end=pieces.spans.end,
+                label=np.broadcast_to(np.asarray(label, dtype=np.int64), (count,)),
+                text=np.broadcast_to(np.asarray(text, dtype=np.int64), (count,)),
+            )
+        )
+
+    def finish(self) -> Slices:
+        """Everything that was added."""
+        nothing = np.empty(0, dtype=np.int64)
+        empty = SliceRows(nothing, nothing, nothing, nothing, nothing, nothing)
+        return Slices(SliceRows.concatenate(self._parts or [empty]), list(self._labels), list(self._texts))

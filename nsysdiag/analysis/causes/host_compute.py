@@ -1,0 +1,35 @@
+"""Host compute: the thread was on a CPU, in code of the program."""
+
+from __future__ import annotations
+
+from nsysdiag.analysis.causes.cause import Cause
+from nsysdiag.analysis.evidence import HostEvidence, Layer, plain_layer
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX never proves it."""
+    host = evidence.host
+    return [
+        plain_layer(host.scheduling.on_cpu, "on a CPU by scheduling events", "by scheduling events"),
+        plain_layer(host.sampled, "on a CPU by samples", "by CPU samples"),
+    ]
+
+
+CAUSE = Cause(
+    id="host_compute",
+    title="Host code",
+    meaning="The launching thread was running on a CPU, in no CUDA or OS call: the program itself, an interpreter, a library.",
+    side="host",
+    tables=("SCHED_EVENTS", "COMPOSITE_EVENTS"),
+    advice=(
+        "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching thread or ahead of time.",
+        "Interpreter overhead between small kernels: torch.compile, CUDA graphs, larger batches.",
+        "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
+    ),
+    color="#16a34a",
+    picture="""
+device  [==A==)................[==next==)
+thread         ~~ computes ~~[launch]
+""",
+    host=evidence,
+)

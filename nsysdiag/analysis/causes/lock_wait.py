@@ -1,0 +1,38 @@
+"""Waits for another thread: locks, condition variables, semaphores."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.analysis.causes.cause import Cause
+from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of
+
+CALLS = re.compile(
+    r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_\w*(rd|wr)lock\w*|cond_\w*wait\w*|barrier_wait|spin_lock)"
+    r"|_*sem_\w*wait\w*|sem(timed)?op|futex\w*|sched_yield|flock|lockf\w*"
+)
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """OS calls that wait for another thread; signalling and unlocking are not waits."""
+    return [layer_of(evidence.os_calls(CALLS))]
+
+
+CAUSE = Cause(
+    id="lock_wait",
+    title="Waiting for another thread",
+    meaning="The launching thread waited for a lock, a condition variable, a semaphore or a barrier: another thread had to act first.",
+    side="host",
+    tables=("OSRT_API",),
+    advice=(
+        "Find who holds the lock or fills the queue: that thread is the root.",
+        "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or free the GIL.",
+        "An input queue that is empty means that the workers are too slow: more workers, prefetching, cheaper decoding.",
+    ),
+    color="#dc2626",
+    picture="""
+device  [==A==)....................[==next==)
+thread         [pthread_cond_wait][launch]
+""",
+    host=evidence,
+)

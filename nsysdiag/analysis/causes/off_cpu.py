@@ -1,0 +1,39 @@
+"""Preempted: the thread could have run, and had no CPU."""
+
+from __future__ import annotations
+
+from nsysdiag.analysis.causes.cause import Cause
+from nsysdiag.analysis.evidence import HostEvidence, Layer, plain_layer
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Time scheduled out in which the thread waited for nothing: OS calls of its process were captured (a wait would be
+    one of them, and comes first), or the scheduler says runnable, or others held its CPU for at least 80 % of it."""
+    scheduling = evidence.host.scheduling
+    lane = scheduling.out.start // evidence.host.axis.stride
+    traced = evidence.host.os_traced[lane]
+    return [
+        plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
+        plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
+        plain_layer(scheduling.out[traced], "scheduled out in no OS call that was captured", "in no captured OS call"),
+    ]
+
+
+CAUSE = Cause(
+    id="off_cpu",
+    title="Preempted",
+    meaning="The launching thread was ready to run and had no CPU: something else held it.",
+    side="host",
+    tables=("SCHED_EVENTS", "OSRT_API"),
+    advice=(
+        "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, torch.set_num_threads, data loader workers, the container's CPU limit.",
+        "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
+    ),
+    color="#b91c1c",
+    picture="""
+device  [==A==)......................[==next==)
+thread         |scheduled out|[launch]
+CPU            |another thread|
+""",
+    host=evidence,
+)

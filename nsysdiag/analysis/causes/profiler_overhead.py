@@ -1,0 +1,45 @@
+"""Profiler overhead: time that the measurement itself took."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.host import BUFFER_FLUSH, INSTRUMENTATION, PROFILER, PROFILER_OF_CUPTI, RESOURCE
+from nsysdiag.analysis.causes.cause import Cause
+from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, plain_layer
+from nsysdiag.timeline.intervals import intersect, union
+
+KINDS = (BUFFER_FLUSH, INSTRUMENTATION, RESOURCE, PROFILER, PROFILER_OF_CUPTI)
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """The thread's own overhead rows; CUPTI's on other threads only while this one is inside a CUDA call, since only
+    then can it be waiting for them."""
+    host = evidence.host
+    own = host.overhead.take(np.isin(host.overhead.kind, KINDS))
+    layers = [layer_of(own)]
+    if len(host.foreign_overhead):
+        in_calls = union(host.api.spans[host.api.outermost])
+        shared = intersect(union(host.foreign_overhead.spans), in_calls)
+        layers.append(plain_layer(shared, "CUPTI overhead of another thread"))
+    return layers
+
+
+CAUSE = Cause(
+    id="profiler_overhead",
+    title="Profiler overhead",
+    meaning="The profiler itself held the launching thread: buffer flushes, instrumentation, resource tracking.",
+    side="host",
+    tables=("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"),
+    advice=(
+        "This time is the measurement, not the program: leave it out of any estimate.",
+        "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
+    ),
+    color="#b4b4b4",
+    picture="""
+device  [==A==).............[==next==)
+thread         [flush]  [launch]
+""",
+    host=evidence,
+    call=evidence,
+)

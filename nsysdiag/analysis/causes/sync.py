@@ -1,0 +1,73 @@
+"""Synchronization: the thread waits for the device."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nsysdiag.activity.host import Lane
+from nsysdiag.analysis.causes.cause import Cause
+from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.timeline.intervals import Intervals
+
+CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
+_KINDS = (("stream", "Stream"), ("event", "Event"), ("device", "Device|Thread|Ctx"))
+_QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
+NOT_READY = (600, 34)
+SPIN_NS = 20_000
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Outermost synchronization calls, and spins on a query."""
+    return [*_by_kind(evidence.calls(CALLS)), query_spins(evidence)]
+
+
+def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+    """Synchronization inside another call."""
+    return _by_kind(evidence.calls(CALLS, nested=True))
+
+
+def _by_kind(calls: Lane) -> list[Layer]:
+    kinds = [(label, re.compile(f".*({part})Synchronize")) for label, part in _KINDS]
+    return [layer_of(calls.take(named(calls, pattern)), f"waits for a {label}") for label, pattern in kinds]
+
+
+def query_spins(evidence: HostEvidence) -> Layer:
+    """Two or more queries in a row with no other call between, all but the last not ready, under 20 us apart.
+
+    ```
+    thread  [query 600][query 600][query 600][query 0]    one wait from the first start to the last end
+    ```
+    """
+    calls = evidence.calls()
+    query = named(calls, _QUERIES)
+    follows = query[1:] & query[:-1] & np.isin(calls.kind[:-1], NOT_READY)
+    follows &= calls.spans.start[1:] - calls.spans.end[:-1] < SPIN_NS
+    lane = calls.spans.start // evidence.host.axis.stride
+    follows &= lane[1:] == lane[:-1]
+    first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
+    last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
+    spins = Intervals(calls.spans.start[first], calls.spans.end[last])
+    return Layer(spins, calls.name[first], calls.names, "spins on a query")
+
+
+CAUSE = Cause(
+    id="sync",
+    title="Synchronization",
+    meaning="The launching thread was inside a call that waits for the device, a stream or an event, so it could not launch.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
+    advice=(
+        "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; synchronize once per many steps.",
+        "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
+        "cudaEventQuery in a loop blocks the thread all the same; poll from another thread.",
+    ),
+    color="#2563eb",
+    picture="""
+device  [==A==)..................[==next==)
+thread    [cudaStreamSynchronize] [launch]
+""",
+    host=evidence,
+    call=nested_evidence,
+)

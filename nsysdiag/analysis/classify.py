@@ -1,0 +1,243 @@
+"""The split of every gap: each nanosecond goes to the first cause, in order of precedence, that has evidence for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.analysis import waiting
+from nsysdiag.analysis.assignment import SliceCollector, Slices
+from nsysdiag.analysis.causes import CALL_ORDER, CAUSES, blocking_copy
+from nsysdiag.analysis.causes.cause import Cause
+from nsysdiag.analysis.evidence import HostEvidence, Layer, named
+from nsysdiag.analysis.frame import Case, DeviceSide, Frame
+from nsysdiag.timeline.assign import Owned, claim
+from nsysdiag.timeline.intervals import Intervals, intersect, union
+
+FALLBACK = "uncovered"
+_WHOLE = {
+    Case.DISPATCH: "dispatch",
+    Case.UNIFIED_MEMORY: "unified_memory",
+    Case.INTRA_GRAPH: "intra_graph",
+    Case.UNKNOWN: "launch_unknown",
+}
+_NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class LayeredEvidence:
+    """The layers of every host-side cause, for time before launches and for time inside them; made once a trace."""
+
+    evidence: HostEvidence
+    before: dict[str, list[Layer]]
+    inside: dict[str, list[Layer]]
+    own_copy_blocks: BoolArray
+
+
+def layer_evidence(evidence: HostEvidence, disabled: tuple[str, ...]) -> LayeredEvidence:
+    """Runs the host-side rules of all causes that are not disabled."""
+    enabled = [cause for cause in CAUSES.values() if cause.id not in disabled]
+    copies = evidence.host.api.take(named(evidence.host.api, blocking_copy.COPIES))
+    blocks = np.zeros(len(evidence.facts.pageable), dtype=np.bool_)
+    blocks[copies.row[blocking_copy.is_blocking(evidence, copies)]] = "blocking_copy" not in disabled
+    inside = {cause.id: cause.call(evidence) for cause in enabled if cause.call is not None}
+    return LayeredEvidence(
+        evidence=evidence,
+        before={cause.id: cause.host(evidence) for cause in enabled if cause.host is not None},
+        inside={name: inside[name] for name in CALL_ORDER if name in inside},
+        own_copy_blocks=blocks,
+    )
+
+
+def classify(side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]) -> Slices:
+    """Every gap of a device, split. `untraced` is the set of time in untraced graphs of the device's processes."""
+    splitter = _Splitter(side, layered, untraced, disabled)
+    splitter.untraced_time()
+    splitter.whole_gaps()
+    splitter.before_calls()
+    loading = splitter.inside_calls()
+    splitter.latency()
+    splitter.device_side(loading)
+    return splitter.collector.finish()
+
+
+class _Splitter:
+    def __init__(
+        self, side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]
+    ) -> None:
+        self.side = side
+        self.frame: Frame = side.frame
+        self.layered = layered
+        self.untraced = untraced
+        self.disabled = disabled
+        self.collector = SliceCollector(list(CAUSES))
+        self.axis: ThreadAxis = layered.evidence.host.axis
+        calls = side.activity.api_calls
+        thread = calls.rows.thread[self.frame.call] if len(calls.rows) else self.frame.call
+        self.lane = np.where(self.frame.call >= 0, self.axis.rank(thread), -1)
+        self.subject = ~np.isin(self.frame.case, _NEVER_UNTRACED)
+
+    def untraced_time(self) -> None:
+        """Time in untraced graphs is taken out before any other evidence."""
+        gaps = self.frame.gaps
+        spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
+        claimed, _, _ = claim(Owned.of(spans, owner), self.untraced)
+        self._give("graph_untraced", claimed, text="graph launched, nothing recorded")
+
+    def whole_gaps(self) -> None:
+        """Gaps whose case alone says it all."""
+        for case, cause in _WHOLE.items():
+            self._give(cause, self._region(self.frame.gaps.opened, self.frame.gaps.closed, self.frame.case == case))
+
+    def before_calls(self) -> None:
+        """From the opening of the gap to the launch call, by what the launching thread did."""
+        left = self._region(self.frame.gaps.opened, self.frame.call_start, self.frame.case == Case.LATE)
+        left = self._by_layers(self._placed(left), self.layered.before)
+        self._give(FALLBACK, self._timed(left))
+
+    def inside_calls(self) -> BoolArray:
+        """The call's own part; returns which gaps have evidence of loading in it."""
+        chosen = (self.frame.case == Case.LATE) | (self.frame.case == Case.ISSUING)
+        left = self._region(self.frame.call_start, self.frame.call_end, chosen)
+        left, loading = self._inside_by_layers(left)
+        facts, call = self.layered.evidence.facts, self.frame.call
+        own = {
+            "module_load": (facts.first_launch, "first launch of this kernel"),
+            "context_init": (facts.creates_context, "first call of the process"),
+            "blocking_copy": (self.layered.own_copy_blocks, None),
+        }
+        for cause, (flags, text) in own.items():
+            if cause in self.disabled or len(flags) == 0:
+                continue
+            theirs, left = _divide(left, flags[call] & (call >= 0))
+            self._give(cause, theirs, text=text or self._call_names(theirs), label=self._copy_labels(cause, theirs))
+            if cause == "module_load":
+                loading[theirs.owner] = True
+        self._give("launch_call", left, text=self._call_names(left))
+        return loading
+
+    def _inside_by_layers(self, left: Owned) -> tuple[Owned, BoolArray]:
+        loading = np.zeros(len(self.frame.gaps), dtype=np.bool_)
+        placed = self._by_layers(self._placed(left), self.layered.inside, loading)
+        return self._timed(placed), loading
+
+    def latency(self) -> None:
+        """From the end of the call for as long as a launch may take, unless the operation waited for an event."""
+        frame = self.frame
+        known = np.isin(frame.case, (Case.LATE, Case.ISSUING, Case.ISSUED))
+        waits = frame.event_wait if "stream_wait" not in self.disabled else np.zeros(len(frame.gaps), dtype=np.bool_)
+        self._give(
+            "launch_latency", self._region(frame.call_end, frame.settled, known & ~waits), text="launch on its way"
+        )
+        held = self._region(frame.call_end, frame.settled, known & waits)
+        self._give("stream_wait", held, label=self._wait_labels(held), text="cudaStreamWaitEvent")
+
+    def device_side(self, loading: BoolArray) -> None:
+        """After the latency: code still on its way, then the device-side rules in order."""
+        frame = self.frame
+        known = np.isin(frame.case, (Case.LATE, Case.ISSUING, Case.ISSUED, Case.BEFORE_CAPTURE))
+        left = self._region(frame.settled, frame.gaps.closed, known)
+        arriving, left = _divide(left, loading & ~frame.event_wait)
+        self._give("module_load", arriving, text="code on its way to the device")
+        for cause in CAUSES.values():
+            if cause.device is not None and cause.id not in self.disabled:
+                left = self._explained(cause, left)
+        self._give(FALLBACK, left)
+
+    def _explained(self, cause: Cause, left: Owned) -> Owned:
+        if cause.device is None or len(left) == 0:
+            return left
+        answer = cause.device(self.side)
+        codes = np.array([self.collector.label(label) for label in answer.labels] + [-1], dtype=np.int64)
+        theirs, left = _divide(left, answer.whole)
+        self._give(cause.id, theirs, label=codes[answer.label[theirs.owner]])
+        operations = self.side.device.operations
+        for process, slices in answer.slices:
+            owned, other = _divide(left, operations.process[self.frame.gaps.next] == process)
+            claimed, rest, _ = claim(owned, slices)
+            self._give(cause.id, claimed, text="time slice of another process")
+            left = _merged(other, rest)
+        return left
+
+    def _wait_labels(self, pieces: Owned) -> IntArray:
+        codes = np.array([self.collector.label(label) for label in waiting.LABELS] + [-1], dtype=np.int64)
+        return codes[self.side.waits.label[pieces.owner]]
+
+    def _copy_labels(self, cause: str, pieces: Owned) -> int | IntArray:
+        if cause != "blocking_copy":
+            return -1
+        facts, call = self.layered.evidence.facts, self.frame.call[pieces.owner]
+        names = [self.collector.label(label) for label in blocking_copy.LABELS]
+        return np.select([facts.read_back[call], facts.pageable[call]], names[:2], names[2])
+
+    def _call_names(self, pieces: Owned) -> IntArray:
+        calls = self.side.activity.api_calls
+        if len(calls.rows) == 0:
+            return np.full(len(pieces), -1, dtype=np.int64)
+        return self.collector.texts(calls.names)[calls.rows.name[self.frame.call[pieces.owner]]]
+
+    def _region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> Owned:
+        """[low, high) of the chosen gaps inside the window, without time in untraced graphs."""
+        spans, owner = self.frame.region(low, high, chosen)
+        whole = Owned.of(spans, owner)
+        if len(self.untraced) == 0 or len(whole) == 0:
+            return whole
+        exempt, subject = _divide(whole, ~self.subject)
+        rest = claim(subject, self.untraced)[1]
+        return exempt if len(rest) == 0 else rest if len(exempt) == 0 else _merged(exempt, rest)
+
+    def _placed(self, pieces: Owned) -> Owned:
+        return Owned.of(self.axis.place(self.lane[pieces.owner], pieces.spans), pieces.owner)
+
+    def _timed(self, pieces: Owned) -> Owned:
+        # In the order of the lanes, not of time: whoever takes these gives them away without another search.
+        start = self.axis.time(pieces.spans.start)
+        return Owned(Intervals(start, start + pieces.spans.end - pieces.spans.start), pieces.owner)
+
+    def _by_layers(self, left: Owned, layers: dict[str, list[Layer]], loading: BoolArray | None = None) -> Owned:
+        """Let each layer claim in turn, on the thread axis; returns what nobody claimed."""
+        for cause, parts in layers.items():
+            for layer in parts:
+                if len(left) == 0 or len(layer) == 0:
+                    continue
+                claimed, left, source = claim(left, layer.spans)
+                texts = self.collector.texts(layer.names)
+                label = self.collector.label(layer.label)
+                self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
+                if loading is not None and cause == "module_load":
+                    loading[claimed.owner] = True
+        return left
+
+    def _give(
+        self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: str | IntArray | None = None
+    ) -> None:
+        code: int | IntArray = -1
+        if isinstance(text, str):
+            code = int(self.collector.texts([text])[0])
+        elif text is not None:
+            code = text
+        self.collector.add(FALLBACK if cause in self.disabled else cause, pieces, label=label, text=code)
+
+
+def _divide(pieces: Owned, flags: BoolArray) -> tuple[Owned, Owned]:
+    """The pieces of the gaps that are flagged, and the others."""
+    chosen = flags[pieces.owner]
+    return (
+        Owned(pieces.spans[chosen], pieces.owner[chosen]),
+        Owned(pieces.spans[~chosen], pieces.owner[~chosen]),
+    )
+
+
+def _merged(first: Owned, second: Owned) -> Owned:
+    return Owned.of(
+        Intervals(np.append(first.spans.start, second.spans.start), np.append(first.spans.end, second.spans.end)),
+        np.append(first.owner, second.owner),
+    )
+
+
+def untraced_on(parts: Intervals, spans: list[Intervals]) -> Intervals:
+    """The untraced time of several processes inside the window, a set."""
+    return intersect(parts, union(*spans)) if spans else Intervals.empty()

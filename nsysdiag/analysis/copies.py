@@ -1,0 +1,46 @@
+"""Copies and sets by kind and by the memory on both sides: how many, how long, how fast."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray
+from nsysdiag.activity.operations import COPY_KINDS, MEMORY_KINDS, Category
+from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.model import CopyRow
+
+_SIDES = 16  # room for a memory kind from -1 to 14
+_KINDS = 64
+
+
+def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
+    """One row for each (operation, source memory, destination memory) inside the window, largest total first."""
+    operations = device.operations
+    chosen = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
+    rows = np.flatnonzero(chosen & inside)
+    copies = operations.take(rows)
+    kind = np.where(copies.category == Category.MEMSET, _KINDS - 1, np.clip(copies.copy_kind + 1, 0, _KINDS - 2))
+    source, destination = (np.clip(side + 1, 0, _SIDES - 1) for side in (copies.src_kind, copies.dst_kind))
+    code = (kind * _SIDES + source) * _SIDES + destination
+    groups = group_durations(code, copies.end - copies.start)
+    size = np.zeros(_KINDS * _SIDES * _SIDES, dtype=np.int64)
+    np.add.at(size, code, np.maximum(copies.size, 0))
+    return [
+        _row(number, int(groups.count[at]), int(groups.total[at]), int(size[number]))
+        for at, number in enumerate(groups.code.tolist())
+    ]
+
+
+def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
+    kind, source, destination = code // (_SIDES * _SIDES), code // _SIDES % _SIDES - 1, code % _SIDES - 1
+    is_set = kind == _KINDS - 1
+    return CopyRow(
+        operation="memset" if is_set else f"memcpy {COPY_KINDS.get(kind - 1, f'kind {kind - 1}')}",
+        src=MEMORY_KINDS.get(source),
+        dst=MEMORY_KINDS.get(destination),
+        count=count,
+        total_ns=total_ns,
+        bytes=size,
+        bytes_per_second=size / total_ns * 1e9 if total_ns else None,
+    )

@@ -1,0 +1,142 @@
+"""The largest gaps in full: slices with their evidence, thread, neighbours, NVTX path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import IntArray, pid_of, tid_of
+from nsysdiag.activity.nvtx import NvtxRanges, path_codes
+from nsysdiag.analysis.assignment import Slices
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.drained import Drained
+from nsysdiag.analysis.frame import Case, Frame
+from nsysdiag.analysis.ledger import Ledger
+from nsysdiag.analysis.naming import describe_operations
+from nsysdiag.model import Gap, Slice, Thread
+from nsysdiag.trace.strings import Strings
+from nsysdiag.units import format_ns
+
+MOST_NAMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GapContext:
+    """What all gaps of a device have in common when they are described."""
+
+    device: DeviceTimeline
+    frame: Frame
+    slices: Slices
+    ledger: Ledger
+    drained: Drained
+    lane: IntArray
+    axis: ThreadAxis
+    ranges: NvtxRanges
+    strings: Strings
+    thread_names: dict[int, str]
+
+
+def largest_gaps(context: GapContext, limit: int) -> IntArray:
+    """The longest `limit` gaps (0: all), longest first, of equal ones the earliest first."""
+    gaps = context.frame.gaps
+    length = gaps.end - gaps.start
+    count = len(gaps) if limit == 0 else min(limit, len(gaps))
+    if count < len(gaps):
+        cut = np.partition(length, len(length) - count)[len(length) - count]
+        candidates = np.flatnonzero(length >= cut)
+    else:
+        candidates = np.arange(len(gaps))
+    return candidates[np.lexsort((gaps.start[candidates], -length[candidates]))][:count]
+
+
+def gap_moments(frame: Frame) -> IntArray:
+    """The moment at which each gap's NVTX path is read: the middle of the host's part, else the launch."""
+    middle = (frame.gaps.opened + frame.call_start) // 2
+    return np.where(frame.case == Case.LATE, middle, frame.call_start)
+
+
+def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
+    """The gaps `chosen`, in that order."""
+    gaps, frame = context.frame.gaps, context.frame
+    before = describe_operations(context.device, gaps.previous[chosen], context.strings)
+    after = describe_operations(context.device, gaps.next[chosen], context.strings)
+    path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], gap_moments(frame)[chosen])
+    slices = _slices_by_gap(context, chosen, [paths[code] for code in path.tolist()])
+    length = (gaps.end - gaps.start)[chosen]
+    known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
+    return [
+        Gap(
+            start_ns=int(gaps.start[gap]),
+            end_ns=int(gaps.end[gap]),
+            slices=slices[at],
+            thread=_thread(context, int(context.lane[gap])),
+            previous_op=before[at],
+            next_op=after[at],
+            nvtx=paths[int(path[at])],
+            sync_drained=bool(context.drained.flag[gap]),
+            drained_by=_drained_by(context.drained, int(gap)),
+            root=None,
+            confidence=round(float(known[at]), 4),
+        )
+        for at, gap in enumerate(chosen.tolist())
+    ]
+
+
+def _drained_by(drained: Drained, gap: int) -> str | None:
+    return drained.names[int(drained.name[gap])] if drained.flag[gap] else None
+
+
+def _thread(context: GapContext, lane: int) -> Thread | None:
+    if lane < 0:
+        return None
+    identity = int(context.axis.threads[lane])
+    return Thread(pid=pid_of(identity), tid=tid_of(identity), name=context.thread_names.get(identity))
+
+
+def _slices_by_gap(context: GapContext, chosen: IntArray, paths: list[list[str]]) -> list[list[Slice]]:
+    """The slices of the chosen gaps, one for each cause and gap, in the order in which they begin."""
+    rows = context.slices.rows
+    place = np.full(len(context.frame.gaps), -1, dtype=np.int64)
+    place[chosen] = np.arange(len(chosen))
+    mine = np.flatnonzero(place[rows.gap] >= 0)
+    mine = mine[np.lexsort((rows.start[mine], place[rows.gap[mine]]))]
+    result: list[list[Slice]] = [[] for _ in chosen]
+    at = place[rows.gap[mine]]
+    borders = np.searchsorted(at, np.arange(len(chosen) + 1))
+    for number in range(len(chosen)):
+        part = mine[borders[number] : borders[number + 1]]
+        result[number] = _merged_slices(context.slices, part, paths[number])
+    return result
+
+
+def _merged_slices(slices: Slices, part: IntArray, path: list[str]) -> list[Slice]:
+    ids = list(CAUSES)
+    total: dict[int, int] = {}
+    texts: dict[int, dict[int, tuple[int, int]]] = {}
+    columns = (slices.rows.cause[part], slices.rows.text[part], slices.ns[part])
+    for cause, text, ns in zip(*(column.tolist() for column in columns), strict=True):
+        total[cause] = total.get(cause, 0) + ns
+        count, sum_ns = texts.setdefault(cause, {}).get(text, (0, 0))
+        texts[cause][text] = (count + 1, sum_ns + ns)
+    return [
+        Slice(cause=ids[cause], ns=ns, evidence=_evidence(slices, ids[cause], texts[cause], path))
+        for cause, ns in total.items()
+    ]
+
+
+def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:
+    """The names behind a slice, by time: `cudaStreamSynchronize`, `read × 12 (3.1 ms), poll (20 us)`."""
+    if cause == "uncovered":
+        return f"inside NVTX {path[-1]}" if path else "no evidence"
+    known = sorted(((ns, count, code) for code, (count, ns) in texts.items() if code >= 0), reverse=True)
+    if not known:
+        return CAUSES[cause].title
+    parts = [slices.texts[code] + (f" × {count}" if count > 1 else "") for _, count, code in known]
+    if len(parts) == 1:
+        return parts[0]
+    shown = [f"{part} ({format_ns(ns)})" for part, (ns, _, _) in zip(parts, known, strict=True)]
+    more = len(shown) - MOST_NAMES
+    return ", ".join(shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,181 @@
+"""From one device's timeline to its part of the report: every step in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.nvtx import NvtxRanges
+from nsysdiag.activity.operations import Category
+from nsysdiag.analysis.assignment import Slices
+from nsysdiag.analysis.busy import WindowSplit, split_window
+from nsysdiag.analysis.calibration import Calibration, calibrate
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.classify import LayeredEvidence, classify, untraced_on
+from nsysdiag.analysis.copies import copy_rows
+from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
+from nsysdiag.analysis.drained import Drained, sync_drained
+from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
+from nsysdiag.analysis.gaps import find_gaps
+from nsysdiag.analysis.health import device_notes
+from nsysdiag.analysis.kernels import kernel_rows
+from nsysdiag.analysis.launches import launch_summary
+from nsysdiag.analysis.ledger import add_up, coverage
+from nsysdiag.analysis.packing import pack_gaps
+from nsysdiag.analysis.signatures import signature_rows
+from nsysdiag.analysis.verdict import VerdictInput, verdict
+from nsysdiag.analysis.waiting import event_waits
+from nsysdiag.analysis.window import AnalysisWindow
+from nsysdiag.config import Settings
+from nsysdiag.model import DeviceId, DeviceReport, OpCounts, Window
+from nsysdiag.timeline.intervals import Intervals, contains
+from nsysdiag.trace.strings import Strings
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the analysis of every device draws on."""
+
+    activity: DeviceActivity
+    ranges: NvtxRanges
+    layered: LayeredEvidence
+    untraced: dict[int, Intervals]
+    strings: Strings
+    thread_names: dict[int, str]
+    settings: Settings
+
+
+def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> tuple[DeviceReport, Slices]:
+    """The report of one device and the slices behind its ledger."""
+    activity, settings = shared.activity, shared.settings
+    split = split_window(device, window.parts)
+    everywhere = find_gaps(device, window.whole)
+    calibration = calibrate(everywhere, device, activity, event_waits(everywhere, device, activity).present)
+    gaps = find_gaps(device, window.parts) if window.narrowed else everywhere
+    waits = event_waits(gaps, device, activity)
+    frame = frame_of(gaps, device, activity, calibration, waits)
+    spans = [shared.untraced[process] for process in _processes(device) if process in shared.untraced]
+    side = DeviceSide(frame, device, activity, waits)
+    slices = classify(side, shared.layered, untraced_on(window.parts, spans), settings.disabled)
+    ledger = add_up(slices, len(gaps))
+    axis = shared.layered.evidence.host.axis
+    lane = _lanes(frame, activity, shared.layered)
+    drained = sync_drained(frame, shared.layered.evidence, lane)
+    context = GapContext(
+        device, frame, slices, ledger, drained, lane, axis, shared.ranges, shared.strings, shared.thread_names
+    )
+    return _report(context, window, split, calibration, shared), slices
+
+
+def _processes(device: DeviceTimeline) -> list[int]:
+    return np.unique(device.operations.process).tolist()
+
+
+def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
+    calls = activity.api_calls.rows
+    if len(calls) == 0:
+        return np.full(len(frame.call), -1, dtype=np.int64)
+    return np.where(frame.call >= 0, layered.evidence.host.axis.rank(calls.thread[frame.call]), -1)
+
+
+def _report(
+    context: GapContext, window: AnalysisWindow, split: WindowSplit, calibration: Calibration, shared: Shared
+) -> DeviceReport:
+    device, ledger, settings = context.device, context.ledger, shared.settings
+    inside = _inside(device, window)
+    launch = launch_summary(device, shared.activity.api_calls, inside, context.frame, context.slices, window)
+    kernels = kernel_rows(device, inside, shared.strings)
+    share = coverage(ledger.total)
+    given = VerdictInput(
+        split=split,
+        ledger=ledger.total,
+        drained_ns=_drained_ns(context),
+        coverage=share,
+        median_interval_ns=launch.median_interval_ns,
+        median_kernel_ns=launch.median_kernel_ns,
+    )
+    notes = device_notes(
+        assumed_apart=shared.activity.assumed_apart and device.gpu_id is None,
+        malformed=device.malformed,
+        narrowed_away=window.narrowed and window.length_ns == 0,
+    )
+    return DeviceReport(
+        key=device.key,
+        name=device.gpu.name,
+        sm_count=device.gpu.sm_count,
+        ids=[DeviceId(pid=pid, device_id=number) for pid, number in device.ids],
+        window=_window(window),
+        window_ns=split.window_ns,
+        busy_ns=split.busy_ns,
+        idle_ns=split.idle_ns,
+        compute_ns=split.compute_ns,
+        exposed_comm_ns=split.exposed_comm_ns,
+        exposed_copy_ns=split.exposed_copy_ns,
+        overlapped_comm_ns=split.overlapped_comm_ns,
+        ops=_counts(device, inside),
+        ledger=ledger.total,
+        root_ledger=dict(ledger.total),
+        labels=ledger.labels,
+        sync_drained=_drained_summary(context.drained, context.frame),
+        coverage=None if share is None else round(share, 6),
+        floor_ns=calibration.floor_ns,
+        floor_calibrated=calibration.floor_calibrated,
+        launch_latency_ns=calibration.latency_ns,
+        launch_latency_calibrated=calibration.latency_calibrated,
+        verdict=verdict(given),
+        gap_count=len(context.frame.gaps),
+        gaps=describe_gaps(context, largest_gaps(context, settings.gaps)),
+        gaps_packed=pack_gaps(context.frame.gaps, ledger),
+        signatures=signature_rows(context),
+        launch=launch,
+        kernels=kernels,
+        copies=copy_rows(device, inside),
+        communication=[row for row in kernels if row.communication],
+        notes=notes,
+    )
+
+
+def _window(window: AnalysisWindow) -> Window:
+    parts = list(zip(window.parts.start.tolist(), window.parts.end.tolist(), strict=True))
+    return Window(
+        start_ns=parts[0][0] if parts else 0,
+        end_ns=parts[-1][1] if parts else 0,
+        parts=parts,
+        reason=window.reason,
+        outside_ns=window.outside_ns,
+    )
+
+
+def _inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
+    """The operations that the tables count: all of the device, or those that start inside a narrowed window."""
+    if not window.narrowed:
+        return np.ones(len(device.operations), dtype=np.bool_)
+    return contains(window.parts, device.operations.start)
+
+
+def _counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:
+    of = np.bincount(device.operations.category[inside], minlength=len(Category))
+    return OpCounts(
+        kernel=int(of[Category.KERNEL]),
+        memcpy=int(of[Category.MEMCPY]),
+        memset=int(of[Category.MEMSET]),
+        graph=int(of[Category.GRAPH]),
+        zero_length=int((inside & ~device.running).sum()),
+        malformed=device.malformed,
+    )
+
+
+def _drained_ns(context: GapContext) -> int:
+    """All of the sync-drained gaps, and synchronization in the others: nothing counted twice."""
+    gaps, rows = context.frame.gaps, context.slices.rows
+    whole = int((gaps.end - gaps.start)[context.drained.flag].sum())
+    other = (rows.cause == list(CAUSES).index("sync")) & ~context.drained.flag[rows.gap]
+    return whole + int(context.slices.ns[other].sum())
+
+
+def _drained_summary(drained: Drained, frame: Frame) -> dict[str, int]:
+    length = (frame.gaps.end - frame.gaps.start)[drained.flag]
+    return {"gaps": len(length), "ns": int(length.sum())}

@@ -1,0 +1,88 @@
+"""Evidence as layers: named rows on the thread axis that one cause may claim time with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.host import HostActivity, Lane
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.timeline.intervals import Intervals, union
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The rows that speak for one cause, as a set. `name` is each row's code in `names`; `label` tells a kind of the
+    cause apart (what a synchronization waited for), None where it has none."""
+
+    spans: Intervals
+    name: IntArray
+    names: list[str]
+    label: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is known of API calls beyond their name, a flag for each row of the table of calls.
+
+    `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
+    `creates_context`: a process's first call, over 1 ms, before anything ran; `first_launch`: the first launch of a
+    kernel name that took far longer than its API does; `other_device`: synchronized with a GPU that is not this one's.
+    """
+
+    pageable: BoolArray
+    read_back: BoolArray
+    creates_context: BoolArray
+    first_launch: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvidence:
+    """What the rules look at. Outermost calls speak for the time before a launch, nested ones for time inside it."""
+
+    host: HostActivity
+    facts: CallFacts
+
+    def calls(self, pattern: re.Pattern[str] | None = None, *, nested: bool = False) -> Lane:
+        """API calls whose clean name matches: the outermost, or those inside another call. Calls that created a context
+        are left out: what they are called does not say what took the time."""
+        api = self.host.api
+        chosen = ~api.outermost if nested else api.outermost
+        chosen = chosen & ~self.facts.creates_context[api.row]
+        return api.take(chosen & named(api, pattern)) if pattern is not None else api.take(chosen)
+
+    def os_calls(self, pattern: re.Pattern[str]) -> Lane:
+        """Outermost OS calls whose name matches."""
+        return self.host.os_calls.take(named(self.host.os_calls, pattern))
+
+
+def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
+    """True for the rows whose name matches from its beginning to its end."""
+    hits = np.array([pattern.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
+    return hits[lane.name] if len(hits) else np.zeros(len(lane), dtype=np.bool_)
+
+
+def layer_of(lane: Lane, label: str | None = None) -> Layer:
+    """A lane's rows as a layer; rows that overlap become one, named after the first of them."""
+    kept = lane.spans.end > lane.spans.start
+    spans, name = lane.spans[kept], lane.name[kept]
+    if np.all(spans.start[1:] >= spans.end[:-1]):
+        return Layer(spans, name, lane.names, label)
+    merged = union(spans)
+    return Layer(merged, name[np.searchsorted(spans.start, merged.start)], lane.names, label)
+
+
+def plain_layer(spans: Intervals, what: str, label: str | None = None) -> Layer:
+    """Time that one sentence describes, without rows of its own to name."""
+    time = union(spans)
+    return Layer(time, np.zeros(len(time), dtype=np.int64), [what], label)
+
+
+def joined(layers: list[Layer], what: str) -> Layer:
+    """Several layers as one, under one description."""
+    return plain_layer(union(*(layer.spans for layer in layers)), what, what)

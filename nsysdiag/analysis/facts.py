@@ -1,0 +1,82 @@
+"""What is known of single API calls beyond their names: what they copied, whether they made a context, loaded code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceActivity
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.operations import Category
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.evidence import CallFacts
+
+PAGEABLE, DEVICE_TO_HOST = 0, 2
+READ_BACK_BYTES = 64
+LONG_NS = 1_000_000
+FEW_LAUNCHES, SLOW_FACTOR = 10, 10
+
+
+def call_facts(activity: DeviceActivity) -> CallFacts:
+    """Flags for each row of the table of calls."""
+    calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+    copies = np.flatnonzero((operations.category == Category.MEMCPY) & (launch >= 0))
+    pageable = copies[(operations.src_kind[copies] == PAGEABLE) | (operations.dst_kind[copies] == PAGEABLE)]
+    small = copies[(operations.copy_kind[copies] == DEVICE_TO_HOST) & (operations.size[copies] <= READ_BACK_BYTES)]
+    small = small[operations.size[small] >= 0]
+    return CallFacts(
+        pageable=_flags(len(calls), launch[pageable]),
+        read_back=_flags(len(calls), launch[small]),
+        creates_context=_creates_context(activity),
+        first_launch=_flags(len(calls), _slow_first_launches(activity)),
+    )
+
+
+def _flags(count: int, rows: IntArray) -> BoolArray:
+    flags = np.zeros(count, dtype=np.bool_)
+    flags[rows] = True
+    return flags
+
+
+def _creates_context(activity: DeviceActivity) -> BoolArray:
+    """The first API call of each process, if over 1 ms, whatever its name; unless the process's work shows that the
+    context was there before: an operation that had begun, or that was launched before the capture."""
+    calls, operations = activity.api_calls.rows, activity.operations
+    flags = np.zeros(len(calls), dtype=np.bool_)
+    process = process_of(calls.thread)
+    for owner in activity.first_correlation:
+        mine = np.flatnonzero(process == owner)
+        first = mine[np.argmin(calls.start[mine])]
+        first = mine[calls.start[mine] == calls.start[first]]
+        first = first[np.argmax(calls.end[first])]
+        its = operations.process == owner
+        earlier = its & (operations.start < calls.start[first])
+        earlier |= its & (operations.correlation > 0) & (operations.correlation < activity.first_correlation[owner])
+        flags[first] = calls.end[first] - calls.start[first] > LONG_NS and not earlier.any()
+    return flags
+
+
+def _slow_first_launches(activity: DeviceActivity) -> IntArray:
+    """The calls that launched a kernel name for the first time in their process and took over ten times the median of
+    their API's launches there; over 1 ms where the API has fewer than ten. Nodes of graphs are no launches."""
+    calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+    kernel = (operations.category == Category.KERNEL) & (operations.graph_node <= 0) & (launch >= 0)
+    rows = np.flatnonzero(kernel)
+    if len(rows) == 0:
+        return rows
+    rows = rows[np.argsort(calls.start[launch[rows]], kind="stable")]
+    process = distinct(operations.process[rows])[1]
+    names, name = distinct(operations.name[rows])
+    first = np.unique(process * len(names) + name, return_index=True)[1]
+    row = launch[rows]
+    duration = calls.end[row] - calls.start[row]
+    limit = _usual_limits(process * (int(calls.name.max()) + 1) + calls.name[row], duration)
+    return row[first[duration[first] > limit[first]]]
+
+
+def _usual_limits(api: IntArray, duration: IntArray) -> IntArray:
+    """For each launch, how long it may take to be usual for its API."""
+    order = np.lexsort((duration, api))
+    present, begin, count = np.unique(api[order], return_index=True, return_counts=True)
+    median = duration[order][begin + count // 2]
+    limit: IntArray = np.where(count < FEW_LAUNCHES, LONG_NS, SLOW_FACTOR * median)
+    return limit[np.searchsorted(present, api)]

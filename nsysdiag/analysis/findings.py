@@ -1,0 +1,144 @@
+"""What is worth doing something about: one finding a cause and device, ranked by the time that it alone costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.analysis.assignment import Slices
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.model import DeviceReport, Finding, Slice
+from nsysdiag.units import format_count, format_ns, format_share
+
+MOST = 12
+SMALLEST_SHARE = 0.01
+SEVERITIES = ((0.20, "high"), (0.05, "medium"), (0.01, "low"))
+MOST_EVIDENCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BusyLoss:
+    """Time in which the device worked, but not on compute: its name in the report, and what to do about it."""
+
+    id: str
+    title: str
+    advice: tuple[str, ...]
+
+
+EXPOSED_COPY = BusyLoss(
+    "exposed_copy",
+    "Copies that no kernel hides",
+    (
+        "Overlap copies with compute: a stream of their own, pinned memory, prefetch the next batch while this one computes.",
+        "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
+    ),
+)
+EXPOSED_COMM = BusyLoss(
+    "exposed_comm",
+    "Communication that no compute hides",
+    (
+        "Overlap communication with the backward pass: larger or fewer buckets, gradient bucketing, a stream of its own.",
+        "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
+    ),
+)
+
+
+def findings_of(device: DeviceReport, slices: Slices) -> list[Finding]:
+    """The findings of one device: every cause and exposed work that takes at least 1 % of the window."""
+    if device.window_ns == 0:
+        return []
+    found = [_idle_finding(device, slices, cause, ns) for cause, ns in device.ledger.items()]
+    found += [_busy_finding(device, EXPOSED_COPY, device.exposed_copy_ns)]
+    found += [_busy_finding(device, EXPOSED_COMM, device.exposed_comm_ns)]
+    return [finding for finding in found if finding.lost_share >= SMALLEST_SHARE]
+
+
+def ranked(findings: list[Finding]) -> list[Finding]:
+    """The dozen that cost most, of equal ones by id."""
+    return sorted(findings, key=lambda finding: (-finding.lost_ns, finding.id))[:MOST]
+
+
+def severity(share: float, *, unresolved: bool) -> str:
+    """In words, by the share of the window; what the trace cannot tell is information."""
+    if unresolved:
+        return "info"
+    return next((word for least, word in SEVERITIES if share >= least), "info")
+
+
+def _idle_finding(device: DeviceReport, slices: Slices, cause: str, ns: int) -> Finding:
+    rule = CAUSES[cause]
+    share = ns / device.window_ns
+    nvtx = next((row.nvtx for row in device.signatures if row.cause == cause and row.nvtx), [])
+    drained = device.sync_drained.get("ns", 0) if cause == "sync" else 0
+    return Finding(
+        id=f"f-{device.key}-{cause}",
+        cause=cause,
+        device=device.key,
+        severity=severity(share, unresolved=rule.unresolved),
+        title=f"{rule.title}: {format_share(ns, device.window_ns)} of the window on {device.key}",
+        lost_ns=ns,
+        lost_share=round(share, 6),
+        ceiling_ns=max(ns, drained),
+        confidence=0.0 if rule.unresolved else round(device.coverage if device.coverage is not None else 1.0, 4),
+        nvtx=nvtx,
+        evidence=_evidence(device, slices, cause),
+        advice=list(rule.advice),
+    )
+
+
+def _evidence(device: DeviceReport, slices: Slices, cause: str) -> list[str]:
+    """Kinds of the cause, the calls with most of its time, its longest gap, and the gaps that it drained."""
+    lines = [f"{label}: {format_ns(ns)}" for label, ns in _largest(device.labels.get(cause, {}))]
+    mine = np.flatnonzero((slices.rows.cause == list(CAUSES).index(cause)) & (slices.rows.text >= 0))
+    calls = group_durations(slices.rows.text[mine], slices.ns[mine])
+    for at in range(min(len(calls.code), MOST_EVIDENCE)):
+        text = slices.texts[int(calls.code[at])]
+        if text not in device.labels.get(cause, {}):
+            lines.append(f"{text}: {format_ns(int(calls.total[at]))} in {format_count(int(calls.count[at]))} pieces")
+    longest = next((gap for gap in device.gaps if gap.slices and _dominant(gap.slices) == cause), None)
+    if longest is not None:
+        lines.append(f"longest such gap: {format_ns(longest.end_ns - longest.start_ns)} at {longest.start_ns} ns")
+    if cause == "sync" and device.sync_drained.get("gaps", 0):
+        gaps, ns = device.sync_drained["gaps"], device.sync_drained["ns"]
+        lines.append(f"{format_count(gaps)} gaps ({format_ns(ns)}) began when such a call had emptied the queue")
+    return lines
+
+
+def _largest(labels: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(labels.items(), key=lambda item: (-item[1], item[0]))[:MOST_EVIDENCE]
+
+
+def _dominant(slices: list[Slice]) -> str:
+    return max(slices, key=lambda part: part.ns).cause
+
+
+def _busy_finding(device: DeviceReport, loss: BusyLoss, ns: int) -> Finding:
+    share = ns / device.window_ns
+    return Finding(
+        id=f"f-{device.key}-{loss.id}",
+        cause=loss.id,
+        device=device.key,
+        severity=severity(share, unresolved=False),
+        title=f"{loss.title}: {format_share(ns, device.window_ns)} of the window on {device.key}",
+        lost_ns=ns,
+        lost_share=round(share, 6),
+        ceiling_ns=ns,
+        confidence=1.0,
+        nvtx=[],
+        evidence=_busy_evidence(device, loss),
+        advice=list(loss.advice),
+    )
+
+
+def _busy_evidence(device: DeviceReport, loss: BusyLoss) -> list[str]:
+    if loss is EXPOSED_COMM:
+        return [
+            f"{row.short_name}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
+            for row in device.communication[:MOST_EVIDENCE]
+        ]
+    return [
+        f"{row.operation} {row.src or '?'} to {row.dst or '?'}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
+        for row in device.copies[:MOST_EVIDENCE]
+    ]

@@ -1,0 +1,39 @@
+"""Kernels by name: how many, how long."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray
+from nsysdiag.activity.operations import Category
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.model import KernelRow
+from nsysdiag.trace.strings import Strings
+
+
+def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:
+    """One row a kernel name among the operations `inside` the window, largest total first. Zero-length kernels count."""
+    operations = device.operations
+    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
+    names, name = distinct(operations.name[rows])
+    shorts, short = distinct(operations.short_name[rows])
+    groups = group_durations(name * 2 + device.communication[rows], operations.end[rows] - operations.start[rows])
+    short_of = np.zeros(len(names), dtype=np.int64)
+    short_of[name] = short
+    texts, short_texts = strings.texts(names), strings.texts(shorts)
+    return [
+        KernelRow(
+            name=texts[code // 2],
+            short_name=short_texts[int(short_of[code // 2])],
+            count=int(groups.count[at]),
+            total_ns=int(groups.total[at]),
+            mean_ns=int(groups.mean[at]),
+            median_ns=int(groups.median[at]),
+            min_ns=int(groups.shortest[at]),
+            max_ns=int(groups.longest[at]),
+            communication=bool(code % 2),
+        )
+        for at, code in enumerate(groups.code.tolist())
+    ]

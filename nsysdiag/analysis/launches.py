@@ -1,0 +1,85 @@
+"""How work reached the device: launches, the delay in the queue, and the API calls of its processes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.calls import ApiCalls
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.operations import Category
+from nsysdiag.analysis.assignment import Slices
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.frame import Case, Frame
+from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.analysis.window import AnalysisWindow
+from nsysdiag.model import ApiRow, Launch
+from nsysdiag.timeline.intervals import contains
+
+
+def launch_summary(
+    device: DeviceTimeline,
+    api_calls: ApiCalls,
+    inside: BoolArray,
+    frame: Frame,
+    slices: Slices,
+    window: AnalysisWindow,
+) -> Launch:
+    """The launches of the operations inside the window. Migrations are nobody's launches and count as neither."""
+    calls = api_calls.rows
+    operations = device.operations
+    launched = np.flatnonzero(inside & (device.launch >= 0))
+    unlaunched = inside & (device.launch < 0) & ~operations.migration
+    kernel = inside & (operations.category == Category.KERNEL)
+    delay = operations.start[launched] - calls.end[device.launch[launched]] if len(launched) else launched
+    begin = np.unique(calls.start[device.launch[launched]]) if len(launched) else launched
+    return Launch(
+        launched_ops=len(launched),
+        unlaunched_ops=int(unlaunched.sum()),
+        found_device_idle=int(np.isin(frame.case, (Case.LATE, Case.ISSUING)).sum()),
+        median_queue_delay_ns=_median(np.maximum(delay, 0)),
+        median_interval_ns=_median(np.diff(begin)),
+        median_kernel_ns=_median(operations.end[kernel] - operations.start[kernel]),
+        api=_api_rows(device, api_calls, window, _cause_by_name(api_calls, slices)),
+    )
+
+
+def _median(values: IntArray) -> int | None:
+    return int(np.median(values)) if len(values) else None
+
+
+def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
+    """The cause that calls of each name were given most idle time of, where they were given any."""
+    names = set(api_calls.names)
+    texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
+    rows = np.flatnonzero(texts[slices.rows.text])
+    groups = group_durations(slices.rows.text[rows] * len(CAUSES) + slices.rows.cause[rows], slices.ns[rows])
+    ids = list(CAUSES)
+    found: dict[str, str] = {}
+    for code in groups.code.tolist():
+        found.setdefault(slices.texts[code // len(CAUSES)], ids[code % len(CAUSES)])
+    return found
+
+
+def _api_rows(
+    device: DeviceTimeline, api_calls: ApiCalls, window: AnalysisWindow, causes: dict[str, str]
+) -> list[ApiRow]:
+    calls = api_calls.rows
+    chosen = np.isin(process_of(calls.thread), np.unique(device.operations.process))
+    if window.narrowed:
+        chosen &= contains(window.parts, calls.start)
+    rows = np.flatnonzero(chosen)
+    groups = group_durations(calls.name[rows], calls.end[rows] - calls.start[rows])
+    return [
+        ApiRow(
+            name=api_calls.names[code],
+            cause=causes.get(api_calls.names[code]),
+            count=int(groups.count[at]),
+            total_ns=int(groups.total[at]),
+            mean_ns=int(groups.mean[at]),
+            median_ns=int(groups.median[at]),
+            min_ns=int(groups.shortest[at]),
+            max_ns=int(groups.longest[at]),
+        )
+        for at, code in enumerate(groups.code.tolist())
+    ]

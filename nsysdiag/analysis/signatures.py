@@ -1,0 +1,60 @@
+"""Gaps that look alike: same previous and next operation, same NVTX path, same dominant cause."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+
+from nsysdiag.activity.nvtx import path_codes
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.details import GapContext, gap_moments
+from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.analysis.naming import operation_names
+from nsysdiag.model import SignatureRow
+
+MOST = 50
+
+
+def signature_rows(context: GapContext) -> list[SignatureRow]:
+    """The signatures with most idle time, at most fifty, each with its longest gap as representative."""
+    gaps = context.frame.gaps
+    if len(gaps) == 0:
+        return []
+    previous, previous_names = operation_names(context.device, gaps.previous, context.strings)
+    following, next_names = operation_names(context.device, gaps.next, context.strings)
+    path, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
+    key = (previous * len(next_names) + following) * len(paths) + path
+    present, code = distinct(key * len(CAUSES) + context.ledger.dominant)
+    length = gaps.end - gaps.start
+    groups = group_durations(code, length)
+    order = np.lexsort((gaps.start, -length, code))
+    first = order[np.searchsorted(code[order], np.arange(len(present)))]
+    ids = list(CAUSES)
+    rows = []
+    for at, group in enumerate(groups.code[:MOST].tolist()):
+        gap = int(first[group])
+        words = (previous_names[int(previous[gap])], next_names[int(following[gap])], paths[int(path[gap])])
+        cause = ids[int(context.ledger.dominant[gap])]
+        rows.append(
+            SignatureRow(
+                id=signature_id(*words, cause),
+                previous_op=words[0],
+                next_op=words[1],
+                nvtx=words[2],
+                cause=cause,
+                count=int(groups.count[at]),
+                total_ns=int(groups.total[at]),
+                median_ns=int(groups.median[at]),
+                max_ns=int(groups.longest[at]),
+                representative_start_ns=int(gaps.start[gap]),
+            )
+        )
+    return rows
+
+
+def signature_id(previous: str, following: str, path: list[str], cause: str) -> str:
+    """The same words give the same id in every trace."""
+    text = "\x1f".join((previous, following, *path, cause))
+    return "s-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]

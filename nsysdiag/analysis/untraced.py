@@ -1,0 +1,85 @@
+"""Graph launches of which the trace holds nothing but the call: when the device was probably busy with them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceActivity
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.causes import blocking_copy, sync
+from nsysdiag.analysis.evidence import CallFacts
+from nsysdiag.timeline.intervals import Intervals, nearest_after, union
+from nsysdiag.timeline.nesting import outermost
+
+_LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
+_ASYNC = re.compile(r".*Async.*")
+_FOREVER = np.iinfo(np.int64).max // 2
+
+
+def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Intervals]:
+    """For each process (globalPid) the spans of its untraced graph launches, a set.
+
+    ```
+    thread  [cudaGraphLaunch]            [launch B]   [sync            ]
+    device                                     [==B==)
+    span    |---------------------------------|  to the start of the next launched operation, or the end of the first
+                                                 blocking call begun after it, whichever is earlier
+    ```
+    """
+    calls, names = activity.api_calls.rows, activity.api_calls.names
+    launches = np.flatnonzero(_by_name(names, _LAUNCH)[calls.name]) if len(calls) else np.empty(0, dtype=np.int64)
+    launches = launches[calls.returned[launches] == 0]
+    launches = launches[~_seen(activity, launches)]
+    if len(launches) == 0:
+        return {}
+    launches = launches[_is_outermost(activity, launches)]
+    process = process_of(calls.thread)
+    blocking = np.flatnonzero(_blocks(activity, facts))
+    result = {}
+    for owner in np.unique(process[launches]).tolist():
+        mine = launches[process[launches] == owner]
+        result[owner] = _spans(activity, owner, mine, blocking[process[blocking] == owner])
+    return result
+
+
+def _by_name(names: list[str], pattern: re.Pattern[str]) -> BoolArray:
+    return np.array([pattern.fullmatch(name) is not None for name in names], dtype=np.bool_)
+
+
+def _seen(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+    """True for launches whose correlation id has kernels or a graph row."""
+    calls, operations = activity.api_calls.rows, activity.operations
+    _, process = distinct(np.concatenate((operations.process, process_of(calls.thread[launches]))))
+    ids, number = distinct(np.concatenate((operations.correlation, calls.correlation[launches])))
+    key = process * len(ids) + number
+    return np.isin(key[len(operations) :], key[: len(operations)])
+
+
+def _is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+    """Runtime and driver rows of one launch count once."""
+    calls = activity.api_calls.rows
+    return outermost(Intervals(calls.start[launches], calls.end[launches]), calls.thread[launches])
+
+
+def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
+    """Calls after which everything issued before is done: synchronization and blocking copies."""
+    calls, names = activity.api_calls.rows, activity.api_calls.names
+    copies, asynchronous = _by_name(names, blocking_copy.COPIES), _by_name(names, _ASYNC)
+    waits = _by_name(names, sync.CALLS) | (copies & ~asynchronous)
+    return waits[calls.name] | (copies[calls.name] & facts.pageable)
+
+
+def _spans(activity: DeviceActivity, owner: int, launches: IntArray, blocking: IntArray) -> Intervals:
+    calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+    own = np.flatnonzero((operations.process == owner) & (launch >= 0))
+    own = own[np.argsort(calls.start[launch[own]], kind="stable")]
+    begin = calls.start[launches]
+    next_op = nearest_after(calls.start[launch[own]], begin + 1)
+    until_op = np.append(operations.start[own], _FOREVER)[next_op]
+    blocking = blocking[np.argsort(calls.start[blocking], kind="stable")]
+    next_block = nearest_after(calls.start[blocking], begin)
+    until_block = np.append(calls.end[blocking], _FOREVER)[next_block]
+    return union(Intervals(begin, np.minimum(until_op, until_block)))

@@ -1,0 +1,143 @@
+"""The sentence about a device: the first rule that holds, with the numbers that made it hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag.analysis.busy import WindowSplit
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.ledger import UNRESOLVED
+from nsysdiag.model import Verdict
+from nsysdiag.units import format_share
+
+THIRD, HALF, TENTH = 1 / 3, 1 / 2, 1 / 10
+BUSY_ENOUGH = 0.05
+LEADING = 0.30
+_INPUT = ("data_loading", "io_wait")
+_LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictInput:
+    """What the verdict looks at. `drained_ns` is sync time plus all of the sync-drained gaps, nothing counted twice;
+    the medians are None where the device has no launches or kernels."""
+
+    split: WindowSplit
+    ledger: dict[str, int]
+    drained_ns: int
+    coverage: float | None
+    median_interval_ns: int | None
+    median_kernel_ns: int | None
+
+
+def verdict(given: VerdictInput) -> Verdict:
+    """The first that holds of the rules below, in this order."""
+    for rule in (_no_work, _unresolved, _copies, _communication, _gpu, _input, _contended, _sync, _launches, _leading):
+        found = rule(given)
+        if found is not None:
+            return found
+    idle = format_share(given.split.idle_ns, given.split.window_ns)
+    return Verdict(
+        id="mixed", sentence=f"The GPU is idle {idle} of the time, for several reasons; no single one leads."
+    )
+
+
+def _of_idle(given: VerdictInput, *causes: str) -> float:
+    return sum(given.ledger.get(cause, 0) for cause in causes) / given.split.idle_ns if given.split.idle_ns else 0.0
+
+
+def _idle_text(given: VerdictInput) -> str:
+    return f"The GPU is idle {format_share(given.split.idle_ns, given.split.window_ns)} of the time"
+
+
+def _claim(given: VerdictInput, text: str) -> str:
+    """A claim with less than half of the idle time explained says `likely`."""
+    likely = given.coverage is not None and given.coverage < HALF
+    return f"{_idle_text(given)}, {'likely ' if likely else ''}{text}"
+
+
+def _no_work(given: VerdictInput) -> Verdict | None:
+    if given.split.window_ns > 0:
+        return None
+    return Verdict(id="no-gpu-work", sentence="No GPU work in this window.")
+
+
+def _unresolved(given: VerdictInput) -> Verdict | None:
+    share = _of_idle(given, *UNRESOLVED)
+    if share < HALF or given.split.idle_ns < BUSY_ENOUGH * given.split.window_ns:
+        return None
+    text = f"{_idle_text(given)}, and the trace cannot tell why for {format_share(share, 1)} of that"
+    return Verdict(id="unresolved", sentence=f"{text}: capture again with the options below.")
+
+
+def _copies(given: VerdictInput) -> Verdict | None:
+    split = given.split
+    if split.exposed_copy_ns < split.idle_ns or split.exposed_copy_ns < TENTH * split.window_ns:
+        return None
+    share = format_share(split.exposed_copy_ns, split.window_ns)
+    return Verdict(id="copy-bound", sentence=f"The GPU spends {share} of the time copying with no kernel beside it.")
+
+
+def _communication(given: VerdictInput) -> Verdict | None:
+    split = given.split
+    if split.exposed_comm_ns < THIRD * split.window_ns:
+        return None
+    share = format_share(split.exposed_comm_ns, split.window_ns)
+    return Verdict(
+        id="comm-bound", sentence=f"The GPU spends {share} of the time in communication that no compute hides."
+    )
+
+
+def _gpu(given: VerdictInput) -> Verdict | None:
+    split = given.split
+    if split.idle_ns >= BUSY_ENOUGH * split.window_ns:
+        return None
+    share = format_share(split.busy_ns, split.window_ns)
+    return Verdict(
+        id="gpu-bound", sentence=f"The GPU is busy {share} of the time: look at the kernels, not at the host."
+    )
+
+
+def _input(given: VerdictInput) -> Verdict | None:
+    share = _of_idle(given, *_INPUT)
+    if share < THIRD:
+        return None
+    return Verdict(id="input-bound", sentence=_claim(given, f"{format_share(share, 1)} of that waiting for input."))
+
+
+def _contended(given: VerdictInput) -> Verdict | None:
+    share = _of_idle(given, "off_cpu")
+    if share < THIRD:
+        return None
+    text = f"{format_share(share, 1)} of that because the launching thread had no CPU."
+    return Verdict(id="contended", sentence=_claim(given, text))
+
+
+def _sync(given: VerdictInput) -> Verdict | None:
+    share = given.drained_ns / given.split.idle_ns
+    if share < HALF:
+        return None
+    text = f"{format_share(share, 1)} of that in or after calls that wait for the device and empty its queue."
+    return Verdict(id="sync-bound", sentence=_claim(given, text))
+
+
+def _launches(given: VerdictInput) -> Verdict | None:
+    share = _of_idle(given, *_LAUNCH)
+    if share < HALF or given.median_interval_ns is None or given.median_kernel_ns is None:
+        return None
+    if given.median_interval_ns <= given.median_kernel_ns:
+        return None
+    text = f"{format_share(share, 1)} of that launching: kernels are shorter than the time it takes to launch them."
+    return Verdict(id="launch-bound", sentence=_claim(given, text))
+
+
+def _leading(given: VerdictInput) -> Verdict | None:
+    known = {cause: ns for cause, ns in given.ledger.items() if cause not in UNRESOLVED}
+    if not known:
+        return None
+    cause = max(known, key=lambda name: known[name])
+    share = _of_idle(given, cause)
+    if share < LEADING:
+        return None
+    title = CAUSES[cause].title
+    return Verdict(id=f"{cause}-bound", sentence=_claim(given, f"{format_share(share, 1)} of that: {title.lower()}."))

@@ -1,0 +1,155 @@
+"""The way through the program: a trace file in, a report out. The order of steps, and no logic of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+
+from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
+from nsysdiag.activity.host import read_host_activity
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.nvtx import read_ranges
+from nsysdiag.activity.threads import thread_names
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.classify import FALLBACK, layer_evidence
+from nsysdiag.analysis.device_report import Shared, analyze_device
+from nsysdiag.analysis.evidence import HostEvidence
+from nsysdiag.analysis.facts import call_facts
+from nsysdiag.analysis.findings import findings_of, ranked
+from nsysdiag.analysis.health import recapture
+from nsysdiag.analysis.untraced import untraced_graphs
+from nsysdiag.analysis.window import AnalysisWindow, window_of
+from nsysdiag.config import Settings
+from nsysdiag.errors import UsageError
+from nsysdiag.model import SCHEMA_VERSION, CauseInfo, DeviceReport, Finding, Report, Tool, TraceInfo
+from nsysdiag.trace.trace import Trace, open_trace
+
+Progress = Callable[[str, float], None]
+MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
+
+
+def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
+    """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit."""
+    settings = settings or Settings()
+    _check_disabled(settings.disabled)
+    step = progress or (lambda _name, _share: None)
+    with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
+        devices, findings = _analyze_devices(trace, settings, step)
+        step("writing the report", 0.95)
+        trace.check_unchanged()
+        return _report(trace, settings, devices, findings)
+
+
+def _check_disabled(disabled: tuple[str, ...]) -> None:
+    unknown = [cause for cause in disabled if cause not in CAUSES]
+    if unknown:
+        raise UsageError(f"there is no cause '{unknown[0]}'", hint="known causes: " + ", ".join(CAUSES))
+    if FALLBACK in disabled:
+        raise UsageError(f"'{FALLBACK}' cannot be disabled: it is what remains when nothing explains a gap")
+
+
+def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[list[DeviceReport], list[Finding]]:
+    step("reading device activity", 0.0)
+    ranges = read_ranges(trace)
+    activity = read_device_activity(
+        trace, ranges, same_gpu=settings.same_gpu, communication_patterns=settings.communication_patterns
+    )
+    chosen = _chosen(activity.devices, settings.device)
+    windows = [window_of(device, activity.api_calls.rows, ranges, settings) for device in chosen]
+    _check_windows(chosen, windows)
+    step("reading host activity", 0.3)
+    host = read_host_activity(trace, activity.api_calls, _axis(activity, chosen, windows))
+    step("classifying gaps", 0.6)
+    facts = call_facts(activity)
+    shared = Shared(
+        activity=activity,
+        ranges=ranges,
+        layered=layer_evidence(HostEvidence(host, facts), settings.disabled),
+        untraced=untraced_graphs(activity, facts),
+        strings=trace.strings,
+        thread_names=thread_names(trace, host.axis.threads),
+        settings=settings,
+    )
+    results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
+    findings = [finding for report, slices in results for finding in findings_of(report, slices)]
+    return [report for report, _ in results], ranked(findings)
+
+
+def _chosen(devices: list[DeviceTimeline], wanted: str | None) -> list[DeviceTimeline]:
+    """All devices, or those that `wanted` names: a key, a number, or a part of the name."""
+    if wanted is None:
+        return devices
+    exact = [device for device in devices if wanted in (device.key, str(device.number))]
+    found = exact or [device for device in devices if wanted.lower() in device.gpu.name.lower()]
+    if not found:
+        known = ", ".join(f"{device.key} ({device.gpu.name})" for device in devices) or "none"
+        raise UsageError(f"the trace has no device '{wanted}'", hint=f"devices in this trace: {known}")
+    return found
+
+
+def _check_windows(devices: list[DeviceTimeline], windows: list[AnalysisWindow]) -> None:
+    """A window that holds nothing on any device is a mistake, not a healthy result."""
+    narrowed = [window for window in windows if window.narrowed]
+    if not narrowed or any(window.length_ns for window in narrowed):
+        return
+    spans = [
+        f"{device.key} works from {window.whole.start[0]:,} to {window.whole.end[0]:,} ns"
+        for device, window in zip(devices, windows, strict=True)
+        if len(window.whole)
+    ]
+    raise UsageError("no GPU work lies in the chosen time", hint="; ".join(spans) or None)
+
+
+def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list[AnalysisWindow]) -> ThreadAxis:
+    """An axis for the threads that launched anything on the chosen devices, over the time of their work."""
+    spans = [window.whole for window in windows if len(window.whole)]
+    low = min((int(span.start[0]) for span in spans), default=0) - MARGIN_NS
+    high = max((int(span.end[0]) for span in spans), default=0)
+    calls = activity.api_calls.rows
+    launches = [device.launch[device.launch >= 0] for device in devices]
+    threads: list[IntArray] = [calls.thread[rows] for rows in launches if len(rows)]
+    return ThreadAxis.over(np.concatenate(threads) if threads else np.empty(0, dtype=np.int64), low, high)
+
+
+def _report(trace: Trace, settings: Settings, devices: list[DeviceReport], findings: list[Finding]) -> Report:
+    capabilities = trace.capabilities()
+    return Report(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool(name="nsysdiag", version=tool_version()),
+        trace=TraceInfo(
+            file=trace.file,
+            size_bytes=trace.size_bytes,
+            fingerprint=trace.fingerprint,
+            nsys_version=trace.nsys_version,
+            export_schema_version=trace.schema_version,
+            tables=trace.tables(),
+            capabilities=capabilities,
+            warnings=list(trace.warnings),
+            sha256=trace.sha256,
+        ),
+        devices=devices,
+        findings=findings,
+        causes=cause_infos(),
+        recapture=recapture(devices, capabilities),
+        settings=settings.changed(),
+    )
+
+
+def tool_version() -> str:
+    """The version of the installed package; 0 where it runs without being installed."""
+    try:
+        return version("nsysdiag")
+    except PackageNotFoundError:
+        return "0"
+
+
+def cause_infos() -> list[CauseInfo]:
+    """The registry of causes as data."""
+    return [
+        CauseInfo(id=each.id, title=each.title, meaning=each.meaning, color=each.color, unresolved=each.unresolved)
+        for each in CAUSES.values()
+    ]
