@@ -1,0 +1,206 @@
+"""A large trace for benchmarks: no truth, but the shape of a long training run, written in bulk.
+
+    T        [l][q][l][q][l][q] ... [sync ....][cond wait][l][q]...      1,000 kernels a step
+    streams     [k]   [k]   [k] ...                          [k]
+    workers  [read][read][read][read][read][read][read][read]
+
+For N kernels there are 2 N API rows, N scheduling rows, N / 2 OS calls, N / 2 samples of 4 frames, and N / 10 ranges.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from itertools import repeat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from tests.builder import TraceBuilder, global_pid, global_tid
+from tests.schemas import Column, tables
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+IntArray = npt.NDArray[np.int64]
+Values = dict[str, "IntArray | int | None"]
+
+SCHEMA = "3.24.8"
+PID, STEP, STREAMS, WORKERS = 4242, 1_000, 4, 3
+_CHUNK = 100_000
+_FRAMES = ("_PyEval_EvalFrameDefault", "PyObject_Call", "Py_RunMain", "main")
+_KERNELS = ("ampere_sgemm_128x64_tn", "vectorized_elementwise_kernel", "softmax_warp_forward", "layer_norm_kernel")
+
+
+def write_large(path: str | os.PathLike[str], kernels: int) -> Path:
+    """Write a trace with this many kernels; the same number gives the same rows."""
+    chance = np.random.default_rng(kernels)
+    trace = TraceBuilder(schema=SCHEMA).process(PID).gpu(0).cuda_device(0, 0, PID).null_stream(7, pid=PID)
+    trace.thread_name("python3", thread=(PID, PID))
+    launches = _launches(kernels, chance)
+    contents = {
+        "CUPTI_ACTIVITY_KIND_KERNEL": _kernels(trace, launches, chance),
+        "CUPTI_ACTIVITY_KIND_RUNTIME": _calls(trace, launches),
+        "SCHED_EVENTS": _scheduling(launches),
+        "OSRT_API": _os_calls(trace, launches),
+        "NVTX_EVENTS": _ranges(trace, launches),
+    }
+    contents["COMPOSITE_EVENTS"], contents["SAMPLING_CALLCHAINS"] = _samples(trace, launches)
+    trace.duration = int(launches[-1]) + 10**9
+    target = trace.write(path)
+    with closing(sqlite3.connect(target)) as connection, connection:
+        connection.execute("PRAGMA synchronous = OFF")
+        for table, values in contents.items():
+            _insert(connection, table, values)
+    return target
+
+
+def _launches(kernels: int, chance: np.random.Generator) -> IntArray:
+    """When each launch call starts: about 12 us apart, and a pause of 2 ms after every step."""
+    between: IntArray = chance.integers(9_000, 15_000, kernels)
+    between[STEP - 1 :: STEP] += 2_000_000
+    starts: IntArray = np.cumsum(between, dtype=np.int64)
+    starts += 10**9
+    return starts
+
+
+def _kernels(trace: TraceBuilder, launches: IntArray, chance: np.random.Generator) -> Values:
+    count = len(launches)
+    duration = chance.lognormal(9.2, 0.6, count).astype(np.int64) + 1_000
+    stream = np.arange(count) % STREAMS
+    start = np.empty(count, dtype=np.int64)
+    for number in range(STREAMS):
+        mine = stream == number
+        start[mine] = _in_order(launches[mine] + 7_000, duration[mine] + 1_200)
+    name = np.array([trace.string(text) for text in _KERNELS])[chance.integers(0, len(_KERNELS), count)]
+    return {
+        "start": start,
+        "end": start + duration,
+        "contextId": 1,
+        "streamId": stream + 13,
+        "correlationId": np.arange(count) * 2 + 1,
+        "globalPid": global_pid(PID),
+        "demangledName": name,
+        "shortName": name,
+        "registersPerThread": 32,
+        "gridX": 108,
+        "gridY": 1,
+        "gridZ": 1,
+        "blockX": 256,
+        "blockY": 1,
+        "blockZ": 1,
+    }
+
+
+def _in_order(ready: IntArray, length: IntArray) -> IntArray:
+    """Starts of jobs that run one after another, each when it is ready and the one before it is over."""
+    before = np.cumsum(length) - length
+    starts: IntArray = np.maximum.accumulate(ready - before)
+    return starts + before
+
+
+def _calls(trace: TraceBuilder, launches: IntArray) -> Values:
+    """A launch and an event query for each kernel; at the end of a step a synchronization takes the query's place."""
+    count = len(launches)
+    query = launches + 6_000
+    query_end = query + 1_000
+    query_end[STEP - 1 :: STEP] += 60_000
+    name = np.full(2 * count, trace.string("cudaEventQuery_v3020"), dtype=np.int64)
+    name[::2] = trace.string("cudaLaunchKernel_v7000")
+    name[2 * STEP - 1 :: 2 * STEP] = trace.string("cudaStreamSynchronize_v3020")
+    return {
+        "start": _interleaved(launches, query),
+        "end": _interleaved(launches + 5_000, query_end),
+        "globalTid": global_tid((PID, PID)),
+        "correlationId": np.arange(2 * count) + 1,
+        "nameId": name,
+        "returnValue": 0,
+    }
+
+
+def _scheduling(launches: IntArray) -> Values:
+    """Out and in again, in turn for the main thread (in its pauses where there are any) and the workers."""
+    count = len(launches) // 2
+    out = launches[: 2 * count : 2] + 8_000
+    thread = np.arange(count) % (WORKERS + 1)
+    return {
+        "start": _interleaved(out, out + 500),
+        "cpu": np.repeat(thread, 2),
+        "isSchedIn": np.tile(np.array([0, 1]), count),
+        "globalTid": np.repeat(_threads()[thread], 2),
+        "threadState": 0,
+    }
+
+
+def _os_calls(trace: TraceBuilder, launches: IntArray) -> Values:
+    """Workers read all the time; at the end of each step the main thread waits on a condition variable."""
+    start = launches[::2].copy()
+    end = start + 15_000
+    thread = _threads()[1 + np.arange(len(start)) % WORKERS]
+    name = np.full(len(start), trace.string("read"), dtype=np.int64)
+    last = np.arange(STEP // 2 - 1, len(start), STEP // 2)
+    start[last] = launches[2 * last] + 100_000
+    end[last] = start[last] + 1_800_000
+    thread[last] = global_tid((PID, PID))
+    name[last] = trace.string("pthread_cond_wait")
+    return {"start": start, "end": end, "eventClass": 27, "globalTid": thread, "nameId": name, "nestingLevel": 0}
+
+
+def _ranges(trace: TraceBuilder, launches: IntArray) -> Values:
+    """One range around each ten launches."""
+    names = np.array([trace.string(text) for text in ("forward", "backward", "optimizer")])
+    start = launches[::10]
+    end = launches[np.minimum(np.arange(9, len(launches) + 9, 10), len(launches) - 1)][: len(start)] + 7_500
+    kinds = names[np.arange(len(start)) % len(names)]
+    return {
+        "start": start - 500,
+        "end": end,
+        "eventType": 59,
+        "textId": kinds,
+        "globalTid": global_tid((PID, PID)),
+        "domainId": 0,
+    }
+
+
+def _samples(trace: TraceBuilder, launches: IntArray) -> tuple[Values, Values]:
+    time = launches[::2] + 5_500
+    number = np.arange(len(time)) + 1
+    samples: Values = {"id": number, "start": time, "cpu": 0, "threadState": 1, "globalTid": global_tid((PID, PID))}
+    frames = np.array([trace.string(text) for text in _FRAMES])
+    chains: Values = {
+        "id": np.repeat(number, len(frames)),
+        "symbol": np.tile(frames, len(time)),
+        "module": trace.string("/usr/bin/python3"),
+        "stackDepth": np.tile(np.arange(len(frames)), len(time)),
+    }
+    return samples, chains
+
+
+def _threads() -> IntArray:
+    return np.array([global_tid((PID, PID + 3 * number)) for number in range(WORKERS + 1)])
+
+
+def _interleaved(first: IntArray, second: IntArray) -> IntArray:
+    return np.stack([first, second], axis=1).ravel()
+
+
+def _insert(connection: sqlite3.Connection, table: str, values: Values) -> None:
+    columns = tables(SCHEMA)[table]
+    connection.execute(f'CREATE TABLE "{table}" ({", ".join(column.declaration for column in columns)})')
+    statement = f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(columns))})'
+    count = max(len(value) for value in values.values() if isinstance(value, np.ndarray))
+    for begin in range(0, count, _CHUNK):
+        chunk = slice(begin, min(begin + _CHUNK, count))
+        connection.executemany(statement, zip(*_chunk(columns, values, chunk), strict=True))
+
+
+def _chunk(columns: tuple[Column, ...], values: Values, chunk: slice) -> list[Iterable[object]]:
+    length = chunk.stop - chunk.start
+    found: list[Iterable[object]] = []
+    for column in columns:
+        value = values.get(column.name, column.default)
+        found.append(value[chunk].tolist() if isinstance(value, np.ndarray) else repeat(value, length))
+    return found
