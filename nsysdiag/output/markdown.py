@@ -31,21 +31,16 @@ TOP_GAPS = 10
 NAME_LIMIT = 90
 
 _INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<!\w)_|_(?!\w))")
-_BLOCK_START = re.compile(r"^(\s*)([-+#=>]|\d+(?=[.)]))")
+_BLOCK_START = re.compile(r"^(\d*)([-+#=.)])")
 # An empty comment between the sign and the word stops mentions, references and links to addresses.
-_REFERENCE = re.compile(r"([@#!$%])(?=\w)|(\bGH)(?=-\d)|(:)(?=//)|(\bwww)(?=\.)", re.IGNORECASE)
+_REFERENCE = re.compile(r"([@#!$%])(?=\w)|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)
 
 
 def text(value: str) -> str:
     """A sentence as plain Markdown text: no markup, no mention, no reference, no link, on one line."""
-    escaped = _INLINE.sub(r"\\\1", visible(value))
-    escaped = _BLOCK_START.sub(_escape_start, escaped)
+    escaped = _INLINE.sub(r"\\\1", visible(value).strip())
+    escaped = _BLOCK_START.sub(r"\1\\\2", escaped)
     return _REFERENCE.sub(lambda match: f"{match.group()}<!-- -->", escaped)
-
-
-def _escape_start(match: re.Match[str]) -> str:
-    space, sign = match.groups()
-    return f"{space}{sign}" if sign.isdigit() else f"{space}\\{sign}"
 
 
 def code(value: str, *, in_table: bool = False, limit: int = NAME_LIMIT) -> str:
@@ -56,7 +51,8 @@ def code(value: str, *, in_table: bool = False, limit: int = NAME_LIMIT) -> str:
     if in_table:
         shown = re.sub(r"(\\*)\|", _escape_pipe, shown)
     fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    pad = " " if shown.startswith("`") or shown.endswith("`") else ""
+    ends = shown[0] + shown[-1]
+    pad = " " if "`" in ends or ends == "  " else ""
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 

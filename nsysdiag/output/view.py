@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.model import CauseInfo
+from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -122,4 +123,10 @@ def device_label(report: Report, key: str) -> str:
 
 def held(report: Report) -> list[str]:
     """What a trace holds, for one with no GPU work: each table that has rows, with their number."""
-    return [f"{table} ({rows} rows)" for table, rows in sorted(report.trace.tables.items()) if rows not in (0, "~0")]
+    return [
+        f"{table} ({_rows(rows)} rows)" for table, rows in sorted(report.trace.tables.items()) if rows not in (0, "~0")
+    ]
+
+
+def _rows(rows: int | str) -> str:
+    return rows if isinstance(rows, str) else format_count(rows)

@@ -230,7 +230,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         launch_latency_calibrated=False,
         verdict=Verdict(
             id="sync-bound",
-            sentence="Sync-bound: 45 % of the idle time is spent waiting in synchronisations, most of it on one stream.",
+            sentence="Sync-bound: 45 % of the idle time is spent in synchronisations, most of it on one stream.",
         ),
         gap_count=1234,
         gaps=gaps,

@@ -14,7 +14,7 @@ def view(page: Page) -> View:
         "warnings": trace.warnings,
         "tables": sorted(trace.tables.items()),
         "settings": sorted(page.report.settings.items()),
-        "recapture": page.report.recapture,
+        "recapture": page.report.recapture if page.report.devices else None,  # else the overview has it
     }
 
 

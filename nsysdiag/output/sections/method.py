@@ -6,9 +6,11 @@ from nsysdiag.output.sections.section import Page, ReportSection, View
 from nsysdiag.output.words import METHOD, calibration_sentence
 
 
-def view(page: Page) -> View:
-    """The method in a paragraph, and the thresholds of each device."""
+def view(page: Page) -> View | None:
+    """The method in a paragraph, and the thresholds of each device; left out where there is no device."""
     devices = page.report.devices
+    if not devices:
+        return None
     return {
         "method": METHOD,
         "thresholds": [(device.name, device.key, calibration_sentence(device)) for device in devices],

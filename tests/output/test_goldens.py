@@ -1,0 +1,56 @@
+"""Every format against files that a person has looked at. `scripts/update_goldens` writes them anew."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from nsysdiag.output import FORMATS, RenderOptions, tables
+from tests.output.samples import SAMPLES
+
+GOLDENS = Path(__file__).parent / "goldens"
+SHOWN = ("one_device", "several_devices", "never_idle", "no_device")
+OPTIONS = RenderOptions(width=80, source="traces/train.sqlite", command="nsysdiag analyze traces/train.sqlite")
+
+
+def scrub(page: bytes) -> bytes:
+    """A page without its style, scripts and their hashes: they are files that can be read by themselves."""
+    text = re.sub(r"(<(style|script)>).*?(</\2>)", r"\1\3", page.decode(), flags=re.DOTALL)
+    return re.sub(r"'sha256-[^']+'", "'sha256-...'", text).encode()
+
+
+def compare(name: str, data: bytes) -> None:
+    """Hold `data` against the golden of that name, or make it the golden where that was asked for."""
+    golden = GOLDENS / name
+    if os.environ.get("NSYSDIAG_UPDATE_GOLDENS") == "1":
+        golden.write_bytes(data)
+    assert golden.exists(), f"there is no golden {name}: run scripts/update_goldens and read it"
+    assert data.decode() == golden.read_bytes().decode()
+
+
+@pytest.mark.parametrize("sample", SHOWN)
+@pytest.mark.parametrize("name", FORMATS)
+def test_format(name: str, sample: str) -> None:
+    data = FORMATS[name].render(SAMPLES[sample](), OPTIONS)
+    compare(f"{sample}{FORMATS[name].suffix}", scrub(data))
+
+
+@pytest.mark.parametrize("table", tables(SAMPLES["one_device"]()))
+def test_table(table: str) -> None:
+    compare(f"one_device.{table}.csv", tables(SAMPLES["one_device"]())[table])
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_same_report_same_bytes(name: str, sample: str) -> None:
+    render = FORMATS[name].render
+    assert render(SAMPLES[sample](), OPTIONS) == render(SAMPLES[sample](), OPTIONS)
+
+
+def test_no_golden_is_left_over() -> None:
+    known = {f"{sample}{known.suffix}" for sample in SHOWN for known in FORMATS.values()}
+    known |= {f"one_device.{table}.csv" for table in tables(SAMPLES["one_device"]())}
+    assert {path.name for path in GOLDENS.iterdir()} == {*known, ".gitattributes"}

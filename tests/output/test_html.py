@@ -1,0 +1,209 @@
+"""The page: complete by itself, deaf to the names in it, and usable by everybody."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+
+import msgspec
+import pytest
+
+from nsysdiag.errors import InputError
+from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.names import visible
+from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
+from tests.output.page import Element, parse
+from tests.output.samples import HOSTILE, SAMPLES, device, finding, report
+
+every_sample = pytest.mark.parametrize("sample", SAMPLES)
+NORMAL_SIZE = 1_500_000
+
+
+@cache
+def page(sample: str) -> bytes:
+    return FORMATS["html"].render(SAMPLES[sample](), RenderOptions())
+
+
+@cache
+def tree(sample: str) -> Element:
+    return parse(page(sample))
+
+
+@every_sample
+class TestAlone:
+    """Nothing is fetched, and nothing runs but what the page itself brought."""
+
+    def test_refers_to_nothing_outside(self, sample: str) -> None:
+        for element in tree(sample).walk():
+            for name in ("src", "href", "action", "data", "poster", "srcset", "xlink:href", "formaction"):
+                assert element.attributes.get(name, "#").startswith(("#", "data:,"))
+
+    def test_loads_nothing_by_style(self, sample: str) -> None:
+        for style in tree(sample).all("style"):
+            assert not re.search(r"@import|url\(|expression\(|@font-face", style.text)
+
+    def test_has_only_known_elements(self, sample: str) -> None:
+        dangerous = {"iframe", "object", "embed", "base", "form", "img", "video", "audio", "foreignobject", "use"}
+        assert not dangerous & {element.tag for element in tree(sample).walk()}
+
+    def test_has_no_inline_handlers_or_styles(self, sample: str) -> None:
+        for element in tree(sample).walk():
+            assert not [name for name in element.attributes if name.startswith("on") or name == "style"]
+
+    def test_policy_allows_exactly_its_own_scripts_and_styles(self, sample: str) -> None:
+        root = tree(sample)
+        policies = [meta for meta in root.all("meta") if "http-equiv" in meta.attributes]
+        (policy,) = (meta.attributes["content"] for meta in policies)
+        rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+        assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+        assert rules["script-src"].split() == [_hash(script) for script in root.all("script")]
+        assert rules["style-src"].split() == [_hash(style) for style in root.all("style")]
+        assert "unsafe" not in policy
+
+    def test_anchors_lead_somewhere_and_ids_are_unique(self, sample: str) -> None:
+        ids = Counter(element.attributes["id"] for element in tree(sample).walk() if "id" in element.attributes)
+        assert not [identifier for identifier, count in ids.items() if count > 1]
+        wanted = {element.attributes["href"][1:] for element in tree(sample).all("a")}
+        wanted |= {
+            element.attributes[name]
+            for element in tree(sample).walk()
+            for name in REFERENCES & element.attributes.keys()
+        }
+        assert wanted <= set(ids)
+
+
+REFERENCES = {"aria-labelledby", "data-copy"}
+
+
+def _hash(element: Element) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(element.text.encode()).digest()).decode()}'"
+
+
+class TestHostileNames:
+    def test_bring_no_element(self) -> None:
+        root = tree("hostile")
+        assert len(root.all("script")) == len(tree("one_device").all("script"))
+        assert not root.all("b", "img")
+
+    def test_are_shown_as_they_are(self) -> None:
+        shown = tree("hostile").whole_text()
+        for name in HOSTILE:
+            assert visible(name) in shown
+
+    def test_bring_no_attribute(self) -> None:
+        known = {name for sample in ("one_device", "several_devices") for name in _attributes(sample)}
+        assert _attributes("hostile") <= known
+
+    def test_choose_no_class_id_or_colour(self) -> None:
+        for element in tree("hostile").walk():
+            for name in ("class", "id", "href", "fill", "data-copy", "for", "aria-labelledby"):
+                assert re.fullmatch(r"[#\w .:,-]*", element.attributes.get(name, ""), re.ASCII)
+
+    def test_leave_no_control_characters(self) -> None:
+        assert all(line.isprintable() for line in page("hostile").decode().split("\n"))
+
+
+def _attributes(sample: str) -> set[str]:
+    return {name for element in tree(sample).walk() for name in element.attributes}
+
+
+class TestContent:
+    def test_has_all_sections(self) -> None:
+        ids = [section.attributes["id"] for section in tree("one_device").all("section")]
+        assert ids == [section.id for section in (*OPENING, *PER_DEVICE, *CLOSING)]
+
+    def test_has_the_sections_of_each_device(self) -> None:
+        ids = [section.attributes["id"] for section in tree("several_devices").all("section")]
+        for index in range(4):
+            assert f"gpu-{index}-ledger" in ids
+        assert len(ids) == len(set(ids))
+
+    @every_sample
+    def test_begins_with_the_verdict(self, sample: str) -> None:
+        first = next(element for element in tree(sample).walk() if element.attributes.get("class") == "verdict")
+        devices = SAMPLES[sample]().devices
+        assert visible(devices[0].verdict.sentence)[:60] in first.text if devices else "No GPU work" in first.text
+
+    def test_no_gpu_work_comes_with_the_recapture_line(self) -> None:
+        shown = tree("no_device").whole_text()
+        assert "NVTX_EVENTS (812 rows)" in shown
+        assert shown.count(SAMPLES["no_device"]().recapture or "?") == 1
+
+    def test_generator_and_title(self) -> None:
+        root = tree("one_device")
+        assert {"name": "generator", "content": "nsysdiag 0.0.0"} in [meta.attributes for meta in root.all("meta")]
+        assert root.all("title")[0].text.startswith("train.sqlite")
+
+    def test_footer_has_what_it_is_given(self) -> None:
+        options = RenderOptions(source="a/b.sqlite", command="nsysdiag analyze", created="yesterday")
+        text = parse(FORMATS["html"].render(SAMPLES["one_device"](), options)).all("footer")[0].whole_text()
+        for part in ("a/b.sqlite", "nsysdiag analyze", "yesterday", "b1946ac92492d2347c6235b4d2611184"):
+            assert part in text
+
+    def test_finding_anchors_are_stable_and_apart(self) -> None:
+        made = report([device()], [finding("f-a b"), finding("f-a-b"), finding("plain"), finding("")])
+        articles = parse(FORMATS["html"].render(made, RenderOptions())).all("article")
+        ids = [article.attributes["id"] for article in articles if "id" in article.attributes]
+        assert ids == ["f-a-b", "f-a-b-2", "f-plain", "f-"]
+
+    def test_damaged_gaps_are_the_inputs_fault(self) -> None:
+        bad = msgspec.structs.replace(device().gaps_packed, lengths="AAAA")
+        with pytest.raises(InputError, match="damaged"):
+            FORMATS["html"].render(report([device(gaps_packed=bad)], []), RenderOptions())
+
+    def test_long_lists_are_thinned_and_say_so(self) -> None:
+        text = tree("long_lists").whole_text()
+        assert "The 100 longest of 300 gaps; the report as JSON or CSV holds 300" in text
+        assert "the 100 longest of 400 names" in text
+        assert "the 50 with the most time of 200" in text
+
+    @every_sample
+    def test_size(self, sample: str) -> None:
+        assert len(page(sample)) < NORMAL_SIZE
+
+
+@every_sample
+class TestForEverybody:
+    def test_landmarks(self, sample: str) -> None:
+        root = tree(sample)
+        for tag in ("main", "nav", "header", "footer", "h1"):
+            assert root.all(tag)
+        assert len(root.all("h1")) == len(root.all("main")) == 1
+        assert root.all("html")[0].attributes["lang"] == "en"
+        assert root.all("body")[0].children[0].attributes == {"class": "skip", "href": "#main"}
+
+    def test_headings_skip_no_level(self, sample: str) -> None:
+        levels = [int(heading.tag[1]) for heading in tree(sample).all("h1", "h2", "h3", "h4")]
+        assert all(after <= before + 1 for before, after in pairwise(levels))
+
+    def test_tables_have_captions_and_scopes(self, sample: str) -> None:
+        for table in tree(sample).all("table"):
+            assert len(table.all("caption")) == 1
+            assert all("scope" in header.attributes for header in table.all("th"))
+            columns = len(table.all("thead")[0].all("th"))
+            for row in table.all("tr"):
+                cells = [cell for cell in row.children if cell.tag in ("td", "th")]
+                assert sum(int(cell.attributes.get("colspan", "1")) for cell in cells) == columns
+
+    def test_pictures_have_names(self, sample: str) -> None:
+        outermost = [svg for svg in tree(sample).all("svg") if svg.parent and svg.parent.tag != "svg"]
+        for svg in outermost:
+            inside = [element for element in svg.walk() if element.tag == "svg"]
+            named = any({"aria-label", "aria-hidden"} & element.attributes.keys() for element in inside)
+            assert named or _inside_named(svg)
+
+    def test_controls_without_scripts_are_hidden(self, sample: str) -> None:
+        for button in tree(sample).all("button", "input"):
+            assert _is_hidden(button)
+
+
+def _inside_named(element: Element) -> bool:
+    return element.parent is not None and ("aria-label" in element.parent.attributes or _inside_named(element.parent))
+
+
+def _is_hidden(element: Element) -> bool:
+    return "hidden" in element.attributes or (element.parent is not None and _is_hidden(element.parent))

@@ -1,0 +1,18 @@
+"""JSON is the saved report itself."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nsysdiag.model import from_json
+from nsysdiag.output import FORMATS, RenderOptions
+from tests.output.samples import SAMPLES
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_reads_back_the_same(sample: str) -> None:
+    data = FORMATS["json"].render(SAMPLES[sample](), RenderOptions())
+    assert from_json(data) == SAMPLES[sample]()
+    assert list(json.loads(data)) == sorted(json.loads(data))

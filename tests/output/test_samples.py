@@ -1,0 +1,25 @@
+"""The samples are true to the model: what is tested on them is tested on reports that can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag.model import from_json, to_json
+from nsysdiag.output.packed import unpack
+from nsysdiag.output.view import window_parts
+from tests.output.samples import SAMPLES
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_the_sums_hold(sample: str) -> None:
+    for device in SAMPLES[sample]().devices:
+        assert sum(part.ns for part in window_parts(device)) == device.window_ns
+        assert sum(device.ledger.values()) == sum(device.root_ledger.values()) == device.idle_ns
+        assert all(sum(part.ns for part in gap.slices) == gap.end_ns - gap.start_ns for gap in device.gaps)
+        assert len(unpack(device.gaps_packed)[0]) == device.gap_count
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_survives_being_saved(sample: str) -> None:
+    report = SAMPLES[sample]()
+    assert from_json(to_json(report)) == report
