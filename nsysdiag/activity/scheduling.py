@@ -98,7 +98,7 @@ def _held_by_others(switches: SwitchRows, cpu: IntArray, away: Intervals) -> Boo
     nothing. The thread that is away cannot be among the holders: it is out.
     """
     result = np.zeros(len(away), dtype=np.bool_)
-    by_cpu = switches.take(np.lexsort((switches.time, switches.cpu)))
+    by_cpu = switches.take(np.lexsort((switches.comes_in, switches.time, switches.cpu)))
     borders = np.searchsorted(by_cpu.cpu, np.append(np.unique(cpu), np.iinfo(np.int64).max))
     for number, begin in zip(np.unique(cpu).tolist(), borders.tolist(), strict=False):
         end = int(np.searchsorted(by_cpu.cpu, number, side="right"))

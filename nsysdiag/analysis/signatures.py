@@ -6,6 +6,7 @@ import hashlib
 
 import numpy as np
 
+from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import path_codes
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES
@@ -27,6 +28,7 @@ def signature_rows(context: GapContext) -> list[SignatureRow]:
     path, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
     key = (previous * len(next_names) + following) * len(paths) + path
     present, code = distinct(key * len(CAUSES) + context.ledger.dominant)
+    code = _numbered_by_first_gap(code, gaps.start)
     length = gaps.end - gaps.start
     groups = group_durations(code, length)
     order = np.lexsort((gaps.start, -length, code))
@@ -52,6 +54,15 @@ def signature_rows(context: GapContext) -> list[SignatureRow]:
             )
         )
     return rows
+
+
+def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
+    """The same groups, numbered in the order of their first gaps, so that ties do not depend on the order of rows."""
+    first = np.full(int(code.max()) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(first, code, start)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[code]
 
 
 def signature_id(previous: str, following: str, path: list[str], cause: str) -> str:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 NOT_READY = 600
+ENTRY = 300
+"""The way into the kernel of the OS, before a thread can block there."""
 
 
 @dataclass(slots=True)
@@ -271,6 +273,7 @@ class Thread(HostThread):
                 return
             over = Signal()
             self.clock.at(self.clock.now + ns, over.fire)
+            yield Run(ENTRY)
             yield Block(over)
 
     def sleep(self, ns: int, name: str = "clock_nanosleep") -> Body:
@@ -283,8 +286,9 @@ class Thread(HostThread):
 
     def stuck(self, ns: int) -> Body:
         """Off the CPU in something that no table records: a page fault, a raw system call."""
+        yield Run(ENTRY)
         over = Signal()
-        self.clock.at(self.clock.now + ns, over.fire)
+        self.clock.at(self.clock.now + ns - ENTRY, over.fire)
         yield Block(over)
 
     def lock(self, mutex: Mutex, name: str = "pthread_mutex_lock") -> Body:
@@ -296,6 +300,7 @@ class Thread(HostThread):
         handed = Signal()
         mutex.waiting.append(handed)
         with self.inside("os", name, "lock_wait"):
+            yield Run(ENTRY)
             yield Block(handed)
 
     def unlock(self, mutex: Mutex) -> Body:
@@ -330,6 +335,7 @@ class Thread(HostThread):
     def join(self, thread: HostThread) -> Body:
         """pthread_join."""
         with self.inside("os", "pthread_join", "sleep"):
+            yield Run(ENTRY)
             yield Block(thread.ended)
 
 

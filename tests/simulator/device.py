@@ -196,6 +196,8 @@ def _schedule(op: Op) -> None:
     op.pieces = max(chains, key=lambda chain: chain[-1][0])
     ready = _after_slices(op, max(clock.now, op.pieces[-1][0]))
     if op.stall:
+        if op.pieces[-1][1] == "dispatch":
+            op.pieces.pop()  # one pause, not an ordinary turn-around and a stall
         op.pieces.append((ready + op.stall, "device_stall"))
     clock.at(ready + op.stall, lambda: _begin(op))
 

@@ -18,6 +18,7 @@ def repeated(sim: Simulation, count: int, middle: Body | object, kernel: int = 2
     """One thread: `middle(t)`, a kernel and a wait for it, `count` times."""
 
     def body(t: Thread) -> Body:
+        yield from t.api("cudaSetDevice", 2 * US)
         yield from t.compute(1 * MS)
         for _ in range(count):
             yield from middle(t)  # type: ignore[operator]

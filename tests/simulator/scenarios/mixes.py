@@ -361,7 +361,7 @@ def many_causes(sim: Simulation) -> None:
             yield from t.unlock(mutex)
             yield from t.blocking_copy("DtoH", 4, 2 * US, staging=40 * US)
             yield from t.read_file(400 * US)
-            yield from t.launch("gemm", 100 * US, overhead=[("module_load", 2 * MS)] if step == 0 else [])
+            yield from t.launch("late", 100 * US, overhead=[("module_load", 2 * MS)] if step == 0 else [])
             yield from t.api("cudaMalloc", 250 * US, "memory_allocation")
             yield from t.fill(1 << 20, 20 * US)
             yield from t.sleep(300 * US, "usleep")
