@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 
 import numpy as np
 
+from nsysdiag import __version__
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
 from nsysdiag.activity.host import read_host_activity
@@ -119,7 +119,7 @@ def _report(trace: Trace, settings: Settings, devices: list[DeviceReport], findi
     capabilities = trace.capabilities()
     return Report(
         schema_version=SCHEMA_VERSION,
-        tool=Tool(name="nsysdiag", version=tool_version()),
+        tool=Tool(name="nsysdiag", version=__version__),
         trace=TraceInfo(
             file=trace.file,
             size_bytes=trace.size_bytes,
@@ -137,14 +137,6 @@ def _report(trace: Trace, settings: Settings, devices: list[DeviceReport], findi
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
     )
-
-
-def tool_version() -> str:
-    """The version of the installed package; 0 where it runs without being installed."""
-    try:
-        return version("nsysdiag")
-    except PackageNotFoundError:
-        return "0"
 
 
 def cause_infos() -> list[CauseInfo]:

@@ -1,8 +1,8 @@
 """Our sums against those of the real nsys: kernels by name with count and total time, CUDA API calls with count.
 
-`nsys stats` counts every row. So does the trace layer, and there the figures are equal to the last nanosecond. The
-report counts what runs in the window of a device, from its first launched operation to its last; where the two may
-differ, `OUTSIDE_THE_WINDOW` says so.
+`nsys stats` counts every row. So does the trace layer. The report counts what runs in the window of a device, from its
+first launched operation to its last, and leaves malformed rows out; in none of these traces does a kernel lie outside
+the window or end before it starts, so there too the figures are equal, to the nanosecond.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nsysdiag.cli.command import OPTION_OF_SETTING
 from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
 from nsysdiag.errors import UsageError
 
@@ -18,17 +19,6 @@ Examples:
   nsysdiag analyze train.sqlite
   nsysdiag analyze train.sqlite -o report.html -o report.json --quiet
   nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md"""
-
-OPTION_OF_SETTING = {
-    "device": "--device",
-    "same_gpu": "--same-gpu",
-    "start_ns": "--from",
-    "end_ns": "--to",
-    "nvtx": "--nvtx",
-    "gaps": "--gaps",
-    "disabled": "--disable",
-    "full_hash": "--full-hash",
-}
 
 
 def analyze(
@@ -104,10 +94,7 @@ def _report(path: Path, settings: "Settings", *, quiet: bool) -> "Report":
 
 
 def _refuse_analysis_options(path: Path, settings: "Settings") -> None:
-    from nsysdiag.config import Settings
-
-    default = Settings()
-    given = [o for f, o in OPTION_OF_SETTING.items() if getattr(settings, f) != getattr(default, f)]
+    given = [OPTION_OF_SETTING[name] for name in settings.changed() if name in OPTION_OF_SETTING]
     if given:
         raise UsageError(
             f"{', '.join(given)} cannot be used with {path}: it is a saved report, already analysed",

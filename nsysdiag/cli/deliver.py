@@ -81,21 +81,19 @@ def _files(report: Report, path: Path, format_name: str, data: bytes) -> list[tu
     return [(path, data), *((table_path(path, table), contents[table]) for table in TABLES)]
 
 
-def _rendered(report: Report, format_name: str) -> bytes:
+def _rendered(report: Report, format_name: str, *, width: int = 100, color: bool = False) -> bytes:
+    from nsysdiag.cli.command import command_of
     from nsysdiag.output.format import RenderOptions
     from nsysdiag.output.registry import FORMATS
 
-    return FORMATS[format_name].render(report, RenderOptions())
+    return FORMATS[format_name].render(report, RenderOptions(width=width, color=color, command=command_of(report)))
 
 
 def _summary(report: Report) -> bytes:
-    from nsysdiag.output.format import RenderOptions
-    from nsysdiag.output.registry import FORMATS
-
     if sys.stdout is None or not sys.stdout.isatty():
         return _rendered(report, "txt")
     width = shutil.get_terminal_size().columns
-    return FORMATS["txt"].render(report, RenderOptions(width=width, color="NO_COLOR" not in os.environ))
+    return _rendered(report, "txt", width=width, color="NO_COLOR" not in os.environ)
 
 
 def _html_files(destinations: Sequence[Destination]) -> list[Path]:

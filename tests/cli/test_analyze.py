@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
-from nsysdiag.cli.analyze import OPTION_OF_SETTING
+from nsysdiag.cli.command import OPTION_OF_SETTING, command_of
 from nsysdiag.config import Settings
 from nsysdiag.model import to_json
+from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
 from tests.output import samples
 
@@ -245,6 +248,12 @@ class TestSavedReport:
         assert cli("analyze", saved).code == 0
         assert (folder / "train.nsysdiag.html").exists()
 
+    def test_looks_as_it_did(self, cli: Callable[..., Result], saved: Path, folder: Path) -> None:
+        """From the trace or from the saved report: the same bytes."""
+        first = FORMATS["html"].render(samples.one_device(), RenderOptions(command=command_of(samples.one_device())))
+        assert cli("analyze", saved, "-o", "again.html").code == 0
+        assert (folder / "again.html").read_bytes() == first
+
     def test_round_trip(self, cli: Callable[..., Result], saved: Path) -> None:
         assert cli("analyze", saved, "-o", "-", "--format", "json").stdout == saved.read_bytes()
 
@@ -260,3 +269,27 @@ class TestSavedReport:
     def test_every_setting_has_its_option(self) -> None:
         without_option = {"communication_patterns", "timeline", "reader"}
         assert set(OPTION_OF_SETTING) == set(Settings.__struct_fields__) - without_option
+
+
+class TestCommandOfAReport:
+    def test_options_that_differ_from_their_defaults(self) -> None:
+        settings = Settings(
+            nvtx="my step", same_gpu=True, start_ns=1500, gaps=3, disabled=("sync", "io_wait"), reader="sqlite3"
+        )
+        report = replace(samples.one_device(), settings=settings.changed())
+        assert command_of(report) == (
+            f"nsysdiag analyze {report.trace.file} --same-gpu --from 1500ns --nvtx 'my step' --gaps 3"
+            " --disable sync --disable io_wait"
+        )
+
+    def test_it_reads_back(self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
+        settings = Settings(device="gpu0", full_hash=True, end_ns=7, disabled=("sync",))
+        report = replace(samples.one_device(), settings=settings.changed())
+        words = shlex.split(command_of(report))
+        assert cli("analyze", trace, *words[3:]).code == 0
+        assert analysis.settings == settings
+
+    @pytest.mark.usefixtures("analysis")
+    def test_stands_in_the_report(self, cli: Callable[..., Result], trace: Path) -> None:
+        result = cli("analyze", trace, "-o", "-", "--format", "html")
+        assert command_of(samples.one_device()).encode() in result.stdout

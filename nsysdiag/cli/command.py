@@ -1,0 +1,45 @@
+"""The command line that makes a report: from its settings, so that a saved one still knows it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nsysdiag.model import Report
+
+OPTION_OF_SETTING = {
+    "device": "--device",
+    "same_gpu": "--same-gpu",
+    "start_ns": "--from",
+    "end_ns": "--to",
+    "nvtx": "--nvtx",
+    "gaps": "--gaps",
+    "disabled": "--disable",
+    "full_hash": "--full-hash",
+}
+"""The options that change an analysis; `timeline` is not one, since it can be left out of a saved report too."""
+
+FLAGS = ("same_gpu", "full_hash")
+TIMES = ("start_ns", "end_ns")
+
+
+def command_of(report: Report) -> str:
+    """`nsysdiag analyze` with the options that differ from their defaults; the file by its name alone."""
+    options = [word for name, text in report.settings.items() for word in _words(name, text)]
+    return shlex.join(["nsysdiag", "analyze", report.trace.file, *options])
+
+
+def _words(name: str, text: str) -> Iterator[str]:
+    option = OPTION_OF_SETTING.get(name)
+    if option is None:
+        return
+    if name in FLAGS:
+        yield option
+    elif name == "disabled":
+        for cause in text.split(", "):
+            yield from (option, cause)
+    else:
+        yield from (option, f"{text}ns" if name in TIMES else text)
