@@ -13,6 +13,7 @@ from nsysdiag.output.view import (
     by_length,
     by_rank,
     device_label,
+    evidence,
     held,
     ledger_rows,
     missing,
@@ -33,7 +34,7 @@ NAME_LIMIT = 90
 _INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<!\w)_|_(?!\w))")
 _BLOCK_START = re.compile(r"^(\d*)([-+#=.)])")
 # An empty comment between the sign and the word stops mentions, references and links to addresses.
-_REFERENCE = re.compile(r"([@#!$%])(?=\w)|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)
+_REFERENCE = re.compile(r"([@#!$%])(?=[\w\\])|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)
 
 
 def text(value: str) -> str:
@@ -132,13 +133,13 @@ def _gaps(device: DeviceReport, causes: Causes) -> str:
 def _gap(gap: Gap, causes: Causes) -> list[str]:
     length = gap.end_ns - gap.start_ns
     slices = slices_by_time(gap)
-    cause = evidence = "–"
+    cause = told = "–"
     if slices:
         cause = f"{text(causes.title(slices[0].cause))} ({format_share(slices[0].ns, length)})"
-        evidence = text(clip(slices[0].evidence, 160)) or "–"
+        told = text(clip(evidence(slices[0], causes), 160)) or "–"
     path = code(words.path_label(gap.nvtx), in_table=True)
     before, after = _operation(gap.previous_op), _operation(gap.next_op)
-    return [format_ns(length), words.instant(gap.start_ns), cause, evidence, before, after, path]
+    return [format_ns(length), words.instant(gap.start_ns), cause, told, before, after, path]
 
 
 def _operation(operation: Operation | None) -> str:
@@ -147,7 +148,7 @@ def _operation(operation: Operation | None) -> str:
 
 def _no_devices(report: Report) -> list[str]:
     tables = [f"- {text(line)}" for line in held(report)]
-    holds = ["It holds:", "\n".join(tables)] if tables else ["It holds no table with rows either."]
+    holds = ["It holds:", "\n".join(tables)] if tables else ["It holds no events of other kinds either."]
     return [f"**{words.NO_GPU_WORK}.** There is no idle time to explain.", *holds]
 
 
@@ -165,7 +166,7 @@ def _finding(report: Report, finding: Finding) -> str:
         f"({format_share(finding.confidence, 1)}). {text(device_label(report, finding.device))}."
         + (f" In {code(words.path_label(finding.nvtx))}." if finding.nvtx else ""),
         "",
-        *(f"- {text(evidence)}" for evidence in finding.evidence),
+        *(f"- {text(line)}" for line in finding.evidence),
         *(f"- → {text(advice)}" for advice in finding.advice),
     ]
     return "\n".join(lines).rstrip()

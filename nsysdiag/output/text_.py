@@ -18,6 +18,7 @@ from nsysdiag.output.view import (
     LedgerRow,
     by_length,
     by_rank,
+    evidence,
     flags,
     held,
     ledger_rows,
@@ -195,8 +196,9 @@ def _gap(gap: Gap, causes: Causes, width: int) -> Group:
 def _slice_line(gap: Gap, part: Slice, causes: Causes, room: int) -> Text:
     share = format_share(part.ns, gap.end_ns - gap.start_ns)
     line = Text.assemble(f"{share} ", (visible(causes.title(part.cause)), "cyan"))
-    if part.evidence:
-        line.append(f": {clip(part.evidence, max(20, room - len(line) - 2))}")
+    told = evidence(part, causes)
+    if told:
+        line.append(f": {clip(told, max(20, room - len(line) - 2))}")
     return line
 
 
@@ -204,7 +206,7 @@ def _context(gap: Gap, room: int) -> list[str]:
     """Where the gap lies and who launched the operation that ended it."""
     half = (room - 13) // 2
     lines = [f"between {_operation(gap.previous_op, half)} and {_operation(gap.next_op, half)}"]
-    facts = [f"launched by {words.thread_label(gap.thread)}"] if gap.thread else []
+    facts = [f"launched by {words.short_thread_label(gap.thread)}"] if gap.thread else []
     facts += flags(gap)
     return [*lines, clip("; ".join(facts), room)] if facts else lines
 
@@ -247,7 +249,11 @@ def _health(report: Report) -> list[RenderableType]:
 def _no_devices(report: Report) -> list[RenderableType]:
     tables = held(report)
     lines = ["There is no idle time to explain."]
-    lines += ["The trace holds:", *(f"  {table}" for table in tables)] if tables else ["The trace holds no rows."]
+    lines += (
+        ["The trace holds:", *(f"  {table}" for table in tables)]
+        if tables
+        else ["The trace holds no events of other kinds either."]
+    )
     return [_heading(words.NO_GPU_WORK), *(_indented(Text(visible(line))) for line in lines)]
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Finding, Gap, Report, Slice
 
 UNKNOWN_COLOR = "#8a8f98"
+# Tables that an export has whatever was captured.
+BOOKKEEPING = ("ENUM_", "META_", "EXPORT_", "TARGET_", "ANALYSIS_", "StringIds", "PROCESSES", "ThreadNames")
 SEVERITIES = ("high", "medium", "low", "info")
 
 
@@ -45,6 +47,10 @@ class Causes:
     def __getitem__(self, cause: str) -> CauseInfo:
         known = self._causes.get(cause)
         return known or CauseInfo(id=cause, title=cause.replace("_", " "), meaning="", color=UNKNOWN_COLOR)
+
+    def knows(self, cause: str) -> bool:
+        """Is this one of the causes of the report? A loss that is not idle time, such as an exposed copy, is none."""
+        return cause in self._causes
 
     def title(self, cause: str) -> str:
         """The title of the cause with this id."""
@@ -94,6 +100,11 @@ def slices_by_time(gap: Gap) -> list[Slice]:
     return sorted((part for part in gap.slices if part.ns > 0), key=lambda part: -part.ns)
 
 
+def evidence(part: Slice, causes: Causes) -> str:
+    """The evidence of a slice, empty where it says no more than the cause's title."""
+    return "" if part.evidence.casefold() == causes.title(part.cause).casefold() else part.evidence
+
+
 def flags(gap: Gap) -> list[str]:
     """What else is known about a gap, in words."""
     drained = f"queue emptied by {gap.drained_by}" if gap.drained_by else "queue emptied by a sync"
@@ -122,10 +133,9 @@ def device_label(report: Report, key: str) -> str:
 
 
 def held(report: Report) -> list[str]:
-    """What a trace holds, for one with no GPU work: each table that has rows, with their number."""
-    return [
-        f"{table} ({_rows(rows)} rows)" for table, rows in sorted(report.trace.tables.items()) if rows not in (0, "~0")
-    ]
+    """What was captured into a trace without GPU work: each table of events that has rows, with their number."""
+    rows = {table: rows for table, rows in report.trace.tables.items() if rows not in (0, "~0")}
+    return [f"{table} ({_rows(rows[table])} rows)" for table in sorted(rows) if not table.startswith(BOOKKEEPING)]
 
 
 def _rows(rows: int | str) -> str:

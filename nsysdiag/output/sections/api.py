@@ -19,7 +19,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
     rows = sorted(device.launch.api, key=lambda row: (-row.total_ns, row.name))
     if not rows and not device.launch.launched_ops:
         return None
-    drawn = [(row, _cause(page, row.cause)) for row in rows[:MAX_ROWS]]
+    drawn = [(row, _cause(page, row.cause)) for row in rows[: page.rows(MAX_ROWS)]]
     return {"rows": drawn, "all": len(rows), "facts": _facts(device.launch)}
 
 

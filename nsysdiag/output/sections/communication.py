@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport
 
 
-def view(_page: Page, device: DeviceReport) -> View | None:
+def view(page: Page, device: DeviceReport) -> View | None:
     """The communication kernels with the most time; left out where none ran."""
-    return rows_view(device.communication)
+    return rows_view(page, device.communication)
 
 
 SECTION = DeviceSection("communication", "Communication", view)

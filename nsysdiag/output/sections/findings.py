@@ -26,7 +26,7 @@ class FindingView:
     kind: str
     icon: str
     cause: str
-    color: str
+    color: str | None
     device: str | None
     lost: str
     share: str
@@ -53,7 +53,7 @@ def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
         kind=finding.severity if finding.severity in SEVERITIES else "info",
         icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
         cause=cause.title,
-        color=safe_color(cause.color),
+        color=safe_color(cause.color) if page.causes.knows(finding.cause) else None,
         device=device_label(page.report, finding.device) if several else None,
         lost=format_ns(finding.lost_ns),
         share=format_share(finding.lost_share, 1),

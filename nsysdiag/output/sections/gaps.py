@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output import words
 from nsysdiag.output.figures import Segment, safe_color, stack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
-from nsysdiag.output.view import Causes, by_length, flags, slices_by_time
+from nsysdiag.output.view import Causes, by_length, evidence, flags, slices_by_time
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ class SliceView:
     title: str
     color: str
     share: str
+    evidence: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +47,10 @@ class GapView:
 
 
 def view(page: Page, device: DeviceReport) -> View | None:
-    """The longest gaps that the report holds, at most 100 of them."""
+    """The longest gaps that the report holds, as many as the page has room for."""
     if not device.gaps:
         return None
-    gaps = by_length(device.gaps)[:MAX_GAPS]
+    gaps = by_length(device.gaps)[: page.rows(MAX_GAPS)]
     return {"gaps": [_draw(gap, page.causes) for gap in gaps], "held": len(device.gaps), "first": SHOWN_AT_FIRST}
 
 
@@ -72,7 +73,7 @@ def _draw(gap: Gap, causes: Causes) -> GapView:
 
 def _slice(part: Slice, length: int, causes: Causes) -> SliceView:
     cause = causes[part.cause]
-    return SliceView(part, cause.title, safe_color(cause.color), format_share(part.ns, length))
+    return SliceView(part, cause.title, safe_color(cause.color), format_share(part.ns, length), evidence(part, causes))
 
 
 def _when(operation: Operation | None) -> str:

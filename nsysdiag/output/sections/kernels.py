@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 MAX_ROWS = 100
 
 
-def view(_page: Page, device: DeviceReport) -> View | None:
+def view(page: Page, device: DeviceReport) -> View | None:
     """The kernels with the most time, summed over streams."""
-    return rows_view(device.kernels)
+    return rows_view(page, device.kernels)
 
 
-def rows_view(kernels: list[KernelRow]) -> View | None:
+def rows_view(page: Page, kernels: list[KernelRow]) -> View | None:
     """The rows with the most time, each with a bar against the longest; None where there are none."""
     if not kernels:
         return None
     rows = sorted(kernels, key=lambda row: (-row.total_ns, row.name))
-    drawn = [(row, percent(row.total_ns, rows[0].total_ns)) for row in rows[:MAX_ROWS]]
+    drawn = [(row, percent(row.total_ns, rows[0].total_ns)) for row in rows[: page.rows(MAX_ROWS)]]
     return {"rows": drawn, "all": len(kernels), "total_ns": sum(row.total_ns for row in kernels)}
 
 

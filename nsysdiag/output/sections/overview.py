@@ -82,7 +82,9 @@ def _cards(device: DeviceReport) -> list[Card]:
 def _outside(device: DeviceReport) -> str:
     if device.window.outside_ns:
         return f"{format_ns(device.window.outside_ns)} outside it"
-    return f"{format_count(len(device.window.parts))} part" + ("s" if len(device.window.parts) != 1 else "")
+    if len(device.window.parts) > 1:
+        return f"in {format_count(len(device.window.parts))} parts"
+    return f"from {words.instant(device.window.start_ns)}"
 
 
 def _coverage(device: DeviceReport) -> Card:

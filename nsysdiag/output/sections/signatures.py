@@ -18,7 +18,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
     """The signatures with the most time."""
     if not device.signatures:
         return None
-    rows = sorted(device.signatures, key=lambda row: (-row.total_ns, row.id))[:MAX_ROWS]
+    rows = sorted(device.signatures, key=lambda row: (-row.total_ns, row.id))[: page.rows(MAX_ROWS)]
     drawn = [
         (row, page.causes.title(row.cause), safe_color(page.causes[row.cause].color), path_label(row.nvtx))
         for row in rows
