@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typer.main import get_command
 
 from nsysdiag import __version__
 from nsysdiag.cli.console import abandon_stdout, complain
-from nsysdiag.errors import NsysdiagError
+from nsysdiag.errors import NsysdiagError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +54,10 @@ def _explain(error: Exception) -> int:
     if isinstance(error, typer.TyperException):
         complain(error.format_message().replace("Value error, ", ""), _help_hint(error))
         return error.exit_code
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        abandon_stdout()
+        complain(f"cannot write: {error.strerror}")
+        return OutputError.exit_code
     complain(
         f"this is a bug in nsysdiag {__version__}: {type(error).__name__}: {error}; "
         "run with --debug for the traceback, and please report it"

@@ -143,8 +143,10 @@ class TestPipes:
         process.stderr.close()
         assert process.wait() == 0
 
-    def test_full_disk(self) -> None:
+    @pytest.mark.parametrize("argument", ["rules", "--help"])
+    def test_full_disk(self, argument: str) -> None:
         with open("/dev/full", "wb") as full:  # noqa: PTH123
-            done = program("rules", stdout=full, stderr=subprocess.PIPE)
+            done = program(argument, stdout=full, stderr=subprocess.PIPE)
         assert done.returncode == 2
-        assert done.stderr.startswith(b"nsysdiag: cannot write to standard output: ")
+        assert done.stderr.startswith(b"nsysdiag: cannot write")
+        assert b"No space left" in done.stderr
