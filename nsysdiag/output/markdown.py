@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report
 
 MARKER = "<!-- nsysdiag report -->"
-TOP_GAPS = 10
+TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
 NAME_LIMIT = 90
 
 _INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<!\w)_|_(?!\w))")
-_BLOCK_START = re.compile(r"^(\d*)([-+#=.)])")
+_BLOCK_START = re.compile(r"^()([-+#=])|^(\d+)([.)])(?=\s|$)")
 # An empty comment between the sign and the word stops mentions, references and links to addresses.
 _REFERENCE = re.compile(r"([@#!$%])(?=[\w\\])|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)
 
@@ -40,7 +40,7 @@ _REFERENCE = re.compile(r"([@#!$%])(?=[\w\\])|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)"
 def text(value: str) -> str:
     """A sentence as plain Markdown text: no markup, no mention, no reference, no link, on one line."""
     escaped = _INLINE.sub(r"\\\1", visible(value).strip())
-    escaped = _BLOCK_START.sub(r"\1\\\2", escaped)
+    escaped = _BLOCK_START.sub(r"\1\3\\\2\4", escaped)
     return _REFERENCE.sub(lambda match: f"{match.group()}<!-- -->", escaped)
 
 
@@ -67,8 +67,10 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The report as Markdown, with a marker comment by which a later run finds its own file again."""
     blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
     causes = Causes(report.causes)
+    limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
+        blocks += _gaps(device, causes, limit)
     if not report.devices:
         blocks += _no_devices(report)
     blocks += _findings(report)
@@ -93,8 +95,6 @@ def _device(device: DeviceReport, causes: Causes) -> list[str]:
     drained = words.drained_sentence(device)
     blocks += [text(drained)] if drained else []
     blocks += [f"> {text(note)}" for note in device.notes]
-    if device.gaps:
-        blocks += [f"### Largest gaps of {format_count(device.gap_count)}", _gaps(device, causes)]
     return blocks
 
 
@@ -124,10 +124,13 @@ def _ledger(device: DeviceReport, causes: Causes) -> str:
     return table(["Cause", "Time", "Of idle", "Of window"], "lrrr", rows)
 
 
-def _gaps(device: DeviceReport, causes: Causes) -> str:
-    rows = [_gap(gap, causes) for gap in by_length(device.gaps)[:TOP_GAPS]]
+def _gaps(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
+    rows = [_gap(gap, causes) for gap in by_length(device.gaps)[:limit]]
+    if not rows:
+        return []
     header = ["Length", "Start", "Cause", "Evidence", "Before", "After", "NVTX"]
-    return table(header, "rrlllll", rows)
+    title = f"### The longest {len(rows)} of {words.counted(device.gap_count, 'gap')}"
+    return [title, table(header, "rrlllll", rows)]
 
 
 def _gap(gap: Gap, causes: Causes) -> list[str]:
