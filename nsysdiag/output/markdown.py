@@ -20,7 +20,7 @@ from nsysdiag.output.view import (
     slices_by_time,
     window_parts,
 )
-from nsysdiag.units import format_bytes, format_count, format_ns, format_share
+from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

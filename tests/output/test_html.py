@@ -14,6 +14,7 @@ import pytest
 
 from nsysdiag.errors import InputError
 from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.markdown import finding_markdown
 from nsysdiag.output.names import visible
 from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
 from tests.output.page import Element, parse
@@ -149,6 +150,11 @@ class TestContent:
         articles = parse(FORMATS["html"].render(made, RenderOptions())).all("article")
         ids = [article.attributes["id"] for article in articles if "id" in article.attributes]
         assert ids == ["f-a-b", "f-a-b-2", "f-plain", "f-"]
+
+    def test_a_finding_can_be_copied_as_markdown(self) -> None:
+        made = SAMPLES["one_device"]()
+        copies = [pre.text for pre in tree("one_device").all("pre") if pre.attributes["id"].endswith("-markdown")]
+        assert copies == [finding_markdown(made, found) for found in made.findings]
 
     def test_damaged_gaps_are_the_inputs_fault(self) -> None:
         bad = msgspec.structs.replace(device().gaps_packed, lengths="AAAA")

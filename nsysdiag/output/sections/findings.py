@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from markupsafe import Markup, escape
+
 from nsysdiag.output import words
 from nsysdiag.output.figures import safe_color
 from nsysdiag.output.markdown import finding_markdown
@@ -33,7 +35,7 @@ class FindingView:
     ceiling: str | None
     confidence: str
     path: str
-    markdown: str
+    markdown: Markup
 
 
 def view(page: Page) -> View | None:
@@ -60,7 +62,7 @@ def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
         ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > 0 else None,
         confidence=f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})",
         path=words.path_label(finding.nvtx),
-        markdown=finding_markdown(page.report, finding),
+        markdown=escape(finding_markdown(page.report, finding)),  # its line ends are meant
     )
 
 
