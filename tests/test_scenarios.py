@@ -8,7 +8,7 @@ import pytest
 
 from nsysdiag.config import Settings
 from tests.schemas import SCHEMAS
-from tests.simulator import forbidden
+from tests.simulator import CUDA_ONLY, EVERYTHING, forbidden
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
 
@@ -62,6 +62,7 @@ def compare(
     *,
     tolerated: frozenset[str] = frozenset(),
     same_gpu: bool = False,
+    slack: float = 0,
 ) -> None:
     """Every device of the truth is in the report, nothing else is, and they agree."""
     truths = simulation.truth(capture, same_gpu=same_gpu)
@@ -70,12 +71,12 @@ def compare(
     for key, truth in truths.items():
         (device,) = [device for ids, device in found.items() if key <= ids]
         if capture.sched:
-            agree(device, truth, tolerated, 0.98)
+            agree(device, truth, tolerated, 0.98, slack)
         else:
-            agree(device, truth, tolerated | {"uncovered", "host_compute"}, BLURRED)
+            agree(device, truth, tolerated | {"uncovered", "host_compute"}, BLURRED, slack)
 
 
-def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], least: float) -> None:
+def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], least: float, slack: float = 0) -> None:
     """The split is exact, the ledger adds up, nearly all of it has the true cause, none of it an absurd one."""
     assert (device.window.start_ns, device.window.end_ns) == truth.window
     split = device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns, device.idle_ns
@@ -83,7 +84,9 @@ def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], l
     assert sum(device.ledger.values()) == device.idle_ns
     assert sum(device.root_ledger.values()) == device.idle_ns
     wrong = forbidden(truth, tolerated)
-    assert not {cause: ns for cause, ns in device.ledger.items() if cause in wrong and ns}, truth.ledger
+    assert not {cause: ns for cause, ns in device.ledger.items() if cause in wrong and ns > slack * truth.idle}, (
+        truth.ledger
+    )
     overlap = sum(min(ns, truth.ledger.get(cause, 0)) for cause, ns in device.ledger.items())
     assert overlap >= least * truth.idle, f"found {device.ledger}, true {truth.ledger}"
 
@@ -111,11 +114,23 @@ def test_evidence_left_out_is_not_made_up(name: str, evidence: str, tmp_path: Pa
     compare(report, simulation, capture, tolerated=SCENARIOS[name].tolerated)
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_arbitrary_programs(seed: int, tmp_path: Path) -> None:
+CAPTURES = (
+    EVERYTHING,
+    EVERYTHING.but(samples=False),
+    EVERYTHING.but(graphs="graph"),
+    EVERYTHING.but(schema="3.13.2", sync_rows=False),
+    EVERYTHING.but(api=False),
+    CUDA_ONLY,
+)
+
+
+@pytest.mark.parametrize("capture", CAPTURES)
+@pytest.mark.parametrize("seed", range(6))
+def test_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None:
+    """Where many small things meet, microseconds go to a neighbouring cause; a thousandth of the idle time may."""
     simulation = arbitrary(seed)
-    report = analyze(simulation, tmp_path / "trace.sqlite", simulation.capture, shuffle_seed=seed)
-    compare(report, simulation, simulation.capture)
+    report = analyze(simulation, tmp_path / "trace.sqlite", capture, shuffle_seed=seed)
+    compare(report, simulation, capture, slack=0.001)
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)

@@ -207,7 +207,10 @@ class Thread(HostThread):
             call.returned = 0 if event.complete else NOT_READY
 
     def spin_on(self, event: CudaEvent) -> Body:
-        """Ask cudaEventQuery until the event is complete: a synchronization by hand."""
+        """Ask cudaEventQuery until the event is complete: a synchronization by hand, unless it already is."""
+        if event.complete:
+            yield from self.query(event)
+            return
         with self.inside("api", "query spin", "sync", pseudo=True):
             while True:
                 ready = event.complete
