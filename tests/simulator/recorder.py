@@ -79,7 +79,7 @@ def _process(trace: TraceBuilder, process: Process, capture: Capture) -> None:
     if capture.event_rows and trace.knows("CUPTI_ACTIVITY_KIND_CUDA_EVENT"):
         _recorded_events(trace, process)
     if capture.sync_rows:
-        _synchronizations(trace, process)
+        _synchronizations(trace, process, capture)
 
 
 def _id(thread: HostThread) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def _recorded_events(trace: TraceBuilder, process: Process) -> None:
         )
 
 
-def _synchronizations(trace: TraceBuilder, process: Process) -> None:
+def _synchronizations(trace: TraceBuilder, process: Process, capture: Capture) -> None:
     waits = [(call, stream.number) for call, stream in process.waits]
     calls = [call for thread in process.threads for call in thread.calls if call.cause == "sync"]
     waits += [(call, call.sync[2] if call.sync[0] == "stream" else 0xFFFFFFFF) for call in calls if call.sync]
@@ -156,6 +156,8 @@ def _synchronizations(trace: TraceBuilder, process: Process) -> None:
         assert call.sync is not None
         assert call.device is not None
         kind, event, number = call.sync
+        if kind == "stream" and capture.version >= (3, 24):
+            kind = "wait"  # what recent versions write for a stream synchronization, with no event
         trace.sync_row(
             call.start + 300,
             call.end - 300,
@@ -163,7 +165,7 @@ def _synchronizations(trace: TraceBuilder, process: Process) -> None:
             kind=kind,
             stream=stream,
             event=event,
-            event_sync=number if kind in {"event", "wait"} else 0xFFFFFFFF,
+            event_sync=number if event != 0xFFFFFFFF else 0xFFFFFFFF,
             pid=process.pid,
             device=call.device.ordinal,
             context=call.device.number,

@@ -132,6 +132,8 @@ def _gap(start: int, end: int, row: Row, rows: list[Row], capture: Capture) -> l
     if row.kind == "migration":
         following = [other for other in rows if other.start >= end and other.launch(capture) is not None]
         call = following[0].launch(capture) if following else None
+    if call is None and _before_the_capture(row, rows, capture):
+        return _device_parts(start, start, end, row.op, capture)
     if call is None:
         return [(start, end, "dispatch" if end - start <= _FLOOR_AT_MOST else "launch_unknown")]
     parts = _host_parts(start, min(end, call.end), call, capture)
@@ -141,6 +143,15 @@ def _gap(start: int, end: int, row: Row, rows: list[Row], capture: Capture) -> l
     if row.kind == "migration":
         return [*parts, (issued, end, "unified_memory")]
     return [*parts, *_device_parts(start, issued, end, row.op, capture)]
+
+
+def _before_the_capture(row: Row, rows: list[Row], capture: Capture) -> bool:
+    """Whether the launch call was too early to be recorded: its process's recorded ones have larger ids."""
+    launches = [
+        other.launch(capture) for other in rows if other.op.stream.context.process is row.op.stream.context.process
+    ]
+    known = [call.correlation for call in launches if call is not None]
+    return row.op.call is not None and bool(known) and row.op.call.correlation < min(known)
 
 
 def _host_parts(start: int, end: int, call: Call, capture: Capture) -> list[Part]:

@@ -108,6 +108,25 @@ def device_stall(sim: Simulation) -> None:
 
 
 @register("device_stall")
+def issued_before_the_capture(sim: Simulation) -> None:
+    """A kernel launched before the capture began starts late, in the middle of it.
+
+    capture        [...............................
+    T      [launch][launch]
+    gpu            [k]................[late kernel]
+    """
+
+    def body(t: Thread) -> Body:
+        yield from t.launch("late", 500 * US, t.process.stream(), stall=4 * MS, recorded=False)
+        for _ in range(10):
+            yield from t.launch("gemm", 30 * US)
+        yield from t.sleep(5 * MS)
+        yield from t.launch("gemm", 30 * US)
+
+    sim.thread(sim.process(), body)
+
+
+@register("device_stall")
 def copy_set_up(sim: Simulation) -> None:
     """Queued copies with 30 us of set-up between them."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tests.simulator.host import Body, Process
     from tests.simulator.simulation import Simulation
 
-STEPS, LAYERS, BUCKETS, PARAMETERS = 30, 8, 3, 16
+STEPS, LAYERS, BUCKETS, PARAMETERS = 30, 8, 3, 32
 FORWARD = (
     ("ampere_sgemm_128x64_tn", 160 * US),
     ("vectorized_elementwise_kernel", 24 * US),
@@ -32,7 +32,7 @@ class Rank:
     """One rank of a data-parallel run: the main thread, its autograd thread, and a worker process that loads data.
 
     worker    [read file .....][decode ...][put]
-    main      [wait for batch ............][copy][forward][wait for backward][optimizer][loss.item()]
+    main      [wait for batch ............][copy][forward][wait for backward][clip][optimizer]
     autograd                                             [backward, buckets]
     """
 
@@ -63,11 +63,8 @@ class Rank:
             yield from t.put(self.forward_done, "pthread_cond_signal")
             yield from t.get(self.backward_done, "pthread_cond_wait")
             t.pop()
+            yield from self._clip_gradients(t)
             yield from self._optimizer(t)
-            t.push("loss.item()")
-            yield from t.blocking_copy("DtoH", 4, 2 * US, staging=12 * US, asynchronous=True)
-            yield from t.synchronize(self.process.null)
-            t.pop()
             t.pop()
 
     def _next_batch(self, t: Thread) -> Body:
@@ -85,9 +82,18 @@ class Rank:
                 yield from t.launch(name, duration)
         t.pop()
 
+    def _clip_gradients(self, t: Thread) -> Body:
+        """The norm of all gradients, read back: the queue runs empty."""
+        t.push("clip_grad_norm_")
+        yield from self._after_communication(t)
+        yield from t.compute(40 * US)
+        yield from t.launch("lpnorm_cleanup_kernel", 18 * US)
+        yield from t.blocking_copy("DtoH", 4, 2 * US, staging=12 * US, asynchronous=True)
+        yield from t.synchronize(self.process.null)
+        t.pop()
+
     def _optimizer(self, t: Thread) -> Body:
         t.push("optimizer")
-        yield from self._after_communication(t)
         for _ in range(PARAMETERS):
             yield from t.compute(21 * US, "adam_step")
             yield from t.launch("multi_tensor_apply_kernel", 6 * US)
