@@ -193,7 +193,8 @@ class Launch(Record, frozen=True):
 
 
 class SignatureRow(Record, frozen=True):
-    """Gaps with the same previous op, next op, NVTX path and dominant cause. `representative` is their longest's start."""
+    """Gaps with the same previous op, next op, NVTX path and dominant cause; numbers in range names read `#`.
+    `representative_start_ns` is where the longest of them begins."""
 
     id: str
     previous_op: str
@@ -208,7 +209,12 @@ class SignatureRow(Record, frozen=True):
 
 
 class DeviceReport(Record, frozen=True):
-    """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns, and the ledger sums to idle_ns."""
+    """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
+
+    `labels` splits causes further, `sync_drained` holds the number and ns of gaps that a synchronization opened.
+    `iterations` is empty until iterations are found. `utilization.util_time_share` is the share of the window in
+    which at least one kernel ran: what a utilization counter shows.
+    """
 
     key: str
     name: str
@@ -237,10 +243,12 @@ class DeviceReport(Record, frozen=True):
     gaps: list[Gap]
     gaps_packed: GapsPacked
     signatures: list[SignatureRow]
+    iterations: dict[str, object]
     launch: Launch
     kernels: list[KernelRow]
     copies: list[CopyRow]
     communication: list[KernelRow]
+    utilization: dict[str, float]
     notes: list[str]
 
 

@@ -17,6 +17,7 @@ from nsysdiag.activity.threads import thread_names
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK, layer_evidence
 from nsysdiag.analysis.device_report import Shared, analyze_device
+from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.findings import findings_of, ranked
@@ -65,10 +66,12 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
     host = read_host_activity(trace, activity.api_calls, _axis(activity, chosen, windows))
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
+    evidence = HostEvidence.of(host, facts)
     shared = Shared(
         activity=activity,
         ranges=ranges,
-        layered=layer_evidence(HostEvidence(host, facts), settings.disabled),
+        layered=layer_evidence(evidence, settings.disabled),
+        draining=draining_calls(evidence),
         untraced=untraced_graphs(activity, facts),
         strings=trace.strings,
         thread_names=thread_names(trace, host.axis.threads),

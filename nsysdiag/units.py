@@ -31,6 +31,12 @@ def format_exact_ns(ns: int) -> str:
     return f"{ns:,} ns"
 
 
+def format_moment(ns: int) -> str:
+    """A point in time of the trace's clock, in seconds with all nine digits: `12.345678901 s`."""
+    sign, size = ("-", -ns) if ns < 0 else ("", ns)
+    return f"{sign}{size // NS_PER['s']:,}.{size % NS_PER['s']:09d} s"
+
+
 def format_share(part: int | float, whole: int | float) -> str:
     """`part` of `whole` in per cent; a part that is not zero never shows as 0 %, one that is not all never as 100 %."""
     if whole == 0:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.streams import distinct_values
 from nsysdiag.errors import InputError
 from nsysdiag.timeline.intervals import Intervals
 
@@ -31,7 +32,7 @@ class ThreadAxis:
     @classmethod
     def over(cls, threads: IntArray, low: int, high: int) -> ThreadAxis:
         """An axis with a lane for each of `threads` over [low, high). Raises InputError where it has no room."""
-        unique = np.unique(threads)
+        unique = distinct_values(threads)
         axis = cls(unique, low, max(high - low, 1))
         if len(unique) * axis.stride >= _POSITION_LIMIT:
             raise InputError(

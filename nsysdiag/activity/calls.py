@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.activity.identity import IntArray, process_of
 from nsysdiag.activity.rows import Rows
-from nsysdiag.activity.streams import distinct
+from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.trace.trace import Trace
 
 _SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
@@ -78,7 +78,7 @@ def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) ->
     Runtime and driver rows may share the id of one launch: the outermost is the one that starts first and, of those,
     ends last. Ids repeat across processes, so the process is part of the key.
     """
-    processes = np.unique(process)
+    processes = distinct_values(process)
     wanted = _launch_key(processes, process, correlation)
     keys = _launch_key(processes, process_of(calls.thread), calls.correlation)
     rows = np.flatnonzero(keys >= 0)

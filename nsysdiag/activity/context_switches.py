@@ -25,7 +25,7 @@ class TimeSlices(Rows):
 
 
 def read_time_slices(trace: Trace) -> TimeSlices:
-    """Slices from a context's restore or start to the next start or save on that GPU; unknown processes are left out."""
+    """Slices from a context's restore or start to the next start or save on its GPU; unknown processes are left out."""
     columns = trace.read("GPU_CONTEXT_SWITCH_EVENTS", "tag", "seqNo", "timestamp", "globalPid", "gpuId")
     telling = np.isin(columns["tag"], (SAVE_END, RESTORE_START, CONTEXT_START))
     tag, time, process, gpu, number = (
@@ -38,7 +38,7 @@ def read_time_slices(trace: Trace) -> TimeSlices:
 
 
 def slices_of_others(slices: TimeSlices, gpu_id: int | None, process: int) -> Intervals:
-    """The time that the GPU spent in slices of other processes, a set. Without a GPU id the trace must be of one GPU."""
+    """The time that the GPU spent in slices of other processes, a set. Without a GPU id the trace must be of one."""
     if gpu_id is None and len(np.unique(slices.gpu)) > 1:
         return Intervals.empty()
     others = slices.process != process

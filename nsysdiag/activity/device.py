@@ -13,7 +13,7 @@ from nsysdiag.activity.gpus import DeviceKeys, Gpu, describe, device_keys
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category, Operations, malformed, read_operations, session_duration
-from nsysdiag.activity.streams import Streams, describe_streams, distinct
+from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits
 from nsysdiag.timeline.intervals import Intervals, contains, union
 from nsysdiag.trace.trace import Trace
@@ -116,7 +116,8 @@ def _device(
 ) -> DeviceTimeline:
     rows = np.flatnonzero(activity.device == number)
     rows = rows[_order(activity.operations, activity.launch, activity.api_calls.rows, rows)]
-    operations = activity.operations.take(rows)
+    in_order = len(rows) == len(activity.operations) and bool(np.all(rows[1:] > rows[:-1]))
+    operations = activity.operations if in_order else activity.operations.take(rows)
     return DeviceTimeline(
         number=number,
         key=keys.keys[number],
@@ -137,7 +138,7 @@ def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:
     unknown = operations.process <= 0
     if not unknown.any():
         return operations
-    processes = np.unique(process_of(api_calls.rows.thread))
+    processes = distinct_values(process_of(api_calls.rows.thread))
     if len(processes) != 1:
         return operations
     values = {name: getattr(operations, name) for name in operations.__dataclass_fields__}

@@ -11,6 +11,7 @@ from nsysdiag.activity.calls import ApiCalls, coded_names
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.samples import sampled_time
 from nsysdiag.activity.scheduling import Scheduling, read_switches, scheduling_of
+from nsysdiag.activity.streams import distinct_values
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import outermost
 from nsysdiag.trace.trace import Trace
@@ -125,7 +126,7 @@ def _os_calls(trace: Trace, axis: ThreadAxis) -> tuple[Lane, BoolArray]:
     thread = columns["globalTid"]
     name, names = coded_names(trace, columns["nameId"])
     lane = _lane(axis, thread, columns["start"], columns["end"], name, names, columns["returnValue"])
-    captured = np.unique(process_of(thread))
+    captured = distinct_values(process_of(thread))
     return lane.take(lane.outermost), np.isin(process_of(axis.threads), captured)
 
 

@@ -1,4 +1,4 @@
-"""The packed ids of an export: globalTid = hardware << 56 | vm << 48 | pid << 24 | tid, globalPid = the same without tid."""
+"""Packed ids of an export: globalTid = hardware << 56 | vm << 48 | pid << 24 | tid; globalPid has no tid."""
 
 from __future__ import annotations
 

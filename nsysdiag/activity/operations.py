@@ -58,8 +58,8 @@ NO_NAME = -1
 
 @dataclass(frozen=True, slots=True)
 class Operations(Rows):
-    """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1 outside
-    graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none."""
+    """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1
+    outside graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none."""
 
     start: IntArray
     end: IntArray
@@ -126,7 +126,7 @@ def _operations(category: Category, columns: Columns) -> Operations:
 
 
 def malformed(operations: Operations, duration_ns: int | None) -> BoolArray:
-    """True where a row cannot be: no `0 < start <= end`, or an end after the session's (`duration_ns`, None if unknown)."""
+    """True where a row cannot be: no `0 < start <= end`, or an end after the session's (None: unknown)."""
     wrong = (operations.start <= 0) | (operations.end < operations.start)
     if duration_ns is not None:
         wrong |= operations.end > duration_ns

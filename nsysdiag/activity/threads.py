@@ -9,7 +9,7 @@ from nsysdiag.trace.trace import Trace
 
 
 def thread_names(trace: Trace, threads: IntArray) -> dict[int, str]:
-    """The name of each of `threads` (globalTids) that has one; of several names of a thread, the first in the export."""
+    """The name of each of `threads` (globalTids) that has one; of several names the first in the export."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
     rows = np.flatnonzero(np.isin(columns["globalTid"], threads))[::-1]
     names = trace.strings.texts(columns["nameId"][rows])

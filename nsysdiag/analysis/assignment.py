@@ -26,16 +26,12 @@ class SliceRows(Rows):
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All slices of one device with the words that they point to."""
+    """All slices of one device, their lengths in ns, and the words that they point to."""
 
     rows: SliceRows
+    ns: IntArray
     labels: list[str]
     texts: list[str]
-
-    @property
-    def ns(self) -> IntArray:
-        """The length of each slice."""
-        return self.rows.end - self.rows.start
 
 
 class SliceCollector:
@@ -75,4 +71,5 @@ class SliceCollector:
         """Everything that was added."""
         nothing = np.empty(0, dtype=np.int64)
         empty = SliceRows(nothing, nothing, nothing, nothing, nothing, nothing)
-        return Slices(SliceRows.concatenate(self._parts or [empty]), list(self._labels), list(self._texts))
+        rows = SliceRows.concatenate(self._parts or [empty])
+        return Slices(rows, rows.end - rows.start, list(self._labels), list(self._texts))

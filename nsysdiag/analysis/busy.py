@@ -11,13 +11,15 @@ from nsysdiag.timeline.intervals import Intervals, intersect, union
 
 @dataclass(frozen=True, slots=True)
 class WindowSplit:
-    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `busy` is the set of all work."""
+    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernel_ns` is the time in which any
+    kernel or graph ran, `busy` the set of all work."""
 
     window_ns: int
     compute_ns: int
     exposed_comm_ns: int
     exposed_copy_ns: int
     overlapped_comm_ns: int
+    kernel_ns: int
     busy: Intervals
 
     @property
@@ -46,5 +48,6 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
         exposed_comm_ns=both.total() - compute.total(),
         exposed_copy_ns=busy.total() - both.total(),
         overlapped_comm_ns=compute.total() + communication.total() - both.total(),
+        kernel_ns=both.total(),
         busy=busy,
     )

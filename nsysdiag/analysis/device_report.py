@@ -10,6 +10,7 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
+from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
@@ -18,6 +19,7 @@ from nsysdiag.analysis.classify import LayeredEvidence, classify, untraced_on
 from nsysdiag.analysis.copies import copy_rows
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.drained import Drained, sync_drained
+from nsysdiag.analysis.evidence import Layer
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gaps import find_gaps
 from nsysdiag.analysis.health import device_notes
@@ -42,6 +44,7 @@ class Shared:
     activity: DeviceActivity
     ranges: NvtxRanges
     layered: LayeredEvidence
+    draining: list[Layer]
     untraced: dict[int, Intervals]
     strings: Strings
     thread_names: dict[int, str]
@@ -63,7 +66,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     ledger = add_up(slices, len(gaps))
     axis = shared.layered.evidence.host.axis
     lane = _lanes(frame, activity, shared.layered)
-    drained = sync_drained(frame, shared.layered.evidence, lane)
+    drained = sync_drained(frame, shared.draining, axis, lane)
     context = GapContext(
         device, frame, slices, ledger, drained, lane, axis, shared.ranges, shared.strings, shared.thread_names
     )
@@ -71,7 +74,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
 
 
 def _processes(device: DeviceTimeline) -> list[int]:
-    return np.unique(device.operations.process).tolist()
+    return [int(process) for process in distinct_values(device.operations.process)]
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -130,12 +133,25 @@ def _report(
         gaps=describe_gaps(context, largest_gaps(context, settings.gaps)),
         gaps_packed=pack_gaps(context.frame.gaps, ledger),
         signatures=signature_rows(context),
+        iterations={},
         launch=launch,
         kernels=kernels,
         copies=copy_rows(device, inside),
         communication=[row for row in kernels if row.communication],
+        utilization=_utilization(split),
         notes=notes,
     )
+
+
+def _utilization(split: WindowSplit) -> dict[str, float]:
+    """Empty where there is no window to share."""
+    if split.window_ns == 0:
+        return {}
+    return {
+        "util_time_share": round(split.kernel_ns / split.window_ns, 6),
+        "busy_share": round(split.busy_ns / split.window_ns, 6),
+        "compute_share": round(split.compute_ns / split.window_ns, 6),
+    }
 
 
 def _window(window: AnalysisWindow) -> Window:

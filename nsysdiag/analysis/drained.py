@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis.causes import blocking_copy, sync
-from nsysdiag.analysis.evidence import HostEvidence
+from nsysdiag.analysis.evidence import HostEvidence, Layer
 from nsysdiag.analysis.frame import Case, Frame
 from nsysdiag.timeline.intervals import Intervals, nearest_before
 
@@ -24,7 +25,12 @@ class Drained:
     names: list[str]
 
 
-def sync_drained(frame: Frame, evidence: HostEvidence, lane: IntArray) -> Drained:
+def draining_calls(evidence: HostEvidence) -> list[Layer]:
+    """Calls that return when the device has caught up: synchronization and blocking copies."""
+    return [*sync.evidence(evidence), *blocking_copy.evidence(evidence)]
+
+
+def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntArray) -> Drained:
     """A sync or blocking call of the launching thread began at least 5 us before the gap, ended after it had opened,
     and no later than the launch call began.
 
@@ -33,7 +39,6 @@ def sync_drained(frame: Frame, evidence: HostEvidence, lane: IntArray) -> Draine
     thread   [cudaStreamSync]..[launch]
     ```
     """
-    layers = [*sync.evidence(evidence), *blocking_copy.evidence(evidence)]
     words: dict[str, int] = {}
     spans = Intervals(*(np.concatenate([getattr(layer.spans, side) for layer in layers]) for side in ("start", "end")))
     name = np.concatenate(
@@ -46,7 +51,7 @@ def sync_drained(frame: Frame, evidence: HostEvidence, lane: IntArray) -> Draine
     spans, name = spans[order], name[order]
     if len(spans) == 0:
         return Drained(np.zeros(len(lane), dtype=np.bool_), np.full(len(lane), -1, dtype=np.int64), [])
-    axis, safe = evidence.host.axis, np.maximum(lane, 0)
+    safe = np.maximum(lane, 0)
     opened = axis.position(safe, frame.gaps.opened)
     launched = axis.position(safe, frame.call_start)
     at = nearest_before(spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))

@@ -47,14 +47,23 @@ class HostEvidence:
 
     host: HostActivity
     facts: CallFacts
+    outer: Lane
+    inner: Lane
+
+    @classmethod
+    def of(cls, host: HostActivity, facts: CallFacts) -> HostEvidence:
+        """Divides the calls once; those that created a context are in neither part: what they are called does not say
+        what took the time."""
+        api = host.api
+        named_well = ~facts.creates_context[api.row]
+        inner = ~api.outermost & named_well
+        whole = bool(named_well.all()) and not inner.any()
+        return cls(host, facts, api if whole else api.take(api.outermost & named_well), api.take(inner))
 
     def calls(self, pattern: re.Pattern[str] | None = None, *, nested: bool = False) -> Lane:
-        """API calls whose clean name matches: the outermost, or those inside another call. Calls that created a context
-        are left out: what they are called does not say what took the time."""
-        api = self.host.api
-        chosen = ~api.outermost if nested else api.outermost
-        chosen = chosen & ~self.facts.creates_context[api.row]
-        return api.take(chosen & named(api, pattern)) if pattern is not None else api.take(chosen)
+        """API calls whose clean name matches: the outermost, or those inside another call."""
+        part = self.inner if nested else self.outer
+        return part if pattern is None else part.take(named(part, pattern))
 
     def os_calls(self, pattern: re.Pattern[str]) -> Lane:
         """Outermost OS calls whose name matches."""

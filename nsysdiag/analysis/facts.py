@@ -70,7 +70,8 @@ def _slow_first_launches(activity: DeviceActivity) -> IntArray:
     row = launch[rows]
     duration = calls.end[row] - calls.start[row]
     limit = _usual_limits(process * (int(calls.name.max()) + 1) + calls.name[row], duration)
-    return row[first[duration[first] > limit[first]]]
+    slow: IntArray = row[first[duration[first] > limit[first]]]
+    return slow
 
 
 def _usual_limits(api: IntArray, duration: IntArray) -> IntArray:
@@ -79,4 +80,5 @@ def _usual_limits(api: IntArray, duration: IntArray) -> IntArray:
     present, begin, count = np.unique(api[order], return_index=True, return_counts=True)
     median = duration[order][begin + count // 2]
     limit: IntArray = np.where(count < FEW_LAUNCHES, LONG_NS, SLOW_FACTOR * median)
-    return limit[np.searchsorted(present, api)]
+    each: IntArray = limit[np.searchsorted(present, api)]
+    return each

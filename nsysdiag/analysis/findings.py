@@ -9,8 +9,8 @@ import numpy as np
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.grouping import group_durations
-from nsysdiag.model import DeviceReport, Finding, Slice
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.model import CopyRow, DeviceReport, Finding, Slice
+from nsysdiag.units import format_count, format_moment, format_ns
 
 MOST = 12
 SMALLEST_SHARE = 0.01
@@ -31,7 +31,7 @@ EXPOSED_COPY = BusyLoss(
     "exposed_copy",
     "Copies that no kernel hides",
     (
-        "Overlap copies with compute: a stream of their own, pinned memory, prefetch the next batch while this one computes.",
+        "Overlap copies with compute: a stream of their own, pinned memory, the next batch while this one computes.",
         "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
     ),
 )
@@ -39,7 +39,7 @@ EXPOSED_COMM = BusyLoss(
     "exposed_comm",
     "Communication that no compute hides",
     (
-        "Overlap communication with the backward pass: larger or fewer buckets, gradient bucketing, a stream of its own.",
+        "Overlap communication with the backward pass: gradient buckets of another size, a stream of its own.",
         "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
     ),
 )
@@ -77,7 +77,7 @@ def _idle_finding(device: DeviceReport, slices: Slices, cause: str, ns: int) -> 
         cause=cause,
         device=device.key,
         severity=severity(share, unresolved=rule.unresolved),
-        title=f"{rule.title}: {format_share(ns, device.window_ns)} of the window on {device.key}",
+        title=rule.title,
         lost_ns=ns,
         lost_share=round(share, 6),
         ceiling_ns=max(ns, drained),
@@ -99,7 +99,9 @@ def _evidence(device: DeviceReport, slices: Slices, cause: str) -> list[str]:
             lines.append(f"{text}: {format_ns(int(calls.total[at]))} in {format_count(int(calls.count[at]))} pieces")
     longest = next((gap for gap in device.gaps if gap.slices and _dominant(gap.slices) == cause), None)
     if longest is not None:
-        lines.append(f"longest such gap: {format_ns(longest.end_ns - longest.start_ns)} at {longest.start_ns} ns")
+        lines.append(
+            f"longest such gap: {format_ns(longest.end_ns - longest.start_ns)} at {format_moment(longest.start_ns)}"
+        )
     if cause == "sync" and device.sync_drained.get("gaps", 0):
         gaps, ns = device.sync_drained["gaps"], device.sync_drained["ns"]
         lines.append(f"{format_count(gaps)} gaps ({format_ns(ns)}) began when such a call had emptied the queue")
@@ -121,7 +123,7 @@ def _busy_finding(device: DeviceReport, loss: BusyLoss, ns: int) -> Finding:
         cause=loss.id,
         device=device.key,
         severity=severity(share, unresolved=False),
-        title=f"{loss.title}: {format_share(ns, device.window_ns)} of the window on {device.key}",
+        title=loss.title,
         lost_ns=ns,
         lost_share=round(share, 6),
         ceiling_ns=ns,
@@ -139,6 +141,12 @@ def _busy_evidence(device: DeviceReport, loss: BusyLoss) -> list[str]:
             for row in device.communication[:MOST_EVIDENCE]
         ]
     return [
-        f"{row.operation} {row.src or '?'} to {row.dst or '?'}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
+        f"{row.operation}{_between(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
         for row in device.copies[:MOST_EVIDENCE]
     ]
+
+
+def _between(row: CopyRow) -> str:
+    """The memory on both sides, as far as the trace says."""
+    source = f" from {row.src}" if row.src else ""
+    return source + (f" to {row.dst}" if row.dst else "")

@@ -36,8 +36,8 @@ def device_notes(*, assumed_apart: bool, malformed: int, narrowed_away: bool) ->
     notes = []
     if assumed_apart:
         notes.append(
-            "Several processes use this device number and the trace has no map to GPUs: they are kept apart here, and may"
-            " share a GPU. --same-gpu unites them."
+            "Several processes use this device number and the trace has no map to GPUs: they are kept apart here,"
+            " and may share a GPU. --same-gpu unites them."
         )
     if malformed:
         notes.append(f"{malformed:,} malformed operation rows were left out (no valid start and end).")

@@ -14,7 +14,7 @@ from nsysdiag.trace.strings import Strings
 
 
 def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:
-    """One row a kernel name among the operations `inside` the window, largest total first. Zero-length kernels count."""
+    """One row a kernel name among the operations `inside`, largest total first. Zero-length kernels count."""
     operations = device.operations
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     names, name = distinct(operations.name[rows])

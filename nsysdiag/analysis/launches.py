@@ -8,6 +8,7 @@ from nsysdiag.activity.calls import ApiCalls
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.operations import Category
+from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.frame import Case, Frame
@@ -32,13 +33,14 @@ def launch_summary(
     unlaunched = inside & (device.launch < 0) & ~operations.migration
     kernel = inside & (operations.category == Category.KERNEL)
     delay = operations.start[launched] - calls.end[device.launch[launched]] if len(launched) else launched
-    begin = np.unique(calls.start[device.launch[launched]]) if len(launched) else launched
+    begin = np.sort(calls.start[device.launch[launched]], kind="stable") if len(launched) else launched
+    interval = np.diff(begin)
     return Launch(
         launched_ops=len(launched),
         unlaunched_ops=int(unlaunched.sum()),
         found_device_idle=int(np.isin(frame.case, (Case.LATE, Case.ISSUING)).sum()),
         median_queue_delay_ns=_median(np.maximum(delay, 0)),
-        median_interval_ns=_median(np.diff(begin)),
+        median_interval_ns=_median(interval[interval > 0]),
         median_kernel_ns=_median(operations.end[kernel] - operations.start[kernel]),
         api=_api_rows(device, api_calls, window, _cause_by_name(api_calls, slices)),
     )
@@ -65,7 +67,7 @@ def _api_rows(
     device: DeviceTimeline, api_calls: ApiCalls, window: AnalysisWindow, causes: dict[str, str]
 ) -> list[ApiRow]:
     calls = api_calls.rows
-    chosen = np.isin(process_of(calls.thread), np.unique(device.operations.process))
+    chosen = np.isin(process_of(calls.thread), distinct_values(device.operations.process))
     if window.narrowed:
         chosen &= contains(window.parts, calls.start)
     rows = np.flatnonzero(chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from nsysdiag.analysis.naming import operation_names
 from nsysdiag.model import SignatureRow
 
 MOST = 50
+_COUNTER = re.compile(r"\d+")
 
 
 def signature_rows(context: GapContext) -> list[SignatureRow]:
@@ -25,7 +27,7 @@ def signature_rows(context: GapContext) -> list[SignatureRow]:
         return []
     previous, previous_names = operation_names(context.device, gaps.previous, context.strings)
     following, next_names = operation_names(context.device, gaps.next, context.strings)
-    path, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
+    path, paths = _normal_paths(context)
     key = (previous * len(next_names) + following) * len(paths) + path
     present, code = distinct(key * len(CAUSES) + context.ledger.dominant)
     code = _numbered_by_first_gap(code, gaps.start)
@@ -54,6 +56,16 @@ def signature_rows(context: GapContext) -> list[SignatureRow]:
             )
         )
     return rows
+
+
+def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:
+    """The NVTX path of each gap with counters out of the way: `step 17` and `step 18` are one place in the program."""
+    code, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
+    normal = [tuple(_COUNTER.sub("#", name) for name in path) for path in paths]
+    distinct_paths = sorted(set(normal))
+    place = {path: at for at, path in enumerate(distinct_paths)}
+    recode = np.array([place[path] for path in normal], dtype=np.int64)
+    return recode[code], [list(path) for path in distinct_paths]
 
 
 def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:

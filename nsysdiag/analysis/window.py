@@ -1,4 +1,4 @@
-"""The time under analysis on one device: from its first to its last launched operation, or what settings narrow it to."""
+"""The time under analysis on one device: first to last launched operation, or what the settings narrow it to."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ def _whole(device: DeviceTimeline) -> tuple[Intervals, str]:
         launched, reason = device.running, "first to last migration: nothing was launched"
     if not launched.any():
         return Intervals.empty(), "no operation ran"
-    chosen = device.operations.take(launched)
-    return Intervals.of([(int(chosen.start.min()), int(chosen.end.max()))]), reason
+    start, end = device.operations.start[launched], device.operations.end[launched]
+    return Intervals.of([(int(start.min()), int(end.max()))]), reason
 
 
 def matching_names(names: list[str], wanted: str) -> list[int]:

@@ -78,14 +78,14 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def drained_sentence(device: DeviceReport) -> str | None:
-    """How many gaps a synchronisation opened by emptying the queue, None where none did."""
+    """How many gaps a synchronization opened by emptying the queue, None where none did."""
     gaps, ns = device.sync_drained.get("gaps", 0), device.sync_drained.get("ns", 0)
     if not gaps:
         return None
     share = format_share(ns, device.idle_ns)
     verb = "follows" if gaps == 1 else "follow"
     return (
-        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronisation "
+        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronization "
         "or blocking call that emptied the queue: whatever the cause, without that call the host could have run ahead."
     )
 

@@ -261,6 +261,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
                 representative_start_ns=120 * MS,
             ),
         ],
+        iterations={},
         launch=LAUNCH,
         kernels=[kernel("ampere_sgemm_128x64_tn", 30 * MS), kernel("vectorized_elementwise_kernel", 15 * MS)],
         copies=[
@@ -278,6 +279,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
             ),
         ],
         communication=[kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 13 * MS, communication=True)],
+        utilization={"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45},
         notes=[],
     )
     return msgspec.structs.replace(made, **changes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.context_switches import slices_of_others
+from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.frame import DeviceSide, Explained
 
@@ -12,7 +13,7 @@ from nsysdiag.analysis.frame import DeviceSide, Explained
 def explain(side: DeviceSide) -> Explained:
     """The overlap with time slices of other processes."""
     count = len(side.frame.gaps)
-    owners = np.unique(side.device.operations.process[side.frame.gaps.next]).tolist()
+    owners = distinct_values(side.device.operations.process[side.frame.gaps.next]).tolist()
     slices = [
         (owner, slices_of_others(side.activity.time_slices, side.device.gpu_id, owner))
         for owner in owners
