@@ -16,17 +16,17 @@ from nsysdiag.activity.nvtx import read_ranges
 from nsysdiag.activity.threads import thread_names
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK, layer_evidence
-from nsysdiag.analysis.device_report import Shared, analyze_device
+from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
 from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
-from nsysdiag.analysis.findings import findings_of, ranked
+from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
 from nsysdiag.analysis.health import recapture
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
-from nsysdiag.model import SCHEMA_VERSION, CauseInfo, DeviceReport, Finding, Report, Tool, TraceInfo
+from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, Tool, TraceInfo
 from nsysdiag.trace.trace import Trace, open_trace
 
 Progress = Callable[[str, float], None]
@@ -39,10 +39,10 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     _check_disabled(settings.disabled)
     step = progress or (lambda _name, _share: None)
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        devices, findings = _analyze_devices(trace, settings, step)
+        results = _analyze_devices(trace, settings, step)
         step("writing the report", 0.95)
         trace.check_unchanged()
-        return _report(trace, settings, devices, findings)
+        return _report(trace, settings, results)
 
 
 def _check_disabled(disabled: tuple[str, ...]) -> None:
@@ -53,7 +53,7 @@ def _check_disabled(disabled: tuple[str, ...]) -> None:
         raise UsageError(f"'{FALLBACK}' cannot be disabled: it is what remains when nothing explains a gap")
 
 
-def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[list[DeviceReport], list[Finding]]:
+def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> list[DeviceResult]:
     step("reading device activity", 0.0)
     ranges = read_ranges(trace)
     activity = read_device_activity(
@@ -77,9 +77,7 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
         thread_names=thread_names(trace, host.axis.threads),
         settings=settings,
     )
-    results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
-    findings = [finding for report, slices in results for finding in findings_of(report, slices)]
-    return [report for report, _ in results], ranked(findings)
+    return [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
 
 
 def _chosen(devices: list[DeviceTimeline], wanted: str | None) -> list[DeviceTimeline]:
@@ -118,8 +116,9 @@ def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list
     return ThreadAxis.over(np.concatenate(threads) if threads else np.empty(0, dtype=np.int64), low, high)
 
 
-def _report(trace: Trace, settings: Settings, devices: list[DeviceReport], findings: list[Finding]) -> Report:
+def _report(trace: Trace, settings: Settings, results: list[DeviceResult]) -> Report:
     capabilities = trace.capabilities()
+    devices = [result.report for result in results]
     return Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -135,16 +134,24 @@ def _report(trace: Trace, settings: Settings, devices: list[DeviceReport], findi
             sha256=trace.sha256,
         ),
         devices=devices,
-        findings=findings,
+        findings=ranked([finding for result in results for finding in findings_of(result.report, result.slices)]),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
+        timeline=_timeline(results) if settings.timeline else None,
     )
 
 
+def _timeline(results: list[DeviceResult]) -> dict[str, object]:
+    return {result.report.key: result.timeline for result in results if result.timeline is not None}
+
+
 def cause_infos() -> list[CauseInfo]:
-    """The registry of causes as data."""
-    return [
+    """The registry of causes as data, and what else findings are about."""
+    causes = [
         CauseInfo(id=each.id, title=each.title, meaning=each.meaning, color=each.color, unresolved=each.unresolved)
         for each in CAUSES.values()
+    ]
+    return causes + [
+        CauseInfo(id=loss.id, title=loss.title, meaning=loss.meaning, color=loss.color) for loss in BUSY_LOSSES
     ]

@@ -14,7 +14,7 @@ from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category, Operations, malformed, read_operations, session_duration
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
-from nsysdiag.activity.waits import StreamWaits, read_stream_waits
+from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.timeline.intervals import Intervals, contains, union
 from nsysdiag.trace.trace import Trace
 
@@ -44,7 +44,9 @@ class DeviceTimeline:
 @dataclass(frozen=True, slots=True)
 class DeviceActivity:
     """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
-    `devices`) describe the operations of all GPUs in the order of the export; `streams` is by stream code."""
+    `devices`) describe the operations of all GPUs in the order of the export; `streams` is by stream code.
+    `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
+    only."""
 
     devices: list[DeviceTimeline]
     api_calls: ApiCalls
@@ -56,6 +58,7 @@ class DeviceActivity:
     waits: StreamWaits
     time_slices: TimeSlices
     first_correlation: dict[int, int]
+    synchronized: IntArray
     duration_ns: int | None
     assumed_apart: bool
 
@@ -88,6 +91,7 @@ def read_device_activity(
         waits=waits,
         time_slices=read_time_slices(trace),
         first_correlation=_first_correlations(api_calls.rows),
+        synchronized=_synchronized(trace, api_calls, keys),
         duration_ns=duration,
         assumed_apart=keys.assumed_apart,
     )
@@ -102,6 +106,13 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
     lowest = np.full(len(processes), np.iinfo(np.int64).max)
     np.minimum.at(lowest, process, calls.correlation[numbered])
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
+
+
+def _synchronized(trace: Trace, api_calls: ApiCalls, keys: DeviceKeys) -> IntArray:
+    if len(keys.keys) < 2:
+        return np.full(len(api_calls.rows), -1, dtype=np.int64)
+    number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
+    return synchronized_devices(trace, api_calls, number_of)
 
 
 def issue_times(start: IntArray, launch: IntArray, calls: CallRows) -> IntArray:

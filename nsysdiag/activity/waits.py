@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls, match_launches
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import IntArray, pid_of
 from nsysdiag.activity.operations import Operations
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import stream_codes
@@ -59,6 +59,20 @@ def read_stream_waits(
     producer = _producers(record, records, record_code, api_calls, op_code, issued)
     order = np.lexsort((time, sync_code[waits]))
     return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys
+
+
+def synchronized_devices(trace: Trace, api_calls: ApiCalls, number_of: dict[tuple[int, int], int]) -> IntArray:
+    """For each call the number of the device that it synchronized with; -1 where nothing says so.
+
+    `number_of` maps (pid, the process's device number) to the number of the device.
+    """
+    result = np.full(len(api_calls.rows), -1, dtype=np.int64)
+    sync = trace.read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "deviceId", "correlationId")
+    call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
+    for (pid, ordinal), number in number_of.items():
+        theirs = (call >= 0) & (pid_of(sync["globalPid"]) == pid) & (sync["deviceId"] == ordinal)
+        result[call[theirs]] = number
+    return result
 
 
 def _issue_times(table: Columns, api_calls: ApiCalls) -> IntArray:

@@ -18,6 +18,7 @@ from nsysdiag.timeline.assign import Owned, claim
 from nsysdiag.timeline.intervals import Intervals, intersect, union
 
 FALLBACK = "uncovered"
+OTHER_DEVICE = "waits for another device"
 _WHOLE = {
     Case.DISPATCH: "dispatch",
     Case.UNIFIED_MEMORY: "unified_memory",
@@ -205,7 +206,8 @@ class _Splitter:
                     continue
                 claimed, left, source = claim(left, layer.spans)
                 texts = self.collector.texts(layer.names)
-                label = self.collector.label(layer.label)
+                elsewhere = layer.device not in (None, self.side.device.number)
+                label = self.collector.label(OTHER_DEVICE if elsewhere else layer.label)
                 self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
                 if loading is not None and cause == "module_load":
                     loading[claimed.owner] = True

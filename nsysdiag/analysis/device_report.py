@@ -26,6 +26,7 @@ from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.launches import launch_summary
 from nsysdiag.analysis.ledger import add_up, coverage
+from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
 from nsysdiag.analysis.signatures import signature_rows
 from nsysdiag.analysis.verdict import VerdictInput, verdict
@@ -51,8 +52,18 @@ class Shared:
     settings: Settings
 
 
-def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> tuple[DeviceReport, Slices]:
-    """The report of one device and the slices behind its ledger."""
+@dataclass(frozen=True, slots=True)
+class DeviceResult:
+    """The report of one device, the slices behind its ledger, and its timeline in levels of detail (None: not asked
+    for, or nothing ran)."""
+
+    report: DeviceReport
+    slices: Slices
+    timeline: dict[str, object] | None
+
+
+def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:
+    """Every step for one device, in order."""
     activity, settings = shared.activity, shared.settings
     split = split_window(device, window.parts)
     everywhere = find_gaps(device, window.whole)
@@ -70,7 +81,8 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     context = GapContext(
         device, frame, slices, ledger, drained, lane, axis, shared.ranges, shared.strings, shared.thread_names
     )
-    return _report(context, window, split, calibration, shared), slices
+    timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
+    return DeviceResult(_report(context, window, split, calibration, shared), slices, timeline)
 
 
 def _processes(device: DeviceTimeline) -> list[int]:

@@ -15,12 +15,14 @@ from nsysdiag.timeline.intervals import Intervals, union
 @dataclass(frozen=True, slots=True)
 class Layer:
     """The rows that speak for one cause, as a set. `name` is each row's code in `names`; `label` tells a kind of the
-    cause apart (what a synchronization waited for), None where it has none."""
+    cause apart (what a synchronization waited for), None where it has none; `device` is the number of the device that
+    the calls waited for, None where that is unknown."""
 
     spans: Intervals
     name: IntArray
     names: list[str]
     label: str | None = None
+    device: int | None = None
 
     def __len__(self) -> int:
         return len(self.spans)
@@ -32,13 +34,15 @@ class CallFacts:
 
     `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
     `creates_context`: a process's first call, over 1 ms, before anything ran; `first_launch`: the first launch of a
-    kernel name that took far longer than its API does; `other_device`: synchronized with a GPU that is not this one's.
+    kernel name that took far longer than its API does. `synchronized` is the number of the device that a call waited
+    for, -1 where unknown.
     """
 
     pageable: BoolArray
     read_back: BoolArray
     creates_context: BoolArray
     first_launch: BoolArray
+    synchronized: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +80,14 @@ def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
     return hits[lane.name] if len(hits) else np.zeros(len(lane), dtype=np.bool_)
 
 
-def layer_of(lane: Lane, label: str | None = None) -> Layer:
+def layer_of(lane: Lane, label: str | None = None, device: int | None = None) -> Layer:
     """A lane's rows as a layer; rows that overlap become one, named after the first of them."""
     kept = lane.spans.end > lane.spans.start
     spans, name = lane.spans[kept], lane.name[kept]
     if np.all(spans.start[1:] >= spans.end[:-1]):
-        return Layer(spans, name, lane.names, label)
+        return Layer(spans, name, lane.names, label, device)
     merged = union(spans)
-    return Layer(merged, name[np.searchsorted(spans.start, merged.start)], lane.names, label)
+    return Layer(merged, name[np.searchsorted(spans.start, merged.start)], lane.names, label, device)
 
 
 def plain_layer(spans: Intervals, what: str, label: str | None = None) -> Layer:

@@ -28,6 +28,7 @@ def call_facts(activity: DeviceActivity) -> CallFacts:
         read_back=_flags(len(calls), launch[small]),
         creates_context=_creates_context(activity),
         first_launch=_flags(len(calls), _slow_first_launches(activity)),
+        synchronized=activity.synchronized,
     )
 
 

@@ -24,12 +24,16 @@ class BusyLoss:
 
     id: str
     title: str
+    meaning: str
+    color: str
     advice: tuple[str, ...]
 
 
 EXPOSED_COPY = BusyLoss(
     "exposed_copy",
     "Copies that no kernel hides",
+    "The device copied or set memory while no kernel ran beside it.",
+    "#a16207",
     (
         "Overlap copies with compute: a stream of their own, pinned memory, the next batch while this one computes.",
         "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
@@ -38,11 +42,14 @@ EXPOSED_COPY = BusyLoss(
 EXPOSED_COMM = BusyLoss(
     "exposed_comm",
     "Communication that no compute hides",
+    "Communication kernels ran while no other kernel did.",
+    "#7e57c2",
     (
         "Overlap communication with the backward pass: gradient buckets of another size, a stream of its own.",
         "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
     ),
 )
+BUSY_LOSSES = (EXPOSED_COPY, EXPOSED_COMM)
 
 
 def findings_of(device: DeviceReport, slices: Slices) -> list[Finding]:

@@ -88,9 +88,7 @@ UNIONS: list[tuple[str, Pairs, Pairs]] = [
 
 
 class TestUnion:
-    @pytest.mark.parametrize(
-        ("given_pairs", "expected"), [case[1:] for case in UNIONS], ids=[c[0] for c in UNIONS]
-    )
+    @pytest.mark.parametrize(("given_pairs", "expected"), [case[1:] for case in UNIONS], ids=[c[0] for c in UNIONS])
     def test_literal(self, given_pairs: Pairs, expected: Pairs) -> None:
         assert pairs(union(Intervals.of(given_pairs))) == expected
 
@@ -254,9 +252,7 @@ class TestPieces:
     @given(sets, any_intervals)
     def test_are_what_the_painter_sees_in_each_query(self, s: Intervals, queries: Intervals) -> None:
         cells = paint(pairs(s))
-        expected = [
-            (i, run) for i, query in enumerate(pairs(queries)) for run in runs(cells & paint([query]))
-        ]
+        expected = [(i, run) for i, query in enumerate(pairs(queries)) for run in runs(cells & paint([query]))]
         index, found = pieces(s, queries)
         assert list(zip(index.tolist(), pairs(found), strict=True)) == expected
 

@@ -12,7 +12,11 @@ from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.timeline.intervals import Intervals
 
 CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
-_KINDS = (("stream", "Stream"), ("event", "Event"), ("device", "Device|Thread|Ctx"))
+_KINDS = (
+    ("waits for a stream", re.compile(r".*StreamSynchronize")),
+    ("waits for an event", re.compile(r".*EventSynchronize")),
+    ("waits for the device", re.compile(r".*(Device|Thread|Ctx)Synchronize")),
+)
 _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
@@ -20,17 +24,23 @@ SPIN_NS = 20_000
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Outermost synchronization calls, and spins on a query."""
-    return [*_by_kind(evidence.calls(CALLS)), query_spins(evidence)]
+    return [*_by_kind(evidence, evidence.calls(CALLS)), query_spins(evidence)]
 
 
 def nested_evidence(evidence: HostEvidence) -> list[Layer]:
     """Synchronization inside another call."""
-    return _by_kind(evidence.calls(CALLS, nested=True))
+    return _by_kind(evidence, evidence.calls(CALLS, nested=True))
 
 
-def _by_kind(calls: Lane) -> list[Layer]:
-    kinds = [(label, re.compile(f".*({part})Synchronize")) for label, part in _KINDS]
-    return [layer_of(calls.take(named(calls, pattern)), f"waits for a {label}") for label, pattern in kinds]
+def _by_kind(evidence: HostEvidence, calls: Lane) -> list[Layer]:
+    """A layer for each kind of synchronization and each device that was waited for."""
+    kinds = [(label, calls.take(named(calls, pattern))) for label, pattern in _KINDS]
+    devices = [evidence.facts.synchronized[kind.row] for _, kind in kinds]
+    return [
+        layer_of(kind.take(device == number), label, number if number >= 0 else None)
+        for (label, kind), device in zip(kinds, devices, strict=True)
+        for number in np.unique(device).tolist()
+    ]
 
 
 def query_spins(evidence: HostEvidence) -> Layer:

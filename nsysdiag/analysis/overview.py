@@ -1,0 +1,89 @@
+"""A device's timeline in levels of detail: how much of each moment was compute, communication, copies or idle."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.operations import Category
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.analysis.ledger import Ledger
+from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.pyramid import bucket_coverage, bucket_edges, coarser
+
+FINEST, COARSEST = 14, 9
+FULL = 255
+MANY_DEVICES = 16
+
+
+def finest_level(devices: int) -> int:
+    """The exponent of the finest level: fewer buckets where many devices share one report."""
+    return max(FINEST - max((devices // MANY_DEVICES).bit_length(), 0), COARSEST)
+
+
+def overview(device: DeviceTimeline, gaps: Gaps, ledger: Ledger, finest: int) -> dict[str, object] | None:
+    """Lanes over the span from first to last operation; None for a device on which nothing ran.
+
+    Each level holds 2^n buckets; a lane is one byte a bucket, 0 to 255 for none to all of it, more than nothing never
+    0. `idle` counts time in gaps; `cause` is the place in `cause_ids` of the cause that leads in the bucket's gaps, 255
+    without gaps.
+    """
+    operations = device.operations
+    if not device.running.any():
+        return None
+    low, high = int(operations.start[device.running].min()), int(operations.end[device.running].max())
+    edges = bucket_edges(low, high, finest)
+    lanes = {name: coarser(bucket_coverage(spans, edges), COARSEST) for name, spans in _lanes(device, gaps).items()}
+    by_cause = {
+        number: coarser(bucket_coverage(_gaps_of(gaps, ledger, number), edges), COARSEST)
+        for number in np.flatnonzero(np.bincount(ledger.dominant, minlength=len(CAUSES))).tolist()
+    }
+    sizes = coarser(np.diff(edges), COARSEST)
+    levels = [
+        {
+            "buckets": len(size),
+            **{name: _bytes(lane[depth], size) for name, lane in lanes.items()},
+            "cause": _leading({number: lane[depth] for number, lane in by_cause.items()}, len(size)),
+        }
+        for depth, size in enumerate(sizes)
+    ]
+    encoding = "base64(zlib(uint8))"
+    return {"start_ns": low, "end_ns": high, "encoding": encoding, "cause_ids": list(CAUSES), "levels": levels}
+
+
+def _lanes(device: DeviceTimeline, gaps: Gaps) -> dict[str, Intervals]:
+    operations = device.operations
+    spans = Intervals(operations.start, operations.end)
+    kernels = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
+    return {
+        "compute": union(spans[kernels & ~device.communication]),
+        "communication": union(spans[device.communication]),
+        "copies": union(spans[~kernels]),
+        "idle": Intervals(gaps.start, gaps.end),
+    }
+
+
+def _gaps_of(gaps: Gaps, ledger: Ledger, cause: int) -> Intervals:
+    chosen = ledger.dominant == cause
+    return Intervals(gaps.start[chosen], gaps.end[chosen])
+
+
+def _leading(by_cause: dict[int, IntArray], buckets: int) -> str:
+    best, leading = np.zeros(buckets, dtype=np.int64), np.full(buckets, FULL, dtype=np.int64)
+    for number, ns in by_cause.items():
+        leading = np.where(ns > best, number, leading)
+        best = np.maximum(best, ns)
+    return _encoded(leading)
+
+
+def _bytes(covered: IntArray, size: IntArray) -> str:
+    return _encoded(np.ceil(covered / np.maximum(size, 1) * FULL).astype(np.int64))
+
+
+def _encoded(values: IntArray) -> str:
+    return base64.b64encode(zlib.compress(values.astype("<u1").tobytes(), 6)).decode("ascii")

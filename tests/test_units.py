@@ -1,0 +1,72 @@
+"""Numbers to text and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag.errors import UsageError
+from nsysdiag.units import format_bytes, format_exact_ns, format_moment, format_ns, format_share, parse_time
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1_000, "1.00 us"),
+        (999_499, "999 us"),
+        (999_999, "1.00 ms"),
+        (12_345_678, "12.3 ms"),
+        (99_960_000, "100 ms"),
+        (1_500_000_000, "1.50 s"),
+        (-2_000_000, "-2.00 ms"),
+        (7_200_000_000_000, "7,200 s"),
+    ],
+)
+def test_durations_have_three_digits(ns: int, text: str) -> None:
+    assert format_ns(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (0, 10, "0.0%"),
+        (1, 100_000, "<0.1%"),
+        (1, 3, "33.3%"),
+        (99_999, 100_000, "99.9%"),
+        (5, 5, "100.0%"),
+        (1, 0, "–"),
+    ],
+)
+def test_a_share_never_rounds_to_nothing_or_all(part: int, whole: int, text: str) -> None:
+    assert format_share(part, whole) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "ns"),
+    [
+        ("1500", 1500),
+        ("1.5us", 1500),
+        ("20 ms", 20_000_000),
+        ("3s", 3_000_000_000),
+        ("0.000000001s", 1),
+        ("2µs", 2_000),
+        ("-1ms", -1_000_000),
+        ("9007199254740993ns", 9007199254740993),
+    ],
+)
+def test_times_are_read_exactly(text: str, ns: int) -> None:
+    assert parse_time(text) == ns
+
+
+@pytest.mark.parametrize("text", ["", "ms", "1 h", "1e9", "1,5ms", "ten", "1ms2", "0x10"])
+def test_what_is_no_time_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a time"):
+        parse_time(text)
+
+
+def test_other_units() -> None:
+    assert format_exact_ns(1_234_567) == "1,234,567 ns"
+    assert format_moment(12_345_678_901) == "12.345678901 s"
+    assert format_moment(-5) == "-0.000000005 s"
+    assert [format_bytes(size) for size in (0, 1023, 1536, 5 << 30)] == ["0 B", "1023 B", "1.50 KiB", "5.00 GiB"]
