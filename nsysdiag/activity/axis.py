@@ -61,11 +61,6 @@ class ThreadAxis:
         """Intervals on their lanes, clipped to the span."""
         return Intervals(self.position(rank, intervals.start), self.position(rank, intervals.end))
 
-    def lanes(self, ranks: IntArray) -> Intervals:
-        """The whole lane of each of `ranks`."""
-        start = ranks * self.stride
-        return Intervals(start, start + self.span)
-
     def time(self, position: IntArray) -> IntArray:
         """The time of each position."""
         return position % self.stride + self.origin

@@ -47,7 +47,7 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
         for gpu, ordinal, pid in zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
     }
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
-    shared = _device_numbers_repeat([pair for pair, gpu in zip(pairs, known, strict=True) if gpu is None])
+    shared = _may_be_shared(pairs, known)
     names = [_key(pair, gpu, apart=shared and not same_gpu) for pair, gpu in zip(pairs, known, strict=True)]
     keys = sorted(set(names), key=_natural)
     position = {key: place for place, key in enumerate(keys)}
@@ -74,8 +74,10 @@ def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int
     return pairs, index
 
 
-def _device_numbers_repeat(pairs: list[tuple[int, int]]) -> bool:
-    return len({ordinal for _, ordinal in pairs}) < len(pairs)
+def _may_be_shared(pairs: list[tuple[int, int]], known: list[int | None]) -> bool:
+    """True where a number without a GPU occurs twice, or reads like a GPU that another process's number means."""
+    unmapped = [ordinal for (_, ordinal), gpu in zip(pairs, known, strict=True) if gpu is None]
+    return len(set(unmapped)) < len(unmapped) or not set(unmapped).isdisjoint(gpu for gpu in known if gpu is not None)
 
 
 def _key(pair: tuple[int, int], gpu: int | None, *, apart: bool) -> str:

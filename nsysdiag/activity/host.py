@@ -14,6 +14,7 @@ from nsysdiag.activity.scheduling import Scheduling, read_switches, scheduling_o
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import outermost
+from nsysdiag.trace.enums import OverheadType
 from nsysdiag.trace.trace import Trace
 
 
@@ -61,19 +62,11 @@ class HostActivity:
     os_traced: BoolArray
 
 
-# Overhead types of CUPTI_ACTIVITY_KIND_OVERHEAD; PROFILER_OVERHEAD rows get one of ours by their name.
-(
-    DRIVER_COMPILER,
-    BUFFER_FLUSH,
-    INSTRUMENTATION,
-    RESOURCE,
-    RUNTIME_LOADING,
-    LAZY_LOADING,
-    COMMAND_BUFFER_FULL,
-) = range(2, 9)
+# PROFILER_OVERHEAD rows have no type of their own up to schema 3.23: they get one of these by their name.
 PROFILER = 100
 PROFILER_OF_CUPTI = 101
 UNKNOWN_LOADING = 102
+OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadType.RESOURCE, PROFILER_OF_CUPTI)
 
 
 def read_host_activity(trace: Trace, api_calls: ApiCalls, axis: ThreadAxis) -> HostActivity:
@@ -149,7 +142,7 @@ def _overhead(trace: Trace, axis: ThreadAxis) -> tuple[Lane, Lane]:
     """
     thread, start, end, name, names, kind = _overhead_rows(trace)
     own = _lane(axis, thread, start, end, name, names, kind)
-    cuptis = np.isin(kind, (BUFFER_FLUSH, INSTRUMENTATION, RESOURCE, PROFILER_OF_CUPTI))
+    cuptis = np.isin(kind, OF_CUPTI)
     rows = np.flatnonzero(cuptis & np.isin(process_of(thread), process_of(axis.threads)))
     lane_process = process_of(axis.threads)
     pair_lane, pair_row = np.nonzero(

@@ -12,10 +12,15 @@ from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.rows import Rows
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import enclosing
+from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.trace import Trace
 
-RANGE_TYPES = (59, 60, 70, 71)
-DOMAIN_CREATE = 75
+RANGE_TYPES = (
+    NvtxEvent.PUSH_POP_RANGE,
+    NvtxEvent.START_END_RANGE,
+    NvtxEvent.PAYLOAD_PUSH_POP_RANGE,
+    NvtxEvent.PAYLOAD_START_END_RANGE,
+)
 COMMUNICATION_DOMAIN = "NCCL"
 UNNAMED = "(unnamed range)"
 
@@ -47,7 +52,7 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     thread, domain = columns["globalTid"], columns["domainId"]
     chosen = np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0))
     name, names = _names(trace, columns["text"].codes[chosen], columns["text"].values, columns["textId"][chosen])
-    created = np.flatnonzero(kinds == DOMAIN_CREATE)
+    created = np.flatnonzero(kinds == NvtxEvent.DOMAIN_CREATE)
     nccl = [int(row) for row in created if columns["text"].text(int(row)) == COMMUNICATION_DOMAIN]
     communication = np.zeros(int(chosen.sum()), dtype=np.bool_)
     for row in nccl:
@@ -65,24 +70,11 @@ def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tu
     return np.where((text < 0) & (ids < 0), len(names) - 1, code), names
 
 
-def paths_at(ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray) -> list[list[str]]:
-    """The names of the ranges open on lane `rank` at each `time`, outermost first; empty for lane -1."""
-    rows = ranges.rows
-    lane = axis.rank(rows.thread)
-    rows, lane = rows.take(lane >= 0), lane[lane >= 0]
-    spans = axis.place(lane, Intervals(rows.start, rows.end))
-    position = np.where(rank >= 0, axis.position(np.maximum(rank, 0), time), -1)
-    paths: list[list[str]] = [[] for _ in range(len(time))]
-    for level in enclosing(spans, position):
-        for at in np.flatnonzero(level >= 0).tolist():
-            paths[at].append(ranges.names[int(rows.name[level[at]])])
-    return paths
-
-
 def path_codes(
     ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray
 ) -> tuple[IntArray, list[list[str]]]:
-    """Like `paths_at` for many times: the code of each time's path, and the path of each code."""
+    """The ranges open on lane `rank` at each `time`: the code of each time's path, and the path of each code, the names
+    of its ranges from the outermost in. Code 0 is the empty path, as is that of lane -1."""
     rows = ranges.rows
     lane = axis.rank(rows.thread)
     rows, lane = rows.take(lane >= 0), lane[lane >= 0]

@@ -10,6 +10,7 @@ import numpy as np
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.enums import MIGRATIONS, CopyKind, MemoryKind
 from nsysdiag.trace.trace import Trace
 
 
@@ -28,32 +29,7 @@ TABLES = {
     Category.MEMSET: "CUPTI_ACTIVITY_KIND_MEMSET",
     Category.GRAPH: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 }
-COPY_KINDS = {
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
-    11: "unified memory HtoD",
-    12: "unified memory DtoH",
-    13: "unified memory DtoD",
-}
-MEMORY_KINDS = {
-    0: "pageable",
-    1: "pinned",
-    2: "device",
-    3: "array",
-    4: "managed",
-    5: "device static",
-    6: "managed static",
-}
-MIGRATION_KINDS = (11, 12, 13)
-NO_NAME = -1
+FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +56,7 @@ class Operations(Rows):
     @property
     def migration(self) -> BoolArray:
         """True for page migrations of unified memory: nobody launched them."""
-        return (self.copy_kind >= MIGRATION_KINDS[0]) & (self.copy_kind <= MIGRATION_KINDS[-1])
+        return (self.copy_kind >= FIRST_MIGRATION) & (self.copy_kind <= LAST_MIGRATION)
 
 
 _COMMON = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
@@ -137,3 +113,26 @@ def session_duration(trace: Trace) -> int | None:
     """Length of the capture in ns (ANALYSIS_DETAILS.duration), None where the trace does not say."""
     durations = trace.read("ANALYSIS_DETAILS", "duration")["duration"]
     return int(durations.max()) if len(durations) and durations.max() > 0 else None
+
+
+_SHORT_SIDES = {"Host": "H", "Device": "D", "Array": "A", "Peer": "P"}
+
+
+def copy_name(kind: int) -> str:
+    """The kind of a copy in the field's short form: `memcpy HtoD`, `unified memory DtoH`."""
+    try:
+        label = CopyKind(kind).label
+    except ValueError:
+        return f"memcpy kind {kind}"
+    for side, letter in _SHORT_SIDES.items():
+        label = label.replace(side, letter)
+    label = label.replace("-", "")
+    return label.replace("Unified", "unified memory") if kind in MIGRATIONS else f"memcpy {label}"
+
+
+def memory_name(kind: int) -> str | None:
+    """The kind of memory on a side of a copy: `pageable`; None where the export does not say."""
+    return MemoryKind(kind).label if kind in _KNOWN_MEMORY else None
+
+
+_KNOWN_MEMORY = frozenset(MemoryKind) - {MemoryKind.UNKNOWN}

@@ -10,9 +10,9 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, tid_of
 from nsysdiag.activity.rows import Rows
 from nsysdiag.timeline.intervals import Intervals, coverage, union
+from nsysdiag.trace.enums import ThreadState
 from nsysdiag.trace.trace import Trace
 
-RUNNABLE = 1  # ENUM_SAMPLING_THREAD_STATE: Running, that is, taken off the CPU while it could go on
 PREEMPTED_SHARE = 0.8
 
 
@@ -86,7 +86,7 @@ def _states(
     return Scheduling(
         on_cpu=union(runs[mine.comes_in], before[~first_in]),
         out=out,
-        runnable=np.concatenate((unknown, mine.state[gone] == RUNNABLE)),
+        runnable=np.concatenate((unknown, mine.state[gone] == ThreadState.RUNNING)),
         held=np.concatenate((unknown, _held_by_others(switches, mine.cpu[gone], away))),
     )
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.identity import BoolArray, IntArray, pid_of
+from nsysdiag.trace.enums import StreamFlag
 from nsysdiag.trace.trace import Trace
 
-NON_BLOCKING_FLAG = 2
-NULL_FLAG = 3
 _NO_STREAM = 0xFFFFFFFF
 
 
@@ -59,7 +58,7 @@ def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
     flags = {key[:3]: key[3] for key in _tuples(table, "processId", "contextId", "streamId", "flag")}
     old = trace.read("TARGET_INFO_CUDA_NULL_STREAM", "processId", "contextId", "streamId")
     contexts = trace.read("TARGET_INFO_CUDA_CONTEXT_INFO", "processId", "contextId", "nullStreamId")
-    null = {key for key, flag in flags.items() if flag == NULL_FLAG}
+    null = {key for key, flag in flags.items() if flag == StreamFlag.NULL}
     null |= set(_tuples(old, "processId", "contextId", "streamId"))
     null |= {
         key for key in _tuples(contexts, "processId", "contextId", "nullStreamId") if key[2] not in (-1, _NO_STREAM)
@@ -67,7 +66,7 @@ def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
     known = [(pid_of(process), context, stream) for process, context, stream in keys]
     return Streams(
         null=np.array([key in null for key in known], dtype=np.bool_),
-        non_blocking=np.array([flags.get(key) == NON_BLOCKING_FLAG for key in known], dtype=np.bool_),
+        non_blocking=np.array([flags.get(key) == StreamFlag.NON_BLOCKING for key in known], dtype=np.bool_),
     )
 
 

@@ -12,11 +12,11 @@ from nsysdiag.activity.operations import Operations
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import stream_codes
 from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.enums import NO_EVENT
 from nsysdiag.trace.trace import Trace
 
 UNKNOWN_PRODUCER = -1
 NO_PRODUCER = -2
-_NONE = 0xFFFFFFFF
 _WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
 
 
@@ -107,7 +107,7 @@ def _last_record(
 ) -> IntArray:
     """The record of the same process and `key`; of several the last one issued before the wait."""
     wanted, offered = sync[key][waits], records[key]
-    usable = np.flatnonzero((offered > 0) & (offered != _NONE) & ((record_time >= 0) | exact))
+    usable = np.flatnonzero((offered > 0) & (offered != NO_EVENT) & ((record_time >= 0) | exact))
     order = np.lexsort((record_time[usable], offered[usable], records["globalPid"][usable]))
     usable = usable[order]
     both = np.concatenate((records["globalPid"][usable], sync["globalPid"][waits]))
@@ -123,7 +123,7 @@ def _last_record(
     have_key = have * width + rank[: len(usable)]
     resort = np.argsort(have_key, kind="stable")
     at = np.searchsorted(have_key[resort], want * width + (width - 1 if exact else rank[len(usable) :])) - 1
-    valid = (at >= 0) & (wanted > 0) & (wanted != _NONE)
+    valid = (at >= 0) & (wanted > 0) & (wanted != NO_EVENT)
     valid &= have[resort][np.maximum(at, 0)] == want if len(usable) else False
     return np.where(valid, usable[resort][np.maximum(at, 0)] if len(usable) else -1, -1)
 

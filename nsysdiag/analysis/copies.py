@@ -6,7 +6,7 @@ import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray
-from nsysdiag.activity.operations import COPY_KINDS, MEMORY_KINDS, Category
+from nsysdiag.activity.operations import Category, copy_name, memory_name
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.model import CopyRow
 
@@ -36,9 +36,9 @@ def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
     kind, source, destination = code // (_SIDES * _SIDES), code // _SIDES % _SIDES - 1, code % _SIDES - 1
     is_set = kind == _KINDS - 1
     return CopyRow(
-        operation="memset" if is_set else f"memcpy {COPY_KINDS.get(kind - 1, f'kind {kind - 1}')}",
-        src=MEMORY_KINDS.get(source),
-        dst=MEMORY_KINDS.get(destination),
+        operation="memset" if is_set else copy_name(kind - 1),
+        src=memory_name(source),
+        dst=memory_name(destination),
         count=count,
         total_ns=total_ns,
         bytes=size,

@@ -9,8 +9,8 @@ from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.evidence import CallFacts
+from nsysdiag.trace.enums import CopyKind, MemoryKind
 
-PAGEABLE, DEVICE_TO_HOST = 0, 2
 READ_BACK_BYTES = 64
 LONG_NS = 1_000_000
 FEW_LAUNCHES, SLOW_FACTOR = 10, 10
@@ -20,9 +20,13 @@ def call_facts(activity: DeviceActivity) -> CallFacts:
     """Flags for each row of the table of calls."""
     calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
     copies = np.flatnonzero((operations.category == Category.MEMCPY) & (launch >= 0))
-    pageable = copies[(operations.src_kind[copies] == PAGEABLE) | (operations.dst_kind[copies] == PAGEABLE)]
-    small = copies[(operations.copy_kind[copies] == DEVICE_TO_HOST) & (operations.size[copies] <= READ_BACK_BYTES)]
-    small = small[operations.size[small] >= 0]
+    pageable = copies[
+        (operations.src_kind[copies] == MemoryKind.PAGEABLE) | (operations.dst_kind[copies] == MemoryKind.PAGEABLE)
+    ]
+    small = copies[
+        (operations.copy_kind[copies] == CopyKind.DEVICE_TO_HOST) & (operations.size[copies] <= READ_BACK_BYTES)
+    ]
+    small = small[operations.size[small] > 0]
     return CallFacts(
         pageable=_flags(len(calls), launch[pageable]),
         read_back=_flags(len(calls), launch[small]),

@@ -6,7 +6,7 @@ import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import IntArray
-from nsysdiag.activity.operations import COPY_KINDS, Category
+from nsysdiag.activity.operations import Category, copy_name
 from nsysdiag.activity.streams import distinct
 from nsysdiag.model import Operation
 from nsysdiag.trace.strings import Strings
@@ -29,7 +29,7 @@ def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) ->
 def _other_name(value: int) -> str:
     category, kind = divmod(-value, 100)
     if category == Category.MEMCPY:
-        return f"memcpy {COPY_KINDS.get(kind - 2, f'kind {kind - 2}')}"
+        return copy_name(kind - 2)
     return _BASE.get(Category(category), "kernel") if category in list(Category) else "kernel"
 
 

@@ -70,12 +70,14 @@ def _one_text(cause: "Cause", order: int) -> str:
     evidence = [f"  {table}" for table in cause.tables] or ["  none: it is what remains"]
     advice = [f"  - {sentence}" for sentence in cause.advice] or ["  none"]
     lines = [f"{cause.id}: {cause.title}", f"order {order}, side {cause.side}", "", cause.meaning]
-    return "\n".join([*lines, "", "evidence tables", *evidence, "", "advice", *advice]) + "\n"
+    picture = [f"  {line}".rstrip() for line in cause.picture.strip("\n").splitlines()]
+    return "\n".join([*lines, "", *picture, "", "evidence tables", *evidence, "", "advice", *advice]) + "\n"
 
 
 def _one_markdown(cause: "Cause", order: int) -> str:
     head = f"## `{cause.id}`: {cause.title}\n\n{cause.meaning}\n\n"
     facts = f"* order: {order}\n* side: {cause.side}\n* evidence: {_code(cause.tables)}\n"
+    head += f"```\n{cause.picture.strip()}\n```\n\n"
     return head + facts + "".join(f"* advice: {sentence}\n" for sentence in cause.advice)
 
 
@@ -98,6 +100,7 @@ def _record(cause: "Cause", order: int) -> dict[str, object]:
         "tables": list(cause.tables),
         "advice": list(cause.advice),
         "color": cause.color,
+        "picture": cause.picture.strip("\n"),
         "side": cause.side,
         "unresolved": cause.unresolved,
     }

@@ -6,14 +6,19 @@ import re
 
 import numpy as np
 
-from nsysdiag.activity.host import DRIVER_COMPILER, LAZY_LOADING, RUNTIME_LOADING, UNKNOWN_LOADING
+from nsysdiag.activity.host import UNKNOWN_LOADING
 from nsysdiag.analysis.causes import memory_allocation
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, joined, layer_of, named
 from nsysdiag.timeline.intervals import contains, union
+from nsysdiag.trace.enums import OverheadType
 
 CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
-LOADING_KINDS = (DRIVER_COMPILER, RUNTIME_LOADING, LAZY_LOADING)
+LOADING_KINDS = (
+    OverheadType.DRIVER_COMPILER,
+    OverheadType.RUNTIME_MODULE_LOADING,
+    OverheadType.LAZY_FUNCTION_LOADING,
+)
 _ALLOCATING = memory_allocation.CALLS
 
 

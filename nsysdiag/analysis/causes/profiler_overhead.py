@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.host import BUFFER_FLUSH, INSTRUMENTATION, PROFILER, PROFILER_OF_CUPTI, RESOURCE
+from nsysdiag.activity.host import OF_CUPTI, PROFILER
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.timeline.intervals import intersect, union
 
-KINDS = (BUFFER_FLUSH, INSTRUMENTATION, RESOURCE, PROFILER, PROFILER_OF_CUPTI)
+KINDS = (*OF_CUPTI, PROFILER)
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:

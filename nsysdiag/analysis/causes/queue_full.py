@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from nsysdiag.activity.host import COMMAND_BUFFER_FULL
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.trace.enums import OverheadType
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Command-buffer-full rows of the thread."""
     overhead = evidence.host.overhead
-    return [layer_of(overhead.take(overhead.kind == COMMAND_BUFFER_FULL))]
+    return [layer_of(overhead.take(overhead.kind == OverheadType.COMMAND_BUFFER_FULL))]
 
 
 nested_evidence = evidence
