@@ -301,3 +301,9 @@ def to_json(report: Report) -> bytes:
 def from_json(data: bytes) -> Report:
     """Read a saved report back. Raises msgspec.ValidationError or msgspec.DecodeError where it is none."""
     return msgspec.json.decode(data, type=Report)
+
+
+def report_schema() -> bytes:
+    """The JSON Schema of a saved report; the copy in nsysdiag/data is made from it."""
+    schema = msgspec.json.schema(Report)
+    return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"

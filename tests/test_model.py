@@ -1,0 +1,124 @@
+"""The saved report: the same bytes both ways, the keys that scripts rely on, and the schema that ships."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.config import Settings
+from nsysdiag.model import Report, from_json, report_schema, to_json
+from nsysdiag.pipeline import analyze
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+REPORT_KEYS = {"schema_version", "tool", "trace", "devices", "timeline", "findings", "recapture"}
+TRACE_KEYS = {
+    *("file", "size_bytes", "fingerprint", "nsys_version", "export_schema_version", "tables", "capabilities"),
+    "warnings",
+}
+DEVICE_KEYS = {
+    *("key", "name", "sm_count", "ids", "window", "window_ns", "busy_ns", "idle_ns", "compute_ns"),
+    *("exposed_comm_ns", "exposed_copy_ns", "overlapped_comm_ns", "ops", "ledger", "root_ledger", "coverage"),
+    *("floor_ns", "launch_latency_ns", "verdict", "gap_count", "gaps", "gaps_packed", "signatures", "iterations"),
+    *("launch", "kernels", "copies", "communication", "utilization"),
+}
+GAP_KEYS = {
+    *("start_ns", "end_ns", "slices", "thread", "previous_op", "next_op", "nvtx", "sync_drained", "root"),
+    "confidence",
+}
+FINDING_KEYS = {
+    *("id", "cause", "device", "severity", "title", "lost_ns", "lost_share", "ceiling_ns", "confidence", "nvtx"),
+    *("evidence", "advice"),
+}
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    path = tmp_path_factory.mktemp("model") / "demo.sqlite"
+    path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))
+    return analyze(path)
+
+
+@pytest.fixture(scope="module")
+def saved(report: Report) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(to_json(report))
+    return loaded
+
+
+def test_a_report_survives_saving(report: Report) -> None:
+    data = to_json(report)
+    assert from_json(data) == report
+    assert to_json(from_json(data)) == data
+
+
+def test_the_keys_that_scripts_rely_on(saved: dict[str, Any]) -> None:
+    assert saved.keys() >= REPORT_KEYS
+    assert saved["trace"].keys() >= TRACE_KEYS
+    for device in saved["devices"]:
+        assert device.keys() >= DEVICE_KEYS
+        assert device["window"].keys() >= {"start_ns", "end_ns", "parts", "reason"}
+        assert device["ops"].keys() >= {"kernel", "memcpy", "memset", "graph"}
+        assert device["verdict"].keys() == {"id", "sentence"}
+        assert all(gap.keys() >= GAP_KEYS for gap in device["gaps"])
+        assert all(part.keys() == {"cause", "ns", "evidence"} for gap in device["gaps"] for part in gap["slices"])
+    assert all(finding.keys() >= FINDING_KEYS for finding in saved["findings"])
+
+
+def test_keys_are_sorted(report: Report) -> None:
+    def check(value: object) -> None:
+        if isinstance(value, dict):
+            assert list(value) == sorted(value)
+        for child in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            check(child)
+
+    check(json.loads(to_json(report)))
+
+
+def test_times_are_integers_and_add_up(saved: dict[str, Any]) -> None:
+    for device in saved["devices"]:
+        parts = [device[name] for name in ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")]
+        assert all(type(ns) is int for ns in [*parts, *device["ledger"].values(), *device["root_ledger"].values()])
+        assert sum(parts) == device["window_ns"] == sum(end - start for start, end in device["window"]["parts"])
+        assert sum(device["ledger"].values()) == sum(device["root_ledger"].values()) == device["idle_ns"]
+        assert device["ledger"].keys() <= CAUSES.keys()
+
+
+def test_the_number_of_gaps_is_a_setting(tmp_path: Path) -> None:
+    path = tmp_path / "demo.sqlite"
+    path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))
+    for device in analyze(path, Settings(gaps=0)).devices:
+        assert len(device.gaps) == device.gap_count
+        assert sum(gap.end_ns - gap.start_ns for gap in device.gaps) == device.idle_ns
+    for device in analyze(path, Settings(gaps=3)).devices:
+        assert len(device.gaps) == 3
+
+
+def test_the_timeline_can_be_left_out(report: Report, tmp_path: Path) -> None:
+    path = tmp_path / "demo.sqlite"
+    path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))
+    assert analyze(path, Settings(timeline=False)).timeline is None
+    assert report.timeline is not None
+    assert report.timeline.keys() == {device.key for device in report.devices}
+    assert len(msgspec.json.encode(report.timeline)) < 4 << 20
+
+
+def test_the_schema_that_ships_is_the_model_s() -> None:
+    file = resources.files("nsysdiag") / "data" / "report.schema.json"
+    if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
+        Path(str(file)).write_bytes(report_schema())
+    assert file.read_bytes() == report_schema()
+
+
+def test_what_is_no_report_is_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        from_json(b'{"schema_version": "1"}')
+    with pytest.raises(msgspec.DecodeError):
+        from_json(b"not json")
