@@ -1,0 +1,161 @@
+"""Speed, without a clock on the wall: CPU time against that of reading the columns, growth, and executed lines.
+
+`scripts/bench` measures the real figures; here stand bounds with head room, for machines that are slow or busy.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import nsysdiag
+from nsysdiag import analyze
+from tests.reading import read_columns, watched_analysis
+from tests.simulator import EVERYTHING, Simulation
+from tests.simulator.actions import Node
+from tests.simulator.engine import US
+from tests.simulator.large import write_large
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from tests.simulator.actions import Mutex, Thread
+    from tests.simulator.host import Body
+
+pytestmark = pytest.mark.slow
+
+PACKAGE = Path(nsysdiag.__file__).parent
+WITHOUT_ROW_LOOPS = tuple(f"{PACKAGE / part}/" for part in ("analysis", "activity", "timeline"))
+Lines = Counter[str]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("speed")
+
+
+def cpu_seconds(work: Callable[[], object], runs: int = 3) -> float:
+    """The least of some runs."""
+    times = []
+    for _ in range(runs):
+        gc.collect()
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def test_analysis_takes_a_small_multiple_of_reading_its_columns(folder: Path) -> None:
+    trace = write_large(folder / "ratio.sqlite", 150_000)
+    requests = watched_analysis(trace)
+    assert {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "SCHED_EVENTS"} <= set(requests)
+    reading = cpu_seconds(lambda: read_columns(trace, requests))
+    assert cpu_seconds(lambda: analyze(trace)) < 6 * reading
+
+
+def test_time_grows_about_as_the_trace_does(folder: Path) -> None:
+    small = write_large(folder / "small.sqlite", 50_000)
+    large = write_large(folder / "large.sqlite", 200_000)
+    analyze(small)  # what is imported late
+    assert cpu_seconds(lambda: analyze(large)) < 6 * cpu_seconds(lambda: analyze(small))
+
+
+def executed_lines(trace: Path) -> Lines:
+    """The lines of code run in analysis, activity and timeline, by function; a turn of a comprehension is one too."""
+    lines: Lines = Counter()
+
+    def count(frame: FrameType, event: str, _argument: object) -> Callable[..., object]:
+        if event == "line":
+            lines[f"{Path(frame.f_code.co_filename).name} {frame.f_code.co_name}"] += 1
+        return count
+
+    def enter(frame: FrameType, _event: str, _argument: object) -> Callable[..., object] | None:
+        return count if frame.f_code.co_filename.startswith(WITHOUT_ROW_LOOPS) else None
+
+    before = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        analyze(trace)
+    finally:
+        sys.settrace(before)
+    return lines
+
+
+def assert_about_the_same(small: Lines, large: Lines) -> None:
+    grown = {name: (small[name], count) for name, count in large.items() if count > 1.5 * small[name] + 500}
+    assert grown == {}
+    assert large.total() < 1.25 * small.total()
+
+
+def test_no_python_loops_over_the_rows_of_a_large_trace(folder: Path) -> None:
+    small = executed_lines(write_large(folder / "rows.sqlite", 20_000))
+    large = executed_lines(write_large(folder / "many_rows.sqlite", 80_000))
+    assert_about_the_same(small, large)
+
+
+def everything(turns: int) -> Simulation:
+    """Two threads that use all kinds of rows, turn after turn, so that every rule has much to do."""
+    simulation = Simulation(gpus=2)
+    process = simulation.process()
+    mutex: Mutex = simulation.mutex()
+    side, other_gpu = process.stream(0), process.stream(1)
+    nodes = [Node("first", 30 * US), Node("second", 20 * US, 4 * US)]
+
+    def rival(t: Thread) -> Body:
+        for _ in range(turns):
+            yield from t.lock(mutex)
+            yield from t.compute(200 * US)
+            yield from t.unlock(mutex)
+            yield from t.compute(900 * US)
+
+    def main(t: Thread) -> Body:
+        for turn in range(turns):
+            t.push(f"turn {turn % 5}")
+            yield from t.launch("gemm", 60 * US, twin=True)
+            yield from t.lock(mutex)
+            yield from t.library("cublasGemmEx", 20 * US, [t.launch("gemm", 40 * US)], 3 * US)
+            yield from t.unlock(mutex)
+            event = t.event()
+            yield from t.record(event, process.null)
+            yield from t.wait_event(side, event)
+            yield from t.launch("dependent", 50 * US, side)
+            yield from t.launch("elsewhere", 80 * US, other_gpu)
+            yield from t.launch_graph(nodes)
+            yield from t.copy("HtoD", 1 << 20, 30 * US)
+            yield from t.fill(1 << 20, 8 * US)
+            yield from t.blocking_copy("DtoH", 4, 2 * US, staging=12 * US)
+            yield from t.read_file(90 * US)
+            yield from t.launch("late", 20 * US)
+            yield from t.api("cudaMalloc", 60 * US, "memory_allocation")
+            yield from t.launch("later", 20 * US)
+            yield from t.sleep(50 * US)
+            yield from t.compute(70 * US, "prepare")
+            yield from t.launch("last", 20 * US, side)
+            yield from t.spin_on(event)
+            yield from t.synchronize()
+            t.pop()
+
+    simulation.thread(process, rival, name="rival")
+    simulation.thread(process, main)
+    return simulation.run()
+
+
+def test_no_python_loops_over_rows_of_any_kind(folder: Path) -> None:
+    small = executed_lines(everything(200).write(folder / "kinds.sqlite", EVERYTHING))
+    large = executed_lines(everything(800).write(folder / "many_kinds.sqlite", EVERYTHING))
+    assert_about_the_same(small, large)
+
+
+def test_a_loop_over_rows_would_be_seen() -> None:
+    """Both kinds: one that grows among many lines, and the sum of many small ones."""
+    with pytest.raises(AssertionError):
+        assert_about_the_same(Counter(steady=50_000, loop=400), Counter(steady=50_000, loop=1_600))
+    with pytest.raises(AssertionError):
+        assert_about_the_same(Counter(range(300)), Counter(list(range(300)) * 2))
