@@ -6,6 +6,8 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 SCHEMA_VERSION = "1"
@@ -243,7 +245,7 @@ class DeviceReport(Record, frozen=True):
     gaps: list[Gap]
     gaps_packed: GapsPacked
     signatures: list[SignatureRow]
-    iterations: dict[str, object]
+    iterations: dict[str, Any]
     launch: Launch
     kernels: list[KernelRow]
     copies: list[CopyRow]
@@ -279,6 +281,28 @@ class CauseInfo(Record, frozen=True):
     unresolved: bool = False
 
 
+class TimelineLevel(Record, frozen=True):
+    """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0
+    for more than nothing. `cause` is the place in `cause_ids` of the cause that leads in the bucket's gaps, else 255."""
+
+    buckets: int
+    compute: str
+    communication: str
+    copies: str
+    idle: str
+    cause: str
+
+
+class TimelineLevels(Record, frozen=True):
+    """A device's timeline from its first to its last operation, finest level first."""
+
+    start_ns: int
+    end_ns: int
+    cause_ids: list[str]
+    levels: list[TimelineLevel]
+    encoding: str = "base64(zlib(uint8))"
+
+
 class Report(Record, frozen=True):
     """Everything that was found out about one trace."""
 
@@ -290,7 +314,7 @@ class Report(Record, frozen=True):
     causes: list[CauseInfo]
     recapture: str | None
     settings: dict[str, str]
-    timeline: dict[str, object] | None = None
+    timeline: dict[str, TimelineLevels] | None = None
 
 
 def to_json(report: Report) -> bytes:

@@ -26,7 +26,7 @@ from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
-from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, Tool, TraceInfo
+from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
 from nsysdiag.trace.trace import Trace, open_trace
 
 Progress = Callable[[str, float], None]
@@ -142,7 +142,7 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult]) -> Re
     )
 
 
-def _timeline(results: list[DeviceResult]) -> dict[str, object]:
+def _timeline(results: list[DeviceResult]) -> dict[str, TimelineLevels]:
     return {result.report.key: result.timeline for result in results if result.timeline is not None}
 
 

@@ -33,7 +33,7 @@ from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.config import Settings
-from nsysdiag.model import DeviceId, DeviceReport, OpCounts, Window
+from nsysdiag.model import DeviceId, DeviceReport, OpCounts, TimelineLevels, Window
 from nsysdiag.timeline.intervals import Intervals, contains
 from nsysdiag.trace.strings import Strings
 
@@ -59,7 +59,7 @@ class DeviceResult:
 
     report: DeviceReport
     slices: Slices
-    timeline: dict[str, object] | None
+    timeline: TimelineLevels | None
 
 
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:

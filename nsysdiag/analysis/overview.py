@@ -13,6 +13,7 @@ from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.ledger import Ledger
+from nsysdiag.model import TimelineLevel, TimelineLevels
 from nsysdiag.timeline.intervals import Intervals, union
 from nsysdiag.timeline.pyramid import bucket_coverage, bucket_edges, coarser
 
@@ -26,13 +27,8 @@ def finest_level(devices: int) -> int:
     return max(FINEST - max((devices // MANY_DEVICES).bit_length(), 0), COARSEST)
 
 
-def overview(device: DeviceTimeline, gaps: Gaps, ledger: Ledger, finest: int) -> dict[str, object] | None:
-    """Lanes over the span from first to last operation; None for a device on which nothing ran.
-
-    Each level holds 2^n buckets; a lane is one byte a bucket, 0 to 255 for none to all of it, more than nothing never
-    0. `idle` counts time in gaps; `cause` is the place in `cause_ids` of the cause that leads in the bucket's gaps, 255
-    without gaps.
-    """
+def overview(device: DeviceTimeline, gaps: Gaps, ledger: Ledger, finest: int) -> TimelineLevels | None:
+    """Lanes over the span from first to last operation in 2^finest buckets and fewer; None where nothing ran."""
     operations = device.operations
     if not device.running.any():
         return None
@@ -45,15 +41,14 @@ def overview(device: DeviceTimeline, gaps: Gaps, ledger: Ledger, finest: int) ->
     }
     sizes = coarser(np.diff(edges), COARSEST)
     levels = [
-        {
-            "buckets": len(size),
+        TimelineLevel(
+            buckets=len(size),
             **{name: _bytes(lane[depth], size) for name, lane in lanes.items()},
-            "cause": _leading({number: lane[depth] for number, lane in by_cause.items()}, len(size)),
-        }
+            cause=_leading({number: lane[depth] for number, lane in by_cause.items()}, len(size)),
+        )
         for depth, size in enumerate(sizes)
     ]
-    encoding = "base64(zlib(uint8))"
-    return {"start_ns": low, "end_ns": high, "encoding": encoding, "cause_ids": list(CAUSES), "levels": levels}
+    return TimelineLevels(start_ns=low, end_ns=high, cause_ids=list(CAUSES), levels=levels)
 
 
 def _lanes(device: DeviceTimeline, gaps: Gaps) -> dict[str, Intervals]:
