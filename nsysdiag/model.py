@@ -283,7 +283,7 @@ class CauseInfo(Record, frozen=True):
 
 class TimelineLevel(Record, frozen=True):
     """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0
-    for more than nothing. `cause` is the place in `cause_ids` of the cause that leads in the bucket's gaps, else 255."""
+    for more than nothing. `cause` is the place in `cause_ids` of what leads in the bucket's gaps, else 255."""
 
     buckets: int
     compute: str
