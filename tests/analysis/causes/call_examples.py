@@ -468,9 +468,7 @@ def any_other_call() -> Ledgered:
     thread          [cudaEventRecord: 30_000]
     """
     trace = late().api("cudaEventRecord", 150_000, 180_000)
-    return Ledgered(
-        trace, {"cuda_api": 30_000, "uncovered": 140_000, **CALL}, evidence={"cuda_api": "cudaEventRecord"}
-    )
+    return Ledgered(trace, {"cuda_api": 30_000, "uncovered": 140_000, **CALL}, evidence={"cuda_api": "cudaEventRecord"})
 
 
 @fires("cuda_api")

@@ -10,7 +10,7 @@ from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK
 from nsysdiag.config import Settings
 from nsysdiag.pipeline import analyze
-from tests.analysis.causes import call_examples, gap_examples  # noqa: F401
+from tests.analysis.causes import call_examples, device_examples, gap_examples, host_examples  # noqa: F401
 from tests.analysis.causes.example import EXAMPLES
 
 if TYPE_CHECKING:
