@@ -12,6 +12,7 @@ from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
+from nsysdiag.activity.streams import distinct_values
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.timeline.intervals import Intervals, intersect, union
@@ -82,7 +83,8 @@ def matching_names(names: list[str], wanted: str) -> list[int]:
 
 def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
     """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it."""
-    codes = np.array(matching_names(ranges.names, wanted), dtype=np.int64)
+    used = distinct_values(ranges.rows.name)
+    codes = used[matching_names([ranges.names[name] for name in used.tolist()], wanted)]
     instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
     launched = np.flatnonzero(device.running & (device.launch >= 0))
     parts = [Intervals.empty()]
