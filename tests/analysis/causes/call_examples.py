@@ -34,6 +34,24 @@ def a_stream() -> Ledgered:
 
 
 @fires("sync")
+def for_another_device() -> Ledgered:
+    """
+    device 0  [==A==)40_000                 70_000[launch B][==B==)
+    device 1     [==========C=============)
+    thread                [cudaStreamSynchronize: 60_000]             on the stream of C
+    """
+    trace = late().kernel(20_000, 205_000, device=1, stream=14, launch=(5_100, 5_200))
+    trace.api("cudaStreamSynchronize", 150_000, 210_000, correlation=700)
+    trace.sync_row(150_000, 210_000, correlation=700, device=1, stream=14)
+    return Ledgered(
+        trace,
+        {"sync": 60_000, "uncovered": 110_000, **CALL},
+        labels={"sync": {"waits for another device": 60_000}},
+        key="gpu0",
+    )
+
+
+@fires("sync")
 def only_its_part_after_the_work() -> Ledgered:
     """
     device   [======A======)20_000..150_000..[launch B][==B==)
