@@ -1,0 +1,208 @@
+"""The README says what is so: its generated sections are those of today, its examples run, and nothing is left out.
+
+`scripts/update_goldens` writes the generated sections anew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.main import get_command
+
+import nsysdiag
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.cli import guard
+from nsysdiag.cli.app import app
+from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.errors import NsysdiagError
+from nsysdiag.output import FORMATS
+from tests.conftest import NEEDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+COMMANDS: dict[str, Any] = dict(get_command(app).commands)  # type: ignore[attr-defined]
+KIB = 2**10
+
+
+def text() -> str:
+    return README.read_text(encoding="utf-8")
+
+
+def fenced(language: str) -> list[str]:
+    """The contents of the fenced blocks of one language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text(), flags=re.DOTALL | re.MULTILINE)
+
+
+@cache
+def demo_text() -> str:
+    """What `nsysdiag demo` prints."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "nsysdiag", "demo", "-o", f"{folder}/demo.html"]
+        return subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
+
+
+def demo() -> str:
+    """The output in two blocks, the longer one folded away."""
+    first, rest = demo_text().split("\nLargest gaps", maxsplit=1)
+    folded = f"<details><summary>The rest of it</summary>\n\n{block('Largest gaps' + rest)}\n\n</details>"
+    return f"{block(first)}\n\n{folded}"
+
+
+def block(content: str, language: str = "text") -> str:
+    return f"```{language}\n{content.rstrip()}\n```"
+
+
+def table(header: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [header, ("---",) * len(header), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def causes() -> str:
+    rows = ((f"`{cause.id}`", cause.title, cause.meaning) for cause in CAUSES.values())
+    return table(("cause", "title", "meaning"), rows)
+
+
+def formats() -> str:
+    rows = ((f"`{each.suffix}`", f"`{each.name}`", each.title) for each in FORMATS.values())
+    return table(("suffix", "`--format`", "what it is"), rows)
+
+
+def commands() -> str:
+    return "\n\n".join(one_command(name) for name in COMMANDS)
+
+
+def one_command(name: str) -> str:
+    """What `--help` says, as a table."""
+    command = COMMANDS[name]
+    arguments = [each.metavar for each in command.params if each.param_type_name == "argument"]
+    options = [each for each in command.params if each.param_type_name == "option"]
+    usage = " ".join(["nsysdiag", name, *arguments, "[OPTIONS]"])
+    rows = ((f"`{spelling(each)}`", explained(each)) for each in options)
+    said = " ".join(command.help.split())
+    return f"### `{usage}`\n\n{said}\n\n{table(('option', 'what it does'), rows)}"
+
+
+def spelling(option: Any) -> str:
+    names = ", ".join(sorted(option.opts, key=len))
+    return f"{names} {option.metavar}" if option.metavar else names
+
+
+def explained(option: Any) -> str:
+    default = f" Default: {option.default}." if option.default and not option.is_flag else ""
+    return f"{option.help}{default}"
+
+
+def python_output() -> str:
+    """What the example in Python prints when it finds the demo's trace under the name that it uses."""
+    (code,) = fenced("python")
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {})
+    return block(printed.getvalue())
+
+
+SECTIONS: dict[str, Callable[[], str]] = {
+    "demo": demo,
+    "causes": causes,
+    "commands": commands,
+    "formats": formats,
+    "python output": python_output,
+}
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
+    monkeypatch.chdir(tmp_path)
+    made = f"<!-- {name}: made by scripts/update_goldens -->\n\n{SECTIONS[name]()}\n\n<!-- end -->"
+    pattern = re.compile(rf"<!-- {name}: .*?<!-- end -->", flags=re.DOTALL)
+    if os.environ.get("NSYSDIAG_UPDATE_GOLDENS") == "1":
+        README.write_text(pattern.sub(lambda _: made, text()), encoding="utf-8")
+    assert pattern.findall(text()) == [made]
+
+
+def shell_lines(program: str) -> list[str]:
+    """The command lines of the README that begin with this word."""
+    lines = "".join(fenced("sh")).replace("\\\n", " ").splitlines()
+    return [line for line in lines if line.startswith(f"{program} ")]
+
+
+@pytest.mark.parametrize("line", shell_lines("nsysdiag") if README.exists() else [])
+def test_commands_shown_are_understood(line: str) -> None:
+    name, *arguments = shlex.split(line, comments=True)[1:]
+    COMMANDS[name].make_context(name, arguments)
+
+
+def test_examples_of_help_are_understood() -> None:
+    for command in COMMANDS.values():
+        for line in command.epilog.splitlines()[2:]:
+            name, *arguments = shlex.split(line)[1:]
+            COMMANDS[name].make_context(name, arguments)
+
+
+def test_every_exit_code() -> None:
+    known = {0, guard.BUG, guard.INTERRUPTED, *(kind.exit_code for kind in errors(NsysdiagError))}
+    (section,) = re.findall(r"## Exit codes\n(.*?)\n## ", text(), flags=re.DOTALL)
+    assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, flags=re.MULTILINE)] == sorted(known)
+
+
+def errors(kind: type[NsysdiagError]) -> list[type[NsysdiagError]]:
+    return [kind, *(each for child in kind.__subclasses__() for each in errors(child))]
+
+
+def test_every_public_name() -> None:
+    assert [name for name in nsysdiag.__all__ if f"`{name}`" not in text()] == []
+
+
+def test_every_script() -> None:
+    scripts = [path.name for path in (ROOT / "scripts").iterdir() if path.is_file() and not path.name.startswith("_")]
+    assert [name for name in sorted(scripts) if f"scripts/{name}" not in text()] == []
+
+
+def test_every_need_of_tests() -> None:
+    assert [marker for marker in NEEDS if f"`{marker}`" not in text()] == []
+    assert "NSYSDIAG_TRACES" in text()
+    assert "NSYSDIAG_NSYS" in text()
+
+
+def test_paths_lead_somewhere() -> None:
+    tops = "|".join(re.escape(name) for name in ("nsysdiag", "templates", "tests", "scripts", ".ci", ".assets"))
+    named = set(re.findall(rf"(?<![\w./-])(?:{tops})/[\w./-]*[\w/]", text()))
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+def test_links_lead_somewhere() -> None:
+    headings = re.findall(r"^#+ (.*)$", text(), flags=re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+    links = re.findall(r"\]\(([^)]+)\)", text())
+    assert [link for link in links if link.startswith("#") and link[1:] not in anchors] == []
+    assert [link for link in links if not link.startswith("#") and not (ROOT / link).exists()] == []
+
+
+def test_numbers_about_the_demo(tmp_path: Path) -> None:
+    path = tmp_path / "demo.sqlite"
+    path.write_bytes(gzip.decompress(bundled_trace()))
+    devices = nsysdiag.analyze(path, nsysdiag.Settings(gaps=0)).devices
+    long_ones = sum(gap.end_ns - gap.start_ns >= 1_000_000 for device in devices for gap in device.gaps)
+    short_ones = sum(device.gap_count for device in devices) - long_ones
+    assert f"the same {long_ones} gaps, to the nanosecond, and {short_ones:,} shorter ones" in text()
+    assert text().count(f"{len(CAUSES)} causes") == 2
+
+
+def test_the_picture_is_small() -> None:
+    assert (ROOT / ".assets" / "report.png").stat().st_size < 300 * KIB
