@@ -28,6 +28,7 @@ from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.errors import NsysdiagError
 from nsysdiag.output import FORMATS
+from nsysdiag.output.csv_ import TABLES
 from tests.conftest import NEEDS
 
 if TYPE_CHECKING:
@@ -79,7 +80,9 @@ def causes() -> str:
 
 def formats() -> str:
     rows = ((f"`{each.suffix}`", f"`{each.name}`", each.title) for each in FORMATS.values())
-    return table(("suffix", "`--format`", "what it is"), rows)
+    beside = ", ".join(f"`{name}`" for name in TABLES)
+    csv = f"Beside `NAME.csv`, the gaps, there is a file `NAME.TABLE.csv` for each of these tables: {beside}."
+    return table(("suffix", "`--format`", "what it is"), rows) + f"\n\n{csv}"
 
 
 def commands() -> str:
