@@ -55,13 +55,17 @@ class DeviceId(Record, frozen=True):
 
 
 class Window(Record, frozen=True):
-    """The time under analysis; its length is the sum of `parts`. `outside_ns` is edge time, never idle."""
+    """The time under analysis; its length is the sum of `parts`. time outside is edge, never idle.
+
+    `outside_ns` is how much of the time from first to last launched operation the chosen parts leave out, `edge_ns` how
+    much of the capture lies before and after that; None where the trace does not say how long the capture was."""
 
     start_ns: int
     end_ns: int
     parts: list[tuple[int, int]]
     reason: str
     outside_ns: int = 0
+    edge_ns: int | None = None
 
 
 class OpCounts(Record, frozen=True):
@@ -169,6 +173,25 @@ class CopyRow(Record, frozen=True):
     bytes_per_second: float | None
 
 
+class Copies(Record, frozen=True):
+    """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran."""
+
+    rows: list[CopyRow]
+    total_ns: int
+    bytes: int
+    exposed_ns: int
+
+
+class Communication(Record, frozen=True):
+    """Communication kernels: `total_ns` is a sum over streams, `exposed_ns` the time in which no compute ran beside
+    them, `overlapped_ns` the time in which it did."""
+
+    kernels: list[KernelRow]
+    total_ns: int
+    exposed_ns: int
+    overlapped_ns: int
+
+
 class ApiRow(Record, frozen=True):
     """All calls of one CUDA API function by the threads of the device's processes, inside the window."""
 
@@ -248,8 +271,8 @@ class DeviceReport(Record, frozen=True):
     iterations: dict[str, Any]
     launch: Launch
     kernels: list[KernelRow]
-    copies: list[CopyRow]
-    communication: list[KernelRow]
+    copies: Copies
+    communication: Communication
     utilization: dict[str, float]
     notes: list[str]
 
@@ -314,7 +337,7 @@ class Report(Record, frozen=True):
     causes: list[CauseInfo]
     recapture: str | None
     settings: dict[str, str]
-    timeline: dict[str, TimelineLevels] | None = None
+    timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
 
 
 def to_json(report: Report) -> bytes:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import partial
 
+import msgspec
 import numpy as np
 
 from nsysdiag import __version__
@@ -13,6 +15,7 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device
 from nsysdiag.activity.host import read_host_activity
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import read_ranges
+from nsysdiag.activity.samples import leaf_symbols
 from nsysdiag.activity.threads import thread_names
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK, layer_evidence
@@ -21,7 +24,7 @@ from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
-from nsysdiag.analysis.health import recapture
+from nsysdiag.analysis.health import malformed_warnings, recapture
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
@@ -39,10 +42,10 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     _check_disabled(settings.disabled)
     step = progress or (lambda _name, _share: None)
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        results = _analyze_devices(trace, settings, step)
+        results, warnings = _analyze_devices(trace, settings, step)
         step("writing the report", 0.95)
         trace.check_unchanged()
-        return _report(trace, settings, results)
+        return _report(trace, settings, results, warnings)
 
 
 def _check_disabled(disabled: tuple[str, ...]) -> None:
@@ -53,7 +56,7 @@ def _check_disabled(disabled: tuple[str, ...]) -> None:
         raise UsageError(f"'{FALLBACK}' cannot be disabled: it is what remains when nothing explains a gap")
 
 
-def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> list[DeviceResult]:
+def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[list[DeviceResult], list[str]]:
     step("reading device activity", 0.0)
     ranges = read_ranges(trace)
     activity = read_device_activity(
@@ -63,28 +66,31 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> list[D
     windows = [window_of(device, activity.api_calls.rows, ranges, settings) for device in chosen]
     _check_windows(chosen, windows)
     step("reading host activity", 0.3)
-    host = read_host_activity(trace, activity.api_calls, _axis(activity, chosen, windows))
+    host = read_host_activity(trace, activity.api_calls, ranges, _axis(activity, chosen, windows), activity.latest_ns)
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
     evidence = HostEvidence.of(host, facts)
     shared = Shared(
         activity=activity,
         ranges=ranges,
-        layered=layer_evidence(evidence, settings.disabled),
+        layered=layer_evidence(evidence),
         draining=draining_calls(evidence),
         untraced=untraced_graphs(activity, facts),
         strings=trace.strings,
         thread_names=thread_names(trace, host.axis.threads),
         settings=settings,
+        batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
+        leaf_symbols=partial(leaf_symbols, trace),
     )
-    return [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
+    results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
+    return results, malformed_warnings(host.malformed)
 
 
 def _chosen(devices: list[DeviceTimeline], wanted: str | None) -> list[DeviceTimeline]:
-    """All devices, or those that `wanted` names: a key, a number, or a part of the name."""
+    """All devices, or those that `wanted` names: a key, the number in it, or a part of the GPU's name."""
     if wanted is None:
         return devices
-    exact = [device for device in devices if wanted in (device.key, str(device.number))]
+    exact = [device for device in devices if wanted in (device.key, device.key.removeprefix("gpu"))]
     found = exact or [device for device in devices if wanted.lower() in device.gpu.name.lower()]
     if not found:
         known = ", ".join(f"{device.key} ({device.gpu.name})" for device in devices) or "none"
@@ -116,7 +122,7 @@ def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list
     return ThreadAxis.over(np.concatenate(threads) if threads else np.empty(0, dtype=np.int64), low, high)
 
 
-def _report(trace: Trace, settings: Settings, results: list[DeviceResult]) -> Report:
+def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warnings: list[str]) -> Report:
     capabilities = trace.capabilities()
     devices = [result.report for result in results]
     return Report(
@@ -130,15 +136,17 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult]) -> Re
             export_schema_version=trace.schema_version,
             tables=trace.tables(),
             capabilities=capabilities,
-            warnings=list(trace.warnings),
+            warnings=[*trace.warnings, *warnings],
             sha256=trace.sha256,
         ),
         devices=devices,
-        findings=ranked([finding for result in results for finding in findings_of(result.report, result.slices)]),
+        findings=ranked(
+            [finding for result in results for finding in findings_of(result.report, result.slices, result.longest)]
+        ),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
-        timeline=_timeline(results) if settings.timeline else None,
+        timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
     )
 
 

@@ -104,8 +104,10 @@ def test_the_number_of_gaps_is_a_setting(tmp_path: Path) -> None:
 def test_the_timeline_can_be_left_out(report: Report, tmp_path: Path) -> None:
     path = tmp_path / "demo.sqlite"
     path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))
-    assert analyze(path, Settings(timeline=False)).timeline is None
-    assert report.timeline is not None
+    without = analyze(path, Settings(timeline=False))
+    assert without.timeline is msgspec.UNSET
+    assert "timeline" not in json.loads(to_json(without))
+    assert report.timeline is not msgspec.UNSET
     assert report.timeline.keys() == {device.key for device in report.devices}
     assert len(msgspec.json.encode(report.timeline)) < 4 << 20
 

@@ -55,7 +55,8 @@ class ThreadAxis:
 
     def position(self, rank: IntArray, time: IntArray) -> IntArray:
         """Positions of times on lanes; times outside the span are moved to its borders."""
-        return rank * self.stride + np.clip(time - self.origin, 0, self.span)
+        # Clipped first: an open range ends at the largest number, and a difference would wrap around.
+        return rank * self.stride + (np.clip(time, self.origin, self.origin + self.span) - self.origin)
 
     def place(self, rank: IntArray, intervals: Intervals) -> Intervals:
         """Intervals on their lanes, clipped to the span."""

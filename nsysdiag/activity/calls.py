@@ -44,8 +44,8 @@ class ApiCalls:
     malformed: int
 
 
-def read_api_calls(trace: Trace) -> ApiCalls:
-    """All API calls with 0 <= start <= end; names without suffixes, `raw` and `raw_names` with them."""
+def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
+    """All API calls with 0 <= start <= end <= `latest`; names without suffixes, `raw` and `raw_names` with them."""
     columns = trace.read(
         "CUPTI_ACTIVITY_KIND_RUNTIME", "start", "end", "globalTid", "correlationId", "nameId", "returnValue"
     )
@@ -57,7 +57,7 @@ def read_api_calls(trace: Trace) -> ApiCalls:
     recode = np.array([position[name] for name in clean], dtype=np.int64)
     name = recode[raw] if len(raw) else raw
     rows = CallRows(start, end, columns["globalTid"], columns["correlationId"], name, columns["returnValue"])
-    valid = (start >= 0) & (start <= end)
+    valid = (start >= 0) & (start <= end) & (end <= latest)
     malformed = len(rows) - int(np.count_nonzero(valid))
     if malformed:
         rows, raw = rows.take(valid), raw[valid]

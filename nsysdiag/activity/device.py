@@ -12,7 +12,14 @@ from nsysdiag.activity.context_switches import TimeSlices, read_time_slices
 from nsysdiag.activity.gpus import DeviceKeys, Gpu, describe, device_keys
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.nvtx import NvtxRanges
-from nsysdiag.activity.operations import Category, Operations, malformed, read_operations, session_duration
+from nsysdiag.activity.operations import (
+    Category,
+    Operations,
+    latest_host_time,
+    malformed,
+    read_operations,
+    session_duration,
+)
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.timeline.intervals import Intervals, contains, union
@@ -60,6 +67,7 @@ class DeviceActivity:
     first_correlation: dict[int, int]
     synchronized: IntArray
     duration_ns: int | None
+    latest_ns: int
     assumed_apart: bool
 
 
@@ -67,10 +75,12 @@ def read_device_activity(
     trace: Trace, ranges: NvtxRanges, *, same_gpu: bool, communication_patterns: tuple[str, ...]
 ) -> DeviceActivity:
     """Reads operations and API calls, joins them, and divides them by GPU."""
-    api_calls = read_api_calls(trace)
-    every = _with_process(read_operations(trace), api_calls)
+    every = read_operations(trace)
     duration = session_duration(trace)
     wrong = malformed(every, duration)
+    latest = latest_host_time(every, wrong, duration)
+    api_calls = read_api_calls(trace, latest)
+    every = _with_process(every, api_calls)
     keys = device_keys(trace, every.process, every.device, same_gpu=same_gpu)
     lost = np.bincount(keys.index[wrong], minlength=len(keys.keys))
     index = keys.index
@@ -93,6 +103,7 @@ def read_device_activity(
         first_correlation=_first_correlations(api_calls.rows),
         synchronized=_synchronized(trace, api_calls, keys),
         duration_ns=duration,
+        latest_ns=latest,
         assumed_apart=keys.assumed_apart,
     )
     devices = [_device(trace, activity, keys, number, stream_code, int(lost[number])) for number in range(len(lost))]

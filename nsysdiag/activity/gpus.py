@@ -45,6 +45,7 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     gpu_of = {
         (pid, ordinal): gpu
         for gpu, ordinal, pid in zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
+        if gpu >= 0
     }
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
     shared = _may_be_shared(pairs, known)

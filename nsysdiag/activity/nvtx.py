@@ -22,6 +22,7 @@ RANGE_TYPES = (
     NvtxEvent.PAYLOAD_START_END_RANGE,
 )
 COMMUNICATION_DOMAIN = "NCCL"
+MPI_DOMAIN = "MPI"
 UNNAMED = "(unnamed range)"
 
 
@@ -35,6 +36,7 @@ class RangeRows(Rows):
     thread: IntArray
     name: IntArray
     communication: BoolArray
+    mpi: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +48,27 @@ class NvtxRanges:
 
 
 def read_ranges(trace: Trace) -> NvtxRanges:
-    """Every range with a start; `communication` marks those of the domain named NCCL."""
+    """Every range with a start; `communication` marks those of the domain named NCCL, `mpi` those of the domain MPI."""
     columns = trace.read("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid", "domainId")
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
     thread, domain = columns["globalTid"], columns["domainId"]
     chosen = np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0))
     name, names = _names(trace, columns["text"].codes[chosen], columns["text"].values, columns["textId"][chosen])
     created = np.flatnonzero(kinds == NvtxEvent.DOMAIN_CREATE)
-    nccl = [int(row) for row in created if columns["text"].text(int(row)) == COMMUNICATION_DOMAIN]
-    communication = np.zeros(int(chosen.sum()), dtype=np.bool_)
-    for row in nccl:
-        same = process_of(thread[chosen]) == process_of(int(thread[row]))
-        communication |= same & (domain[chosen] == domain[row])
+    domains = columns["text"][created].texts()
+    thread, domain = thread[chosen], domain[chosen]
+
+    def in_domain(wanted: str) -> BoolArray:
+        """Domain ids are a process's own."""
+        result = np.zeros(len(thread), dtype=np.bool_)
+        for row in created[[text == wanted for text in domains]].tolist():
+            owner = process_of(int(columns["globalTid"][row]))
+            result |= (process_of(thread) == owner) & (domain == columns["domainId"][row])
+        return result
+
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
-    return NvtxRanges(RangeRows(start[chosen], closed, thread[chosen], name, communication), names)
+    rows = RangeRows(start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN))
+    return NvtxRanges(rows, names)
 
 
 def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:

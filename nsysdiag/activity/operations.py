@@ -29,6 +29,8 @@ TABLES = {
     Category.MEMSET: "CUPTI_ACTIVITY_KIND_MEMSET",
     Category.GRAPH: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
 }
+SECOND_NS = 1_000_000_000
+UNKNOWN_SESSION_FACTOR = 100
 FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 
 
@@ -107,6 +109,15 @@ def malformed(operations: Operations, duration_ns: int | None) -> BoolArray:
     if duration_ns is not None:
         wrong |= operations.end > duration_ns
     return wrong
+
+
+def latest_host_time(operations: Operations, wrong: BoolArray, duration_ns: int | None) -> int:
+    """The time after which no host row can end, with room to spare: rows of the host may outlast the session a little.
+    Where the trace does not say how long it is, far beyond the last operation that can be."""
+    if duration_ns is not None:
+        return duration_ns + max(duration_ns, SECOND_NS)
+    last = int(operations.end[~wrong].max()) if not wrong.all() else 0
+    return min(UNKNOWN_SESSION_FACTOR * max(last, SECOND_NS), int(np.iinfo(np.int64).max) // 2)
 
 
 def session_duration(trace: Trace) -> int | None:

@@ -10,7 +10,7 @@ from nsysdiag.activity.calls import ApiCalls, match_launches
 from nsysdiag.activity.identity import IntArray, pid_of
 from nsysdiag.activity.operations import Operations
 from nsysdiag.activity.rows import Rows
-from nsysdiag.activity.streams import stream_codes
+from nsysdiag.activity.streams import distinct, stream_codes
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
 from nsysdiag.trace.trace import Trace
@@ -84,48 +84,41 @@ def _issue_times(table: Columns, api_calls: ApiCalls) -> IntArray:
 
 
 def _record_of(sync: Columns, waits: IntArray, time: IntArray, records: Columns, api_calls: ApiCalls) -> IntArray:
-    """The row of the event record that each wait waits for: by its eventSyncId, else the event's last record before."""
+    """The row of the event record that each wait waits for: the last one of its event before it, by eventSyncId too
+    where both tables have it; -1 where there is none."""
     record_time = _issue_times(records, api_calls)
-    result = np.full(len(waits), -1, dtype=np.int64)
-    for key, exact in (("eventId", False), ("eventSyncId", True)):
-        if not (records.present(key) and sync.present(key)):
-            continue
-        found = _last_record(sync, waits, time, records, record_time, key, exact=exact)
-        result = np.where(found >= 0, found, result)
-    return result
+    by_event = _last_record(sync, waits, time, records, record_time, ("eventId",))
+    if not (records.present("eventSyncId") and sync.present("eventSyncId")):
+        return by_event
+    exact = _last_record(sync, waits, time, records, record_time, ("eventId", "eventSyncId"))
+    return np.where(exact >= 0, exact, by_event)
 
 
 def _last_record(
-    sync: Columns,
-    waits: IntArray,
-    time: IntArray,
-    records: Columns,
-    record_time: IntArray,
-    key: str,
-    *,
-    exact: bool,
+    sync: Columns, waits: IntArray, time: IntArray, records: Columns, record_time: IntArray, keys: tuple[str, ...]
 ) -> IntArray:
-    """The record of the same process and `key`; of several the last one issued before the wait."""
-    wanted, offered = sync[key][waits], records[key]
-    usable = np.flatnonzero((offered > 0) & (offered != NO_EVENT) & ((record_time >= 0) | exact))
-    order = np.lexsort((record_time[usable], offered[usable], records["globalPid"][usable]))
-    usable = usable[order]
-    both = np.concatenate((records["globalPid"][usable], sync["globalPid"][waits]))
-    ids = np.concatenate((offered[usable], wanted))
-    # One number for (process, id), then a search by (number, time) among the records.
-    _, process = np.unique(both, return_inverse=True)
-    _, number = np.unique(ids, return_inverse=True)
-    group = process.astype(np.int64) * (len(ids) + 1) + number
-    have, want = group[: len(usable)], group[len(usable) :]
-    times = np.concatenate((record_time[usable], time))
-    _, rank = np.unique(times, return_inverse=True)
-    width = len(times) + 1
-    have_key = have * width + rank[: len(usable)]
-    resort = np.argsort(have_key, kind="stable")
-    at = np.searchsorted(have_key[resort], want * width + (width - 1 if exact else rank[len(usable) :])) - 1
-    valid = (at >= 0) & (wanted > 0) & (wanted != NO_EVENT)
-    valid &= have[resort][np.maximum(at, 0)] == want if len(usable) else False
-    return np.where(valid, usable[resort][np.maximum(at, 0)] if len(usable) else -1, -1)
+    """The last record before each wait with the same process and `keys`, whose values must be real ids."""
+    nothing = np.full(len(waits), -1, dtype=np.int64)
+    if len(waits) == 0 or len(records) == 0:
+        return nothing
+    count = len(records)
+    group = distinct(np.concatenate((records["globalPid"], sync["globalPid"][waits])))[1]
+    real = np.ones(count + len(waits), dtype=np.bool_)
+    for key in keys:
+        values = np.concatenate((records[key], sync[key][waits]))
+        real &= (values > 0) & (values != NO_EVENT)
+        present, number = distinct(values)
+        group = distinct(group * len(present) + number)[1]
+    # One number for (group, time), then one search among the records.
+    moments, rank = distinct(np.concatenate((record_time, time)))
+    position = group * len(moments) + rank
+    usable = np.flatnonzero(real[:count])
+    usable = usable[np.argsort(position[usable], kind="stable")]
+    if len(usable) == 0:
+        return nothing
+    at = np.searchsorted(position[usable], position[count:], side="right") - 1
+    found = usable[np.maximum(at, 0)]
+    return np.where((at >= 0) & real[count:] & (group[found] == group[count:]), found, -1)
 
 
 def _producers(
@@ -146,12 +139,11 @@ def _producers(
     record_time = _issue_times(records, api_calls)[record[known]]
     stream = record_code[record[known]]
     order = np.lexsort((issued, op_code))
-    times = np.concatenate((issued[order], record_time))
-    _, rank = np.unique(times, return_inverse=True)
-    width = len(times) + 1
-    position = op_code[order] * width + rank[: len(order)]
-    at = np.searchsorted(position, stream * width + rank[len(order) :], side="left") - 1
-    found = (at >= 0) & (op_code[order][np.maximum(at, 0)] == stream) if len(order) else np.zeros(len(known), bool)
-    producer = np.where(found, order[np.maximum(at, 0)] if len(order) else -1, NO_PRODUCER)
+    moments, rank = distinct(np.concatenate((issued[order], record_time)))
+    position = op_code[order] * len(moments) + rank[: len(order)]
+    at = np.searchsorted(position, stream * len(moments) + rank[len(order) :], side="left") - 1
+    before = order[np.maximum(at, 0)] if len(order) else np.full(len(known), -1, dtype=np.int64)
+    found = (at >= 0) & (op_code[before] == stream) if len(order) else np.zeros(len(known), dtype=np.bool_)
+    producer = np.where(found, before, NO_PRODUCER)
     result[known] = np.where(record_time >= 0, producer, UNKNOWN_PRODUCER)
     return result

@@ -15,7 +15,7 @@ from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, named
 from nsysdiag.analysis.frame import Case, DeviceSide, Frame
 from nsysdiag.timeline.assign import Owned, claim
-from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.timeline.intervals import Intervals
 
 FALLBACK = "uncovered"
 OTHER_DEVICE = "waits for another device"
@@ -38,23 +38,23 @@ class LayeredEvidence:
     own_copy_blocks: BoolArray
 
 
-def layer_evidence(evidence: HostEvidence, disabled: tuple[str, ...]) -> LayeredEvidence:
-    """Runs the host-side rules of all causes that are not disabled."""
-    enabled = [cause for cause in CAUSES.values() if cause.id not in disabled]
+def layer_evidence(evidence: HostEvidence) -> LayeredEvidence:
+    """Runs the host-side rules of all causes."""
     copies = evidence.host.api.take(named(evidence.host.api, blocking_copy.COPIES))
     blocks = np.zeros(len(evidence.facts.pageable), dtype=np.bool_)
-    blocks[copies.row[blocking_copy.is_blocking(evidence, copies)]] = "blocking_copy" not in disabled
-    inside = {cause.id: cause.call(evidence) for cause in enabled if cause.call is not None}
+    blocks[copies.row[blocking_copy.is_blocking(evidence, copies)]] = True
+    inside = {cause.id: cause.call(evidence) for cause in CAUSES.values() if cause.call is not None}
     return LayeredEvidence(
         evidence=evidence,
-        before={cause.id: cause.host(evidence) for cause in enabled if cause.host is not None},
+        before={cause.id: cause.host(evidence) for cause in CAUSES.values() if cause.host is not None},
         inside={name: inside[name] for name in CALL_ORDER if name in inside},
         own_copy_blocks=blocks,
     )
 
 
 def classify(side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]) -> Slices:
-    """Every gap of a device, split. `untraced` is the set of time in untraced graphs of the device's processes."""
+    """Every gap of a device, split. `untraced` is the set of time in untraced graphs that concern the device; the time
+    of `disabled` causes stays without explanation."""
     splitter = _Splitter(side, layered, untraced, disabled)
     splitter.untraced_time()
     splitter.whole_gaps()
@@ -79,6 +79,8 @@ class _Splitter:
         calls = side.activity.api_calls
         thread = calls.rows.thread[self.frame.call] if len(calls.rows) else self.frame.call
         self.lane = np.where(self.frame.call >= 0, self.axis.rank(thread), -1)
+        launch = side.device.launch[side.device.operations.graph_node > 0]
+        self.nodes = np.bincount(launch[launch >= 0], minlength=len(calls.rows))
         self.subject = ~np.isin(self.frame.case, _NEVER_UNTRACED)
 
     def untraced_time(self) -> None:
@@ -111,7 +113,7 @@ class _Splitter:
             "blocking_copy": (self.layered.own_copy_blocks, None),
         }
         for cause, (flags, text) in own.items():
-            if cause in self.disabled or len(flags) == 0:
+            if len(flags) == 0:
                 continue
             theirs, left = _divide(left, flags[call] & (call >= 0))
             self._give(cause, theirs, text=text or self._call_names(theirs), label=self._copy_labels(cause, theirs))
@@ -129,7 +131,7 @@ class _Splitter:
         """From the end of the call for as long as a launch may take, unless the operation waited for an event."""
         frame = self.frame
         known = np.isin(frame.case, (Case.LATE, Case.ISSUING, Case.ISSUED))
-        waits = frame.event_wait if "stream_wait" not in self.disabled else np.zeros(len(frame.gaps), dtype=np.bool_)
+        waits = frame.event_wait
         self._give(
             "launch_latency", self._region(frame.call_end, frame.settled, known & ~waits), text="launch on its way"
         )
@@ -144,7 +146,7 @@ class _Splitter:
         arriving, left = _divide(left, loading & ~frame.event_wait)
         self._give("module_load", arriving, text="code on its way to the device")
         for cause in CAUSES.values():
-            if cause.device is not None and cause.id not in self.disabled:
+            if cause.device is not None:
                 left = self._explained(cause, left)
         self._give(FALLBACK, left)
 
@@ -178,7 +180,12 @@ class _Splitter:
         calls = self.side.activity.api_calls
         if len(calls.rows) == 0:
             return np.full(len(pieces), -1, dtype=np.int64)
-        return self.collector.texts(calls.names)[calls.rows.name[self.frame.call[pieces.owner]]]
+        call = self.frame.call[pieces.owner]
+        codes = self.collector.texts(calls.names)[calls.rows.name[call]]
+        launches = np.flatnonzero(self.nodes[call] > 1)
+        names = [f"{calls.names[calls.rows.name[row]]} of {self.nodes[row]:,} nodes" for row in call[launches].tolist()]
+        codes[launches] = self.collector.texts(names)
+        return codes
 
     def _region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> Owned:
         """[low, high) of the chosen gaps inside the window, without time in untraced graphs."""
@@ -221,7 +228,11 @@ class _Splitter:
             code = int(self.collector.texts([text])[0])
         elif text is not None:
             code = text
-        self.collector.add(FALLBACK if cause in self.disabled else cause, pieces, label=label, text=code)
+        # A disabled cause still takes its time, so that no other is blamed for it, and leaves it unexplained.
+        if cause in self.disabled:
+            self.collector.add(FALLBACK, pieces)
+        else:
+            self.collector.add(cause, pieces, label=label, text=code)
 
 
 def _divide(pieces: Owned, flags: BoolArray) -> tuple[Owned, Owned]:
@@ -238,8 +249,3 @@ def _merged(first: Owned, second: Owned) -> Owned:
         Intervals(np.append(first.spans.start, second.spans.start), np.append(first.spans.end, second.spans.end)),
         np.append(first.owner, second.owner),
     )
-
-
-def untraced_on(parts: Intervals, spans: list[Intervals]) -> Intervals:
-    """The untraced time of several processes inside the window, a set."""
-    return intersect(parts, union(*spans)) if spans else Intervals.empty()

@@ -10,10 +10,12 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import IntArray, pid_of, tid_of
 from nsysdiag.activity.nvtx import NvtxRanges, path_codes
+from nsysdiag.activity.samples import Samples
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.drained import Drained
 from nsysdiag.analysis.frame import Case, Frame
+from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
 from nsysdiag.analysis.ledger import Ledger
 from nsysdiag.analysis.naming import describe_operations
 from nsysdiag.model import Gap, Slice, Thread
@@ -37,6 +39,8 @@ class GapContext:
     ranges: NvtxRanges
     strings: Strings
     thread_names: dict[int, str]
+    samples: Samples
+    leaf_symbols: LeafSymbols
 
 
 def largest_gaps(context: GapContext, limit: int) -> IntArray:
@@ -103,28 +107,50 @@ def _slices_by_gap(context: GapContext, chosen: IntArray, paths: list[list[str]]
     place[chosen] = np.arange(len(chosen))
     mine = np.flatnonzero(place[rows.gap] >= 0)
     mine = mine[np.lexsort((rows.start[mine], place[rows.gap[mine]]))]
-    result: list[list[Slice]] = [[] for _ in chosen]
-    at = place[rows.gap[mine]]
-    borders = np.searchsorted(at, np.arange(len(chosen) + 1))
-    for number in range(len(chosen)):
-        part = mine[borders[number] : borders[number + 1]]
-        result[number] = _merged_slices(context.slices, part, paths[number])
-    return result
+    samples = _host_code(context, mine)
+    borders = np.searchsorted(place[rows.gap[mine]], np.arange(len(chosen) + 1))
+    return [
+        _merged_slices(context.slices, mine[low:high], paths[at], samples[low:high])
+        for at, (low, high) in enumerate(zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True))
+    ]
 
 
-def _merged_slices(slices: Slices, part: IntArray, path: list[str]) -> list[Slice]:
+def _host_code(context: GapContext, mine: IntArray) -> list[str]:
+    """For each slice what the samples in it were in; empty for slices of other causes."""
+    rows = context.slices.rows.take(mine)
+    lane = context.lane[rows.gap]
+    code = np.flatnonzero((rows.cause == list(CAUSES).index("host_compute")) & (lane >= 0))
+    low, high = (context.axis.position(lane[code], side[code]) for side in (rows.start, rows.end))
+    texts = [""] * len(mine)
+    for at, text in zip(code.tolist(), leaf_texts(context.samples, low, high, context.leaf_symbols), strict=True):
+        texts[at] = text
+    return texts
+
+
+def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: list[str]) -> list[Slice]:
     ids = list(CAUSES)
     total: dict[int, int] = {}
     texts: dict[int, dict[int, tuple[int, int]]] = {}
+    sampled: dict[int, str] = {}
     columns = (slices.rows.cause[part], slices.rows.text[part], slices.ns[part])
-    for cause, text, ns in zip(*(column.tolist() for column in columns), strict=True):
+    for at, (cause, text, ns) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         total[cause] = total.get(cause, 0) + ns
         count, sum_ns = texts.setdefault(cause, {}).get(text, (0, 0))
         texts[cause][text] = (count + 1, sum_ns + ns)
+        sampled.setdefault(cause, "")
+        sampled[cause] = max(sampled[cause], samples[at], key=len)
     return [
-        Slice(cause=ids[cause], ns=ns, evidence=_evidence(slices, ids[cause], texts[cause], path))
+        Slice(
+            cause=ids[cause],
+            ns=ns,
+            evidence=_with_samples(_evidence(slices, ids[cause], texts[cause], path), sampled[cause]),
+        )
         for cause, ns in total.items()
     ]
+
+
+def _with_samples(evidence: str, samples: str) -> str:
+    return f"{evidence}; samples in {samples}" if samples else evidence
 
 
 def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:

@@ -10,31 +10,43 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
-from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
 from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.classify import LayeredEvidence, classify, untraced_on
+from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.copies import copy_rows
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.drained import Drained, sync_drained
 from nsysdiag.analysis.evidence import Layer
+from nsysdiag.analysis.findings import LongestGaps
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gaps import find_gaps
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.launches import launch_summary
-from nsysdiag.analysis.ledger import add_up, coverage
+from nsysdiag.analysis.leaves import LeafSymbols
+from nsysdiag.analysis.ledger import add_up, coverage, longest_gaps
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
 from nsysdiag.analysis.signatures import signature_rows
+from nsysdiag.analysis.untraced import untraced_on
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.config import Settings
-from nsysdiag.model import DeviceId, DeviceReport, OpCounts, TimelineLevels, Window
-from nsysdiag.timeline.intervals import Intervals, contains
+from nsysdiag.model import (
+    Communication,
+    Copies,
+    CopyRow,
+    DeviceId,
+    DeviceReport,
+    KernelRow,
+    OpCounts,
+    TimelineLevels,
+    Window,
+)
+from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
 from nsysdiag.trace.strings import Strings
 
 
@@ -50,15 +62,18 @@ class Shared:
     strings: Strings
     thread_names: dict[int, str]
     settings: Settings
+    batched_launches: bool
+    leaf_symbols: LeafSymbols
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """The report of one device, the slices behind its ledger, and its timeline in levels of detail (None: not asked
-    for, or nothing ran)."""
+    """The report of one device, the slices behind its ledger, the longest gap that each cause leads, and the timeline
+    in levels of detail (None: not asked for, or nothing ran)."""
 
     report: DeviceReport
     slices: Slices
+    longest: LongestGaps
     timeline: TimelineLevels | None
 
 
@@ -71,22 +86,30 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     gaps = find_gaps(device, window.parts) if window.narrowed else everywhere
     waits = event_waits(gaps, device, activity)
     frame = frame_of(gaps, device, activity, calibration, waits)
-    spans = [shared.untraced[process] for process in _processes(device) if process in shared.untraced]
+    untraced = untraced_on(device, activity, shared.untraced)
     side = DeviceSide(frame, device, activity, waits)
-    slices = classify(side, shared.layered, untraced_on(window.parts, spans), settings.disabled)
+    slices = classify(side, shared.layered, untraced, settings.disabled)
     ledger = add_up(slices, len(gaps))
     axis = shared.layered.evidence.host.axis
     lane = _lanes(frame, activity, shared.layered)
     drained = sync_drained(frame, shared.draining, axis, lane)
     context = GapContext(
-        device, frame, slices, ledger, drained, lane, axis, shared.ranges, shared.strings, shared.thread_names
+        device=device,
+        frame=frame,
+        slices=slices,
+        ledger=ledger,
+        drained=drained,
+        lane=lane,
+        axis=axis,
+        ranges=shared.ranges,
+        strings=shared.strings,
+        thread_names=shared.thread_names,
+        samples=shared.layered.evidence.host.samples,
+        leaf_symbols=shared.leaf_symbols,
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
-    return DeviceResult(_report(context, window, split, calibration, shared), slices, timeline)
-
-
-def _processes(device: DeviceTimeline) -> list[int]:
-    return [int(process) for process in distinct_values(device.operations.process)]
+    report = _report(context, window, split, calibration, shared)
+    return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -111,18 +134,21 @@ def _report(
         coverage=share,
         median_interval_ns=launch.median_interval_ns,
         median_kernel_ns=launch.median_kernel_ns,
+        labels=ledger.labels,
     )
     notes = device_notes(
         assumed_apart=shared.activity.assumed_apart and device.gpu_id is None,
         malformed=device.malformed,
         narrowed_away=window.narrowed and window.length_ns == 0,
+        migrated_share=_migrated_share(device, split),
+        batched=shared.batched_launches,
     )
     return DeviceReport(
         key=device.key,
         name=device.gpu.name,
         sm_count=device.gpu.sm_count,
         ids=[DeviceId(pid=pid, device_id=number) for pid, number in device.ids],
-        window=_window(window),
+        window=_window(window, shared.activity.duration_ns),
         window_ns=split.window_ns,
         busy_ns=split.busy_ns,
         idle_ns=split.idle_ns,
@@ -148,10 +174,29 @@ def _report(
         iterations={},
         launch=launch,
         kernels=kernels,
-        copies=copy_rows(device, inside),
-        communication=[row for row in kernels if row.communication],
+        copies=_copies(copy_rows(device, inside), split),
+        communication=_communication(kernels, split),
         utilization=_utilization(split),
         notes=notes,
+    )
+
+
+def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:
+    return Copies(
+        rows=rows,
+        total_ns=sum(row.total_ns for row in rows),
+        bytes=sum(row.bytes for row in rows),
+        exposed_ns=split.exposed_copy_ns,
+    )
+
+
+def _communication(kernels: list[KernelRow], split: WindowSplit) -> Communication:
+    rows = [row for row in kernels if row.communication]
+    return Communication(
+        kernels=rows,
+        total_ns=sum(row.total_ns for row in rows),
+        exposed_ns=split.exposed_comm_ns,
+        overlapped_ns=split.overlapped_comm_ns,
     )
 
 
@@ -166,7 +211,7 @@ def _utilization(split: WindowSplit) -> dict[str, float]:
     }
 
 
-def _window(window: AnalysisWindow) -> Window:
+def _window(window: AnalysisWindow, duration_ns: int | None) -> Window:
     parts = list(zip(window.parts.start.tolist(), window.parts.end.tolist(), strict=True))
     return Window(
         start_ns=parts[0][0] if parts else 0,
@@ -174,6 +219,7 @@ def _window(window: AnalysisWindow) -> Window:
         parts=parts,
         reason=window.reason,
         outside_ns=window.outside_ns,
+        edge_ns=window.edge_ns(duration_ns),
     )
 
 
@@ -194,6 +240,17 @@ def _counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:
         zero_length=int((inside & ~device.running).sum()),
         malformed=device.malformed,
     )
+
+
+def _migrated_share(device: DeviceTimeline, split: WindowSplit) -> float:
+    """The share of the time with kernels in which pages of unified memory migrated as well."""
+    operations = device.operations
+    migration = operations.migration
+    if not migration.any() or not split.kernel_ns:
+        return 0.0
+    spans = Intervals(operations.start, operations.end)
+    kernels = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
+    return intersect(union(spans[kernels]), union(spans[migration])).total() / union(spans[kernels]).total()
 
 
 def _drained_ns(context: GapContext) -> int:

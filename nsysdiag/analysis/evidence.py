@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.host import HostActivity, Lane
+from nsysdiag.activity.host import HostActivity
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.activity.lane import Lane
+from nsysdiag.timeline.intervals import Intervals, pieces, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +84,19 @@ def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
 def layer_of(lane: Lane, label: str | None = None, device: int | None = None) -> Layer:
     """A lane's rows as a layer; rows that overlap become one, named after the first of them."""
     kept = lane.spans.end > lane.spans.start
-    spans, name = lane.spans[kept], lane.name[kept]
+    spans, name = lane.spans[kept], lane.shown[kept]
     if np.all(spans.start[1:] >= spans.end[:-1]):
-        return Layer(spans, name, lane.names, label, device)
+        return Layer(spans, name, lane.shown_names, label, device)
     merged = union(spans)
-    return Layer(merged, name[np.searchsorted(spans.start, merged.start)], lane.names, label, device)
+    return Layer(merged, name[np.searchsorted(spans.start, merged.start)], lane.shown_names, label, device)
+
+
+def layer_inside(time: Intervals, lane: Lane, label: str) -> Layer:
+    """The part of `time` (a set) that lies inside the lane's rows, named after them; for rows that do not overlap."""
+    row, spans = pieces(time, lane.spans)
+    if not np.all(spans.start[1:] >= spans.end[:-1]):
+        return plain_layer(spans, label, label)
+    return Layer(spans, lane.shown[row], lane.shown_names, label)
 
 
 def plain_layer(spans: Intervals, what: str, label: str | None = None) -> Layer:

@@ -62,7 +62,10 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
 
 def _slow_first_launches(activity: DeviceActivity) -> IntArray:
     """The calls that launched a kernel name for the first time in their process and took over ten times the median of
-    their API's launches there; over 1 ms where the API has fewer than ten. Nodes of graphs are no launches."""
+    their API's launches there; over 1 ms where the API has fewer than ten. Nodes of graphs are no launches.
+
+    Where most launches of an API are first ones their median is the very thing to be found: 1 ms is enough there.
+    """
     calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
     kernel = (operations.category == Category.KERNEL) & (operations.graph_node <= 0) & (launch >= 0)
     rows = np.flatnonzero(kernel)
@@ -74,16 +77,20 @@ def _slow_first_launches(activity: DeviceActivity) -> IntArray:
     first = np.unique(process * len(names) + name, return_index=True)[1]
     row = launch[rows]
     duration = calls.end[row] - calls.start[row]
-    limit = _usual_limits(process * (int(calls.name.max()) + 1) + calls.name[row], duration)
+    repeated = np.ones(len(rows), dtype=np.bool_)
+    repeated[first] = False
+    limit = _usual_limits(process * (int(calls.name.max()) + 1) + calls.name[row], duration, repeated)
     slow: IntArray = row[first[duration[first] > limit[first]]]
     return slow
 
 
-def _usual_limits(api: IntArray, duration: IntArray) -> IntArray:
-    """For each launch, how long it may take to be usual for its API."""
+def _usual_limits(api: IntArray, duration: IntArray, repeated: BoolArray) -> IntArray:
+    """For each launch, how long it may take to be usual for its API; `repeated` marks launches of a known kernel."""
     order = np.lexsort((duration, api))
     present, begin, count = np.unique(api[order], return_index=True, return_counts=True)
     median = duration[order][begin + count // 2]
     limit: IntArray = np.where(count < FEW_LAUNCHES, LONG_NS, SLOW_FACTOR * median)
+    mostly_first = 2 * np.add.reduceat(repeated[order].astype(np.int64), begin) < count
+    limit = np.where(mostly_first, np.minimum(limit, LONG_NS), limit)
     each: IntArray = limit[np.searchsorted(present, api)]
     return each

@@ -8,14 +8,19 @@ import numpy as np
 
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.grouping import group_durations
-from nsysdiag.model import CopyRow, DeviceReport, Finding, Slice
+from nsysdiag.model import CopyRow, DeviceReport, Finding
 from nsysdiag.units import format_count, format_moment, format_ns
 
 MOST = 12
 SMALLEST_SHARE = 0.01
 SEVERITIES = ((0.20, "high"), (0.05, "medium"), (0.01, "low"))
 MOST_EVIDENCE = 4
+
+
+# For each cause the start and length in ns of the longest gap that it leads.
+LongestGaps = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +57,20 @@ EXPOSED_COMM = BusyLoss(
 BUSY_LOSSES = (EXPOSED_COPY, EXPOSED_COMM)
 
 
-def findings_of(device: DeviceReport, slices: Slices) -> list[Finding]:
-    """The findings of one device: every cause and exposed work that takes at least 1 % of the window."""
+def findings_of(device: DeviceReport, slices: Slices, longest: LongestGaps) -> list[Finding]:
+    """The findings of one device: every cause and exposed work that takes, or may bring, at least 1 % of the window."""
     if device.window_ns == 0:
         return []
-    found = [_idle_finding(device, slices, cause, ns) for cause, ns in device.ledger.items()]
+    causes = {"sync": 0, **device.ledger} if device.sync_drained.get("ns", 0) else device.ledger
+    found = [_idle_finding(device, slices, longest, cause, ns) for cause, ns in causes.items()]
     found += [_busy_finding(device, EXPOSED_COPY, device.exposed_copy_ns)]
     found += [_busy_finding(device, EXPOSED_COMM, device.exposed_comm_ns)]
-    return [finding for finding in found if finding.lost_share >= SMALLEST_SHARE]
+    return [finding for finding in found if finding.ceiling_ns >= SMALLEST_SHARE * device.window_ns]
 
 
 def ranked(findings: list[Finding]) -> list[Finding]:
     """The dozen that cost most, of equal ones by id."""
-    return sorted(findings, key=lambda finding: (-finding.lost_ns, finding.id))[:MOST]
+    return sorted(findings, key=lambda finding: (-finding.lost_ns, -finding.ceiling_ns, finding.id))[:MOST]
 
 
 def severity(share: float, *, unresolved: bool) -> str:
@@ -74,28 +80,38 @@ def severity(share: float, *, unresolved: bool) -> str:
     return next((word for least, word in SEVERITIES if share >= least), "info")
 
 
-def _idle_finding(device: DeviceReport, slices: Slices, cause: str, ns: int) -> Finding:
+def _idle_finding(device: DeviceReport, slices: Slices, longest: LongestGaps, cause: str, ns: int) -> Finding:
     rule = CAUSES[cause]
-    share = ns / device.window_ns
-    nvtx = next((row.nvtx for row in device.signatures if row.cause == cause and row.nvtx), [])
-    drained = device.sync_drained.get("ns", 0) if cause == "sync" else 0
+    ceiling = max(ns, _drained_ceiling(device)) if cause == "sync" else ns
     return Finding(
         id=f"f-{device.key}-{cause}",
         cause=cause,
         device=device.key,
-        severity=severity(share, unresolved=rule.unresolved),
+        severity=severity(ceiling / device.window_ns, unresolved=rule.unresolved),
         title=rule.title,
         lost_ns=ns,
-        lost_share=round(share, 6),
-        ceiling_ns=max(ns, drained),
-        confidence=0.0 if rule.unresolved else round(device.coverage if device.coverage is not None else 1.0, 4),
-        nvtx=nvtx,
-        evidence=_evidence(device, slices, cause),
+        lost_share=round(ns / device.window_ns, 6),
+        ceiling_ns=ceiling,
+        confidence=_confidence(device, rule),
+        nvtx=next((row.nvtx for row in device.signatures if row.cause == cause and row.nvtx), []),
+        evidence=_evidence(device, slices, longest, cause),
         advice=list(rule.advice),
     )
 
 
-def _evidence(device: DeviceReport, slices: Slices, cause: str) -> list[str]:
+def _drained_ceiling(device: DeviceReport) -> int:
+    """What a host that never drained the queue could hide at most: no more time than there is work to hide it under."""
+    return min(device.sync_drained.get("ns", 0), device.busy_ns)
+
+
+def _confidence(device: DeviceReport, rule: Cause) -> float:
+    """Coverage is about the host: what the device did is known, what nobody knows is not."""
+    if rule.unresolved:
+        return 0.0
+    return 1.0 if rule.accepted or device.coverage is None else round(device.coverage, 4)
+
+
+def _evidence(device: DeviceReport, slices: Slices, longest: LongestGaps, cause: str) -> list[str]:
     """Kinds of the cause, the calls with most of its time, its longest gap, and the gaps that it drained."""
     lines = [f"{label}: {format_ns(ns)}" for label, ns in _largest(device.labels.get(cause, {}))]
     mine = np.flatnonzero((slices.rows.cause == list(CAUSES).index(cause)) & (slices.rows.text >= 0))
@@ -104,11 +120,9 @@ def _evidence(device: DeviceReport, slices: Slices, cause: str) -> list[str]:
         text = slices.texts[int(calls.code[at])]
         if text not in device.labels.get(cause, {}):
             lines.append(f"{text}: {format_ns(int(calls.total[at]))} in {format_count(int(calls.count[at]))} pieces")
-    longest = next((gap for gap in device.gaps if gap.slices and _dominant(gap.slices) == cause), None)
-    if longest is not None:
-        lines.append(
-            f"longest such gap: {format_ns(longest.end_ns - longest.start_ns)} at {format_moment(longest.start_ns)}"
-        )
+    if cause in longest:
+        start, length = longest[cause]
+        lines.append(f"longest such gap: {format_ns(length)} at {format_moment(start)}")
     if cause == "sync" and device.sync_drained.get("gaps", 0):
         gaps, ns = device.sync_drained["gaps"], device.sync_drained["ns"]
         lines.append(f"{format_count(gaps)} gaps ({format_ns(ns)}) began when such a call had emptied the queue")
@@ -117,10 +131,6 @@ def _evidence(device: DeviceReport, slices: Slices, cause: str) -> list[str]:
 
 def _largest(labels: dict[str, int]) -> list[tuple[str, int]]:
     return sorted(labels.items(), key=lambda item: (-item[1], item[0]))[:MOST_EVIDENCE]
-
-
-def _dominant(slices: list[Slice]) -> str:
-    return max(slices, key=lambda part: part.ns).cause
 
 
 def _busy_finding(device: DeviceReport, loss: BusyLoss, ns: int) -> Finding:
@@ -145,11 +155,11 @@ def _busy_evidence(device: DeviceReport, loss: BusyLoss) -> list[str]:
     if loss is EXPOSED_COMM:
         return [
             f"{row.short_name}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
-            for row in device.communication[:MOST_EVIDENCE]
+            for row in device.communication.kernels[:MOST_EVIDENCE]
         ]
     return [
         f"{row.operation}{_between(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
-        for row in device.copies[:MOST_EVIDENCE]
+        for row in device.copies.rows[:MOST_EVIDENCE]
     ]
 
 

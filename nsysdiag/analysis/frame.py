@@ -89,7 +89,8 @@ def frame_of(
     case = _cases(gaps, device, activity, calibration, call, api_start, api_end)
     host_known = (case == Case.LATE) | (case == Case.ISSUING) | (case == Case.ISSUED)
     opened, closed = gaps.opened, gaps.closed
-    settled = np.clip(api_end + calibration.latency_limit_ns, opened, closed)
+    # A malformed end near the largest number must not wrap around.
+    settled = np.clip(np.minimum(api_end, closed) + calibration.latency_limit_ns, opened, closed)
     return Frame(
         gaps=gaps,
         case=case,
@@ -135,12 +136,11 @@ def _same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:
 
 def launched_before_capture(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> BoolArray:
     """True where the operation's correlation id is below the first that its process recorded."""
-    target = np.maximum(gaps.target, 0)
     if len(gaps) == 0:
         return np.zeros(0, dtype=np.bool_)
-    first = activity.first_correlation
+    target = np.maximum(gaps.target, 0)
     correlation, process = device.operations.correlation[target], device.operations.process[target]
     early = np.zeros(len(gaps), dtype=np.bool_)
-    for owner, lowest in first.items():
+    for owner, lowest in activity.first_correlation.items():
         early |= (process == owner) & (correlation > 0) & (correlation < lowest)
     return early & (gaps.target >= 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.model import Capability, DeviceReport
 from nsysdiag.trace.capabilities import recapture_command
+from nsysdiag.units import format_count, format_share
 
 # Which evidence would turn an unresolved cause into a resolved one.
 _WOULD_TELL = {
@@ -14,13 +15,15 @@ _WOULD_TELL = {
 }
 _ALWAYS_WORTH = ("os-runtime", "scheduling", "cpu-samples")
 _NEEDED = ("kernels", "cuda-api")
+NOTABLE_MIGRATION = 0.1
 
 
 def recapture(devices: list[DeviceReport], capabilities: list[Capability]) -> str | None:
-    """The `nsys profile` line that brings what is missing; None where nothing is."""
+    """The `nsys profile` line that brings what is missing beside what was there; None where nothing is missing."""
     absent = {capability.id for capability in capabilities if not capability.available}
+    present = {capability.id for capability in capabilities} - absent
     if not devices:
-        return recapture_command(absent & {*_NEEDED, *_ALWAYS_WORTH})
+        return recapture_command(present | absent & {*_NEEDED, *_ALWAYS_WORTH})
     wanted = {
         kind
         for device in devices
@@ -28,10 +31,12 @@ def recapture(devices: list[DeviceReport], capabilities: list[Capability]) -> st
         if device.ledger.get(cause, 0) > 0
         for kind in kinds
     }
-    return recapture_command(absent & wanted) if absent & wanted else None
+    return recapture_command(present | absent & wanted) if absent & wanted else None
 
 
-def device_notes(*, assumed_apart: bool, malformed: int, narrowed_away: bool) -> list[str]:
+def device_notes(
+    *, assumed_apart: bool, malformed: int, narrowed_away: bool, migrated_share: float, batched: bool
+) -> list[str]:
     """Sentences about one device that a reader must know before trusting its numbers."""
     notes = []
     if assumed_apart:
@@ -43,4 +48,22 @@ def device_notes(*, assumed_apart: bool, malformed: int, narrowed_away: bool) ->
         notes.append(f"{malformed:,} malformed operation rows were left out (no valid start and end).")
     if narrowed_away:
         notes.append("No GPU work of this device lies in the chosen time.")
+    if migrated_share >= NOTABLE_MIGRATION:
+        notes.append(
+            f"Pages of unified memory migrated during {format_share(migrated_share, 1)} of the time in which kernels"
+            " ran: part of their time is page-fault handling. Prefetch with cudaMemPrefetchAsync."
+        )
+    if batched:
+        notes.append(
+            "The driver ran in WDDM mode, which batches launches: launch latency includes the time in its batch."
+        )
     return notes
+
+
+def malformed_warnings(malformed: dict[str, int]) -> list[str]:
+    """A sentence for each kind of host rows of which some were left out."""
+    return [
+        f"{format_count(count)} malformed {kind} row{'s' if count > 1 else ''} left out (no valid start and end)"
+        for kind, count in malformed.items()
+        if count
+    ]

@@ -9,6 +9,7 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.gaps import Gaps
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
 ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
@@ -59,3 +60,15 @@ def coverage(total: dict[str, int]) -> float | None:
     if accountable == 0:
         return None
     return 1 - sum(ns for cause, ns in total.items() if cause in UNRESOLVED) / accountable
+
+
+def longest_gaps(gaps: Gaps, ledger: Ledger) -> dict[str, tuple[int, int]]:
+    """For each cause that leads any gap, the start and length in ns of the longest; of equal ones the first."""
+    length = gaps.end - gaps.start
+    order = np.lexsort((gaps.start, -length, ledger.dominant))
+    causes, first = np.unique(ledger.dominant[order], return_index=True)
+    ids = list(CAUSES)
+    return {
+        ids[cause]: (int(gaps.start[gap]), int(length[gap]))
+        for cause, gap in zip(causes.tolist(), order[first].tolist(), strict=True)
+    }

@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 
-from nsysdiag.activity.device import DeviceActivity
+from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
-from nsysdiag.activity.streams import distinct
+from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.analysis.causes import blocking_copy, sync
 from nsysdiag.analysis.evidence import CallFacts
 from nsysdiag.timeline.intervals import Intervals, nearest_after, union
@@ -20,7 +20,7 @@ _FOREVER = np.iinfo(np.int64).max // 2
 
 
 def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Intervals]:
-    """For each process (globalPid) the spans of its untraced graph launches, a set.
+    """For each thread (globalTid) the spans of its untraced graph launches, a set.
 
     ```
     thread  [cudaGraphLaunch]            [launch B]   [sync            ]
@@ -32,17 +32,32 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
     calls, names = activity.api_calls.rows, activity.api_calls.names
     launches = np.flatnonzero(_by_name(names, _LAUNCH)[calls.name]) if len(calls) else np.empty(0, dtype=np.int64)
     launches = launches[calls.returned[launches] == 0]
-    launches = launches[~_seen(activity, launches)]
     if len(launches) == 0:
         return {}
     launches = launches[_is_outermost(activity, launches)]
+    launches = launches[~_seen(activity, launches)]
     process = process_of(calls.thread)
     blocking = np.flatnonzero(_blocks(activity, facts))
     result = {}
-    for owner in np.unique(process[launches]).tolist():
-        mine = launches[process[launches] == owner]
-        result[owner] = _spans(activity, owner, mine, blocking[process[blocking] == owner])
+    for thread in np.unique(calls.thread[launches]).tolist():
+        owner = process_of(int(thread))
+        mine = launches[calls.thread[launches] == thread]
+        result[int(thread)] = _spans(activity, owner, mine, blocking[process[blocking] == owner])
     return result
+
+
+def untraced_on(device: DeviceTimeline, activity: DeviceActivity, spans: dict[int, Intervals]) -> Intervals:
+    """The untraced time that concerns `device`, a set: graphs of its processes, launched by threads that launched other
+    work to it, or no work at all that would tell which device they feed."""
+    calls = activity.api_calls.rows
+    processes = distinct_values(device.operations.process).tolist()
+    here, anywhere = (distinct_values(calls.thread[rows[rows >= 0]]) for rows in (device.launch, activity.launch))
+    chosen = [
+        each
+        for thread, each in spans.items()
+        if process_of(thread) in processes and (thread in here or thread not in anywhere)
+    ]
+    return union(*chosen)
 
 
 def _by_name(names: list[str], pattern: re.Pattern[str]) -> BoolArray:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nsysdiag.analysis.busy import WindowSplit
-from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.causes import CAUSES, host_compute
 from nsysdiag.analysis.ledger import UNRESOLVED
 from nsysdiag.model import Verdict
 from nsysdiag.units import format_share
 
-THIRD, HALF, TENTH = 1 / 3, 1 / 2, 1 / 10
+THIRD, HALF, TENTH, FIFTH = 1 / 3, 1 / 2, 1 / 10, 1 / 5
 BUSY_ENOUGH = 0.05
 LEADING = 0.30
 _INPUT = ("data_loading", "io_wait")
@@ -28,6 +28,7 @@ class VerdictInput:
     coverage: float | None
     median_interval_ns: int | None
     median_kernel_ns: int | None
+    labels: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 def verdict(given: VerdictInput) -> Verdict:
@@ -51,9 +52,12 @@ def _idle_text(given: VerdictInput) -> str:
 
 
 def _claim(given: VerdictInput, text: str) -> str:
-    """A claim with less than half of the idle time explained says `likely`."""
-    likely = given.coverage is not None and given.coverage < HALF
-    return f"{_idle_text(given)}, {'likely ' if likely else ''}{text}"
+    """A claim with less than half of the host's idle time explained is likely, with less than a fifth unresolved."""
+    known = 1.0 if given.coverage is None else given.coverage
+    if known < FIFTH:
+        doubt = f"unresolved: only {format_share(known, 1)} of the host's time has evidence"
+        return f"{_idle_text(given)}, {text[:-1]}; {doubt}."
+    return f"{_idle_text(given)}, {'likely ' if known < HALF else ''}{text}"
 
 
 def _no_work(given: VerdictInput) -> Verdict | None:
@@ -67,7 +71,7 @@ def _unresolved(given: VerdictInput) -> Verdict | None:
     if share < HALF or given.split.idle_ns < BUSY_ENOUGH * given.split.window_ns:
         return None
     text = f"{_idle_text(given)}, and the trace cannot tell why for {format_share(share, 1)} of that"
-    return Verdict(id="unresolved", sentence=f"{text}: capture again with the options below.")
+    return Verdict(id="unresolved", sentence=f"{text}.")
 
 
 def _copies(given: VerdictInput) -> Verdict | None:
@@ -117,8 +121,11 @@ def _sync(given: VerdictInput) -> Verdict | None:
     share = given.drained_ns / given.split.idle_ns
     if share < HALF:
         return None
-    text = f"{format_share(share, 1)} of that in or after calls that wait for the device and empty its queue."
-    return Verdict(id="sync-bound", sentence=_claim(given, text))
+    text = f"{format_share(share, 1)} of that in or after calls that wait for the device and empty its queue"
+    most = _largest_known(given)
+    if most not in (None, "sync") and _of_idle(given, most) >= LEADING:
+        text += f"; by cause, most is {_named(given, most)} ({format_share(_of_idle(given, most), 1)})"
+    return Verdict(id="sync-bound", sentence=_claim(given, f"{text}."))
 
 
 def _launches(given: VerdictInput) -> Verdict | None:
@@ -127,17 +134,27 @@ def _launches(given: VerdictInput) -> Verdict | None:
         return None
     if given.median_interval_ns <= given.median_kernel_ns:
         return None
-    text = f"{format_share(share, 1)} of that launching: kernels are shorter than the time it takes to launch them."
+    text = f"{format_share(share, 1)} of that launching and in other CUDA calls: too slowly for kernels this short."
     return Verdict(id="launch-bound", sentence=_claim(given, text))
 
 
 def _leading(given: VerdictInput) -> Verdict | None:
+    cause = _largest_known(given)
+    share = _of_idle(given, cause) if cause else 0.0
+    if cause is None or share < LEADING:
+        return None
+    text = f"{format_share(share, 1)} of that: {_named(given, cause)}."
+    return Verdict(id=f"{cause}-bound", sentence=_claim(given, text))
+
+
+def _largest_known(given: VerdictInput) -> str | None:
     known = {cause: ns for cause, ns in given.ledger.items() if cause not in UNRESOLVED}
-    if not known:
-        return None
-    cause = max(known, key=lambda name: known[name])
-    share = _of_idle(given, cause)
-    if share < LEADING:
-        return None
+    return max(known, key=lambda name: known[name], default=None)
+
+
+def _named(given: VerdictInput, cause: str) -> str:
+    """The cause's title as part of a sentence, with its kind where most of it is of one told by evidence."""
     title = CAUSES[cause].title
-    return Verdict(id=f"{cause}-bound", sentence=_claim(given, f"{format_share(share, 1)} of that: {title.lower()}."))
+    inside = given.labels.get(cause, {}).get(host_compute.INSIDE_MPI, 0)
+    kind = f" ({host_compute.INSIDE_MPI})" if inside > HALF * given.ledger[cause] else ""
+    return title[0].lower() + title[1:] + kind

@@ -57,6 +57,8 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     target = gaps.target[gap]
     api_start = activity.api_calls.rows.start[device.launch[target]]
     holds = known & (end > api_start) & (end >= gaps.opened[gap] - SLACK_NS)
+    # What was still running when the operation began was not waited for; clocks of devices differ a little.
+    holds &= end <= gaps.closed[gap] + SLACK_NS
     holds |= producer == UNKNOWN_PRODUCER
     holds &= producer != NO_PRODUCER
     label = np.where(known, _producer_labels(activity, device, row), _UNKNOWN)

@@ -28,6 +28,10 @@ class AnalysisWindow:
     reason: str
     narrowed: bool
 
+    def edge_ns(self, duration_ns: int | None) -> int | None:
+        """The capture before the first and after the last launched operation; None without a known duration."""
+        return None if duration_ns is None else max(duration_ns - self.whole.total(), 0)
+
     @property
     def length_ns(self) -> int:
         return self.parts.total()

@@ -35,11 +35,17 @@ def analyze(
     ] = False,
     full_hash: Annotated[bool, typer.Option("--full-hash", help="Add the file's SHA-256.")] = False,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="T", help="Start of the window: 1.5s, 20ms or 300us.")
+        str | None,
+        typer.Option("--from", metavar="T", help="Start of the window: 1.5s, 20ms or 300us; a bare number is ns."),
     ] = None,
     end: Annotated[str | None, typer.Option("--to", metavar="T", help="End of the window.")] = None,
     nvtx: Annotated[
-        str | None, typer.Option("--nvtx", metavar="NAME", help="Only the NVTX ranges of this name.")
+        str | None,
+        typer.Option(
+            "--nvtx",
+            metavar="NAME",
+            help="Only the NVTX ranges of this name; * and ? match any text and one character.",
+        ),
     ] = None,
     gaps: Annotated[
         int, typer.Option("--gaps", metavar="N", min=0, help="How many gaps to list in full; 0 is all.")
@@ -82,6 +88,7 @@ def analyze(
 
 
 def _report(path: Path, settings: "Settings", *, quiet: bool) -> "Report":
+    from msgspec import UNSET
     from msgspec.structs import replace
 
     from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
@@ -90,7 +97,7 @@ def _report(path: Path, settings: "Settings", *, quiet: bool) -> "Report":
         return analyze_trace(path, settings, quiet=quiet)
     _refuse_analysis_options(path, settings)
     report = read_report(path)
-    return report if settings.timeline else replace(report, timeline=None)
+    return report if settings.timeline else replace(report, timeline=UNSET)
 
 
 def _refuse_analysis_options(path: Path, settings: "Settings") -> None:

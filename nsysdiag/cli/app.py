@@ -17,6 +17,7 @@ app = typer.Typer(
     add_completion=False,  # it would write into the user's shell files
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=analyze.EPILOG)(analyze.analyze)
 app.command(epilog=info.EPILOG)(info.info)

@@ -17,7 +17,7 @@ def find_cause(cause_id: str) -> Cause:
 
     cause = CAUSES.get(cause_id)
     if cause is None:
-        nearest = get_close_matches(cause_id, CAUSES, n=1)
+        nearest = get_close_matches(cause_id, CAUSES, n=1) or [each for each in CAUSES if cause_id in each.split("_")]
         suggestion = f"; did you mean '{nearest[0]}'?" if nearest else ""
         raise UsageError(f"unknown cause '{cause_id}'{suggestion}", hint=f"causes: {', '.join(CAUSES)}")
     return cause

@@ -107,7 +107,7 @@ def _kernels(report: Report) -> Rows:
 
 
 def _communication(report: Report) -> Rows:
-    return _kernel_rows((device, device.communication) for device in report.devices)
+    return _kernel_rows((device, device.communication.kernels) for device in report.devices)
 
 
 def _kernel_rows(groups: Iterable[tuple[DeviceReport, list[KernelRow]]]) -> Rows:
@@ -129,7 +129,7 @@ def _kernel_rows(groups: Iterable[tuple[DeviceReport, list[KernelRow]]]) -> Rows
 
 def _copies(report: Report) -> Rows:
     for device in report.devices:
-        for row in device.copies:
+        for row in device.copies.rows:
             yield (
                 device.key,
                 row.operation,

@@ -52,8 +52,9 @@ def window_sentence(device: DeviceReport) -> str:
     window = device.window
     where = f"{format_ns(device.window_ns)} from {instant(window.start_ns)} to {instant(window.end_ns)}"
     parts = f" in {format_count(len(window.parts))} parts" if len(window.parts) > 1 else ""
-    outside = f"; {format_ns(window.outside_ns)} outside it" if window.outside_ns else ""
-    return f"{where}{parts}, {window.reason}{outside}"
+    outside = f"; {format_ns(window.outside_ns)} of it left out" if window.outside_ns else ""
+    edge = f"; {format_ns(window.edge_ns)} of the capture before and after" if window.edge_ns else ""
+    return f"{where}{parts}, {window.reason}{outside}{edge}"
 
 
 def ops_sentence(ops: OpCounts) -> str:
@@ -86,7 +87,7 @@ def drained_sentence(device: DeviceReport) -> str | None:
     verb = "follows" if gaps == 1 else "follow"
     return (
         f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronization "
-        "or blocking call that emptied the queue: whatever the cause, without that call the host could have run ahead."
+        "or blocking call that emptied the queue: whatever the cause, without that call the host might have run ahead."
     )
 
 

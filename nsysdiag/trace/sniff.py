@@ -73,7 +73,7 @@ def check_regular_file(path: Path) -> os.stat_result:
     if stat.S_ISDIR(status.st_mode):
         raise InputError(
             f"'{printable(path)}' is a folder",
-            hint="name a .sqlite file in it; `nsysdiag batch` takes folders",
+            hint="name a .sqlite file in it",
         )
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"'{printable(path)}' is not an ordinary file", hint="save the export to a file and name that")
@@ -112,6 +112,6 @@ def _not_a_trace(path: Path, head: bytes) -> InputError:
         if head.startswith(magic):
             return InputError(f"'{printable(path)}' is {what}, not an exported trace", hint=hint)
     if head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] in {b"{", b"["}:
-        hint = "for a saved report use `nsysdiag render` or `nsysdiag compare`; otherwise " + EXPORT_HINT
+        hint = "for a saved report use `nsysdiag render`; otherwise " + EXPORT_HINT
         return InputError(f"'{printable(path)}' is JSON, not an exported trace", hint=hint)
     return InputError(f"'{printable(path)}' is not an SQLite file", hint=EXPORT_HINT)

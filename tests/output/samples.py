@@ -13,6 +13,8 @@ from nsysdiag.model import (
     ApiRow,
     Capability,
     CauseInfo,
+    Communication,
+    Copies,
     CopyRow,
     DeviceId,
     DeviceReport,
@@ -175,6 +177,18 @@ LAUNCH = Launch(
 )
 
 
+def copies_of(*rows: CopyRow) -> Copies:
+    """Rows of copies with their totals."""
+    total, size = sum(row.total_ns for row in rows), sum(row.bytes for row in rows)
+    return Copies(rows=list(rows), total_ns=total, bytes=size, exposed_ns=5 * MS)
+
+
+def communication_of(rows: list[KernelRow]) -> Communication:
+    """Communication kernels with their total."""
+    total = sum(row.total_ns for row in rows)
+    return Communication(kernels=rows, total_ns=total, exposed_ns=10 * MS, overlapped_ns=3 * MS)
+
+
 def device(index: int = 0, **changes: object) -> DeviceReport:
     """A device of 100 ms: 45 compute, 10 exposed communication, 5 exposed copies, 40 idle."""
     gaps = [gap(number) for number in range(12)]
@@ -191,6 +205,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
             parts=[(90 * MS, 190 * MS)],
             reason="first to last launched operation",
             outside_ns=12 * MS,
+            edge_ns=250 * MS,
         ),
         window_ns=100 * MS,
         busy_ns=60 * MS,
@@ -264,7 +279,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         iterations={},
         launch=LAUNCH,
         kernels=[kernel("ampere_sgemm_128x64_tn", 30 * MS), kernel("vectorized_elementwise_kernel", 15 * MS)],
-        copies=[
+        copies=copies_of(
             CopyRow(
                 operation="HtoD",
                 src="pageable",
@@ -277,8 +292,10 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
             CopyRow(
                 operation="memset", src=None, dst="device", count=12, total_ns=0, bytes=1 << 20, bytes_per_second=None
             ),
-        ],
-        communication=[kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 13 * MS, communication=True)],
+        ),
+        communication=communication_of(
+            [kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 13 * MS, communication=True)]
+        ),
         utilization={"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45},
         notes=[],
     )
@@ -375,8 +392,8 @@ def never_idle_device(index: int = 0) -> DeviceReport:
         gaps=[],
         gaps_packed=pack([], []),
         signatures=[],
-        communication=[],
-        copies=[],
+        communication=communication_of([]),
+        copies=copies_of(),
         verdict=Verdict(id="gpu-bound", sentence="GPU-bound: the device was never idle."),
     )
 
@@ -443,7 +460,7 @@ def hostile() -> Report:
         name=bad,
         gaps=gaps,
         kernels=kernels,
-        communication=kernels,
+        communication=communication_of(kernels),
         labels={"sync": {name: 1000 + index for index, name in enumerate(names)}},
         notes=[bad, *names],
         verdict=Verdict(id=bad, sentence=bad),
@@ -451,7 +468,9 @@ def hostile() -> Report:
             msgspec.structs.replace(base.signatures[0], id=name, previous_op=name, next_op=name, nvtx=[name, name])
             for name in names
         ],
-        copies=[msgspec.structs.replace(base.copies[0], operation=name, src=name, dst=name) for name in names],
+        copies=copies_of(
+            *(msgspec.structs.replace(base.copies.rows[0], operation=name, src=name, dst=name) for name in names)
+        ),
         launch=msgspec.structs.replace(
             LAUNCH, api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names]
         ),

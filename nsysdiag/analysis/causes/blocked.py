@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from nsysdiag.analysis.causes.cause import Cause
-from nsysdiag.analysis.evidence import HostEvidence, Layer, plain_layer
+from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_inside, plain_layer
+from nsysdiag.timeline.intervals import union
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Time scheduled out that nothing explains. It is no evidence of contention: the CPU may have been idle."""
-    return [plain_layer(evidence.host.scheduling.out, "scheduled out; no OS call was traced")]
+    out = union(evidence.host.scheduling.out)
+    return [
+        layer_inside(out, evidence.host.mpi, "inside MPI calls"),
+        plain_layer(out, "scheduled out; no OS call was traced"),
+    ]
 
 
 CAUSE = Cause(

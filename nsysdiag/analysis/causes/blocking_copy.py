@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.activity.host import Lane
 from nsysdiag.activity.identity import BoolArray
+from nsysdiag.activity.lane import Lane
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, named
 

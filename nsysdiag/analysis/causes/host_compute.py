@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from nsysdiag.analysis.causes.cause import Cause
-from nsysdiag.analysis.evidence import HostEvidence, Layer, plain_layer
+from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_inside, plain_layer
+from nsysdiag.timeline.intervals import union
+
+INSIDE_MPI = "inside MPI calls"
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
-    """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX never proves it."""
+    """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX never proves it, but it
+    names it, and MPI libraries poll: time inside MPI calls is told apart."""
     host = evidence.host
     return [
+        layer_inside(union(host.scheduling.on_cpu, host.samples.time), host.mpi, INSIDE_MPI),
         plain_layer(host.scheduling.on_cpu, "on a CPU by scheduling events", "by scheduling events"),
-        plain_layer(host.sampled, "on a CPU by samples", "by CPU samples"),
+        plain_layer(host.samples.time, "on a CPU by samples", "by CPU samples"),
     ]
 
 
@@ -24,6 +29,7 @@ CAUSE = Cause(
     advice=(
         "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching thread or ahead of time.",
         "Interpreter overhead between small kernels: torch.compile, CUDA graphs, larger batches.",
+        "Inside MPI calls the thread waits for other ranks: look for the late one, and overlap communication with compute.",
         "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
     ),
     color="#16a34a",

@@ -8,8 +8,8 @@ from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of
 
 CALLS = re.compile(
-    r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_\w*(rd|wr)lock\w*|cond_\w*wait\w*|barrier_wait|spin_lock)"
-    r"|_*sem_\w*wait\w*|sem(timed)?op|futex\w*|sched_yield|flock|lockf\w*"
+    r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_(timed|clock)?(rd|wr)lock|cond_\w*wait\w*|barrier_wait|spin_lock)"
+    r"|_*sem_(timed|clock)?wait(_np)?|sem(timed)?op|futex\w*|sched_yield|pthread_yield|flockfile|flock|lockf\w*"
 )
 
 

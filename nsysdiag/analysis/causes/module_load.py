@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from nsysdiag.activity.host import UNKNOWN_LOADING
+from nsysdiag.activity.overhead import UNKNOWN_LOADING
 from nsysdiag.analysis.causes import memory_allocation
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, joined, layer_of, named

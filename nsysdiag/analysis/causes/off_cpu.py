@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, plain_layer
+from nsysdiag.timeline.intervals import subtract, union
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -12,10 +13,12 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
     scheduling = evidence.host.scheduling
     lane = scheduling.out.start // evidence.host.axis.stride
     traced = evidence.host.os_traced[lane]
+    # In a captured call that is none of the waits it did wait for something: that is no preemption.
+    in_no_call = subtract(union(scheduling.out[traced]), union(evidence.host.os_calls.spans))
     return [
         plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
         plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
-        plain_layer(scheduling.out[traced], "scheduled out in no OS call that was captured", "in no captured OS call"),
+        plain_layer(in_no_call, "scheduled out in no OS call that was captured", "in no captured OS call"),
     ]
 
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.host import OF_CUPTI, PROFILER
+from nsysdiag.activity.overhead import OF_CUPTI, PROFILER
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, plain_layer
-from nsysdiag.timeline.intervals import intersect, union
 
 KINDS = (*OF_CUPTI, PROFILER)
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
-    """The thread's own overhead rows; CUPTI's on other threads only while this one is inside a CUDA call, since only
-    then can it be waiting for them."""
+    """The thread's own overhead rows, and CUPTI's on other threads while this one is inside a CUDA call."""
     host = evidence.host
     own = host.overhead.take(np.isin(host.overhead.kind, KINDS))
-    layers = [layer_of(own)]
-    if len(host.foreign_overhead):
-        in_calls = union(host.api.spans[host.api.outermost])
-        shared = intersect(union(host.foreign_overhead.spans), in_calls)
-        layers.append(plain_layer(shared, "CUPTI overhead of another thread"))
-    return layers
+    return [layer_of(own), plain_layer(host.cupti, "CUPTI overhead of another thread")]
 
 
 CAUSE = Cause(

@@ -18,7 +18,8 @@ def explain(side: DeviceSide) -> Explained:
     same_context &= operations.process[gaps.previous] == operations.process[gaps.next]
     one_is_null = streams.null[before] | streams.null[after]
     blocking = ~(streams.non_blocking[before] | streams.non_blocking[after])
-    whole = (before != after) & same_context & one_is_null & blocking
+    known = (operations.stream[gaps.previous] >= 0) & (operations.stream[gaps.next] >= 0)
+    whole = known & (before != after) & same_context & one_is_null & blocking
     return Explained(whole, np.full(len(gaps), -1, dtype=np.int64), [], [])
 
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from nsysdiag.activity.host import Lane
+from nsysdiag.activity.lane import Lane
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.timeline.intervals import Intervals
@@ -59,7 +59,7 @@ def query_spins(evidence: HostEvidence) -> Layer:
     first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
     last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
     spins = Intervals(calls.spans.start[first], calls.spans.end[last])
-    return Layer(spins, calls.name[first], calls.names, "spins on a query")
+    return Layer(spins, calls.shown[first], calls.shown_names, "spins on a query")
 
 
 CAUSE = Cause(

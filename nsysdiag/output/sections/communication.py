@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def view(page: Page, device: DeviceReport) -> View | None:
     """The communication kernels with the most time; left out where none ran."""
-    return rows_view(page, device.communication)
+    return rows_view(page, device.communication.kernels)
 
 
 SECTION = DeviceSection("communication", "Communication", view)

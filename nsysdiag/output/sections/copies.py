@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 def view(_page: Page, device: DeviceReport) -> View | None:
     """The kinds with the most time first; left out where nothing was copied."""
-    if not device.copies:
+    if not device.copies.rows:
         return None
-    rows = sorted(device.copies, key=lambda row: (-row.total_ns, row.operation, row.src or "", row.dst or ""))
+    rows = sorted(device.copies.rows, key=lambda row: (-row.total_ns, row.operation, row.src or "", row.dst or ""))
     return {"rows": [(row, _memory(row), percent(row.total_ns, rows[0].total_ns)) for row in rows]}
 
 

@@ -1,0 +1,53 @@
+"""What the profiler itself took: its overhead rows, on the thread they name and, for CUPTI's, beyond it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.calls import coded_names
+from nsysdiag.activity.identity import process_of
+from nsysdiag.activity.lane import CallTable, Lane
+from nsysdiag.activity.streams import distinct_values
+from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.trace.enums import OverheadType
+from nsysdiag.trace.trace import Trace
+
+# PROFILER_OVERHEAD rows have no type of their own up to schema 3.23: they get one of these by their name.
+PROFILER = 100
+PROFILER_OF_CUPTI = 101
+UNKNOWN_LOADING = 102
+OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadType.RESOURCE, PROFILER_OF_CUPTI)
+
+
+def read_overhead(trace: Trace) -> CallTable:
+    """CUPTI's and the profiler's overhead rows in one table; `kind` is CUPTI's type or one of ours by name."""
+    cupti = trace.read("CUPTI_ACTIVITY_KIND_OVERHEAD", "start", "end", "globalTid", "nameId", "overheadType")
+    profiler = trace.read("PROFILER_OVERHEAD", "start", "end", "globalTid", "nameId", "overheadType")
+    name, names = coded_names(trace, np.concatenate((cupti["nameId"], profiler["nameId"])))
+    # The column overheadType came when CUPTI's rows got a table of their own: before, loading hid in `Unknown`.
+    named = [_kind_by_name(text, typed=profiler.present("overheadType")) for text in names]
+    kinds = np.array(named, dtype=np.int64)[name[len(cupti) :]] if len(profiler) else np.empty(0, dtype=np.int64)
+    thread, start, end = (np.concatenate((cupti[key], profiler[key])) for key in ("globalTid", "start", "end"))
+    return CallTable(thread, start, end, name, names, np.concatenate((cupti["overheadType"], kinds)))
+
+
+def _kind_by_name(name: str, *, typed: bool) -> int:
+    if name == "Unknown" and not typed:
+        return UNKNOWN_LOADING
+    return PROFILER_OF_CUPTI if name.startswith("CUPTI") else PROFILER
+
+
+def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: Lane, latest: int) -> Intervals:
+    """The time that each launching thread spent inside CUDA calls while CUPTI was at work anywhere in its process, a
+    set on the axis: only then can the thread have waited for it."""
+    valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest) & np.isin(table.kind, OF_CUPTI)
+    process = process_of(table.thread)
+    calls = union(api.spans[api.outermost])
+    found = [Intervals.empty()]
+    for owner in distinct_values(process_of(axis.threads)).tolist():
+        mine = valid & (process == owner)
+        busy = union(Intervals(table.start[mine], table.end[mine]))
+        lanes = np.flatnonzero(process_of(axis.threads) == owner).tolist() if len(busy) else []
+        found += [intersect(calls, union(axis.place(np.full(len(busy), lane), busy))) for lane in lanes]
+    return union(*found)
