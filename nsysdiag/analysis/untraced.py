@@ -90,11 +90,12 @@ def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
 def _spans(activity: DeviceActivity, owner: int, launches: IntArray, blocking: IntArray) -> Intervals:
     calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
     own = np.flatnonzero((operations.process == owner) & (launch >= 0))
-    own = own[np.argsort(calls.start[launch[own]], kind="stable")]
+    # The nodes of one graph share a launch: the first of them to run counts. Of nested calls the outer one.
+    own = own[np.lexsort((operations.start[own], calls.start[launch[own]]))]
     begin = calls.start[launches]
     next_op = nearest_after(calls.start[launch[own]], begin + 1)
     until_op = np.append(operations.start[own], _FOREVER)[next_op]
-    blocking = blocking[np.argsort(calls.start[blocking], kind="stable")]
+    blocking = blocking[np.lexsort((-calls.end[blocking], calls.start[blocking]))]
     next_block = nearest_after(calls.start[blocking], begin)
     until_block = np.append(calls.end[blocking], _FOREVER)[next_block]
     return union(Intervals(begin, np.minimum(until_op, until_block)))

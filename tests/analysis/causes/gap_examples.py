@@ -219,6 +219,31 @@ def runtime_and_driver_rows_of_one_launch() -> Ledgered:
     return Ledgered(trace, {"uncovered": 10_000, "graph_untraced": 180_000})
 
 
+@fires("graph_untraced")
+def before_a_graph_whose_nodes_come_in_any_order() -> Ledgered:
+    """
+    device  [==A==)10_000|   180_000: probably the graph    |[node)50_000[node)
+    thread [A]           [cudaGraphLaunch]  [cudaGraphLaunch]
+    """
+    trace = first().api("cudaGraphLaunch", 120_000, 130_000)
+    trace.api("cudaGraphLaunch", 280_000, 290_000, correlation=500)
+    trace.kernel(400_000, 500_000, correlation=500, graph_node=2)
+    trace.kernel(300_000, 350_000, correlation=500, graph_node=1)
+    return Ledgered(trace, {"uncovered": 10_000, "graph_untraced": 180_000, "intra_graph": 50_000})
+
+
+@fires("graph_untraced")
+def until_the_outer_of_two_nested_syncs_ends() -> Ledgered:
+    """
+    device  [==A==)10_000|      80_000         |80_000       [==B==)
+    thread [A]           [cudaGraphLaunch][sync     ]   [launch B]
+                                          [driver ]
+    """
+    trace = late().api("cudaGraphLaunch", 120_000, 130_000)
+    trace.api("cuStreamSynchronize", 140_000, 190_000).api("cudaStreamSynchronize", 140_000, 200_000)
+    return Ledgered(trace, {"uncovered": 90_000, "graph_untraced": 80_000, **CALL})
+
+
 @spares("graph_untraced")
 def a_launch_that_failed() -> Ledgered:
     """
