@@ -35,6 +35,8 @@ NEIGHBOUR: ThreadId = (4242, 4300)
 STRANGER: ThreadId = (5000, 5000)
 """A thread of another process."""
 
+AWAY_FROM_THE_LAUNCH = 170_000
+"""The part of the gap of `late` before the launch."""
 CALL = {"launch_call": 10_000, "launch_latency": 10_000}
 """What the launch of B in `late` costs."""
 
