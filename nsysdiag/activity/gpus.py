@@ -42,11 +42,9 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     """
     pairs, index = _distinct_pairs(process, device)
     table = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
-    gpu_of = {
-        (pid, ordinal): gpu
-        for gpu, ordinal, pid in zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
-        if gpu >= 0
-    }
+    rows = zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
+    # Sorted backwards: of rows that contradict each other the lowest GPU stays.
+    gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid in sorted(rows, reverse=True) if gpu >= 0}
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
     shared = _may_be_shared(pairs, known)
     names = [_key(pair, gpu, apart=shared and not same_gpu) for pair, gpu in zip(pairs, known, strict=True)]

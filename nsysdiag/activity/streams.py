@@ -55,18 +55,19 @@ def distinct_values(values: IntArray) -> IntArray:
 def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:
     """What the export says of each stream; a stream that it does not mention is neither null nor non-blocking."""
     table = trace.read("TARGET_INFO_CUDA_STREAM", "processId", "contextId", "streamId", "flag")
-    flags = {key[:3]: key[3] for key in _tuples(table, "processId", "contextId", "streamId", "flag")}
+    flagged = _tuples(table, "processId", "contextId", "streamId", "flag")
     old = trace.read("TARGET_INFO_CUDA_NULL_STREAM", "processId", "contextId", "streamId")
     contexts = trace.read("TARGET_INFO_CUDA_CONTEXT_INFO", "processId", "contextId", "nullStreamId")
-    null = {key for key, flag in flags.items() if flag == StreamFlag.NULL}
+    null = {key[:3] for key in flagged if key[3] == StreamFlag.NULL}
     null |= set(_tuples(old, "processId", "contextId", "streamId"))
-    null |= {
-        key for key in _tuples(contexts, "processId", "contextId", "nullStreamId") if key[2] not in (-1, _NO_STREAM)
-    }
+    named = _tuples(contexts, "processId", "contextId", "nullStreamId")
+    null |= {key for key in named if key[2] not in (-1, _NO_STREAM)}
+    # A stream that rows contradict each other about is what most restricts it: null before non-blocking.
+    non_blocking = {key[:3] for key in flagged if key[3] == StreamFlag.NON_BLOCKING} - null
     known = [(pid_of(process), context, stream) for process, context, stream in keys]
     return Streams(
         null=np.array([key in null for key in known], dtype=np.bool_),
-        non_blocking=np.array([flags.get(key) == StreamFlag.NON_BLOCKING for key in known], dtype=np.bool_),
+        non_blocking=np.array([key in non_blocking for key in known], dtype=np.bool_),
     )
 
 
