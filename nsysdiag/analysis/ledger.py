@@ -65,10 +65,9 @@ def coverage(total: dict[str, int]) -> float | None:
 def longest_gaps(gaps: Gaps, ledger: Ledger) -> dict[str, tuple[int, int]]:
     """For each cause that leads any gap, the start and length in ns of the longest; of equal ones the first."""
     length = gaps.end - gaps.start
-    order = np.lexsort((gaps.start, -length, ledger.dominant))
-    causes, first = np.unique(ledger.dominant[order], return_index=True)
-    ids = list(CAUSES)
-    return {
-        ids[cause]: (int(gaps.start[gap]), int(length[gap]))
-        for cause, gap in zip(causes.tolist(), order[first].tolist(), strict=True)
-    }
+    found = {}
+    for number in np.flatnonzero(np.bincount(ledger.dominant, minlength=len(CAUSES))).tolist() if len(gaps) else []:
+        led = np.flatnonzero(ledger.dominant == number)
+        gap = led[np.argmax(length[led])]
+        found[list(CAUSES)[number]] = (int(gaps.start[gap]), int(length[gap]))
+    return found

@@ -16,11 +16,11 @@ _BASE = {Category.MEMSET: "memset", Category.GRAPH: "graph"}
 
 def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
     """The code of each row's name and the names. Kernels go by their short name."""
-    operations = device.operations.take(rows)
-    kernel = operations.category == Category.KERNEL
+    operations = device.operations
+    category = operations.category[rows]
     # Kernels by string id; everything else by a number below zero made of category and kind.
-    other = -(operations.category * 100 + np.clip(operations.copy_kind, -1, 90) + 2)
-    values, code = distinct(np.where(kernel, operations.short_name, other))
+    other = -(category * 100 + np.clip(operations.copy_kind[rows], -1, 90) + 2)
+    values, code = distinct(np.where(category == Category.KERNEL, operations.short_name[rows], other))
     texts = strings.texts(values[values >= 0])
     named = iter(texts)
     return code, [next(named) if value >= 0 else _other_name(value) for value in values.tolist()]
