@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 from nsysdiag.analysis.causes.cause import Cause
-from nsysdiag.analysis.evidence import HostEvidence, Layer, plain_layer
+from nsysdiag.analysis.evidence import HostEvidence, Layer, named, plain_layer
 from nsysdiag.timeline.intervals import subtract, union
+
+# These return at once: whoever is scheduled out inside one was preempted.
+NON_WAITS = re.compile(
+    r"_*pthread_(cond_(signal|broadcast|init|destroy)|mutex_(unlock|trylock|init|destroy)|rwlock_(unlock|try\w+|init|destroy)"
+    r"|spin_(unlock|trylock)|detach|attr_\w+|setname_np|[gs]etaffinity_np|self|equal)"
+    r"|_*sem_(post|trywait|init|destroy|getvalue)|sched_[gs]et\w+|signal|sigaction|raise|kill"
+)
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -13,8 +22,10 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
     scheduling = evidence.host.scheduling
     lane = scheduling.out.start // evidence.host.axis.stride
     traced = evidence.host.os_traced[lane]
-    # In a captured call that is none of the waits it did wait for something: that is no preemption.
-    in_no_call = subtract(union(scheduling.out[traced]), union(evidence.host.os_calls.spans))
+    # In a captured call that may have waited for something it was not simply without a CPU.
+    calls = evidence.host.os_calls
+    may_wait = union(calls.take(~named(calls, NON_WAITS)).spans)
+    in_no_call = subtract(union(scheduling.out[traced]), may_wait)
     return [
         plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
         plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
