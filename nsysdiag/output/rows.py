@@ -1,0 +1,287 @@
+"""The report's tables as rows of plain values: the one source of CSV files and data frames.
+
+Every table begins with the device. The unit of a number is in the name of its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from nsysdiag.output.view import Causes, by_length, ledger_rows, slices_by_time
+from nsysdiag.output.words import path_label
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, KernelRow, Report
+
+Cell = str | int | float | bool | None
+Rows = Iterator[tuple[Cell, ...]]
+Kind = Literal["text", "integer", "integer or none", "number", "truth"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column and what its cells hold. Text and numbers may be None, integers only where their kind says so."""
+
+    name: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of the report; each row that `rows` gives has a cell for each of `columns`."""
+
+    name: str
+    columns: tuple[Column, ...]
+    rows: Callable[[Report], Rows]
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+
+def _devices(report: Report) -> Rows:
+    for device in report.devices:
+        ops = device.ops
+        yield (
+            device.key,
+            device.name,
+            device.window.start_ns,
+            device.window.end_ns,
+            device.window_ns,
+            device.busy_ns,
+            device.compute_ns,
+            device.exposed_comm_ns,
+            device.exposed_copy_ns,
+            device.idle_ns,
+            device.coverage,
+            device.verdict.id,
+            device.gap_count,
+            ops.kernel,
+            ops.memcpy,
+            ops.memset,
+            ops.graph,
+        )
+
+
+def _gaps(report: Report) -> Rows:
+    causes = Causes(report.causes)
+    for device in report.devices:
+        for gap in by_length(device.gaps):
+            slices = slices_by_time(gap)
+            thread, before, after = gap.thread, gap.previous_op, gap.next_op
+            yield (
+                device.key,
+                gap.start_ns,
+                gap.end_ns,
+                gap.end_ns - gap.start_ns,
+                slices[0].cause if slices else None,
+                causes.title(slices[0].cause) if slices else None,
+                ";".join(f"{part.cause}:{part.ns}" for part in slices),
+                "; ".join(part.evidence for part in slices if part.evidence),
+                thread.pid if thread else None,
+                thread.tid if thread else None,
+                thread.name if thread else None,
+                before.name if before else None,
+                after.name if after else None,
+                path_label(gap.nvtx),
+                gap.sync_drained,
+                gap.confidence,
+            )
+
+
+def _ledger(report: Report) -> Rows:
+    causes = Causes(report.causes)
+    for device in report.devices:
+        for row in ledger_rows(device, causes):
+            yield (
+                device.key,
+                row.cause.id,
+                row.cause.title,
+                row.ns,
+                row.root_ns,
+                _share(row.ns, device.idle_ns),
+                _share(row.ns, device.window_ns),
+            )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _labels(report: Report) -> Rows:
+    for device in report.devices:
+        for cause, labels in sorted(device.labels.items()):
+            yield from ((device.key, cause, label, ns) for label, ns in sorted(labels.items()))
+
+
+def _kernels(report: Report) -> Rows:
+    return _kernel_rows((device, device.kernels) for device in report.devices)
+
+
+def _communication(report: Report) -> Rows:
+    return _kernel_rows((device, device.communication.kernels) for device in report.devices)
+
+
+def _kernel_rows(groups: Iterable[tuple[DeviceReport, list[KernelRow]]]) -> Rows:
+    for device, rows in groups:
+        for row in rows:
+            yield (
+                device.key,
+                row.short_name,
+                row.name,
+                row.count,
+                row.total_ns,
+                row.mean_ns,
+                row.median_ns,
+                row.min_ns,
+                row.max_ns,
+                row.communication,
+            )
+
+
+def _copies(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.copies.rows:
+            yield (
+                device.key,
+                row.operation,
+                row.src,
+                row.dst,
+                row.count,
+                row.total_ns,
+                row.bytes,
+                row.bytes_per_second,
+            )
+
+
+def _signatures(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.signatures:
+            yield (
+                device.key,
+                row.id,
+                row.previous_op,
+                row.next_op,
+                path_label(row.nvtx),
+                row.cause,
+                row.count,
+                row.total_ns,
+                row.median_ns,
+                row.max_ns,
+                row.representative_start_ns,
+            )
+
+
+def _api(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.launch.api:
+            yield (
+                device.key,
+                row.name,
+                row.cause,
+                row.count,
+                row.total_ns,
+                row.mean_ns,
+                row.median_ns,
+                row.min_ns,
+                row.max_ns,
+            )
+
+
+def _findings(report: Report) -> Rows:
+    for finding in report.findings:
+        yield (
+            finding.device,
+            finding.id,
+            finding.severity,
+            finding.cause,
+            finding.title,
+            finding.lost_ns,
+            finding.lost_share,
+            finding.ceiling_ns,
+            finding.confidence,
+            path_label(finding.nvtx),
+            "; ".join(finding.evidence),
+            "; ".join(finding.advice),
+        )
+
+
+def _of(kind: Kind, names: str) -> tuple[Column, ...]:
+    return tuple(Column(name, kind) for name in names.split())
+
+
+_DURATIONS = _of("integer", "count total_ns mean_ns median_ns min_ns max_ns")
+_KERNEL_COLUMNS = (*_of("text", "device short_name name"), *_DURATIONS, *_of("truth", "communication"))
+_TABLES = (
+    Table(
+        "gaps",
+        (
+            *_of("text", "device"),
+            *_of("integer", "start_ns end_ns length_ns"),
+            *_of("text", "cause cause_title slices_ns evidence"),
+            *_of("integer or none", "process_id thread_id"),
+            *_of("text", "thread_name previous_op next_op nvtx"),
+            *_of("truth", "sync_drained"),
+            *_of("number", "confidence"),
+        ),
+        _gaps,
+    ),
+    Table(
+        "devices",
+        (
+            *_of("text", "device name"),
+            *_of("integer", "window_start_ns window_end_ns window_ns"),
+            *_of("integer", "busy_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
+            *_of("number", "coverage"),
+            *_of("text", "verdict"),
+            *_of("integer", "gap_count kernels memcpys memsets graphs"),
+        ),
+        _devices,
+    ),
+    Table(
+        "ledger",
+        (
+            *_of("text", "device cause title"),
+            *_of("integer", "idle_ns root_idle_ns"),
+            *_of("number", "share_of_idle share_of_window"),
+        ),
+        _ledger,
+    ),
+    Table("labels", (*_of("text", "device cause label"), *_of("integer", "idle_ns")), _labels),
+    Table("kernels", _KERNEL_COLUMNS, _kernels),
+    Table(
+        "copies",
+        (
+            *_of("text", "device operation source_memory destination_memory"),
+            *_of("integer", "count total_ns bytes"),
+            *_of("number", "bytes_per_second"),
+        ),
+        _copies,
+    ),
+    Table("communication", _KERNEL_COLUMNS, _communication),
+    Table(
+        "signatures",
+        (
+            *_of("text", "device id previous_op next_op nvtx cause"),
+            *_of("integer", "count total_ns median_ns max_ns representative_start_ns"),
+        ),
+        _signatures,
+    ),
+    Table("api", (*_of("text", "device name cause"), *_DURATIONS), _api),
+    Table(
+        "findings",
+        (
+            *_of("text", "device id severity cause title"),
+            *_of("integer", "lost_ns"),
+            *_of("number", "lost_share"),
+            *_of("integer", "ceiling_ns"),
+            *_of("number", "confidence"),
+            *_of("text", "nvtx evidence advice"),
+        ),
+        _findings,
+    ),
+)
+BY_NAME = {table.name: table for table in _TABLES}
