@@ -6,13 +6,15 @@ import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns` and `nvtx` narrow the window."""
+    """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
+    (from the first, up to but not including the second) narrow the window."""
 
     device: str | None = None
     same_gpu: bool = False
     start_ns: int | None = None
     end_ns: int | None = None
     nvtx: str | None = None
+    iterations: tuple[int | None, int | None] | None = None
     gaps: int = 200
     disabled: tuple[str, ...] = ()
     communication_patterns: tuple[str, ...] = ("nccl", "nvshmem", "rccl")
@@ -24,7 +26,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         """The settings that differ from their defaults, as text; how a trace was read changes no result."""
         default = Settings()
         return {
-            name: ", ".join(value) if isinstance(value, tuple) else str(value)
+            name: _text(name, value)
             for name in self.__struct_fields__
             if name != "reader" and (value := getattr(self, name)) != getattr(default, name)
         }
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, tuple):
+        return (":" if name == "iterations" else ", ").join("" if part is None else str(part) for part in value)
+    return str(value)

@@ -6,8 +6,6 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 SCHEMA_VERSION = "1"
@@ -233,11 +231,52 @@ class SignatureRow(Record, frozen=True):
     representative_start_ns: int
 
 
+class Iteration(Record, frozen=True):
+    """One iteration on the device: [start_ns, end_ns). Its work and its ledger add up to its length."""
+
+    index: int
+    start_ns: int
+    end_ns: int
+    steady: bool
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    ledger: dict[str, int]
+
+
+class SlowIteration(Record, frozen=True):
+    """An iteration longer than the median one by `extra_ns`; `more` is what it has more of: causes, kinds of work."""
+
+    index: int
+    extra_ns: int
+    more: dict[str, int]
+
+
+class IterationReport(Record, frozen=True):
+    """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that comes round.
+
+    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and an end that is cut short. `rows`
+    holds at most 500 of them.
+    """
+
+    source: str
+    name: str
+    count: int
+    steady: int
+    left_out: list[int]
+    p50_ns: int
+    p95_ns: int
+    worst_ns: int
+    median_index: int
+    rows: list[Iteration]
+    slow: list[SlowIteration]
+
+
 class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `sync_drained` holds the number and ns of gaps that a synchronization opened.
-    `iterations` is empty until iterations are found. `utilization.util_time_share` is the share of the window in
+    `iterations` is None where nothing comes round. `utilization.util_time_share` is the share of the window in
     which at least one kernel ran: what a utilization counter shows.
     """
 
@@ -268,7 +307,7 @@ class DeviceReport(Record, frozen=True):
     gaps: list[Gap]
     gaps_packed: GapsPacked
     signatures: list[SignatureRow]
-    iterations: dict[str, Any]
+    iterations: IterationReport | None
     launch: Launch
     kernels: list[KernelRow]
     copies: Copies

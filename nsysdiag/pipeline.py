@@ -108,7 +108,7 @@ def _check_windows(devices: list[DeviceTimeline], windows: list[AnalysisWindow])
         for device, window in zip(devices, windows, strict=True)
         if len(window.whole)
     ]
-    raise UsageError("no GPU work lies in the chosen time", hint="; ".join(spans) or None)
+    raise UsageError(f"no GPU work lies in the chosen time: {narrowed[0].reason}", hint="; ".join(spans) or None)
 
 
 def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list[AnalysisWindow]) -> ThreadAxis:

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.operations import Category
-from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.timeline.intervals import Intervals, intersect, subtract, union
 
 
 @dataclass(frozen=True, slots=True)
 class WindowSplit:
     """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernel_ns` is the time in which any
-    kernel or graph ran, `busy` the set of all work."""
+    kernel or graph ran, `busy` the set of all work, `parts` those of compute, exposed communication, exposed copies."""
 
     window_ns: int
     compute_ns: int
@@ -21,6 +21,7 @@ class WindowSplit:
     overlapped_comm_ns: int
     kernel_ns: int
     busy: Intervals
+    parts: tuple[Intervals, Intervals, Intervals]
 
     @property
     def busy_ns(self) -> int:
@@ -50,4 +51,5 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
         overlapped_comm_ns=compute.total() + communication.total() - both.total(),
         kernel_ns=both.total(),
         busy=busy,
+        parts=(compute, subtract(both, compute), subtract(busy, both)),
     )

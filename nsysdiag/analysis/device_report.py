@@ -23,6 +23,8 @@ from nsysdiag.analysis.findings import LongestGaps
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gaps import find_gaps
 from nsysdiag.analysis.health import device_notes
+from nsysdiag.analysis.iteration_report import iteration_report
+from nsysdiag.analysis.iterations import find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.launches import launch_summary
 from nsysdiag.analysis.leaves import LeafSymbols
@@ -41,6 +43,7 @@ from nsysdiag.model import (
     CopyRow,
     DeviceId,
     DeviceReport,
+    IterationReport,
     KernelRow,
     OpCounts,
     TimelineLevels,
@@ -171,7 +174,7 @@ def _report(
         gaps=describe_gaps(context, largest_gaps(context, settings.gaps)),
         gaps_packed=pack_gaps(context.frame.gaps, ledger),
         signatures=signature_rows(context),
-        iterations={},
+        iterations=_iterations(context, window, split, shared),
         launch=launch,
         kernels=kernels,
         copies=_copies(copy_rows(device, inside), split),
@@ -179,6 +182,19 @@ def _report(
         utilization=_utilization(split),
         notes=notes,
     )
+
+
+def _iterations(
+    context: GapContext, window: AnalysisWindow, split: WindowSplit, shared: Shared
+) -> IterationReport | None:
+    """Iterations of the whole work of the device; a narrowed window holds too little of it to tell."""
+    if window.narrowed:
+        return None
+    found = find_iterations(context.device, shared.activity.api_calls.rows, shared.ranges, window.whole)
+    if found is None:
+        return None
+    name = found.name or (shared.strings.text(found.anchor) if found.anchor >= 0 else "graph launch")
+    return iteration_report(found, name, context.slices, split)
 
 
 def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:

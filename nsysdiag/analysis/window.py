@@ -13,6 +13,7 @@ from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
 from nsysdiag.activity.streams import distinct_values
+from nsysdiag.analysis.iterations import find_iterations
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.timeline.intervals import Intervals, intersect, union
@@ -44,17 +45,40 @@ class AnalysisWindow:
 def window_of(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, settings: Settings) -> AnalysisWindow:
     """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time."""
     whole, reason = _whole(device)
-    narrowed = settings.nvtx is not None or settings.start_ns is not None or settings.end_ns is not None
+    narrowed = any(
+        each is not None for each in (settings.nvtx, settings.iterations, settings.start_ns, settings.end_ns)
+    )
     parts = whole
     if settings.nvtx is not None:
         parts = intersect(parts, _projected(device, calls, ranges, settings.nvtx))
         reason = f"NVTX ranges named '{settings.nvtx}', each from the first to the last operation launched inside it"
+    if settings.iterations is not None:
+        chosen, reason = _iterations(device, calls, ranges, whole, settings.iterations)
+        parts = intersect(parts, chosen)
     if settings.start_ns is not None or settings.end_ns is not None:
         low = settings.start_ns if settings.start_ns is not None else np.iinfo(np.int64).min // 2
         high = settings.end_ns if settings.end_ns is not None else np.iinfo(np.int64).max // 2
         parts = intersect(parts, Intervals.of([(low, high)])) if high > low else Intervals.empty()
         reason += f", narrowed to {_bound(settings.start_ns, 'the start')} – {_bound(settings.end_ns, 'the end')}"
     return AnalysisWindow(parts, whole, reason, narrowed)
+
+
+def _iterations(
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    whole: Intervals,
+    wanted: tuple[int | None, int | None],
+) -> tuple[Intervals, str]:
+    """The time from the start of the first iteration that is wanted to the start of the first that is not."""
+    found = find_iterations(device, calls, ranges, whole)
+    if found is None:
+        return Intervals.empty(), "iterations of a device that has none"
+    first, behind, _ = slice(*wanted).indices(len(found))
+    if behind <= first:
+        return Intervals.empty(), f"no iteration of {len(found)}"
+    span = Intervals.of([(int(found.starts[first]), int(found.starts[behind]))])
+    return span, f"iterations {first} to {behind - 1} of {len(found)}, counted from 0"
 
 
 def _bound(time: int | None, otherwise: str) -> str:

@@ -276,7 +276,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
                 representative_start_ns=120 * MS,
             ),
         ],
-        iterations={},
+        iterations=None,
         launch=LAUNCH,
         kernels=[kernel("ampere_sgemm_128x64_tn", 30 * MS), kernel("vectorized_elementwise_kernel", 15 * MS)],
         copies=copies_of(

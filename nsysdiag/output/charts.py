@@ -1,0 +1,223 @@
+"""The report as plotly figures, for a notebook: where the time of each device went, and how long its gaps are."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+from nsysdiag.errors import UsageError
+from nsysdiag.output.figures import safe_color
+from nsysdiag.output.names import clip
+from nsysdiag.output.packed import unpack
+from nsysdiag.output.view import Causes, window_parts
+from nsysdiag.output.words import NO_GPU_WORK, counted
+from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_share
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nsysdiag.model import DeviceReport, Report
+
+PART_COLORS = {"compute": "#2b6cb8", "communication": "#7d55b5", "copies": "#9c640c"}
+NO_GAPS = "No gaps"
+MAX_NAME = 60
+_UNITS = ("s", "ms", "us")
+# 1, 2 and 5 of every decade that an int64 holds: the last is where the last bin begins.
+_EDGES = [step * 10**power for power in range(19) for step in (1, 2, 5)]
+_GRID = {"showgrid": True, "automargin": True, "gridcolor": "#e3e6ea", "zeroline": False}
+
+
+@dataclass(frozen=True, slots=True)
+class _Bars:
+    """Bars of one colour: the time of one part or cause on each device."""
+
+    label: str
+    color: str
+    ns: list[int]
+
+
+def ledger_chart(report: Report) -> go.Figure:
+    """One stacked bar a device, as long as its window: what ran, then the idle time by cause, longest first.
+
+    `customdata` of each trace holds the exact nanoseconds behind its bars, in the order of `report.devices`, and the
+    two lines that the pointer shows.
+    """
+    devices = report.devices
+    scale, unit = _scale(max((device.window_ns for device in devices), default=0))
+    bars_of_all = _ledger_bars(report)
+    # As high as the bars or the list of colours needs.
+    figure = _figure("Where the time of each device went", 210 + max(64 * len(devices), 20 * len(bars_of_all)))
+    figure.update_layout(barmode="stack", bargap=0.4, legend={"title": {"text": "Part of the window"}})
+    figure.update_xaxes(title={"text": f"Time in the window ({unit})"}, **_GRID)
+    figure.update_yaxes(
+        title={"text": "Device", "standoff": 12}, type="category", autorange="reversed", automargin=True
+    )
+    labels = [_plain(device.key) + "<br>" + _plain(device.name) for device in devices]
+    for bars in bars_of_all:
+        figure.add_bar(
+            orientation="h",
+            name=_plain(bars.label),
+            y=labels,
+            x=[ns / scale for ns in bars.ns],
+            marker={"color": bars.color},
+            customdata=[
+                [ns, format_exact_ns(ns), f"{format_share(ns, device.window_ns)} of the window"]
+                for ns, device in zip(bars.ns, devices, strict=True)
+            ],
+            hovertemplate="%{fullData.name}<br>%{y}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
+        )
+    return figure if devices else _empty(figure, NO_GPU_WORK)
+
+
+def _ledger_bars(report: Report) -> list[_Bars]:
+    devices = report.devices
+    parts = zip(*(window_parts(device) for device in devices), strict=True)
+    busy = [
+        _Bars(part[0].label, PART_COLORS[part[0].id], [each.ns for each in part])
+        for part in parts
+        if part[0].id in PART_COLORS
+    ]
+    causes = Causes(report.causes)
+    ids = {cause for device in devices for cause in device.ledger}
+    idle = [
+        _Bars(f"Idle: {causes.title(cause)}", safe_color(causes[cause].color), _ledger_ns(devices, cause))
+        for cause in sorted(ids, key=lambda cause: (-sum(_ledger_ns(devices, cause)), cause))
+    ]
+    return [bars for bars in (*busy, *idle) if any(bars.ns)]
+
+
+def _ledger_ns(devices: list[DeviceReport], cause: str) -> list[int]:
+    return [device.ledger.get(cause, 0) for device in devices]
+
+
+def gap_chart(report: Report, device: str | None = None) -> go.Figure:
+    """All gaps by length, in bins of 1, 2 and 5 times a power of ten: their number above, their time below, both
+    stacked by the gaps' dominant cause.
+
+    `device` is the key of one device, None means all. `customdata` of each trace holds the number of gaps and the exact
+    nanoseconds of each bar, and the two lines that the pointer shows. Raises UsageError for an unknown key, InputError
+    where a saved report is damaged.
+    """
+    chosen = _chosen(report, device)
+    tallies = _tallies(chosen)
+    known = Causes(report.causes)
+    where = "all devices" if device is None else _plain(device)
+    figure = _figure(f"Gaps by length, {where}", 520)
+    figure.update_layout(
+        barmode="stack", bargap=0, legend={"title": {"text": "Dominant cause"}, "traceorder": "normal"}
+    )
+    if not tallies:
+        return _empty(figure, NO_GAPS if report.devices else NO_GPU_WORK)
+    used = np.flatnonzero(sum(count for count, _ns in tallies.values()))
+    first, last = int(used[0]), int(used[-1])
+    scale, unit = _scale(max(int(ns.sum()) for _count, ns in tallies.values()))
+    _gap_axes(figure, first, last, unit)
+    ranked = sorted(tallies.items(), key=lambda item: (-int(item[1][1].sum()), item[0]))
+    for cause, (count, ns) in ranked:
+        shown = slice(first, last + 1)
+        look = {"name": _plain(known.title(cause)), "color": safe_color(known[cause].color)}
+        _gap_bars(figure, first, count[shown].tolist(), ns[shown].tolist(), scale, look)
+    return figure
+
+
+def _chosen(report: Report, key: str | None) -> list[DeviceReport]:
+    chosen = [device for device in report.devices if key in (None, device.key)]
+    if key is not None and not chosen:
+        known = ", ".join(device.key for device in report.devices) or "none"
+        raise UsageError(f"the report has no device '{key}'", hint=f"its devices are: {known}")
+    return chosen
+
+
+def _tallies(devices: list[DeviceReport]) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+    """For each dominant cause the number of gaps and their ns in each bin."""
+    tallies: dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = {}
+    for device in devices:
+        _starts, lengths, causes = unpack(device.gaps_packed)
+        place = np.maximum(np.searchsorted(np.array(_EDGES), lengths, side="right") - 1, 0)
+        for cause in np.unique(causes).tolist():
+            nothing = np.zeros(len(_EDGES), dtype=np.int64)
+            count, ns = tallies.setdefault(device.gaps_packed.cause_ids[cause], (nothing, nothing.copy()))
+            mine = causes == cause
+            np.add.at(count, place[mine], 1)
+            np.add.at(ns, place[mine], lengths[mine])
+    return tallies
+
+
+def _gap_axes(figure: go.Figure, first: int, last: int, unit: str) -> None:
+    """Two charts above each other, on one axis whose ticks are the bounds of the bins."""
+    ticks = range(first, last + 2)
+    figure.update_layout(
+        xaxis={
+            "title": {"text": "Length of the gap"},
+            "tickvals": list(ticks),
+            "ticktext": [_bound(at) for at in ticks],
+            "range": [first - 0.1, last + 1.1],
+            "anchor": "y2",
+            "zeroline": False,
+        },
+        yaxis={"title": {"text": "Number of gaps"}, "domain": [0.54, 1], **_GRID},
+        yaxis2={"title": {"text": f"Idle time ({unit})"}, "domain": [0, 0.46], **_GRID},
+    )
+
+
+def _gap_bars(figure: go.Figure, first: int, count: list[int], ns: list[int], scale: int, look: dict[str, str]) -> None:
+    exact = [
+        [number, time, f"{counted(number, 'gap')} from {_bound(at)} to {_bound(at + 1)}", format_exact_ns(time)]
+        for at, (number, time) in enumerate(zip(count, ns, strict=True), start=first)
+    ]
+    for axis, heights in (("y", count), ("y2", [time / scale for time in ns])):
+        figure.add_bar(
+            name=look["name"],
+            legendgroup=look["name"],
+            showlegend=axis == "y",
+            x=[first + at + 0.5 for at in range(len(count))],
+            y=heights,
+            width=1,
+            yaxis=axis,
+            marker={"color": look["color"]},
+            customdata=exact,
+            hovertemplate="%{fullData.name}<br>%{customdata[2]}<br>%{customdata[3]}<extra></extra>",
+        )
+
+
+def _bound(at: int) -> str:
+    """Where a bin begins, in the unit that suits it: `200 us`."""
+    if at == len(_EDGES):
+        return "more"
+    unit = next((unit for unit in _UNITS if _EDGES[at] >= NS_PER[unit]), "ns")
+    return f"{format_count(_EDGES[at] // NS_PER[unit])} {unit}"
+
+
+def _scale(longest: int) -> tuple[int, str]:
+    """The unit that suits the longest time of an axis: its length in ns, and its name."""
+    unit = next((unit for unit in _UNITS if longest >= NS_PER[unit]), "ns")
+    return NS_PER[unit], unit
+
+
+def _figure(title: str, height: int) -> go.Figure:
+    """A figure that looks the same wherever it is shown: no template, whatever the default is there."""
+    layout: dict[str, Any] = {
+        "template": go.layout.Template(),
+        "title": {"text": title},
+        "height": height,
+        "paper_bgcolor": "#ffffff",
+        "plot_bgcolor": "#ffffff",
+        "font": {"color": "#1c2128"},
+        "legend": {"traceorder": "normal"},
+    }
+    return go.Figure(layout=layout)
+
+
+def _empty(figure: go.Figure, why: str) -> go.Figure:
+    figure.update_xaxes(visible=False)
+    figure.update_yaxes(visible=False)
+    return figure.add_annotation(text=why, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
+
+
+def _plain(text: str) -> str:
+    """Text as plotly shows it letter by letter: it takes `<` for markup and what is between dollars for formulas."""
+    return html.escape(clip(text, MAX_NAME)).replace("$", "&#36;")
