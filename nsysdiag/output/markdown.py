@@ -31,7 +31,7 @@ MARKER = "<!-- nsysdiag report -->"
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
 NAME_LIMIT = 90
 
-_INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<!\w)_|_(?!\w))")
+_INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_]))")
 _BLOCK_START = re.compile(r"^()([-+#=])|^(\d+)([.)])(?=\s|$)")
 # An empty comment between the sign and the word stops mentions, references and links to addresses.
 _REFERENCE = re.compile(r"([@#!$%])(?=[\w\\])|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)

@@ -98,6 +98,7 @@ def test_code_in_a_table_stays_in_its_cell(first: str, second: str) -> None:
 
 @given(anything | tricky | st.sampled_from(HOSTILE))
 @example("- # x")
+@example("__0__")
 @example("1. x")
 @example("    x")
 @example("---")
