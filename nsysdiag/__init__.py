@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.errors import InputError, NsysdiagError, OutputError, UsageError
     from nsysdiag.model import Finding, Report
+    from nsysdiag.output.charts import gap_chart, ledger_chart
+    from nsysdiag.output.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze
     from nsysdiag.trace.trace import open_trace
 
@@ -26,7 +28,11 @@ __all__ = [
     "Settings",
     "UsageError",
     "__version__",
+    "all_gaps",
     "analyze",
+    "frames",
+    "gap_chart",
+    "ledger_chart",
     "open_trace",
 ]
 
@@ -38,7 +44,11 @@ _HOMES = {
     "Report": "nsysdiag.model",
     "Settings": "nsysdiag.config",
     "UsageError": "nsysdiag.errors",
+    "all_gaps": "nsysdiag.output.frames",
     "analyze": "nsysdiag.pipeline",
+    "frames": "nsysdiag.output.frames",
+    "gap_chart": "nsysdiag.output.charts",
+    "ledger_chart": "nsysdiag.output.charts",
     "open_trace": "nsysdiag.trace.trace",
 }
 

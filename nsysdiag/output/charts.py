@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 
 from nsysdiag.errors import UsageError
 from nsysdiag.output.figures import safe_color
-from nsysdiag.output.names import clip
+from nsysdiag.output.names import clip, visible
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.view import Causes, window_parts
 from nsysdiag.output.words import NO_GPU_WORK, counted
@@ -65,7 +65,7 @@ def ledger_chart(report: Report) -> go.Figure:
             x=[ns / scale for ns in bars.ns],
             marker={"color": bars.color},
             customdata=[
-                [ns, format_exact_ns(ns), f"{format_share(ns, device.window_ns)} of the window"]
+                [ns, format_exact_ns(ns), _plain(f"{format_share(ns, device.window_ns)} of the window")]
                 for ns, device in zip(bars.ns, devices, strict=True)
             ],
             hovertemplate="%{fullData.name}<br>%{y}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
@@ -127,8 +127,8 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
 def _chosen(report: Report, key: str | None) -> list[DeviceReport]:
     chosen = [device for device in report.devices if key in (None, device.key)]
     if key is not None and not chosen:
-        known = ", ".join(device.key for device in report.devices) or "none"
-        raise UsageError(f"the report has no device '{key}'", hint=f"its devices are: {known}")
+        known = ", ".join(visible(device.key) for device in report.devices) or "none"
+        raise UsageError(f"the report has no device '{visible(key)}'", hint=f"its devices are: {known}")
     return chosen
 
 

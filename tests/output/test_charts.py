@@ -1,0 +1,176 @@
+"""Figures: bars as long as what they stand for, in the causes' colours, with nothing from a trace taken for markup."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import plotly.graph_objects as go
+import plotly.io
+import pytest
+
+import nsysdiag
+from nsysdiag.errors import UsageError
+from nsysdiag.model import CauseInfo
+from nsysdiag.output.charts import _EDGES, NO_GAPS, PART_COLORS, _bound, _plain, gap_chart, ledger_chart
+from nsysdiag.output.view import UNKNOWN_COLOR
+from nsysdiag.output.words import NO_GPU_WORK
+from nsysdiag.units import NS_PER
+from tests.output.samples import SAMPLES, US, device, pack, report
+
+CHARTS = (ledger_chart, gap_chart)
+
+
+def drawn(figure: go.Figure) -> dict[str, Any]:
+    """The figure as a browser gets it."""
+    made: dict[str, Any] = json.loads(figure.to_json())
+    return made
+
+
+def said(figure: go.Figure) -> list[str]:
+    return [note["text"] for note in drawn(figure)["layout"].get("annotations", [])]
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_same_report_same_figure(chart: Any, sample: str) -> None:
+    first = chart(SAMPLES[sample]()).to_json()
+    before = plotly.io.templates.default
+    plotly.io.templates.default = "plotly_dark"
+    try:
+        assert chart(SAMPLES[sample]()).to_json() == first
+    finally:
+        plotly.io.templates.default = before
+
+
+class TestLedgerChart:
+    @pytest.mark.parametrize("sample", ["one_device", "several_devices", "never_idle", "hostile"])
+    def test_bars_add_up_to_the_window(self, sample: str) -> None:
+        made = SAMPLES[sample]()
+        traces = drawn(ledger_chart(made))["data"]
+        for place, each in enumerate(made.devices):
+            assert sum(trace["customdata"][place][0] for trace in traces) == each.window_ns
+            assert sum(trace["x"][place] for trace in traces) * NS_PER["ms"] == pytest.approx(each.window_ns)
+
+    def test_bars_add_up_on_a_real_report(self, demo: nsysdiag.Report) -> None:
+        traces = drawn(ledger_chart(demo))["data"]
+        for place, each in enumerate(demo.devices):
+            assert sum(trace["customdata"][place][0] for trace in traces) == each.window_ns
+
+    def test_order_and_colors(self) -> None:
+        made = SAMPLES["several_devices"]()
+        colors = {f"Idle: {cause.title}": cause.color for cause in made.causes}
+        busy, idle = (drawn(ledger_chart(made))["data"][part] for part in (slice(3), slice(3, None)))
+        assert [trace["name"] for trace in busy] == ["Compute", "Exposed communication", "Exposed copies"]
+        assert [trace["marker"]["color"] for trace in busy] == list(PART_COLORS.values())
+        assert all(trace["marker"]["color"] == colors[trace["name"]] for trace in idle)
+        sums = [sum(row[0] for row in trace["customdata"]) for trace in idle]
+        assert sums == sorted(sums, reverse=True)
+
+    def test_hover_is_exact(self) -> None:
+        first = drawn(ledger_chart(SAMPLES["one_device"]()))["data"][0]
+        assert first["customdata"] == [[45_000_000, "45,000,000 ns", "45.0% of the window"]]
+        assert all(f"customdata[{place}]" in first["hovertemplate"] for place in (1, 2))
+
+    @pytest.mark.parametrize(("window", "unit"), [(999, "ns"), (5_000, "us"), (7_000_000, "ms"), (9 * 10**9, "s")])
+    def test_axes_have_units(self, window: int, unit: str) -> None:
+        layout = ledger_chart(report([device(window_ns=window)], [])).layout
+        assert layout.xaxis.title.text == f"Time in the window ({unit})"
+        assert layout.yaxis.title.text == "Device"
+        assert layout.title.text
+
+    @pytest.mark.parametrize("sample", ["no_device", "no_device_no_rows"])
+    def test_no_device(self, sample: str) -> None:
+        assert said(ledger_chart(SAMPLES[sample]())) == [NO_GPU_WORK]
+
+
+class TestGapChart:
+    @pytest.mark.parametrize("key", [None, "gpu0", "gpu1"])
+    def test_bars_add_up_to_the_gaps(self, demo: nsysdiag.Report, key: str | None) -> None:
+        chosen = [each for each in demo.devices if key in (None, each.key)]
+        traces = drawn(gap_chart(demo, key))["data"]
+        for axis, at, total in (
+            ("y", 0, sum(each.gap_count for each in chosen)),
+            ("y2", 1, sum(each.idle_ns for each in chosen)),
+        ):
+            rows = [row for trace in traces if trace["yaxis"] == axis for row in trace["customdata"]]
+            assert sum(row[at] for row in rows) == total
+        assert sum(sum(trace["y"]) for trace in traces if trace["yaxis"] == "y") == sum(e.gap_count for e in chosen)
+
+    def test_bins_and_colors(self) -> None:
+        gaps = [(0, US, 0), (9_000, 2 * US - 1, 0), (20_000, 2 * US, 1), (30_000, 4_999, 9)]
+        causes = ["sync", "io_wait", *"abcdefg", "unheard of"]
+        figure = gap_chart(report([device(gaps_packed=pack(gaps, causes))], []))
+        counts = {trace["name"]: trace for trace in drawn(figure)["data"] if trace["yaxis"] == "y"}
+        assert {name: trace["y"] for name, trace in counts.items()} == {
+            "unheard of": [0, 1],
+            "Waiting in a synchronisation": [2, 0],
+            "Waiting for I/O": [0, 1],
+        }
+        assert {trace["marker"]["color"] for trace in counts.values()} == {UNKNOWN_COLOR, "#d1495b", "#457b9d"}
+        assert list(figure.layout.xaxis.ticktext) == ["1 us", "2 us", "5 us"]
+        assert counts["unheard of"]["customdata"][1] == [1, 4_999, "1 gap from 2 us to 5 us", "4,999 ns"]
+
+    def test_axes_have_names_and_units(self, demo: nsysdiag.Report) -> None:
+        layout = gap_chart(demo, "gpu1").layout
+        assert layout.title.text == "Gaps by length, gpu1"
+        assert layout.xaxis.title.text == "Length of the gap"
+        assert layout.yaxis.title.text == "Number of gaps"
+        assert layout.yaxis2.title.text == "Idle time (ms)"
+
+    @pytest.mark.parametrize("length", [-5, 0, 1, 5 * 10**18, 2**63 - 1])
+    def test_lengths_no_gap_has(self, length: int) -> None:
+        made = report([device(gaps_packed=pack([(0, length, 0)], ["sync"]))], [])
+        assert [sum(trace["y"]) for trace in drawn(gap_chart(made))["data"] if trace["yaxis"] == "y"] == [1]
+
+    def test_bounds_of_bins_read_well(self) -> None:
+        assert [_bound(at) for at in (0, 1, 2, 9, 20, 27, 54)] == [
+            "1 ns",
+            "2 ns",
+            "5 ns",
+            "1 us",
+            "5 ms",
+            "1 s",
+            "1,000,000,000 s",
+        ]
+        assert _bound(len(_EDGES)) == "more"
+
+    def test_nothing_to_show(self) -> None:
+        assert said(gap_chart(SAMPLES["never_idle"]())) == [NO_GAPS]
+        assert said(gap_chart(SAMPLES["no_device"]())) == [NO_GPU_WORK]
+
+    def test_unknown_device_names_the_known_ones(self) -> None:
+        with pytest.raises(UsageError) as raised:
+            gap_chart(SAMPLES["several_devices"](), "gpu9")
+        assert "gpu0, gpu1, gpu2, gpu3" in str(raised.value.hint)
+
+
+class TestHostileNames:
+    @pytest.mark.parametrize("chart", [*CHARTS, lambda report: gap_chart(report, report.devices[0].key)])
+    def test_no_name_is_markup(self, chart: Any) -> None:
+        made = drawn(chart(SAMPLES["hostile"]()))
+        for text in texts({**made, "layout": {**made["layout"], "template": None}}):
+            words = text.replace("<br>", "").replace("<extra></extra>", "")
+            assert "<" not in words
+            assert "$" not in words
+            assert text.isprintable()
+
+    @pytest.mark.parametrize("name", ["$x$", "a$b", r"$\href{javascript:alert(1)}{x}$"])
+    def test_dollars_make_no_formula(self, name: str) -> None:
+        assert "$" not in _plain(name)
+
+    def test_colors_are_colors(self) -> None:
+        causes = [CauseInfo(id="sync", title="x", meaning="", color='red" onload="x')]
+        made = msgspec.structs.replace(SAMPLES["one_device"](), causes=causes)
+        for chart in CHARTS:
+            assert all(len(trace["marker"]["color"]) == 7 for trace in drawn(chart(made))["data"])
+
+
+def texts(value: Any) -> list[str]:
+    """Every text in a figure."""
+    if isinstance(value, dict):
+        return [text for each in value.values() for text in texts(each)]
+    if isinstance(value, list):
+        return [text for each in value for text in texts(each)]
+    return [value] if isinstance(value, str) else []

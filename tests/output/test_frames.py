@@ -1,0 +1,140 @@
+"""Data frames: the tables of the CSV output, typed and raw, and every gap there is."""
+
+from __future__ import annotations
+
+import csv
+import io
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pandas as pd
+import pytest
+
+import nsysdiag
+from nsysdiag.errors import InputError
+from nsysdiag.output import tables
+from nsysdiag.output.frames import _DTYPES, all_gaps, frames
+from nsysdiag.output.rows import BY_NAME, Kind
+from tests.output.samples import HOSTILE, SAMPLES, device, pack, report
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def test_every_kind_has_a_type() -> None:
+    assert set(_DTYPES) == set(get_args(Kind))
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_same_tables_columns_and_rows_as_csv(sample: str) -> None:
+    made = SAMPLES[sample]()
+    texts = tables(made)
+    for name, frame in frames(made).items():
+        header, *body = csv.reader(io.StringIO(texts[name].decode(), newline=""))
+        assert list(frame.columns) == header
+        assert len(frame) == len(body)
+    assert list(frames(made)) == list(texts)
+
+
+@pytest.mark.parametrize("sample", SAMPLES)
+def test_types_hold_with_and_without_rows(sample: str) -> None:
+    for name, frame in frames(SAMPLES[sample]()).items():
+        expected = {column.name: _DTYPES[column.kind] for column in BY_NAME[name].columns}
+        assert frame.dtypes.astype(str).replace("str", "string").to_dict() == expected, name
+
+
+def test_types_follow_names() -> None:
+    for name, frame in frames(SAMPLES["one_device"]()).items():
+        for column, kind in frame.dtypes.items():
+            if str(column).endswith("_ns") and column != "slices_ns":
+                assert kind == "int64", (name, column)
+            if "share" in str(column):
+                assert kind == "float64", (name, column)
+            if column in ("device", "cause", "nvtx", "evidence"):
+                assert kind == "string", (name, column)
+            if column in ("sync_drained", "communication"):
+                assert kind == "boolean", (name, column)
+
+
+def test_what_is_missing() -> None:
+    gap = msgspec.structs.replace(device().gaps[0], thread=None, previous_op=None, slices=[])
+    made = frames(report([device(gaps=[gap], coverage=None)], []))
+    row = made["gaps"].iloc[0]
+    assert all(row[name] is pd.NA for name in ("process_id", "thread_id", "thread_name", "previous_op", "cause"))
+    assert made["devices"]["coverage"].isna().all()
+    assert made["gaps"]["thread_id"].dtype == "Int64"
+
+
+@pytest.mark.parametrize("sample", ["one_device", "several_devices", "never_idle"])
+def test_sums_are_those_of_the_report(sample: str) -> None:
+    made = SAMPLES[sample]()
+    ledger, devices, gaps = frames(made)["ledger"], frames(made)["devices"], frames(made)["gaps"]
+    for each in made.devices:
+        assert ledger.loc[ledger["device"] == each.key, "idle_ns"].sum() == each.idle_ns
+    parts = devices[["compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns"]].sum(axis="columns")
+    assert (parts == devices["window_ns"]).all()
+    assert (gaps["end_ns"] - gaps["start_ns"] == gaps["length_ns"]).all()
+
+
+def test_names_are_raw() -> None:
+    assert frames(SAMPLES["hostile"]())["kernels"]["name"].to_list() == list(HOSTILE)
+
+
+class TestAllGaps:
+    TYPES = ("category", "int64", "int64", "int64", "category")
+
+    def test_adds_up_on_a_real_report(self, demo: nsysdiag.Report) -> None:
+        gaps = all_gaps(demo)
+        for each in demo.devices:
+            mine = gaps[gaps["device"] == each.key]
+            assert len(mine) == each.gap_count
+            assert mine["length_ns"].sum() == each.idle_ns
+            assert mine["start_ns"].is_monotonic_increasing
+            assert {gap.start_ns for gap in each.gaps} <= set(mine["start_ns"])
+        assert (gaps["end_ns"] - gaps["start_ns"] == gaps["length_ns"]).all()
+        assert gaps["device"].drop_duplicates().to_list() == [each.key for each in demo.devices]
+
+    def test_each_device_names_causes_its_own_way(self) -> None:
+        first = device(0, gaps_packed=pack([(5, 2, 1), (9, 1, 0)], ["sync", "dispatch"]))
+        second = device(1, gaps_packed=pack([(4, 3, 0)], ["dispatch", "io_wait"]))
+        gaps = all_gaps(report([first, second], []))
+        assert gaps.astype({"device": "object", "cause": "object"}).to_numpy().tolist() == [
+            ["gpu0", 5, 7, 2, "dispatch"],
+            ["gpu0", 9, 10, 1, "sync"],
+            ["gpu1", 4, 7, 3, "dispatch"],
+        ]
+        assert gaps["cause"].cat.categories.to_list() == ["sync", "dispatch", "io_wait"]
+
+    @pytest.mark.parametrize("sample", SAMPLES)
+    def test_types_hold_with_and_without_rows(self, sample: str) -> None:
+        made = SAMPLES[sample]()
+        gaps = all_gaps(made)
+        assert list(gaps.columns) == ["device", "start_ns", "end_ns", "length_ns", "cause"]
+        assert tuple(str(kind) for kind in gaps.dtypes) == self.TYPES
+        assert len(gaps) == sum(each.gaps_packed.count for each in made.devices)
+
+    def test_cause_named_twice(self) -> None:
+        gaps = all_gaps(report([device(gaps_packed=pack([(1, 1, 0), (3, 1, 1)], ["sync", "sync"]))], []))
+        assert gaps["cause"].to_list() == ["sync", "sync"]
+
+    def test_damage_is_an_input_error(self) -> None:
+        packed = msgspec.structs.replace(device().gaps_packed, lengths="x")
+        with pytest.raises(InputError):
+            all_gaps(report([device(gaps_packed=packed)], []))
+
+
+def test_command_line_loads_neither_pandas_nor_plotly(tmp_path: Path) -> None:
+    code = """
+import sys
+import nsysdiag.pipeline
+from nsysdiag.cli.app import main
+try:
+    main(["demo", "--quiet", *(word for name in sys.argv[1:] for word in ("-o", name))])
+finally:
+    assert not {"pandas", "plotly"} & set(sys.modules)
+"""
+    names = [str(tmp_path / f"report.{suffix}") for suffix in ("html", "json", "md", "txt", "csv")]
+    subprocess.run([sys.executable, "-c", code, *names], cwd=ROOT, check=True)
+    assert all(Path(name).stat().st_size for name in names)
