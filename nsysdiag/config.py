@@ -5,6 +5,25 @@ from __future__ import annotations
 import msgspec
 
 
+class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """From which share on a verdict holds: of the window for `busy`, `copies` and `communication`, else of idle time.
+
+    `likely` and `unresolved_claim` are coverages: below them a sentence says so.
+    """
+
+    busy: float = 0.05
+    copies: float = 0.10
+    communication: float = 1 / 3
+    unresolved: float = 0.5
+    input: float = 1 / 3
+    contended: float = 1 / 3
+    sync: float = 0.5
+    launch: float = 0.5
+    leading: float = 0.30
+    likely: float = 0.5
+    unresolved_claim: float = 0.2
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window."""
@@ -18,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gaps: int = 200
     disabled: tuple[str, ...] = ()
     communication_patterns: tuple[str, ...] = ("nccl", "nvshmem", "rccl")
+    thresholds: Thresholds = Thresholds()
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
@@ -33,6 +53,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(name: str, value: object) -> str:
+    if isinstance(value, Thresholds):
+        plain = Thresholds()
+        changed = {each: getattr(value, each) for each in value.__struct_fields__}
+        return ", ".join(f"{each} {new}" for each, new in changed.items() if new != getattr(plain, each))
     if isinstance(value, tuple):
         return (":" if name == "iterations" else ", ").join("" if part is None else str(part) for part in value)
     return str(value)

@@ -53,7 +53,7 @@ class DeviceId(Record, frozen=True):
 
 
 class Window(Record, frozen=True):
-    """The time under analysis; its length is the sum of `parts`. time outside is edge, never idle.
+    """The time under analysis; its length is the sum of `parts`. Time outside is edge, never idle.
 
     `outside_ns` is how much of the time from first to last launched operation the chosen parts leave out, `edge_ns` how
     much of the capture lies before and after that; None where the trace does not say how long the capture was."""

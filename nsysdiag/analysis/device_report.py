@@ -138,6 +138,7 @@ def _report(
         median_interval_ns=launch.median_interval_ns,
         median_kernel_ns=launch.median_kernel_ns,
         labels=ledger.labels,
+        thresholds=settings.thresholds,
     )
     notes = device_notes(
         assumed_apart=shared.activity.assumed_apart and device.gpu_id is None,

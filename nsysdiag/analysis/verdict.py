@@ -7,12 +7,11 @@ from dataclasses import dataclass, field
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.causes import CAUSES, host_compute
 from nsysdiag.analysis.ledger import UNRESOLVED
+from nsysdiag.config import Thresholds
 from nsysdiag.model import Verdict
 from nsysdiag.units import format_share
 
-THIRD, HALF, TENTH, FIFTH = 1 / 3, 1 / 2, 1 / 10, 1 / 5
-BUSY_ENOUGH = 0.05
-LEADING = 0.30
+MOSTLY = 0.5
 _INPUT = ("data_loading", "io_wait")
 _LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
 
@@ -29,6 +28,7 @@ class VerdictInput:
     median_interval_ns: int | None
     median_kernel_ns: int | None
     labels: dict[str, dict[str, int]] = field(default_factory=dict)
+    thresholds: Thresholds = field(default_factory=Thresholds)
 
 
 def verdict(given: VerdictInput) -> Verdict:
@@ -54,10 +54,10 @@ def _idle_text(given: VerdictInput) -> str:
 def _claim(given: VerdictInput, text: str) -> str:
     """A claim with less than half of the host's idle time explained is likely, with less than a fifth unresolved."""
     known = 1.0 if given.coverage is None else given.coverage
-    if known < FIFTH:
+    if known < given.thresholds.unresolved_claim:
         doubt = f"unresolved: only {format_share(known, 1)} of the host's time has evidence"
         return f"{_idle_text(given)}, {text[:-1]}; {doubt}."
-    return f"{_idle_text(given)}, {'likely ' if known < HALF else ''}{text}"
+    return f"{_idle_text(given)}, {'likely ' if known < given.thresholds.likely else ''}{text}"
 
 
 def _no_work(given: VerdictInput) -> Verdict | None:
@@ -68,7 +68,7 @@ def _no_work(given: VerdictInput) -> Verdict | None:
 
 def _unresolved(given: VerdictInput) -> Verdict | None:
     share = _of_idle(given, *UNRESOLVED)
-    if share < HALF or given.split.idle_ns < BUSY_ENOUGH * given.split.window_ns:
+    if share < given.thresholds.unresolved or given.split.idle_ns < given.thresholds.busy * given.split.window_ns:
         return None
     text = f"{_idle_text(given)}, and the trace cannot tell why for {format_share(share, 1)} of that"
     return Verdict(id="unresolved", sentence=f"{text}.")
@@ -76,7 +76,7 @@ def _unresolved(given: VerdictInput) -> Verdict | None:
 
 def _copies(given: VerdictInput) -> Verdict | None:
     split = given.split
-    if split.exposed_copy_ns < split.idle_ns or split.exposed_copy_ns < TENTH * split.window_ns:
+    if split.exposed_copy_ns < split.idle_ns or split.exposed_copy_ns < given.thresholds.copies * split.window_ns:
         return None
     share = format_share(split.exposed_copy_ns, split.window_ns)
     return Verdict(id="copy-bound", sentence=f"The GPU spends {share} of the time copying with no kernel beside it.")
@@ -84,7 +84,7 @@ def _copies(given: VerdictInput) -> Verdict | None:
 
 def _communication(given: VerdictInput) -> Verdict | None:
     split = given.split
-    if split.exposed_comm_ns < THIRD * split.window_ns:
+    if split.exposed_comm_ns < given.thresholds.communication * split.window_ns:
         return None
     share = format_share(split.exposed_comm_ns, split.window_ns)
     return Verdict(
@@ -94,7 +94,7 @@ def _communication(given: VerdictInput) -> Verdict | None:
 
 def _gpu(given: VerdictInput) -> Verdict | None:
     split = given.split
-    if split.idle_ns >= BUSY_ENOUGH * split.window_ns:
+    if split.idle_ns >= given.thresholds.busy * split.window_ns:
         return None
     share = format_share(split.busy_ns, split.window_ns)
     return Verdict(
@@ -104,14 +104,14 @@ def _gpu(given: VerdictInput) -> Verdict | None:
 
 def _input(given: VerdictInput) -> Verdict | None:
     share = _of_idle(given, *_INPUT)
-    if share < THIRD:
+    if share < given.thresholds.input:
         return None
     return Verdict(id="input-bound", sentence=_claim(given, f"{format_share(share, 1)} of that waiting for input."))
 
 
 def _contended(given: VerdictInput) -> Verdict | None:
     share = _of_idle(given, "off_cpu")
-    if share < THIRD:
+    if share < given.thresholds.contended:
         return None
     text = f"{format_share(share, 1)} of that because the launching thread had no CPU."
     return Verdict(id="contended", sentence=_claim(given, text))
@@ -119,18 +119,18 @@ def _contended(given: VerdictInput) -> Verdict | None:
 
 def _sync(given: VerdictInput) -> Verdict | None:
     share = given.drained_ns / given.split.idle_ns
-    if share < HALF:
+    if share < given.thresholds.sync:
         return None
     text = f"{format_share(share, 1)} of that in or after calls that wait for the device and empty its queue"
     most = _largest_known(given)
-    if most not in (None, "sync") and _of_idle(given, most) >= LEADING:
+    if most not in (None, "sync") and _of_idle(given, most) >= given.thresholds.leading:
         text += f"; by cause, most is {_named(given, most)} ({format_share(_of_idle(given, most), 1)})"
     return Verdict(id="sync-bound", sentence=_claim(given, f"{text}."))
 
 
 def _launches(given: VerdictInput) -> Verdict | None:
     share = _of_idle(given, *_LAUNCH)
-    if share < HALF or given.median_interval_ns is None or given.median_kernel_ns is None:
+    if share < given.thresholds.launch or given.median_interval_ns is None or given.median_kernel_ns is None:
         return None
     if given.median_interval_ns <= given.median_kernel_ns:
         return None
@@ -141,7 +141,7 @@ def _launches(given: VerdictInput) -> Verdict | None:
 def _leading(given: VerdictInput) -> Verdict | None:
     cause = _largest_known(given)
     share = _of_idle(given, cause) if cause else 0.0
-    if cause is None or share < LEADING:
+    if cause is None or share < given.thresholds.leading:
         return None
     text = f"{format_share(share, 1)} of that: {_named(given, cause)}."
     return Verdict(id=f"{cause}-bound", sentence=_claim(given, text))
@@ -156,5 +156,5 @@ def _named(given: VerdictInput, cause: str) -> str:
     """The cause's title as part of a sentence, with its kind where most of it is of one told by evidence."""
     title = CAUSES[cause].title
     inside = given.labels.get(cause, {}).get(host_compute.INSIDE_MPI, 0)
-    kind = f" ({host_compute.INSIDE_MPI})" if inside > HALF * given.ledger[cause] else ""
+    kind = f" ({host_compute.INSIDE_MPI})" if inside > MOSTLY * given.ledger[cause] else ""
     return title[0].lower() + title[1:] + kind

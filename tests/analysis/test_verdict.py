@@ -8,9 +8,10 @@ import pytest
 
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.verdict import VerdictInput, verdict
+from nsysdiag.config import Settings, Thresholds
 from nsysdiag.timeline.intervals import Intervals
 from tests.analysis.causes.example import late
-from tests.analysis.traces import only_device
+from tests.analysis.traces import only_device, report_of
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def given(
         overlapped_comm_ns=0,
         kernel_ns=window - idle - copy,
         busy=Intervals.empty(),
+        parts=(Intervals.empty(), Intervals.empty(), Intervals.empty()),
     )
     return VerdictInput(
         split=split,
@@ -152,3 +154,12 @@ def test_drained_gaps_count_whole_and_sync_in_them_not_twice(tmp_path: Path) -> 
 def test_an_empty_file_with_only_zero_length_work(tmp_path: Path) -> None:
     device = only_device(TraceBuilder().kernel(1_000, 1_000, launch=(1, 2)), tmp_path)
     assert (device.verdict.id, device.window_ns, device.coverage) == ("no-gpu-work", 0, None)
+
+
+def test_thresholds_are_settings(tmp_path: Path) -> None:
+    trace = late().osrt("read", 110_000, 280_000)
+    assert only_device(trace, tmp_path).verdict.id == "input-bound"
+    strict = Settings(thresholds=Thresholds(input=2.0))
+    report = report_of(trace, tmp_path, strict)
+    assert report.devices[0].verdict.id == "io_wait-bound"
+    assert report.settings == {"thresholds": "input 2.0"}
