@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,13 +110,14 @@ def explained(option: Any) -> str:
     return f"{option.help}{default}"
 
 
-def python_output() -> str:
-    """What the example in Python prints when it finds the demo's trace under the name that it uses."""
-    (code,) = fenced("python")
+def python_output(example: int) -> str:
+    """What an example in Python prints when it finds the demo's trace under the name that it uses."""
+    code = fenced("python")[example]
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(compile(code, "README.md", "exec"), {})
-    return block(printed.getvalue())
+    # pandas fills the lines of a table up with blanks.
+    return block("\n".join(line.rstrip() for line in printed.getvalue().splitlines()))
 
 
 SECTIONS: dict[str, Callable[[], str]] = {
@@ -124,7 +125,8 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "causes": causes,
     "commands": commands,
     "formats": formats,
-    "python output": python_output,
+    "python output": partial(python_output, 0),
+    "notebook output": partial(python_output, 1),
 }
 
 
@@ -137,6 +139,10 @@ def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.Monkey
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS") == "1":
         README.write_text(pattern.sub(lambda _: made, text()), encoding="utf-8")
     assert pattern.findall(text()) == [made]
+
+
+def test_every_example_in_python_runs() -> None:
+    assert len(fenced("python")) == sum(name.endswith(" output") for name in SECTIONS)
 
 
 def shell_lines(program: str) -> list[str]:
