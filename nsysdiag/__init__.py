@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from nsysdiag.version import __version__
+
 if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.errors import InputError, NsysdiagError, OutputError, UsageError
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from nsysdiag.pipeline import analyze
     from nsysdiag.trace.trace import open_trace
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Finding",

@@ -9,7 +9,6 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from nsysdiag import __version__
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
 from nsysdiag.activity.host import read_host_activity
@@ -31,6 +30,7 @@ from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
 from nsysdiag.trace.trace import Trace, open_trace
+from nsysdiag.version import __version__
 
 Progress = Callable[[str, float], None]
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap

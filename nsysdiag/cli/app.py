@@ -6,9 +6,9 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from nsysdiag import __version__
 from nsysdiag.cli import analyze, demo, info, render, rules
 from nsysdiag.cli.guard import run
+from nsysdiag.version import __version__
 
 app = typer.Typer(
     name="nsysdiag",

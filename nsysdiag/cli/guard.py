@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 from typer.main import get_command
 
-from nsysdiag import __version__
 from nsysdiag.cli.console import abandon_stdout, complain
 from nsysdiag.errors import NsysdiagError, OutputError
+from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
