@@ -14,7 +14,7 @@ from nsysdiag.timeline.intervals import Intervals, coverage, union
 
 SPREADS = 3
 LEAST_SPREAD = 0.01
-MOST_ROWS = 500
+MOST_ROWS = 200
 MOST_SLOW = 10
 MOST_CAUSES = 4
 WORK = ("compute", "exposed_comm", "exposed_copy")
