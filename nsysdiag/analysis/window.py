@@ -73,12 +73,13 @@ def _iterations(
     """The time from the start of the first iteration that is wanted to the start of the first that is not."""
     found = find_iterations(device, calls, ranges, whole)
     if found is None:
-        return Intervals.empty(), "iterations of a device that has none"
+        return Intervals.empty(), "nothing in the work of the device comes round, so it has no iterations"
     first, behind, _ = slice(*wanted).indices(len(found))
     if behind <= first:
-        return Intervals.empty(), f"no iteration of {len(found)}"
+        return Intervals.empty(), f"there are {len(found)} iterations, and none of them is chosen"
     span = Intervals.of([(int(found.starts[first]), int(found.starts[behind]))])
-    return span, f"iterations {first} to {behind - 1} of {len(found)}, counted from 0"
+    which = f"iteration {first}" if behind == first + 1 else f"iterations {first} to {behind - 1}"
+    return span, f"{which} of {len(found)}, counted from 0"
 
 
 def _bound(time: int | None, otherwise: str) -> str:

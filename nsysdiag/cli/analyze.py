@@ -18,7 +18,8 @@ EPILOG = """\b
 Examples:
   nsysdiag analyze train.sqlite
   nsysdiag analyze train.sqlite -o report.html -o report.json --quiet
-  nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md"""
+  nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md
+  nsysdiag analyze train.sqlite --iterations 10:20"""
 
 
 def analyze(
@@ -47,6 +48,15 @@ def analyze(
             help="Only the NVTX ranges of this name; * and ? match any text and one character.",
         ),
     ] = None,
+    iterations: Annotated[
+        str | None,
+        typer.Option(
+            "--iterations",
+            metavar="A:B",
+            help="Only the iterations from A up to but not including B, counted from 0; 3: and :10 are open, 7 is one, "
+            "-5: the last five.",
+        ),
+    ] = None,
     gaps: Annotated[
         int, typer.Option("--gaps", metavar="N", min=0, help="How many gaps to list in full; 0 is all.")
     ] = 200,
@@ -65,15 +75,18 @@ def analyze(
     """
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
+    from nsysdiag.cli.iterations import parse_iterations
     from nsysdiag.config import Settings
 
-    start_ns, end_ns = _window(start, end, nvtx)
+    _narrowed_in_one_way(start if start is not None else end, nvtx, iterations)
+    start_ns, end_ns = _window(start, end)
     settings = Settings(
         device=device,
         same_gpu=same_gpu,
         start_ns=start_ns,
         end_ns=end_ns,
         nvtx=nvtx,
+        iterations=None if iterations is None else parse_iterations(iterations),
         gaps=gaps,
         disabled=_known_causes(disable or ()),
         full_hash=full_hash,
@@ -109,13 +122,18 @@ def _refuse_analysis_options(path: Path, settings: "Settings") -> None:
         )
 
 
-def _window(start: str | None, end: str | None, nvtx: str | None) -> tuple[int | None, int | None]:
+def _narrowed_in_one_way(time: str | None, nvtx: str | None, iterations: str | None) -> None:
+    ways = {"--nvtx": nvtx, "--iterations": iterations, "--from/--to": time}
+    given = [option for option, value in ways.items() if value is not None]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other", hint="narrow the window in one way")
+
+
+def _window(start: str | None, end: str | None) -> tuple[int | None, int | None]:
     from nsysdiag.units import parse_time
 
     start_ns = None if start is None else parse_time(start)
     end_ns = None if end is None else parse_time(end)
-    if nvtx is not None and not (start_ns is None and end_ns is None):
-        raise UsageError("--nvtx and --from/--to exclude each other", hint="narrow the window in one way")
     if start_ns is not None and end_ns is not None and end_ns <= start_ns:
         raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be the later one")
     return start_ns, end_ns

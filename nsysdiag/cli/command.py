@@ -16,6 +16,7 @@ OPTION_OF_SETTING = {
     "start_ns": "--from",
     "end_ns": "--to",
     "nvtx": "--nvtx",
+    "iterations": "--iterations",
     "gaps": "--gaps",
     "disabled": "--disable",
     "full_hash": "--full-hash",

@@ -157,7 +157,13 @@ class TestRefusedBeforeTheWork:
         [
             (("--from", "soon"), "'soon' is not a time"),
             (("--from", "2ms", "--to", "1ms"), "is empty"),
-            (("--from", "1ms", "--nvtx", "step"), "exclude each other"),
+            (("--from", "1ms", "--nvtx", "step"), "--nvtx and --from/--to exclude each other"),
+            (("--to", "", "--nvtx", "step"), "--nvtx and --from/--to exclude each other"),
+            (("--iterations", "2:4", "--nvtx", "step"), "--nvtx and --iterations exclude each other"),
+            (("--iterations", "2:4", "--to", "1ms"), "--iterations and --from/--to exclude each other"),
+            (("--iterations", "2-4"), "'2-4' does not say which iterations"),
+            (("--iterations", ""), "'' does not say which iterations"),
+            (("--iterations", "4:2"), "no iteration lies in '4:2'"),
         ],
     )
     def test_window(self, cli: Callable[..., Result], trace: Path, options: tuple[str, ...], words: str) -> None:
@@ -233,6 +239,34 @@ class TestSettings:
         assert cli("analyze", trace, "--nvtx", "step").code == 0
         assert analysis.settings == Settings(nvtx="step")
 
+    @pytest.mark.parametrize(
+        ("text", "meant"),
+        [
+            ("3:10", (3, 10)),
+            ("3:", (3, None)),
+            (":10", (None, 10)),
+            (":", (None, None)),
+            ("7", (7, 8)),
+            ("0", (0, 1)),
+            ("-1", (-1, None)),
+            ("-2", (-2, -1)),
+            ("-5:", (-5, None)),
+            ("1:-1", (1, -1)),
+            ("-9:9", (-9, 9)),
+            (" 3 : +10 ", (3, 10)),
+        ],
+    )
+    def test_iterations(
+        self,
+        cli: Callable[..., Result],
+        trace: Path,
+        analysis: FakeAnalysis,
+        text: str,
+        meant: tuple[int | None, int | None],
+    ) -> None:
+        assert cli("analyze", trace, "--iterations", text).code == 0
+        assert analysis.settings == Settings(iterations=meant)
+
 
 class TestSavedReport:
     """A saved report instead of a trace is drawn again."""
@@ -284,6 +318,13 @@ class TestCommandOfAReport:
 
     def test_it_reads_back(self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
         settings = Settings(device="gpu0", full_hash=True, end_ns=7, disabled=("sync",))
+        self.reads_back(settings, cli, trace, analysis)
+
+    def test_iterations_read_back(self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
+        self.reads_back(Settings(iterations=(-5, None)), cli, trace, analysis)
+
+    @staticmethod
+    def reads_back(settings: Settings, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
         report = replace(samples.one_device(), settings=settings.changed())
         words = shlex.split(command_of(report))
         assert cli("analyze", trace, *words[3:]).code == 0
