@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MARKER = "<!-- nsysdiag report -->"
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
+TOP_SLOW = 10
 NAME_LIMIT = 90
 
 _INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_]))")
@@ -70,6 +71,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
+        blocks += _iterations(device, causes)
         blocks += _gaps(device, causes, limit)
     if not report.devices:
         blocks += _no_devices(report)
@@ -122,6 +124,24 @@ def _ledger(device: DeviceReport, causes: Causes) -> str:
         if row.ns
     ]
     return table(["Cause", "Time", "Of idle", "Of window"], "lrrr", rows)
+
+
+def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
+    found = device.iterations
+    if found is None:
+        return []
+    blocks = ["### Iterations", text(f"{words.iterations_sentence(found)}.")]
+    rows = [
+        [
+            f"{slow.index}",
+            format_ns(found.p50_ns + slow.extra_ns),
+            f"+{format_ns(slow.extra_ns)}",
+            text(words.more_label(slow, causes)),
+        ]
+        for slow in found.slow[:TOP_SLOW]
+    ]
+    header = ["Slow iteration", "Length", "Over the median one", "What it has more of"]
+    return [*blocks, table(header, "rrrl", rows)] if rows else blocks
 
 
 def _gaps(device: DeviceReport, causes: Causes, limit: int) -> list[str]:

@@ -175,6 +175,24 @@ def _signatures(report: Report) -> Rows:
             )
 
 
+def _iterations(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.iterations.rows if device.iterations else ():
+            yield (
+                device.key,
+                row.index,
+                row.start_ns,
+                row.end_ns,
+                row.end_ns - row.start_ns,
+                row.compute_ns,
+                row.exposed_comm_ns,
+                row.exposed_copy_ns,
+                sum(row.ledger.values()),
+                ";".join(f"{cause}:{ns}" for cause, ns in sorted(row.ledger.items(), key=lambda item: -item[1])),
+                row.steady,
+            )
+
+
 def _api(report: Report) -> Rows:
     for device in report.devices:
         for row in device.launch.api:
@@ -269,6 +287,17 @@ _TABLES = (
             *_of("integer", "count total_ns median_ns max_ns representative_start_ns"),
         ),
         _signatures,
+    ),
+    Table(
+        "iterations",
+        (
+            *_of("text", "device"),
+            *_of("integer", "iteration start_ns end_ns length_ns"),
+            *_of("integer", "compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
+            *_of("text", "ledger_ns"),
+            *_of("truth", "steady"),
+        ),
+        _iterations,
     ),
     Table("api", (*_of("text", "device name cause"), *_DURATIONS), _api),
     Table(

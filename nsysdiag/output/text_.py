@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 3
 TOP_SLICES = 3
 TOP_LABELS = 3
+TOP_SLOW = 3
 MIN_WIDTH, MAX_WIDTH = 60, 160
 BLOCKS = " ▏▎▍▌▋▊▉█"
 SEVERITY_STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
@@ -103,7 +104,7 @@ def _device(device: DeviceReport, causes: Causes, width: int) -> list[Renderable
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
-    return blocks
+    return blocks + _iterations(device, causes)
 
 
 def _grid(*justify: str) -> Table:
@@ -168,6 +169,16 @@ def _below_ledger(device: DeviceReport) -> list[str]:
     drained = words.drained_sentence(device)
     lines += [drained] if drained else []
     return lines
+
+
+def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
+    found = device.iterations
+    if found is None:
+        return []
+    lines = [words.iterations_sentence(found), *(words.slow_sentence(slow, causes) for slow in found.slow[:TOP_SLOW])]
+    if found.slow[TOP_SLOW:]:
+        lines.append(f"{words.counted(len(found.slow) - TOP_SLOW, 'more slow one')} in the other formats")
+    return [_heading("Iterations"), *(_indented(Text(visible(line))) for line in lines)]
 
 
 def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:

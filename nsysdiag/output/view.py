@@ -11,11 +11,17 @@ from nsysdiag.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.model import DeviceReport, Finding, Gap, Report, Slice
+    from nsysdiag.model import DeviceReport, Finding, Gap, Iteration, Report, Slice
 
 UNKNOWN_COLOR = "#8a8f98"
 # Tables that an export has whatever was captured.
 BOOKKEEPING = ("ENUM_", "META_", "EXPORT_", "TARGET_", "ANALYSIS_", "StringIds", "PROCESSES", "ThreadNames")
+# The kinds of work as iterations name them: the part of the window, and its label.
+WORK = {
+    "compute": ("compute", "Compute"),
+    "exposed_comm": ("communication", "Exposed communication"),
+    "exposed_copy": ("copies", "Exposed copies"),
+}
 SEVERITIES = ("high", "medium", "low", "info")
 
 
@@ -26,6 +32,18 @@ class Part:
     id: str
     label: str
     ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Some of an iteration's time: what ran, with the id of a part of the window, or the cause of idle time, with its
+    colour; the other one is empty."""
+
+    id: str
+    label: str
+    ns: int
+    part: str
+    color: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +61,7 @@ class Causes:
 
     def __init__(self, causes: Iterable[CauseInfo]) -> None:
         self._causes = {cause.id: cause for cause in causes}
+        self._rank = {cause: rank for rank, cause in enumerate(self._causes)}
 
     def __getitem__(self, cause: str) -> CauseInfo:
         known = self._causes.get(cause)
@@ -52,6 +71,10 @@ class Causes:
         """Is this one of the causes of the report? A loss that is not idle time, such as an exposed copy, is none."""
         return cause in self._causes
 
+    def rank(self, cause: str) -> int:
+        """The place of the cause in the report's order; what it does not list comes last."""
+        return self._rank.get(cause, len(self._rank))
+
     def title(self, cause: str) -> str:
         """The title of the cause with this id."""
         return self[cause].title
@@ -60,11 +83,26 @@ class Causes:
 def window_parts(device: DeviceReport) -> tuple[Part, ...]:
     """Compute, exposed communication, exposed copies and idle of a device: the sum is its window."""
     return (
-        Part("compute", "Compute", device.compute_ns),
-        Part("communication", "Exposed communication", device.exposed_comm_ns),
-        Part("copies", "Exposed copies", device.exposed_copy_ns),
+        Part(*WORK["compute"], device.compute_ns),
+        Part(*WORK["exposed_comm"], device.exposed_comm_ns),
+        Part(*WORK["exposed_copy"], device.exposed_copy_ns),
         Part("idle", "Idle", device.idle_ns),
     )
+
+
+def iteration_shares(row: Iteration, causes: Causes) -> list[Share]:
+    """What ran in an iteration, then its idle time by cause, in the report's order; the sum is its length."""
+    work = {"compute": row.compute_ns, "exposed_comm": row.exposed_comm_ns, "exposed_copy": row.exposed_copy_ns}
+    ledger = sorted(row.ledger.items(), key=lambda item: (causes.rank(item[0]), item[0]))
+    return [share_of(each, ns, causes) for each, ns in (*work.items(), *ledger) if ns]
+
+
+def share_of(id: str, ns: int, causes: Causes) -> Share:
+    """Time by the id of a kind of work or of a cause."""
+    if id in WORK:
+        part, label = WORK[id]
+        return Share(id, label, ns, part, "")
+    return Share(id, causes.title(id), ns, "", causes[id].color)
 
 
 def ledger_rows(device: DeviceReport, causes: Causes) -> list[LedgerRow]:

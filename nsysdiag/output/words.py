@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
+from nsysdiag.output.names import brief, clip
+from nsysdiag.output.view import share_of
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding, OpCounts, Thread
+    from nsysdiag.model import DeviceReport, Finding, IterationReport, OpCounts, SlowIteration, Thread
+    from nsysdiag.output.view import Causes
 
+ITERATION_NAME, MOST_MORE = 60, 3
 LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
 NO_GPU_WORK = "No GPU work in this trace"
@@ -107,6 +112,47 @@ def short_thread_label(thread: Thread) -> str:
 def path_label(nvtx: list[str]) -> str:
     """An NVTX path, outermost first; empty where no range is open."""
     return " › ".join(nvtx)
+
+
+def iterations_found(found: IterationReport) -> str:
+    """How many iterations there are, and by what they were told apart."""
+    by = "NVTX range" if found.source == "nvtx" else "each start of"
+    return f"{counted(found.count, 'iteration')} by {by} “{clip(brief(found.name), ITERATION_NAME)}”"
+
+
+def iterations_sentence(found: IterationReport) -> str:
+    """The iterations of a device in one sentence."""
+    lengths = f"p50 {format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, worst {format_ns(found.worst_ns)}"
+    left_out = left_out_sentence(found)
+    return f"{iterations_found(found)}: {lengths}" + (f"; {left_out}" if left_out else "")
+
+
+def left_out_sentence(found: IterationReport) -> str:
+    """How many iterations the percentiles leave out, and why; empty where none."""
+    reasons = Counter(left_out_reason(found, index) for index in found.left_out)
+    if len(reasons) < 2:
+        return "".join(f"{format_count(count)} left out ({reason})" for reason, count in reasons.items())
+    which = ", ".join(f"{format_count(count)} {reason}" for reason, count in reasons.items())
+    return f"{format_count(len(found.left_out))} left out ({which})"
+
+
+def left_out_reason(found: IterationReport, index: int) -> str:
+    """Why the percentiles leave an iteration out."""
+    row = next((row for row in found.rows if row.index == index), None)
+    if row is not None and row.ledger.get("graph_build"):
+        return "graph capture"
+    return "cut short at the end" if index == found.count - 1 else "warm-up"
+
+
+def slow_sentence(slow: SlowIteration, causes: Causes) -> str:
+    """How much longer a slow iteration is than the median one, and what it has more of."""
+    return f"#{slow.index} took {format_ns(slow.extra_ns)} more than the median one: {more_label(slow, causes)}"
+
+
+def more_label(slow: SlowIteration, causes: Causes) -> str:
+    """What a slow iteration has more of than the median one, most first."""
+    shares = [share_of(each, ns, causes) for each, ns in list(slow.more.items())[:MOST_MORE]]
+    return ", ".join(f"{share.label} +{format_ns(share.ns)}" for share in shares) or "no part alone"
 
 
 def lost_sentence(finding: Finding) -> str:

@@ -21,6 +21,8 @@ from nsysdiag.model import (
     Finding,
     Gap,
     GapsPacked,
+    Iteration,
+    IterationReport,
     KernelRow,
     Launch,
     OpCounts,
@@ -29,6 +31,7 @@ from nsysdiag.model import (
     Root,
     SignatureRow,
     Slice,
+    SlowIteration,
     Thread,
     Tool,
     TraceInfo,
@@ -133,6 +136,54 @@ def kernel(name: str, total_ns: int, communication: bool = False) -> KernelRow:
         max_ns=total_ns // 20,
         communication=communication,
     )
+
+
+def iteration(index: int, length: int, *, steady: bool = True, **ledger: int) -> Iteration:
+    """Half of it compute, a tenth each of exposed communication and copies, the causes named, the rest synchronization;
+    each index has a place of its own in time."""
+    work, other = length // 2, length // 10
+    rest = length - work - 2 * other - sum(ledger.values())
+    start = 90 * MS + index * 5 * MS
+    return Iteration(
+        index=index,
+        start_ns=start,
+        end_ns=start + length,
+        steady=steady,
+        compute_ns=work,
+        exposed_comm_ns=other,
+        exposed_copy_ns=other,
+        ledger={name: ns for name, ns in {**ledger, "sync": rest}.items() if ns},
+    )
+
+
+def iterations(**changes: object) -> IterationReport:
+    """Twenty iterations of about 4 ms: the first and the last left out, two slow ones."""
+    rows = [iteration(index, 4 * MS + index % 3 * US) for index in range(20)]
+    rows[0] = iteration(0, 5 * MS, steady=False, host_compute=MS)
+    rows[6] = iteration(6, 5 * MS, lock_wait=700 * US)
+    rows[13] = iteration(13, 4500 * US, host_compute=200 * US, uncovered=100 * US)
+    rows[19] = iteration(19, MS, steady=False)
+    made = IterationReport(
+        source="nvtx",
+        name="step #",
+        count=20,
+        steady=18,
+        left_out=[0, 19],
+        p50_ns=4 * MS + US,
+        p95_ns=4500 * US,
+        worst_ns=5 * MS,
+        median_index=4,
+        rows=rows,
+        slow=[
+            SlowIteration(index=6, extra_ns=MS - US, more={"lock_wait": 700 * US, "compute": 499_500}),
+            SlowIteration(
+                index=13,
+                extra_ns=499 * US,
+                more={"compute": 249_500, "host_compute": 200 * US, "uncovered": 100 * US, "exposed_comm": 49_900},
+            ),
+        ],
+    )
+    return msgspec.structs.replace(made, **changes)
 
 
 LAUNCH = Launch(
@@ -276,7 +327,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
                 representative_start_ns=120 * MS,
             ),
         ],
-        iterations=None,
+        iterations=iterations(),
         launch=LAUNCH,
         kernels=[kernel("ampere_sgemm_128x64_tn", 30 * MS), kernel("vectorized_elementwise_kernel", 15 * MS)],
         copies=copies_of(
@@ -392,6 +443,7 @@ def never_idle_device(index: int = 0) -> DeviceReport:
         gaps=[],
         gaps_packed=pack([], []),
         signatures=[],
+        iterations=None,
         communication=communication_of([]),
         copies=copies_of(),
         verdict=Verdict(id="gpu-bound", sentence="GPU-bound: the device was never idle."),
@@ -475,6 +527,7 @@ def hostile() -> Report:
             LAUNCH, api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names]
         ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
+        iterations=_hostile_iterations(bad, names),
     )
     findings = [
         finding(
@@ -503,6 +556,13 @@ def hostile() -> Report:
     )
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
     return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=dict.fromkeys(names, bad))
+
+
+def _hostile_iterations(bad: str, names: list[str]) -> IterationReport:
+    row = iteration(0, MS)
+    ledger = {**dict.fromkeys(names, 1), "=x": row.ledger["sync"] - len(names)}
+    slow = SlowIteration(index=0, extra_ns=MS, more=dict.fromkeys(names, US))
+    return iterations(name=bad, rows=[msgspec.structs.replace(row, ledger=ledger)], slow=[slow])
 
 
 def _hostile_gap(index: int, name: str) -> Gap:
@@ -538,6 +598,12 @@ def long_lists() -> Report:
         kernels=[kernel(f"kernel_{index}_{'y' * 300}", (500 - index) * US) for index in range(400)],
         signatures=[msgspec.structs.replace(base.signatures[0], id=f"s-{index}") for index in range(200)],
         labels={"sync": {f"label {index}": 1000 * index + 1 for index in range(60)}},
+        iterations=iterations(
+            source="anchor",
+            name=long_name,
+            count=5000,
+            rows=[iteration(3 * index, (400 + index * 37 % 100) * 10 * US, lock_wait=300 * US) for index in range(600)],
+        ),
     )
     return report([made], [finding(f"f-{index}") for index in range(12)])
 

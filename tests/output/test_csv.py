@@ -52,6 +52,19 @@ def test_ledger_adds_up() -> None:
     assert sum(int(row[header.index("idle_ns")]) for row in body) == report.devices[0].idle_ns
 
 
+def test_iterations_add_up() -> None:
+    report = SAMPLES["one_device"]()
+    header, *body = rows(tables(report)["iterations"])
+    assert len(body) == 20
+    for row in body:
+        cells = dict(zip(header, row, strict=True))
+        work = sum(int(cells[f"{name}_ns"]) for name in ("compute", "exposed_comm", "exposed_copy"))
+        ledger = sum(int(part.split(":")[1]) for part in cells["ledger_ns"].split(";"))
+        assert ledger == int(cells["idle_ns"])
+        assert work + ledger == int(cells["length_ns"]) == int(cells["end_ns"]) - int(cells["start_ns"])
+    assert [row[header.index("steady")] for row in body].count("false") == 2
+
+
 def test_no_cell_is_a_formula_and_none_holds_control_characters() -> None:
     for data in tables(SAMPLES["hostile"]()).values():
         for cell in (cell for row in rows(data) for cell in row):

@@ -18,7 +18,7 @@ from nsysdiag.output.markdown import finding_markdown
 from nsysdiag.output.names import visible
 from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
 from tests.output.page import Element, parse
-from tests.output.samples import HOSTILE, SAMPLES, device, finding, report
+from tests.output.samples import HOSTILE, SAMPLES, device, finding, iterations, report
 
 every_sample = pytest.mark.parametrize("sample", SAMPLES)
 NORMAL_SIZE = 1_500_000
@@ -112,6 +112,14 @@ def _attributes(sample: str) -> set[str]:
     return {name for element in tree(sample).walk() for name in element.attributes}
 
 
+def _cells(row: Element) -> list[str]:
+    return [" ".join(cell.whole_text().split()) for cell in row.all("th", "td")]
+
+
+def _section(sample: str, anchor: str) -> Element:
+    return next(section for section in tree(sample).all("section") if section.attributes["id"] == anchor)
+
+
 class TestContent:
     def test_has_all_sections(self) -> None:
         ids = [section.attributes["id"] for section in tree("one_device").all("section")]
@@ -161,11 +169,44 @@ class TestContent:
         with pytest.raises(InputError, match="damaged"):
             FORMATS["html"].render(report([device(gaps_packed=bad)], []), RenderOptions())
 
+    def test_iterations_are_drawn_and_the_slow_ones_explained(self) -> None:
+        section = _section("one_device", "iterations")
+        spots = [rect for rect in section.all("rect") if rect.attributes.get("class") == "spot"]
+        assert len(spots) == 20
+        assert "#6: 5.00 ms, slow: Compute" in spots[6].whole_text()
+        assert "#0: 5.00 ms, left out (warm-up)" in spots[0].whole_text()
+        assert "#19: 1.00 ms, left out (cut short at the end)" in spots[19].whole_text()
+        first, second = section.all("tbody")
+        assert _cells(first) == ["#6", "0.120000 s", "5.00 ms", "+999 us", "Waiting for a lock +700 us Compute +500 us"]
+        assert _cells(second)[:2] == ["#13", "0.155000 s"]
+        legend = [" ".join(item.whole_text().split()) for item in section.all("figcaption")[0].all("li")]
+        assert legend[:4] == ["Compute", "Exposed communication", "Exposed copies", "Waiting in a synchronisation"]
+        assert sorted(legend[-2:]) == ["faded: left out×", "slow▲"]
+
+    def test_an_iteration_that_the_report_does_not_list_has_no_start(self) -> None:
+        made = device(iterations=iterations(rows=[]))
+        root = parse(FORMATS["html"].render(report([made], []), RenderOptions()))
+        section = next(each for each in root.all("section") if each.attributes["id"] == "iterations")
+        assert _cells(section.all("tbody")[0])[:3] == ["#6", "–", "5.00 ms"]
+        assert not section.all("figure")
+
+    def test_without_slow_iterations_it_says_so(self) -> None:
+        made = device(iterations=iterations(slow=[]))
+        shown = parse(FORMATS["html"].render(report([made], []), RenderOptions())).whole_text()
+        assert "None of them is much longer than the median one." in shown
+
     def test_long_lists_are_thinned_and_say_so(self) -> None:
         text = tree("long_lists").whole_text()
         assert "The 100 longest of 300 gaps; the report as JSON or CSV holds 300" in text
         assert "the 100 longest of 400 names" in text
         assert "the 50 with the most time of 200" in text
+        assert "The 500 longest of 5,000 iterations, in order." in text
+
+    def test_many_iterations_stay_small(self) -> None:
+        section = _section("long_lists", "iterations")
+        assert len(section.all("path")) == 5  # one a colour
+        drawn = "".join(path.attributes["d"] for path in section.all("path"))
+        assert len(drawn) < 100_000
 
     @every_sample
     def test_size(self, sample: str) -> None:

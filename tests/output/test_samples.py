@@ -17,6 +17,9 @@ def test_the_sums_hold(sample: str) -> None:
         assert sum(device.ledger.values()) == sum(device.root_ledger.values()) == device.idle_ns
         assert all(sum(part.ns for part in gap.slices) == gap.end_ns - gap.start_ns for gap in device.gaps)
         assert len(unpack(device.gaps_packed)[0]) == device.gap_count
+        for row in device.iterations.rows if device.iterations else ():
+            work = row.compute_ns + row.exposed_comm_ns + row.exposed_copy_ns
+            assert work + sum(row.ledger.values()) == row.end_ns - row.start_ns
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

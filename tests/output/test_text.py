@@ -48,6 +48,20 @@ def test_hostile_names_do_nothing(color: bool) -> None:
         assert name in shown
 
 
+def test_iterations_in_a_few_lines() -> None:
+    shown = text("one_device", 120)
+    block = shown.split("\nIterations\n")[1].split("\n\n")[0].splitlines()
+    assert " ".join(line.strip() for line in block[:2]) == (
+        "20 iterations by NVTX range “step #”: p50 4.00 ms, p95 4.50 ms, worst 5.00 ms;"
+        " 2 left out (1 warm-up, 1 cut short at the end)"
+    )
+    assert block[2:] == [
+        "  #6 took 999 us more than the median one: Waiting for a lock +700 us, Compute +500 us",
+        "  #13 took 499 us more than the median one: Compute +250 us, Host computing +200 us, No evidence +100 us",
+    ]
+    assert "Iterations" not in text("never_idle")
+
+
 def test_no_gpu_work_is_said_plainly() -> None:
     shown = text("no_device")
     assert "No GPU work in this trace" in shown

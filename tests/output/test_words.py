@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from nsysdiag.output import words
-from tests.output.samples import device
+from tests.output.samples import MS, device, iteration, iterations
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,21 @@ def test_drained_counts_one_gap_and_many() -> None:
 def test_window_of_several_parts() -> None:
     window = msgspec.structs.replace(device().window, parts=[(0, 1), (2, 3)])
     assert " in 2 parts" in words.window_sentence(msgspec.structs.replace(device(), window=window))
+
+
+class TestLeftOut:
+    def test_reasons_are_counted(self) -> None:
+        rows = [iteration(0, 5 * MS), iteration(7, 5 * MS, graph_build=MS), iteration(19, MS)]
+        found = iterations(left_out=[0, 7, 19], rows=rows)
+        assert words.left_out_sentence(found) == "3 left out (1 warm-up, 1 graph capture, 1 cut short at the end)"
+
+    def test_one_reason_is_not_counted_twice(self) -> None:
+        assert words.left_out_sentence(iterations(left_out=[0, 1])) == "2 left out (warm-up)"
+
+    def test_none(self) -> None:
+        assert words.iterations_sentence(iterations(left_out=[])).endswith("worst 5.00 ms")
+
+
+def test_an_anchor_is_named_briefly() -> None:
+    found = iterations(source="anchor", name="void at::native::fill<4, float>(float*, int)")
+    assert words.iterations_found(found) == "20 iterations by each start of “at::native::fill”"

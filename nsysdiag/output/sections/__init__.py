@@ -15,6 +15,7 @@ from nsysdiag.output.sections import (
     gap_lengths,
     gaps,
     health,
+    iterations,
     kernels,
     ledger,
     method,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 OPENING: tuple[ReportSection, ...] = (overview.SECTION, findings.SECTION)
 PER_DEVICE: tuple[DeviceSection, ...] = (
     ledger.SECTION,
+    iterations.SECTION,
     gaps.SECTION,
     gap_lengths.SECTION,
     signatures.SECTION,

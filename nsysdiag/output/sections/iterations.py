@@ -1,0 +1,90 @@
+"""The iterations side by side: how long each is, what it is made of, and what the slow ones have more of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.output import words
+from nsysdiag.output.bars import Bar, BarChart, LegendEntry, draw_bars, legend_entry
+from nsysdiag.output.sections.section import DeviceSection, Page, View
+from nsysdiag.output.view import Causes, iteration_shares, share_of
+from nsysdiag.units import format_ns
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, Iteration, IterationReport, SlowIteration
+
+MAX_BARS = 500
+TOLD_PARTS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """A slow iteration as drawn; `start_ns` is None where the report does not list it."""
+
+    index: int
+    start_ns: int | None
+    length: int
+    extra_ns: int
+    more: list[tuple[LegendEntry, int]]
+
+
+def view(page: Page, device: DeviceReport) -> View | None:
+    """The iterations as bars, as many as the page has room for, and the slow ones as rows."""
+    found = device.iterations
+    if found is None:
+        return None
+    rows = _fitting(found, page.rows(MAX_BARS))
+    starts = {row.index: row.start_ns for row in found.rows}
+    return {
+        "found": found,
+        "title": words.iterations_found(found),
+        "left_out": words.left_out_sentence(found),
+        "chart": _chart(found, rows, page.causes),
+        "drawn": len(rows),
+        "slow": [_slow(slow, found, starts, page.causes) for slow in found.slow],
+    }
+
+
+def _fitting(found: IterationReport, most: int) -> list[Iteration]:
+    """All iterations of the report, or the longest of them, in order."""
+    longest = sorted(found.rows, key=lambda row: (row.start_ns - row.end_ns, row.index))[:most]
+    return sorted(longest, key=lambda row: row.index)
+
+
+def _chart(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarChart | None:
+    slow = {slow.index for slow in found.slow}
+    bars = [
+        Bar(
+            total=row.end_ns - row.start_ns,
+            parts=iteration_shares(row, causes),
+            told=_told(row, found, slow, causes),
+            slow=row.index in slow,
+            faded=not row.steady,
+        )
+        for row in rows
+    ]
+    # A warm-up of many times the length would press all others flat: it is cut off instead.
+    top = found.worst_ns or max((bar.total for bar in bars), default=0)
+    return draw_bars(bars, top, {"p50": found.p50_ns, "p95": found.p95_ns})
+
+
+def _told(row: Iteration, found: IterationReport, slow: set[int], causes: Causes) -> str:
+    shares = sorted(iteration_shares(row, causes), key=lambda share: -share.ns)[:TOLD_PARTS]
+    parts = ", ".join(f"{share.label} {format_ns(share.ns)}" for share in shares)
+    flag = ", slow" if row.index in slow else ""
+    flag = flag if row.steady else f", left out ({words.left_out_reason(found, row.index)})"
+    return f"#{row.index}: {format_ns(row.end_ns - row.start_ns)}{flag}: {parts}"
+
+
+def _slow(slow: SlowIteration, found: IterationReport, starts: dict[int, int], causes: Causes) -> Slow:
+    return Slow(
+        index=slow.index,
+        start_ns=starts.get(slow.index),
+        length=found.p50_ns + slow.extra_ns,
+        extra_ns=slow.extra_ns,
+        more=[(legend_entry(share_of(each, ns, causes)), ns) for each, ns in slow.more.items()],
+    )
+
+
+SECTION = DeviceSection("iterations", "Iterations", view)

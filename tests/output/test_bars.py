@@ -1,0 +1,83 @@
+"""Many stacked bars as a few paths: every rectangle is where its time says, whatever the number of bars."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.output.bars import HEIGHT, SLOT, Bar, BarChart, draw_bars
+from nsysdiag.output.view import UNKNOWN_COLOR, Share
+
+RECTANGLE = re.compile(r"M(\d+) (\d+)h(\d+)v(\d+)h-(\d+)z")
+COLORS = ("#445566", "not a colour")
+
+
+def bar(*times: int, slow: bool = False, faded: bool = False) -> Bar:
+    """The first time is compute, the others causes."""
+    work, *idle = times
+    causes = [Share(f"c{at}", f"cause {at}", ns, "", COLORS[at]) for at, ns in enumerate(idle)]
+    return Bar(sum(times), [Share("compute", "Compute", work, "compute", ""), *causes], "told", slow, faded)
+
+
+def drawn(bars: list[Bar], top: int) -> BarChart:
+    chart = draw_bars(bars, top, {})
+    assert chart is not None
+    return chart
+
+
+def rectangles(chart: BarChart) -> list[tuple[int, int, int]]:
+    """Slot, upper and lower edge of every rectangle."""
+    found = [RECTANGLE.findall(path.d) for path in chart.paths]
+    assert all(
+        "".join(f"M{x} {y}h{w}v{h}h-{back}z" for x, y, w, h, back in rows) == path.d
+        for rows, path in zip(found, chart.paths, strict=True)
+    )
+    return [(int(x) // SLOT, int(y), int(y) + int(h)) for rows in found for x, y, _w, h, _back in rows]
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 10**12)] * 3), min_size=1, max_size=300), st.integers(1, 10**12))
+def test_each_bar_is_filled_from_the_bottom_to_its_length(times: list[tuple[int, int, int]], top: int) -> None:
+    bars = [bar(*each) for each in times]
+    edges: dict[int, list[tuple[int, int]]] = {}
+    for slot, upper, lower in rectangles(drawn(bars, top)):
+        edges.setdefault(slot, []).append((lower, upper))
+    for at, each in enumerate(bars):
+        pieces = sorted(edges.get(at, []), reverse=True)
+        reach = HEIGHT - min(HEIGHT, round(HEIGHT * each.total / top))
+        assert [lower for lower, _ in pieces] == [HEIGHT, *(upper for _, upper in pieces)][: len(pieces)]
+        assert (pieces[-1][1] if pieces else HEIGHT) == reach
+
+
+def test_one_path_a_colour_and_apart_what_is_faded() -> None:
+    chart = drawn([bar(5, 5, 0), bar(5, 5, 0, slow=True), bar(5, 5, 0, faded=True)], 10)
+    assert [(path.part, path.color, path.faded) for path in chart.paths] == [
+        ("compute", "", False),
+        ("", "#445566", False),
+        ("compute", "", True),
+        ("", "#445566", True),
+    ]
+    assert [(mark.kind, mark.x) for mark in chart.marks] == [("slow", "7.500%"), ("left-out", "12.500%")]
+
+
+def test_what_is_longer_than_the_scale_is_cut_and_said() -> None:
+    assert drawn([bar(5, 5, 0), bar(50, 0, 0, faded=True)], 10).cut
+    assert not drawn([bar(5, 5, 0), bar(9, 0, 0, faded=True)], 10).cut
+
+
+def test_a_colour_of_a_report_is_a_colour_or_grey() -> None:
+    chart = drawn([bar(1, 1, 8)], 10)
+    assert [entry.color for entry in chart.legend] == ["", UNKNOWN_COLOR, "#445566"]  # most time first
+    assert [path.color for path in chart.paths] == ["", "#445566", UNKNOWN_COLOR]
+
+
+def test_levels_that_would_lie_upon_each_other_are_left_out() -> None:
+    chart = draw_bars([bar(100, 0, 0)], 100, {"p50": 50, "p95": 55, "p99": 90, "far": 200})
+    assert chart is not None
+    assert [(line.label, line.y) for line in chart.lines] == [("p50 50 ns", "50.000%"), ("p99 90 ns", "10.000%")]
+
+
+def test_nothing_to_draw() -> None:
+    assert draw_bars([], 10, {}) is None
+    assert draw_bars([bar(0, 0, 0)], 0, {}) is None
