@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,31 @@ def trace(capture: Path) -> Iterator[Trace]:
         yield opened
 
 
+@pytest.mark.parametrize("path", sorted(FIXTURES.glob("real_*")), ids=lambda path: path.name)
+class TestEveryCapture:
+    PRIVATE = (b"/home/", b"/usr/", b"/tmp/", b"/root", b"PATH=", b"EXPORT_HOST", b"EXPORT_USER")
+
+    def test_holds_nothing_private(self, path: Path) -> None:
+        content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        assert [word for word in self.PRIVATE if word in content] == []
+
+    def test_names_are_base_names(self, path: Path, tmp_path: Path) -> None:
+        if path.suffix == ".json":
+            assert "/" not in path.read_text()
+            return
+        (tmp_path / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
+        with closing(sqlite3.connect(tmp_path / path.stem)) as connection:
+            names = connection.execute("SELECT value FROM StringIds UNION SELECT name FROM PROCESSES").fetchall()
+        assert [name for (name,) in names if name and name.startswith("/")] == []
+
+    def test_is_small(self, path: Path) -> None:
+        assert path.stat().st_size < 300_000
+
+
+def test_all_captures_together_are_small() -> None:
+    assert sum(path.stat().st_size for path in FIXTURES.glob("real_*")) < 2_500_000
+
+
 class TestThreadsWithoutGpu:
     @pytest.mark.parametrize("table", ROWS)
     def test_rows_are_those_that_nsys_recorded(self, trace: Trace, table: str) -> None:
@@ -69,10 +96,6 @@ class TestThreadsWithoutGpu:
             assert np.count_nonzero(chosen) == 20
             # The program's clock also sees the two calls of its own that open and close the range.
             assert 0.98 * measured < total < measured
-
-    def test_holds_nothing_private(self, capture: Path) -> None:
-        content = capture.read_bytes()
-        assert [word for word in (b"/home/", b"/usr/", b"/tmp/", b"/root", b"PATH=") if word in content] == []
 
     def test_analysis_says_that_there_is_no_gpu_work(
         self, capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]

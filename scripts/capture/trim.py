@@ -1,8 +1,8 @@
 """Cut an nsys SQLite export down to what may be published: usage trim.py EXPORT.sqlite OUT.sqlite.gz
 
-Kept are the event tables with the rows of the captured program's own processes, the names that those rows
-refer to, and the export's version. The environment, command lines, host and user names, the program's output,
-other processes and folder names are left out. Same input, same bytes out.
+The capture's scope must be process-tree. Kept are the event tables with the rows of the captured program's processes,
+the names that those rows refer to, and the export's version. The environment, command lines, host and user names, the
+program's output, other processes and folder names are left out. Same input, same bytes out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEPT_PREFIXES = (
 KEPT_TABLES = {
     "SCHED_EVENTS", "COMPOSITE_EVENTS", "SAMPLING_CALLCHAINS", "PROFILER_OVERHEAD", "DIAGNOSTIC_EVENT",
     "TARGET_INFO_GPU", "TARGET_INFO_GPU_METRICS", "TARGET_INFO_SESSION_START_TIME", "ANALYSIS_DETAILS",
-    "StringIds", "ThreadNames", "PROCESSES", "META_DATA_EXPORT",
+    "StringIds", "ThreadNames", "PROCESSES", "META_DATA_EXPORT", "EXPORT_META_DATA",
     "ENUM_NSYS_EVENT_TYPE", "ENUM_CUDA_MEMCPY_OPER", "ENUM_CUDA_MEM_KIND", "ENUM_CUPTI_SYNC_TYPE",
     "ENUM_SAMPLING_THREAD_STATE",
 }  # fmt: skip
@@ -28,7 +28,9 @@ STRING_COLUMNS = {
     "nameId", "shortName", "demangledName", "mangledName", "textId", "jsonTextId", "symbol", "module",
     "domainNameId",
 }  # fmt: skip
-OWN_ACTIVITY = ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "OSRT_API")
+OWN_ACTIVITY = ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "OSRT_API", "SCHED_EVENTS", "COMPOSITE_EVENTS")
+"""With the scope process-tree, scheduling and samples are the captured program's and its children's alone."""
+VERSION_TABLES = {"META_DATA_EXPORT", "EXPORT_META_DATA"}
 EXPORT_VERSION = ("EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")
 PROCESS_BITS = 24
 
@@ -71,7 +73,7 @@ def is_kept(table: str) -> bool:
 
 
 def keep_own_rows(connection: sqlite3.Connection, tables: dict[str, set[str]]) -> None:
-    """Drop the rows of processes in which nothing was traced, and the call chains of dropped rows."""
+    """Drop the rows of processes of which nothing was recorded, and the call chains of dropped rows."""
     own = " UNION ".join(
         f"SELECT globalTid >> {PROCESS_BITS} FROM {table}" for table in OWN_ACTIVITY if table in tables
     )
@@ -79,13 +81,9 @@ def keep_own_rows(connection: sqlite3.Connection, tables: dict[str, set[str]]) -
     for table, columns in tables.items():
         owner = next((column for column in ("globalTid", "globalPid") if column in columns), None)
         if owner:
-            connection.execute(
-                f'DELETE FROM "{table}" WHERE {owner} >> {PROCESS_BITS} NOT IN (SELECT * FROM own)'
-            )
+            connection.execute(f'DELETE FROM "{table}" WHERE {owner} >> {PROCESS_BITS} NOT IN (SELECT * FROM own)')
     if "SAMPLING_CALLCHAINS" in tables:
-        connection.execute(
-            "DELETE FROM SAMPLING_CALLCHAINS WHERE id NOT IN (SELECT id FROM COMPOSITE_EVENTS)"
-        )
+        connection.execute("DELETE FROM SAMPLING_CALLCHAINS WHERE id NOT IN (SELECT id FROM COMPOSITE_EVENTS)")
 
 
 def shorten_names(connection: sqlite3.Connection, tables: dict[str, set[str]]) -> None:
@@ -102,7 +100,8 @@ def shorten_names(connection: sqlite3.Connection, tables: dict[str, set[str]]) -
     connection.execute("UPDATE StringIds SET value = base_name(value)")
     connection.execute("UPDATE PROCESSES SET name = base_name(name)")
     marks = ", ".join("?" * len(EXPORT_VERSION))
-    connection.execute(f"DELETE FROM META_DATA_EXPORT WHERE name NOT IN ({marks})", EXPORT_VERSION)
+    for table in tables.keys() & VERSION_TABLES:
+        connection.execute(f'DELETE FROM "{table}" WHERE name NOT IN ({marks})', EXPORT_VERSION)
     connection.execute("UPDATE TARGET_INFO_SESSION_START_TIME SET utcTime = NULL, localTime = NULL")
 
 

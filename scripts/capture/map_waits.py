@@ -1,0 +1,130 @@
+"""Put a log of waits on a trace's clock: usage map_waits.py EXPORT.sqlite LOG OUT.json
+
+The log is one of scripts/workloads/waitlog.py. Every wait gets the chain of those who ended it: who, what it did in the
+meantime, and when it made the call that woke the next one. Waits too short to say anything are left out.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+SHORTEST_NS = 200_000
+OWN_SHARE = 0.5
+"""Of a wait for a CPU, the part that the program's own processes must have held it: others are not in the trace."""
+
+Record = dict[str, Any]
+
+
+def main() -> None:
+    """Map the log named on the command line."""
+    export, log, target = map(Path, sys.argv[1:])
+    by_kind: dict[str, list[Record]] = defaultdict(list)
+    for line in log.read_text().splitlines():
+        record = json.loads(line)
+        by_kind[record["record"]].append(record)
+    connection = sqlite3.connect(export)
+    offset, error = clock_offset(by_kind["anchor"], anchor_starts(connection))
+    for record in [record for records in by_kind.values() for record in records]:
+        record.update({name: record[name] - offset for name in ("start", "end", "time") if name in record})
+    waits = [described(wait, by_kind) for wait in by_kind["wait"] if wait["end"] - wait["start"] >= SHORTEST_NS]
+    waits = sorted((wait for wait in waits if wait), key=lambda wait: wait["start"])
+    target.write_text(text({"nsys": product_version(connection), "clock_error_ns": error}, by_kind["role"], waits))
+    print(f"{target.name}: {len(waits)} waits, clocks mapped to within {error} ns")
+
+
+def anchor_starts(connection: sqlite3.Connection) -> list[int]:
+    """When the anchors' NVTX ranges began, by the trace's clock."""
+    chosen = "text = 'anchor' OR textId IN (SELECT id FROM StringIds WHERE value = 'anchor')"
+    return [row[0] for row in connection.execute(f"SELECT start FROM NVTX_EVENTS WHERE {chosen} ORDER BY start")]
+
+
+def product_version(connection: sqlite3.Connection) -> str:
+    """Which nsys wrote the export; the table's name changed with schema 3.4."""
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    table = "META_DATA_EXPORT" if "META_DATA_EXPORT" in tables else "EXPORT_META_DATA"
+    query = f"SELECT value FROM {table} WHERE name = 'EXPORT_PRODUCT_VERSION'"
+    return str(connection.execute(query).fetchone()[0])
+
+
+def clock_offset(anchors: list[Record], starts: list[int]) -> tuple[int, int]:
+    """What to subtract from the log's clock to get the trace's, and how far off that may be, in ns.
+
+    Every anchor began between two readings of the log's clock, so that each bounds the offset from both sides.
+    """
+    low = max(anchor["before"] - start for anchor, start in zip(anchors, starts, strict=True))
+    high = min(anchor["after"] - start for anchor, start in zip(anchors, starts, strict=True))
+    return (low + high) // 2, (abs(high - low) + 1) // 2
+
+
+def described(wait: Record, by_kind: dict[str, list[Record]]) -> Record | None:
+    """The wait with the chain of its wakers; None where somebody outside the program held the CPU."""
+    wakers, until = [], wait["end"]
+    for role in wait["wakers"]:
+        people = [person for person in by_kind["role"] if person["role"] == role]
+        did = [done_during(wait, person, by_kind["does"]) for person in people]
+        if wait["kind"] == "preempted" and held(did) < OWN_SHARE * (wait["end"] - wait["start"]):
+            return None
+        # Of several in a role it is the one that was busy last.
+        person = max(people, key=lambda person: last_busy(wait, person, by_kind["does"]))
+        wakes = [wake for wake in mine(by_kind["wake"], person) if wait["start"] <= wake["time"] <= until]
+        wake = max(wakes, key=lambda wake: wake["time"], default=None)
+        until = wake["time"] if wake else until
+        wakers.append(described_waker(person, did[people.index(person)], wake))
+    return {name: wait[name] for name in ("pid", "tid", "kind", "start", "end")} | {"wakers": wakers}
+
+
+def described_waker(person: Record, did: dict[str, int], wake: Record | None) -> Record:
+    """A waker: who, what it mostly did during the wait, how long it did what, and its last wake call in it."""
+    return {
+        "role": person["role"], "pid": person["pid"], "tid": person["tid"],
+        "did": max(did, key=lambda what: did[what], default=None), "did_ns": did,
+        "wake": wake and {"how": wake["how"], "time": wake["time"]},
+    }  # fmt: skip
+
+
+def done_during(wait: Record, person: Record, doings: list[Record]) -> dict[str, int]:
+    """How long, in ns, a thread did what during a wait."""
+    did: dict[str, int] = defaultdict(int)
+    for doing in mine(doings, person):
+        overlap = min(doing["end"], wait["end"]) - max(doing["start"], wait["start"])
+        if overlap > 0:
+            did[doing["what"]] += overlap
+    rest = wait["end"] - wait["start"] - sum(did.values())
+    if person["does"] and rest > 0:
+        did[person["does"]] += rest
+    return dict(did)
+
+
+def last_busy(wait: Record, person: Record, doings: list[Record]) -> int:
+    """When a thread last did something before a wait ended."""
+    return max(
+        (min(doing["end"], wait["end"]) for doing in mine(doings, person) if doing["start"] < wait["end"]), default=0
+    )
+
+
+def held(did: list[dict[str, int]]) -> int:
+    """How long several threads were busy, all together, in ns."""
+    return sum(sum(spent.values()) for spent in did)
+
+
+def mine(records: list[Record], person: Record) -> list[Record]:
+    """The records of one thread."""
+    return [record for record in records if (record["pid"], record["tid"]) == (person["pid"], person["tid"])]
+
+
+def text(facts: Record, roles: list[Record], waits: list[Record]) -> str:
+    """JSON with a line for each thread and each wait."""
+    threads = [{name: role[name] for name in ("role", "pid", "tid")} for role in roles]
+    lines = [f'"{name}": {json.dumps(value)}' for name, value in facts.items()]
+    for name, rows in (("threads", threads), ("waits", waits)):
+        lines.append(f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    main()
