@@ -57,15 +57,15 @@ def _parts(slices: Slices, split: WindowSplit, spans: Intervals) -> dict[str, In
 
 def _steady(length: IntArray, graph_build: IntArray) -> BoolArray:
     """All but the warm-up: iterations at the start that are unlike the median one, and those that capture a graph. The
-    last iteration ends with the trace and is left out where it is cut short."""
+    last iteration ends with the trace, not with the next one: where it is unlike the median one, it is cut short, or
+    what follows is counted in."""
     middle = float(np.median(length))
     spread = max(SPREADS * float(np.median(np.abs(length - middle))), LEAST_SPREAD * middle)
     usual = np.abs(length - middle) <= spread
     result = graph_build == 0
     warm = int(np.argmax(usual)) if usual.any() else 0
     result[: min(warm, len(length) // 4)] = False
-    if length[-1] < middle - spread:
-        result[-1] = False
+    result[-1] &= usual[-1]
     return result if result.any() else np.ones(len(length), dtype=np.bool_)
 
 

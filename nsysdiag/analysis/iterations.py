@@ -9,11 +9,11 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import Intervals, contains, union
 from nsysdiag.timeline.nesting import levels
 
 FEWEST = 5
@@ -21,6 +21,8 @@ LEAST_SPAN = 0.6
 MOST_IRREGULAR = 0.5
 MOST_LEVELS = 4
 _COUNTER = re.compile(r"\d+")
+# What frameworks write around every operator: one may well be as long as a step, and is none.
+_OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,61 +61,99 @@ def _by_ranges(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whol
     ```
     """
     launched = np.flatnonzero(device.running & (device.launch >= 0))
-    if len(launched) == 0:
+    if len(launched) == 0 or len(ranges.rows) < FEWEST:
         return None
+    kinds = _Kinds.of(ranges)
     thread_of = calls.thread[device.launch[launched]]
-    best: tuple[float, str, IntArray] | None = None
+    chosen = ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication & ~ranges.rows.mpi
+    best: _Repeating | None = None
     for thread in np.unique(thread_of).tolist():
-        rows = ranges.rows.take((ranges.rows.thread == thread) & ~ranges.rows.communication & ~ranges.rows.mpi)
-        its = launched[thread_of == thread]
-        found = _repeating(device, calls, its, rows, ranges.names, whole) if len(rows) >= FEWEST else None
-        if found is not None and (best is None or found[0] > best[0]):
-            best = found
-    if best is None:
-        return None
-    return Iterations("nvtx", best[1], -1, np.append(best[2], whole.end[-1:]))
+        rows = ranges.rows.take((ranges.rows.thread == thread) & chosen)
+        if len(rows) >= FEWEST:
+            work = _Launched.of(device, calls, launched[thread_of == thread])
+            best = _better(best, _repeating(work, rows, kinds, whole))
+    return None if best is None else Iterations("nvtx", best.name, -1, np.append(best.starts, whole.end[-1:]))
 
 
-def _repeating(
-    device: DeviceTimeline, calls: CallRows, launched: IntArray, rows: RangeRows, names: list[str], whole: Intervals
-) -> tuple[float, str, IntArray] | None:
-    """The share of the span that the iterations of a thread cover, their name, and where each begins on the device."""
+@dataclass(frozen=True, slots=True)
+class _Repeating:
+    """Ranges of one name: the share of the device's span that they cover, and where each begins on the device."""
+
+    share: float
+    name: str
+    starts: IntArray
+
+
+def _better(first: _Repeating | None, second: _Repeating | None) -> _Repeating | None:
+    """The one that covers more; the first of equal ones."""
+    if first is None or second is None:
+        return first or second
+    return second if second.share > first.share else first
+
+
+@dataclass(frozen=True, slots=True)
+class _Kinds:
+    """For each name of a range: the code of the name without its counters, and whether it is that of an operator."""
+
+    code: IntArray
+    operator: BoolArray
+    words: list[str]
+
+    @classmethod
+    def of(cls, ranges: NvtxRanges) -> _Kinds:
+        words: dict[str, int] = {}
+        code = [words.setdefault(_COUNTER.sub("#", name), len(words)) for name in ranges.names]
+        operator = np.array([_OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
+        codes = np.array(code, dtype=np.int64)
+        return cls(codes, operator[codes], list(words))
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """What one thread launched, in the order of its calls: when it was issued, when it started and ended."""
+
+    issued: IntArray
+    start: IntArray
+    end: IntArray
+
+    @classmethod
+    def of(cls, device: DeviceTimeline, calls: CallRows, rows: IntArray) -> _Launched:
+        issued = calls.start[device.launch[rows]]
+        order = np.argsort(issued, kind="stable")
+        rows = rows[order]
+        return cls(issued[order], device.operations.start[rows], device.operations.end[rows])
+
+
+def _repeating(work: _Launched, rows: RangeRows, kinds: _Kinds, whole: Intervals) -> _Repeating | None:
+    """Of the outermost level on which anything repeats, the name that covers most."""
     spans = Intervals(rows.start, np.minimum(rows.end, np.iinfo(np.int64).max // 2))
     depth = levels(spans, MOST_LEVELS + 1)
-    words: dict[str, int] = {}
-    by_name = [words.setdefault(_COUNTER.sub("#", name), len(words)) for name in names]
-    code = np.array(by_name, dtype=np.int64)[rows.name]
+    code = kinds.code[rows.name]
     for level in range(MOST_LEVELS):
         at = np.flatnonzero(depth == level)
-        counts = np.bincount(code[at], minlength=len(words))
-        best: tuple[float, str, IntArray] | None = None
-        for word in np.flatnonzero(counts >= FEWEST).tolist():
-            starts, share = _projected(device, calls, launched, spans[at[code[at] == word]], whole)
-            if len(starts) >= FEWEST and share >= LEAST_SPAN and (best is None or share > best[0]):
-                best = (share, list(words)[word], starts)
+        best: _Repeating | None = None
+        for word in np.flatnonzero(np.bincount(code[at], minlength=1) >= FEWEST).tolist():
+            starts, share = _projected(work, spans[at[code[at] == word]], whole)
+            if len(starts) >= FEWEST and share >= LEAST_SPAN:
+                best = _better(best, _Repeating(share, kinds.words[word], starts))
         if best is not None:
             return best
     return None
 
 
-def _projected(
-    device: DeviceTimeline, calls: CallRows, launched: IntArray, spans: Intervals, whole: Intervals
-) -> tuple[IntArray, float]:
-    """Where the first operation launched inside each range begins, in order, and the share of the device's span, from
-    the first of them on, in which the thread was inside such a range while it launched."""
-    issued = calls.start[device.launch[launched]]
-    order = np.argsort(issued, kind="stable")
-    issued, start = issued[order], device.operations.start[launched[order]]
-    first = np.searchsorted(issued, spans.start, side="left")
-    behind = np.searchsorted(issued, spans.end, side="left")
+def _projected(work: _Launched, spans: Intervals, whole: Intervals) -> tuple[IntArray, float]:
+    """Where the first operation launched inside each range begins, in order, and the share of the device's span that
+    the ranges cover: on the device from the first to the last operation of theirs, and on the thread without gaps."""
+    first = np.searchsorted(work.issued, spans.start, side="left")
+    behind = np.searchsorted(work.issued, spans.end, side="left")
     holds = behind > first
-    starts = np.unique(start[first[holds]])
+    if not holds.any():
+        return np.empty(0, dtype=np.int64), 0.0
+    starts = np.unique(work.start[first[holds]])
     ranges = union(spans[holds])
-    if len(starts) == 0:
-        return starts, 0.0
     inside = ranges.total() / max(int(ranges.end[-1] - ranges.start[0]), 1)
-    reach = (int(whole.end[-1]) - int(starts[0])) / max(whole.total(), 1)
-    return starts[starts < whole.end[-1]], min(inside, reach)
+    reach = int(work.end[contains(ranges, work.issued)].max()) - int(starts[0])
+    return starts, min(inside, reach / max(whole.total(), 1))
 
 
 def _by_anchor(device: DeviceTimeline, whole: Intervals) -> Iterations | None:

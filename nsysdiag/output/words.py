@@ -141,7 +141,10 @@ def left_out_reason(found: IterationReport, index: int) -> str:
     row = next((row for row in found.rows if row.index == index), None)
     if row is not None and row.ledger.get("graph_build"):
         return "graph capture"
-    return "cut short at the end" if index == found.count - 1 else "warm-up"
+    if index < found.count - 1:
+        return "warm-up"
+    longer = row is not None and row.end_ns - row.start_ns > found.p50_ns
+    return "the last, with what follows it" if longer else "cut short at the end"
 
 
 def slow_sentence(slow: SlowIteration, causes: Causes) -> str:

@@ -45,6 +45,10 @@ class TestLeftOut:
         found = iterations(left_out=[0, 7, 19], rows=rows)
         assert words.left_out_sentence(found) == "3 left out (1 warm-up, 1 graph capture, 1 cut short at the end)"
 
+    def test_the_last_one_may_be_too_long_as_well(self) -> None:
+        found = iterations(left_out=[19], rows=[iteration(19, 9 * MS)])
+        assert words.left_out_sentence(found) == "1 left out (the last, with what follows it)"
+
     def test_one_reason_is_not_counted_twice(self) -> None:
         assert words.left_out_sentence(iterations(left_out=[0, 1])) == "2 left out (warm-up)"
 
