@@ -63,6 +63,10 @@ EXPECTED = {
     },
     "preempt": {"preempted": Expected(34, None)},
     "condition_chain": {"Condition.wait": Expected(80, "sem_wait")},
+    "timed_get": {
+        "queue.get with a timeout": Expected(20, None),
+        "multiprocessing.Queue.get with a timeout": Expected(20, "poll", ("write",)),
+    },
     "native_condition": NATIVE,
     "native_condition_2022": NATIVE,
     "join": {
@@ -272,6 +276,13 @@ class TestChain:
             for waker in wait["wakers"]:
                 assert len(capture.thread(waker).calls) == 0
                 assert len(capture.thread(waker).scheduled) > 0
+
+    def test_timed_waits_for_a_lock_are_in_no_call(self, captures: dict[str, Capture]) -> None:
+        """No row tells them from a preemption: Python calls sem_clockwait, which is not traced."""
+        capture = captures["real_wait_timed_get"]
+        for wait in capture.waits("queue.get with a timeout"):
+            calls = coverage(union(capture.thread(wait).calls), Intervals.of([(wait["start"], wait["end"])]))
+            assert int(calls[0]) < 0.1 * (wait["end"] - wait["start"])
 
     def test_neighbours_hold_the_cpu_meanwhile(self, captures: dict[str, Capture]) -> None:
         """Each neighbour's scheduling is kept: it runs for a part of each preemption."""

@@ -31,8 +31,9 @@ def main() -> None:
     offset, error = clock_offset(by_kind["anchor"], anchor_starts(connection))
     for record in [record for records in by_kind.values() for record in records]:
         record.update({name: record[name] - offset for name in ("start", "end", "time") if name in record})
-    waits = [described(wait, by_kind) for wait in by_kind["wait"] if wait["end"] - wait["start"] >= SHORTEST_NS]
-    waits = sorted((wait for wait in waits if wait), key=lambda wait: wait["start"])
+    long_ones = [wait for wait in by_kind["wait"] if wait["end"] - wait["start"] >= SHORTEST_NS]
+    known = [wait for wait in (described(wait, by_kind) for wait in long_ones) if wait is not None]
+    waits = sorted(known, key=lambda wait: int(wait["start"]))
     target.write_text(text({"nsys": product_version(connection), "clock_error_ns": error}, by_kind["role"], waits))
     print(f"{target.name}: {len(waits)} waits, clocks mapped to within {error} ns")
 
