@@ -255,8 +255,8 @@ class SlowIteration(Record, frozen=True):
 class IterationReport(Record, frozen=True):
     """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that comes round.
 
-    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and a last one without an end of its own.
-    `rows` holds at most 200 of them, the longest.
+    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and a last one without an end of its
+    own. `rows` holds at most 200 of them, the longest.
     """
 
     source: str
