@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from nsysdiag.output.view import Causes, by_length, ledger_rows, slices_by_time
+from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.output.words import path_label
 
 if TYPE_CHECKING:
@@ -188,7 +188,7 @@ def _iterations(report: Report) -> Rows:
                 row.exposed_comm_ns,
                 row.exposed_copy_ns,
                 sum(row.ledger.values()),
-                ";".join(f"{cause}:{ns}" for cause, ns in sorted(row.ledger.items(), key=lambda item: -item[1])),
+                ";".join(f"{cause}:{ns}" for cause, ns in by_time(row.ledger)),
                 row.steady,
             )
 

@@ -11,7 +11,7 @@ from nsysdiag.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.model import DeviceReport, Finding, Gap, Iteration, Report, Slice
+    from nsysdiag.model import DeviceReport, Finding, Gap, Iteration, Report, Slice, SlowIteration
 
 UNKNOWN_COLOR = "#8a8f98"
 # Tables that an export has whatever was captured.
@@ -97,6 +97,11 @@ def iteration_shares(row: Iteration, causes: Causes) -> list[Share]:
     return [share_of(each, ns, causes) for each, ns in (*work.items(), *ledger) if ns]
 
 
+def more_shares(slow: SlowIteration, causes: Causes) -> list[Share]:
+    """What a slow iteration has more of than the median one, most first: a saved report keeps no order."""
+    return [share_of(each, ns, causes) for each, ns in by_time(slow.more)]
+
+
 def share_of(id: str, ns: int, causes: Causes) -> Share:
     """Time by the id of a kind of work or of a cause."""
     if id in WORK:
@@ -109,15 +114,16 @@ def ledger_rows(device: DeviceReport, causes: Causes) -> list[LedgerRow]:
     """The causes of a device's idle time, longest first; causes known only after following wake-ups come last."""
     ids = [cause for cause in {**device.ledger, **device.root_ledger} if _ns(device, cause) != (0, 0)]
     ids.sort(key=lambda cause: (*(-ns for ns in _ns(device, cause)), cause))
-    return [LedgerRow(causes[cause], *_ns(device, cause), _by_time(device.labels.get(cause, {}))) for cause in ids]
+    return [LedgerRow(causes[cause], *_ns(device, cause), by_time(device.labels.get(cause, {}))) for cause in ids]
 
 
 def _ns(device: DeviceReport, cause: str) -> tuple[int, int]:
     return device.ledger.get(cause, 0), device.root_ledger.get(cause, 0)
 
 
-def _by_time(labels: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted(labels.items(), key=lambda item: (-item[1], item[0])))
+def by_time(times: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    """Names and times, most time first; equal ones by name."""
+    return tuple(sorted(times.items(), key=lambda item: (-item[1], item[0])))
 
 
 def follows_wakes(device: DeviceReport) -> bool:

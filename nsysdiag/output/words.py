@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.names import brief, clip
-from nsysdiag.output.view import share_of
+from nsysdiag.output.view import more_shares
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def slow_sentence(slow: SlowIteration, causes: Causes) -> str:
 
 def more_label(slow: SlowIteration, causes: Causes) -> str:
     """What a slow iteration has more of than the median one, most first."""
-    shares = [share_of(each, ns, causes) for each, ns in list(slow.more.items())[:MOST_MORE]]
+    shares = more_shares(slow, causes)[:MOST_MORE]
     return ", ".join(f"{share.label} +{format_ns(share.ns)}" for share in shares) or "no part alone"
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output import words
 from nsysdiag.output.bars import Bar, BarChart, LegendEntry, draw_bars, legend_entry
 from nsysdiag.output.sections.section import DeviceSection, Page, View
-from nsysdiag.output.view import Causes, iteration_shares, share_of
+from nsysdiag.output.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _slow(slow: SlowIteration, found: IterationReport, starts: dict[int, int], c
         start_ns=starts.get(slow.index),
         length=found.p50_ns + slow.extra_ns,
         extra_ns=slow.extra_ns,
-        more=[(legend_entry(share_of(each, ns, causes)), ns) for each, ns in slow.more.items()],
+        more=[(legend_entry(share), share.ns) for share in more_shares(slow, causes)],
     )
 
 
