@@ -19,9 +19,7 @@ hypothesis.settings.register_profile(
     max_examples=100,
     deadline=None,
     derandomize="CI" in os.environ,
-    suppress_health_check=[
-        hypothesis.HealthCheck.too_slow
-    ],  # it looks at the clock, and the machine may be busy
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # it looks at the clock, and the machine may be busy
 )
 hypothesis.settings.load_profile("nsysdiag")
 

@@ -19,9 +19,7 @@ MIB = 2**20
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
     """What a command prints; it must succeed."""
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     return done.stdout
 
@@ -74,9 +72,7 @@ finally:
     print("\\nloaded:", *sorted(set(name.partition(".")[0] for name in sys.modules)))
 """
 
-    @pytest.mark.parametrize(
-        "arguments", [["--help"], ["--version"], ["analyze", "--help"], ["demo", "--help"]]
-    )
+    @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"], ["demo", "--help"]])
     def test_loads_nothing_heavy(self, arguments: list[str]) -> None:
         help_text, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
         assert "nsysdiag" in help_text
@@ -105,11 +101,7 @@ class TestWheel:
         for folder in ("nsysdiag", "templates"):
             for path in (ROOT / folder).rglob("*"):
                 if path.is_file() and "__pycache__" not in path.parts:
-                    home = (
-                        path.relative_to(ROOT)
-                        if folder == "nsysdiag"
-                        else Path("nsysdiag", path.relative_to(ROOT))
-                    )
+                    home = path.relative_to(ROOT) if folder == "nsysdiag" else Path("nsysdiag", path.relative_to(ROOT))
                     assert home.as_posix() in names
 
     def test_holds_nothing_else(self, wheel: Path) -> None:
