@@ -63,7 +63,10 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
     rank = axis.rank(table.thread)
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest)
     row = np.flatnonzero((rank >= 0) & valid)
-    spans = axis.place(rank[row], Intervals(table.start[row], table.end[row]))
+    if len(row) == len(rank):
+        spans = axis.place(rank, Intervals(table.start, table.end))
+    else:
+        spans = axis.place(rank[row], Intervals(table.start[row], table.end[row]))
     if len(row) > 1 and not _ordered(spans):
         order = np.lexsort((-spans.end, spans.start))
         row, spans = row[order], spans[order]

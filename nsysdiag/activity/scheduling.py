@@ -98,7 +98,7 @@ def _held_by_others(switches: SwitchRows, cpu: IntArray, away: Intervals) -> Boo
     nothing. The thread that is away cannot be among the holders: it is out.
     """
     result = np.zeros(len(away), dtype=np.bool_)
-    by_cpu = switches.take(np.lexsort((switches.comes_in, switches.time, switches.cpu)))
+    by_cpu = switches.take(_by_cpu(switches))
     borders = np.searchsorted(by_cpu.cpu, np.append(np.unique(cpu), np.iinfo(np.int64).max))
     for number, begin in zip(np.unique(cpu).tolist(), borders.tolist(), strict=False):
         end = int(np.searchsorted(by_cpu.cpu, number, side="right"))
@@ -107,6 +107,16 @@ def _held_by_others(switches: SwitchRows, cpu: IntArray, away: Intervals) -> Boo
         share = coverage(_holding(there), away[mine]) >= PREEMPTED_SHARE * (away.end[mine] - away.start[mine])
         result[mine] = share & (away.end[mine] > away.start[mine])
     return result
+
+
+def _by_cpu(switches: SwitchRows) -> IntArray:
+    """The order by CPU, then time; of events at the same time the one that goes out first."""
+    step = np.diff(switches.time)
+    out_first = switches.comes_in[1:] >= switches.comes_in[:-1]
+    few = len(switches) and switches.cpu.min() >= 0 and switches.cpu.max() <= np.iinfo(np.int16).max
+    if few and np.all((step > 0) | ((step == 0) & out_first)):
+        return np.argsort(switches.cpu.astype(np.int16), kind="stable")  # a radix sort, without comparisons
+    return np.lexsort((switches.comes_in, switches.time, switches.cpu))
 
 
 def _holding(there: SwitchRows) -> Intervals:

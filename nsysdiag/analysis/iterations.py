@@ -169,7 +169,7 @@ def _by_anchor(device: DeviceTimeline, whole: Intervals) -> Iterations | None:
         return None
     # Nodes of one graph launch come with it: the launch is what comes round.
     names, name = distinct(np.where(operations.category[chosen] == Category.GRAPH, -2, operations.name[chosen]))
-    order = np.lexsort((operations.start[chosen], name))
+    order = np.argsort(name, kind="stable")  # the operations of a device are in order of time
     start, name = operations.start[chosen][order], name[order]
     first = np.flatnonzero(np.append(True, name[1:] != name[:-1]))
     count = np.diff(np.append(first, len(name)))

@@ -67,11 +67,12 @@ def _api_rows(
     device: DeviceTimeline, api_calls: ApiCalls, window: AnalysisWindow, causes: dict[str, str]
 ) -> list[ApiRow]:
     calls = api_calls.rows
-    chosen = np.isin(process_of(calls.thread), distinct_values(device.operations.process))
-    if window.narrowed:
-        chosen &= contains(window.parts, calls.start)
-    rows = np.flatnonzero(chosen)
-    groups = group_durations(calls.name[rows], calls.end[rows] - calls.start[rows])
+    name, duration = calls.name, calls.end - calls.start
+    process, owners = process_of(calls.thread), distinct_values(device.operations.process)
+    if window.narrowed or not np.all(np.isin(distinct_values(process), owners)):
+        chosen = np.isin(process, owners) & (contains(window.parts, calls.start) | (not window.narrowed))
+        name, duration = name[chosen], duration[chosen]
+    groups = group_durations(name, duration)
     return [
         ApiRow(
             name=api_calls.names[code],
