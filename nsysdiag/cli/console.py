@@ -6,16 +6,12 @@ import os
 import sys
 
 from nsysdiag.errors import OutputError
-
-
-def safe(text: str) -> str:
-    """The text with every character that a terminal acts on, or cannot encode, as an escape."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+from nsysdiag.printable import printable
 
 
 def note(message: str) -> None:
     """One line for the person at the terminal; never mixed into results."""
-    print(safe(message), file=sys.stderr, flush=True)
+    print(printable(message), file=sys.stderr, flush=True)
 
 
 def complain(message: str, hint: str | None = None) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.console import emit_text, safe
+from nsysdiag.cli.console import emit_text
 from nsysdiag.cli.options import DebugOption
+from nsysdiag.printable import printable
 
 if TYPE_CHECKING:
     from nsysdiag.cli.facts import Facts, Gpu
@@ -61,7 +62,7 @@ def _text(facts: "Facts") -> str:
         aligned(("file", facts.file), _facts_rows(facts)),
         aligned(("table", "rows"), tables),
         aligned(("evidence", "here", "why, and what brings it"), evidence),
-        *(f"warning: {safe(warning)}\n" for warning in facts.warnings),
+        *(f"warning: {printable(warning)}\n" for warning in facts.warnings),
     ]
     return "\n".join(sections)
 

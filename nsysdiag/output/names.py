@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-NAMED_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+from nsysdiag.printable import printable
+
 ANONYMOUS = "(anonymous namespace)"
 
 
@@ -11,18 +12,7 @@ def visible(text: str) -> str:
 
     Terminal escapes, bidirectional controls, zero-width characters, line ends and lone surrogates cannot act then.
     """
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _escape(character) for character in text)
-
-
-def _escape(character: str) -> str:
-    code = ord(character)
-    if character in NAMED_ESCAPES:
-        return NAMED_ESCAPES[character]
-    if code <= 0xFF:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+    return printable(text.replace("\0", "\\0"))
 
 
 def clip(text: str, limit: int) -> str:

@@ -10,7 +10,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
-from nsysdiag.trace.safe_text import printable
+from nsysdiag.printable import printable
 
 if TYPE_CHECKING:
     from pathlib import Path

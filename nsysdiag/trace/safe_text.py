@@ -4,16 +4,10 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.printable import printable
+
 _PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")
 _SETTING = re.compile(r"\b([A-Z_][A-Z0-9_]{2,})=\S+")
-
-
-def printable(text: object) -> str:
-    """The text with everything that does not print (newlines, escapes, lone surrogates) as backslash
-    escapes."""
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode() for character in str(text)
-    )
 
 
 def without_private_parts(text: str) -> str:

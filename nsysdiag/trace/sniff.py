@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
-from nsysdiag.trace.safe_text import printable
+from nsysdiag.printable import printable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
+from nsysdiag.printable import printable
 from nsysdiag.trace.connect import immutable_uri
 from nsysdiag.trace.export import export_report
-from nsysdiag.trace.safe_text import printable
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
 
 if TYPE_CHECKING:

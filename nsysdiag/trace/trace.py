@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from nsysdiag.errors import InputError, UsageError
+from nsysdiag.printable import printable
 from nsysdiag.trace.capabilities import capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
 from nsysdiag.trace.columns import Columns, defaults, joined
@@ -19,7 +20,6 @@ from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings
 from nsysdiag.trace.query import Chosen, count_sql, row_bound_sql
 from nsysdiag.trace.reader import READERS, Reader
-from nsysdiag.trace.safe_text import printable
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import Source
 from nsysdiag.trace.strings import Strings
