@@ -15,7 +15,7 @@ from nsysdiag.activity.overhead import cupti_inside_calls, read_overhead
 from nsysdiag.activity.samples import Samples, read_samples
 from nsysdiag.activity.scheduling import Scheduling, read_switches, scheduling_of
 from nsysdiag.activity.streams import distinct_values
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import Intervals, union
 from nsysdiag.trace.trace import Trace
 
 _LIBRARY_TABLES = ("CUBLAS_EVENTS", "CUDNN_EVENTS")
@@ -52,6 +52,7 @@ def read_host_activity(
     api, _ = place_calls(axis, table, latest)
     os_table = _table(trace, ("OSRT_API",), "nameId", "returnValue")
     os_calls, lost_os = place_calls(axis, os_table, latest)
+    os_calls = os_calls.take(os_calls.outermost)
     libraries, _ = place_calls(axis, _table(trace, _LIBRARY_TABLES, "nameId"), latest)
     libraries = libraries.take(libraries.outermost)
     mpi, _ = place_calls(axis, _mpi_calls(trace, ranges), latest)
@@ -62,13 +63,13 @@ def read_host_activity(
         axis=axis,
         api_calls=api_calls,
         api=within(api, libraries),
-        os_calls=os_calls.take(os_calls.outermost),
+        os_calls=os_calls,
         libraries=libraries,
         mpi=mpi.take(mpi.outermost),
         overhead=overhead,
         cupti=cupti_inside_calls(axis, overheads, api, latest),
         scheduling=scheduling_of(axis, read_switches(trace)),
-        samples=read_samples(axis, trace),
+        samples=read_samples(axis, trace, union(api.spans, os_calls.spans)),
         os_traced=traced,
         malformed={"API call": api_calls.malformed, "OS call": lost_os, "profiler overhead": lost_overhead},
     )

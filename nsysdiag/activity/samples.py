@@ -8,41 +8,76 @@ from pathlib import PurePath
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.streams import distinct
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import Intervals, nearest_before, union
 from nsysdiag.trace.trace import Trace
 
 SHORTEST_PERIOD_NS = 100_000
 LONGEST_PERIOD_NS = 10_000_000
 LONE_PERIOD_NS = 1_000_000
 STEADY_STEPS = 20
+UNEVEN_PART = 10
+"""A step is even if it is within this part of the median."""
 
 
 @dataclass(frozen=True, slots=True)
 class Samples:
     """Samples of the axis's threads, sorted by position: where, and the id that their call chains go by. `time` is what
-    they vouch for, a set: each sample stands for half its thread's sampling period to either side."""
+    they vouch for as computing, a set."""
 
     position: IntArray
     id: IntArray
     time: Intervals
 
 
-def read_samples(axis: ThreadAxis, trace: Trace) -> Samples:
-    """The CPU samples of the axis's threads."""
+def read_samples(axis: ThreadAxis, trace: Trace, calls: Intervals) -> Samples:
+    """The CPU samples of the axis's threads. Each vouches for half its thread's sampling period to either side.
+
+    `calls` (positions, a set) are the calls of the threads. A sample inside one shows the thread in that call: for the
+    time before and after it vouches only if it ran on, with another sample about a period away.
+
+    ```
+    call               [--------------)
+    samples                  .     .                    vouch for nothing outside: the thread may wait on
+    samples              .   .   .   .   .   .   .      vouch for all of it
+    ```
+    """
     columns = trace.read("COMPOSITE_EVENTS", "start", "globalTid", "id")
+    lane = axis.rank(columns["globalTid"])
     threads, thread = distinct(columns["globalTid"])
     order = np.lexsort((columns["start"], thread))
-    time, thread = columns["start"][order], thread[order]
-    half = sampling_periods(time, thread, len(threads)) // 2
-    lane = axis.rank(threads)[thread] if len(thread) else thread
+    time, thread, lane = columns["start"][order], thread[order], lane[order]
+    period = sampling_periods(time, thread, len(threads))[thread]
+    runs = _runs_on(time, thread, period)
     mine = lane >= 0
-    time, lane, half = time[mine], lane[mine], half[thread[mine]]
-    spans = axis.place(lane, Intervals(time - half, time + half))
+    time, lane, half = time[mine], lane[mine], period[mine] // 2
     position = axis.position(lane, time)
+    spans = axis.place(lane, Intervals(time - half, time + half))
+    spans = _within_calls(position, spans, calls, runs[:-1][mine], runs[1:][mine])
     by_position = np.argsort(position, kind="stable")
     return Samples(position[by_position], columns["id"][order][mine][by_position], union(spans))
+
+
+def _runs_on(time: IntArray, thread: IntArray, period: IntArray) -> BoolArray:
+    """For each border between two samples whether their thread may have run from one to the other: they are about a
+    period apart. True at both ends of a thread's samples, where nothing is known."""
+    runs = np.ones(len(time) + 1, dtype=np.bool_)
+    runs[1:-1] = (thread[1:] != thread[:-1]) | (2 * np.diff(time) <= 3 * period[1:])
+    return runs
+
+
+def _within_calls(
+    position: IntArray, spans: Intervals, calls: Intervals, ran_before: BoolArray, ran_on: BoolArray
+) -> Intervals:
+    """Spans of samples inside calls cut to the call, but for the sides to which the thread ran."""
+    if len(calls) == 0:
+        return spans
+    at = nearest_before(calls.start, position)
+    inside = (at >= 0) & (calls.end[at] > position)
+    start = np.where(inside & ~ran_before, np.maximum(spans.start, calls.start[at]), spans.start)
+    end = np.where(inside & ~ran_on, np.minimum(spans.end, calls.end[at]), spans.end)
+    return Intervals(start, end)
 
 
 def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
@@ -72,13 +107,14 @@ def _is_name(symbol: str) -> bool:
 def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray:
     """The sampling period of each thread in ns; rows sorted by thread, then time.
 
-    It is the median step between its samples within 0.1-10 ms, and 1 ms for a thread with a single one. One profiler
-    samples all threads alike, so no thread's period is longer than that of the steadiest: the steps of a thread that
-    mostly waits are as long as its waits, and would turn them into computing.
+    It is the median step between its samples within 0.1-10 ms, and 1 ms for a thread with a single one. A profiler
+    samples a computing thread evenly, and all threads alike; the steps of a thread that mostly waits are as long as its
+    waits, and would turn them into computing. So steps that are not even (no more than half of them within a tenth of
+    their median) never make a period over 1 ms, and no thread's period is longer than that of the steadiest.
 
     ```
     busy thread     . . . . . . . . . . . .      period 1 ms
-    waiting thread  ..          ..          .    steps of 10 ms, period 1 ms all the same
+    waiting thread  .  .     .       .    .      steps of 3 to 9 ms, period 1 ms all the same
     ```
     """
     periods = np.full(threads, LONE_PERIOD_NS, dtype=np.int64)
@@ -90,7 +126,9 @@ def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray
     step, owner = step[order], owner[order]
     present, first, count = np.unique(owner, return_index=True, return_counts=True)
     median = (step[first + (count - 1) // 2] + step[first + count // 2]) // 2
-    median = np.clip(median, SHORTEST_PERIOD_NS, LONGEST_PERIOD_NS)
-    steady = median[count >= STEADY_STEPS]
-    periods[present] = np.minimum(median, steady.min()) if len(steady) else median
+    middle = np.repeat(median, count)
+    even = np.add.reduceat(np.abs(step - middle) * UNEVEN_PART <= middle, first, dtype=np.int64)
+    own = np.clip(median, SHORTEST_PERIOD_NS, np.where(2 * even > count, LONGEST_PERIOD_NS, LONE_PERIOD_NS))
+    steady = own[count >= STEADY_STEPS]
+    periods[present] = np.minimum(own, steady.min()) if len(steady) else own
     return periods
