@@ -76,7 +76,12 @@ def _seen(activity: DeviceActivity, launches: IntArray) -> BoolArray:
 def _is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """Runtime and driver rows of one launch count once."""
     calls = activity.api_calls.rows
-    return outermost(Intervals(calls.start[launches], calls.end[launches]), calls.thread[launches])
+    # By id: of calls at the very same time the first counts, whatever the order of the rows.
+    order = np.argsort(calls.correlation[launches], kind="stable")
+    ordered = launches[order]
+    result = np.zeros(len(launches), dtype=np.bool_)
+    result[order] = outermost(Intervals(calls.start[ordered], calls.end[ordered]), calls.thread[ordered])
+    return result
 
 
 def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
