@@ -110,11 +110,25 @@ class Operation(Record, frozen=True):
     stream: int
 
 
+class Hop(Record, frozen=True):
+    """One step from a wait to the thread that ended it: how it did (the evidence), and what it did meanwhile."""
+
+    thread: Thread
+    how: str
+    did: str
+    confidence: float
+
+
 class Root(Record, frozen=True):
-    """Who ended the wait, hop by hop."""
+    """Who ended the longest wait of a gap, hop by hop, and the root cause where the hops lead.
+
+    `chain` is the same as text, from the wait to its root. The confidence is that of all hops together. `cause` is an
+    id as in the root ledger; a wait whose end nobody can be shown to have brought about is its own root."""
 
     chain: list[str]
     confidence: float
+    cause: str = ""
+    hops: list[Hop] = []
 
 
 class Gap(Record, frozen=True):
@@ -275,8 +289,8 @@ class IterationReport(Record, frozen=True):
 class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
-    `labels` splits causes further, `sync_drained` holds the number and ns of gaps that a synchronization opened.
-    `iterations` is None where nothing comes round. `utilization.util_time_share` is the share of the window in
+    `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
+    that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the share of the window in
     which at least one kernel ran: what a utilization counter shows.
     """
 
@@ -314,6 +328,7 @@ class DeviceReport(Record, frozen=True):
     communication: Communication
     utilization: dict[str, float]
     notes: list[str]
+    root_labels: dict[str, dict[str, int]] = {}
 
 
 class Finding(Record, frozen=True):

@@ -7,6 +7,7 @@ from nsysdiag.analysis.causes import (
     blocking_copy,
     context_init,
     cuda_api,
+    data_loading,
     device_stall,
     dispatch,
     gpu_context_switch,
@@ -64,6 +65,8 @@ _MODULES = (
     stream_barrier,
     gpu_context_switch,
     device_stall,
+    # Behind all others: no rule finds it, it is where wake-ups lead.
+    data_loading,
 )
 
 CAUSES: dict[str, Cause] = {module.CAUSE.id: module.CAUSE for module in _MODULES}
