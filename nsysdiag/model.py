@@ -290,8 +290,8 @@ class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the share of the window in
-    which at least one kernel ran: what a utilization counter shows.
+    that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the
+    share of the window in which at least one kernel ran: what a utilization counter shows.
     """
 
     key: str
