@@ -11,7 +11,8 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
-from nsysdiag.activity.host import read_host_activity
+from nsysdiag.activity.host import host_activity
+from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import read_ranges
 from nsysdiag.activity.samples import leaf_symbols
@@ -66,7 +67,8 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
     windows = [window_of(device, activity.api_calls.rows, ranges, settings) for device in chosen]
     _check_windows(chosen, windows)
     step("reading host activity", 0.3)
-    host = read_host_activity(trace, activity.api_calls, ranges, _axis(activity, chosen, windows), activity.latest_ns)
+    tables = read_host_tables(trace, ranges)
+    host = host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns)
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
     evidence = HostEvidence.of(host, facts)

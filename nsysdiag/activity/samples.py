@@ -9,6 +9,7 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals, nearest_before, union
 from nsysdiag.trace.trace import Trace
@@ -22,6 +23,21 @@ UNEVEN_PART = 10
 
 
 @dataclass(frozen=True, slots=True)
+class SampleRows(Rows):
+    """CPU samples in the order of the export: time in ns, globalTid, and the id that the call chain goes by."""
+
+    time: IntArray
+    thread: IntArray
+    id: IntArray
+
+
+def read_samples(trace: Trace) -> SampleRows:
+    """All samples of the trace."""
+    columns = trace.read("COMPOSITE_EVENTS", "start", "globalTid", "id")
+    return SampleRows(columns["start"], columns["globalTid"], columns["id"])
+
+
+@dataclass(frozen=True, slots=True)
 class Samples:
     """Samples of the axis's threads, sorted by position: where, and the id that their call chains go by. `time` is what
     they vouch for as computing, a set."""
@@ -31,7 +47,7 @@ class Samples:
     time: Intervals
 
 
-def read_samples(axis: ThreadAxis, trace: Trace, calls: Intervals) -> Samples:
+def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Intervals) -> Samples:
     """The CPU samples of the axis's threads. Each vouches for half its thread's sampling period to either side.
 
     `calls` (positions, a set) are the calls of the threads. A sample inside one shows the thread in that call: for the
@@ -43,11 +59,10 @@ def read_samples(axis: ThreadAxis, trace: Trace, calls: Intervals) -> Samples:
     samples              .   .   .   .   .   .   .      vouch for all of it
     ```
     """
-    columns = trace.read("COMPOSITE_EVENTS", "start", "globalTid", "id")
-    lane = axis.rank(columns["globalTid"])
-    threads, thread = distinct(columns["globalTid"])
-    order = np.lexsort((columns["start"], thread))
-    time, thread, lane = columns["start"][order], thread[order], lane[order]
+    lane = axis.rank(rows.thread)
+    threads, thread = distinct(rows.thread)
+    order = np.lexsort((rows.time, thread))
+    time, thread, lane = rows.time[order], thread[order], lane[order]
     period = sampling_periods(time, thread, len(threads))[thread]
     runs = _runs_on(time, thread, period)
     mine = lane >= 0
@@ -56,7 +71,7 @@ def read_samples(axis: ThreadAxis, trace: Trace, calls: Intervals) -> Samples:
     spans = axis.place(lane, Intervals(time - half, time + half))
     spans = _within_calls(position, spans, calls, runs[:-1][mine], runs[1:][mine])
     by_position = np.argsort(position, kind="stable")
-    return Samples(position[by_position], columns["id"][order][mine][by_position], union(spans))
+    return Samples(position[by_position], rows.id[order][mine][by_position], union(spans))
 
 
 def _runs_on(time: IntArray, thread: IntArray, period: IntArray) -> BoolArray:

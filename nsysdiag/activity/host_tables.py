@@ -1,0 +1,66 @@
+"""The tables of the host side as the export has them, read once, whichever threads are looked at later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.calls import coded_names
+from nsysdiag.activity.lane import CallTable
+from nsysdiag.activity.nvtx import NvtxRanges
+from nsysdiag.activity.overhead import read_overhead
+from nsysdiag.activity.samples import SampleRows, read_samples
+from nsysdiag.activity.scheduling import SwitchRows, read_switches
+from nsysdiag.trace.trace import Trace
+
+_LIBRARY_TABLES = ("CUBLAS_EVENTS", "CUDNN_EVENTS")
+_MPI_TABLES = ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+
+
+@dataclass(frozen=True, slots=True)
+class HostTables:
+    """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads."""
+
+    os_calls: CallTable
+    libraries: CallTable
+    mpi: CallTable
+    overhead: CallTable
+    switches: SwitchRows
+    samples: SampleRows
+
+
+def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
+    """Reads them all."""
+    return HostTables(
+        os_calls=_table(trace, ("OSRT_API",), "nameId", "returnValue"),
+        libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
+        mpi=_mpi_calls(trace, ranges),
+        overhead=read_overhead(trace),
+        switches=read_switches(trace),
+        samples=read_samples(trace),
+    )
+
+
+def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column: str | None = None) -> CallTable:
+    """Several tables of the same shape as one."""
+    columns = ("start", "end", "globalTid", name_column, *((kind_column,) if kind_column else ()))
+    parts = [trace.read(table, *columns) for table in tables]
+    start, end, thread, ids = (np.concatenate([part[column] for part in parts]) for column in columns[:4])
+    name, names = coded_names(trace, ids)
+    kind = parts[0][kind_column] if kind_column else np.zeros(len(start), dtype=np.int64)
+    return CallTable(thread, start, end, name, names, kind)
+
+
+def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
+    """MPI calls by the tables that --trace=mpi fills, and the ranges of the NVTX domain MPI."""
+    traced = _table(trace, _MPI_TABLES, "textId")
+    rows = ranges.rows.take(ranges.rows.mpi)
+    return CallTable(
+        thread=np.append(traced.thread, rows.thread),
+        start=np.append(traced.start, rows.start),
+        end=np.append(traced.end, rows.end),
+        name=np.append(traced.name, rows.name + len(traced.names)),
+        names=[*traced.names, *ranges.names],
+        kind=np.zeros(len(traced.start) + len(rows), dtype=np.int64),
+    )
