@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from nsysdiag.analysis.causes.cause import Cause
-from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.analysis.gil import gil_waits
 
 CALLS = re.compile(
     r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_(timed|clock)?(rd|wr)lock|cond_\w*wait\w*|barrier_wait|spin_lock)"
@@ -13,9 +14,14 @@ CALLS = re.compile(
 )
 
 
+INTERPRETER_LOCK = "for Python's interpreter lock (GIL)"
+
+
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """OS calls that wait for another thread; signalling and unlocking are not waits."""
-    return [layer_of(evidence.os_calls(CALLS))]
+    calls = evidence.host.os_calls
+    waits, interpreter = named(calls, CALLS), gil_waits(evidence.host)
+    return [layer_of(calls.take(interpreter), INTERPRETER_LOCK), layer_of(calls.take(waits & ~interpreter))]
 
 
 CAUSE = Cause(

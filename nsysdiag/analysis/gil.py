@@ -1,0 +1,54 @@
+"""Waits for CPython's global interpreter lock, told apart from other waits."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nsysdiag.activity.host import HostActivity
+from nsysdiag.activity.identity import BoolArray, process_of
+from nsysdiag.activity.streams import distinct
+from nsysdiag.timeline.intervals import Intervals
+
+_TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
+SWITCH_INTERVAL_NS = (4_900_000, 5_600_000)
+AGAIN_NS = 100_000
+LEAST = 3
+
+
+def gil_waits(host: HostActivity) -> BoolArray:
+    """True for each row of `host.os_calls` that waits for the interpreter lock.
+
+    A thread that wants it waits for the switch interval of 5 ms, asks the holder to let go, and waits again; so the
+    waits end by themselves after 5.0 to 5.2 ms, but for the last, which the holder ends by a signal.
+
+    ```
+    thread   [timedwait 5.1 ms ][timedwait 5.1 ms ][0.3]     all three
+    holder   compute .............................. signal
+    ```
+
+    In a process where no such wait is longer, and at least three are that long, the shorter ones are of the same kind.
+    """
+    lane = host.os_calls
+    named = np.array([_TIMED_WAIT.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
+    timed = named[lane.name] if len(named) else np.zeros(len(lane), dtype=np.bool_)
+    rows = np.flatnonzero(timed)
+    result = np.zeros(len(lane), dtype=np.bool_)
+    if len(rows) == 0:
+        return result
+    spans = lane.spans[rows]
+    length = spans.end - spans.start
+    full = (length >= SWITCH_INTERVAL_NS[0]) & (length <= SWITCH_INTERVAL_NS[1])
+    _, process = distinct(process_of(host.axis.threads))
+    process = process[spans.start // host.axis.stride]
+    longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])[process]
+    often = np.bincount(process, full)[process] >= LEAST
+    result[rows] = often & (full | _follows(spans, full) | (longer == 0))
+    return result
+
+
+def _follows(spans: Intervals, full: BoolArray) -> BoolArray:
+    """True for waits that begin where one of the whole switch interval ended."""
+    soon = spans.start[1:] - spans.end[:-1] <= AGAIN_NS
+    return np.append(False, soon & full[:-1])

@@ -1,0 +1,284 @@
+"""Who ended a wait: a thread that made a wake call just before, else one that ran until the right moment.
+
+```
+waiter   [--- pthread_cond_wait ------------------)
+                                            ^ scheduled in
+waker    [ read ][ compute ][cond_signal]             begun 15-100 us before
+waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was on a CPU, or had just gone off it
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from nsysdiag.activity.host_tables import HostTables
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.lane import CallTable
+from nsysdiag.activity.rows import Rows
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.roots.runs import FloatArray, Runs
+from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
+
+BEFORE_NS = 100_000
+AFTER_NS = 15_000
+CHILD_NS = 2_000_000
+REPEATED = 5
+ALWAYS = 0.8
+STANDS_OUT = 0.25
+
+
+class How(IntEnum):
+    """The evidence that a thread ended a wait."""
+
+    NOTHING = 0
+    CALL = 1
+    CALL_OF_SEVERAL = 2
+    RAN = 3
+    RAN_OFTEN = 4
+    RAN_NEAREST = 5
+    RETURNED = 6
+    ENDED = 7
+
+
+CONFIDENCE = {
+    How.NOTHING: 0.0,
+    How.CALL: 0.9,  # its wake call is the only one around
+    How.CALL_OF_SEVERAL: 0.6,  # several threads made wake calls: the one that does so each time, else the nearest
+    How.RAN: 0.7,  # the only thread that ran until then
+    How.RAN_OFTEN: 0.55,  # of several the one that ran until then again and again, more than chance has it
+    How.RAN_NEAREST: 0.4,  # of several the one that stopped running closest: right in three of four captured waits
+    How.RETURNED: 0.5,  # without scheduling: the only thread whose call ended or began then
+    How.ENDED: 0.7,  # the process whose last sign of life was just before
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wakers(Rows):
+    """For each wait: the thread that ended it (globalTid, 0: nobody known), when in ns, how that is known (`How`), and
+    how sure it is, 0 to 1."""
+
+    thread: IntArray
+    at: IntArray
+    how: IntArray
+    confidence: FloatArray
+
+    @classmethod
+    def nobody(cls, at: IntArray) -> Wakers:
+        """Nothing known of any."""
+        nothing = np.zeros(len(at), dtype=np.int64)
+        return cls(nothing, at.copy(), nothing.copy(), np.zeros(len(at)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs(Rows):
+    """Waits, and threads that may have ended them, at a `distance` in ns from the moment; `at` is when they did."""
+
+    wait: IntArray
+    thread: IntArray
+    at: IntArray
+    distance: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class _WakeCalls(Rows):
+    """Calls that end waits, by start; `ends` as in `Ends`."""
+
+    start: IntArray
+    thread: IntArray
+    ends: IntArray
+
+
+class WakeFinder:
+    """Finds wakers in the tables of one trace whose times lie in [low, high). `ignored` threads wake nobody."""
+
+    def __init__(self, tables: HostTables, ignored: IntArray, low: int, high: int) -> None:
+        self._runs = Runs.of(tables.switches, ignored, low, high, BEFORE_NS)
+        self._wake_calls = _wake_calls(tables.os_calls, ignored)
+        self._os_calls = tables.os_calls
+        self._ignored = ignored
+        self._span = max(high - low, 1)
+
+    def find(self, waits: Waits) -> Wakers:
+        """Who ended each of `waits`."""
+        moment = self._runs.switched_in(waits.thread, waits.start, waits.end)
+        moment = np.where(moment >= 0, moment, waits.end)
+        found = Wakers.nobody(moment)
+        _, group = distinct(waits.thread)
+        group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
+        self._by_calls(waits, moment, group, found)
+        self._by_runs(waits, moment, group, found)
+        self._by_returns(waits, moment, found)
+        self._by_ended_processes(waits, moment, found)
+        return found
+
+    def _by_calls(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+        calls = self._wake_calls
+        first = np.searchsorted(calls.start, moment - BEFORE_NS)
+        count = np.searchsorted(calls.start, moment + AFTER_NS, side="right") - first
+        count = np.where(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)), count, 0)
+        wait = np.repeat(np.arange(len(waits)), count)
+        call = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
+        fits = (calls.thread[call] != waits.thread[wait]) & (calls.ends[call] == waits.ends[wait])
+        fits &= calls.start[call] >= waits.start[wait]
+        same = process_of(calls.thread[call]) == process_of(waits.thread[wait])
+        fits &= same | (waits.ends[wait] == Ends.WRITE)
+        wait, call = wait[fits], call[fits]
+        at = calls.start[call]
+        pairs = _Pairs(wait, calls.thread[call], at, np.abs(moment[wait] - at))
+        threads, code = distinct(calls.thread)
+        chance = np.minimum(np.bincount(code, minlength=len(threads)) * (BEFORE_NS + AFTER_NS) / self._span, 1)
+        one, several = _alone(pairs), _most_often(pairs, group)
+        _settle(found, pairs.take(one), How.CALL)
+        _settle(found, several, How.CALL_OF_SEVERAL)
+        # A thread that makes such calls all the time is around any wait's end.
+        called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
+        found.confidence[called] *= 1 - chance[np.searchsorted(threads, found.thread[called])]
+
+    def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+        open_ = found.how == How.NOTHING
+        own = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.UNKNOWN))
+        low, high = self._runs.lanes_of(process_of(waits.thread))
+        # A pipe's writer may be in any process.
+        anywhere = waits.ends == Ends.WRITE
+        low, high = np.where(anywhere, 0, low), np.where(anywhere, len(self._runs.axis.threads), high)
+        chosen = np.flatnonzero(open_ & (own | anywhere) & (high > low))
+        if len(chosen) == 0:
+            return
+        seen = self._runs.seen(moment[chosen], low[chosen], high[chosen])
+        wait, thread = chosen[seen.query], self._runs.axis.threads[seen.lane]
+        other = thread != waits.thread[wait]
+        pairs = _Pairs(wait, thread, moment[wait], seen.distance).take(other)
+        plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
+        _settle(found, pairs.take(_alone(pairs) & plain), How.RAN)
+        _settle(found, pairs.take(self._stands_out(pairs, group, chosen)), How.RAN_OFTEN)
+        _settle(found, _nearest(pairs.take(plain)), How.RAN_NEAREST)
+
+    def _stands_out(self, pairs: _Pairs, group: IntArray, waits: IntArray) -> BoolArray:
+        """Which pairs are of a thread that is there at nearly every such wait, and more than chance and any other."""
+        if len(pairs) == 0:
+            return np.zeros(0, dtype=np.bool_)
+        key, _ = _group_and_thread(pairs, group)
+        hits = np.bincount(key)
+        total = np.bincount(group[waits], minlength=int(group.max()) + 1)[group[pairs.wait]]
+        rate = hits[key] / total
+        lift = rate - self._runs.share[self._runs.axis.rank(pairs.thread)]
+        best, second = _two_best(pairs.wait, lift)
+        ahead = best[pairs.wait] - np.maximum(second, np.finfo(np.float64).min)[pairs.wait]
+        leads = (lift == best[pairs.wait]) & (ahead >= STANDS_OUT)
+        result: BoolArray = (total >= REPEATED) & (rate >= ALWAYS) & leads & (lift >= STANDS_OUT)
+        return result
+
+    def _by_returns(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
+        """Without any scheduling: the only thread of the process whose OS call ended or began around the moment."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE)))
+        chosen = chosen[waits.timed[chosen] == 0]
+        if len(chosen) == 0 or len(self._runs.position):
+            return
+        calls = self._os_calls
+        kept = ~np.isin(calls.thread, self._ignored)
+        time = np.concatenate((calls.start[kept], calls.end[kept]))
+        order = np.argsort(time, kind="stable")
+        time, thread = time[order], np.concatenate((calls.thread[kept], calls.thread[kept]))[order]
+        first = np.searchsorted(time, moment[chosen] - BEFORE_NS)
+        count = np.searchsorted(time, moment[chosen] + AFTER_NS, side="right") - first
+        wait = np.repeat(chosen, count)
+        row = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
+        fits = (thread[row] != waits.thread[wait]) & (process_of(thread[row]) == process_of(waits.thread[wait]))
+        wait, row = wait[fits], row[fits]
+        pairs = _Pairs(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
+        _settle(found, pairs.take(_alone(pairs)), How.RETURNED)
+
+    def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
+        """A child ends 0.4 to 1 ms before the wait for it does."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == Ends.CHILD))
+        end, thread = self._runs.process_ends()
+        first = np.searchsorted(end, np.maximum(moment[chosen] - CHILD_NS, waits.start[chosen]))
+        count = np.searchsorted(end, moment[chosen], side="right") - first
+        wait = np.repeat(chosen, count)
+        row = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
+        pairs = _Pairs(wait, thread[row], end[row], moment[wait] - end[row])
+        pairs = pairs.take(process_of(pairs.thread) != process_of(waits.thread[wait]))
+        _settle(found, pairs.take(_alone(pairs)), How.ENDED)
+
+
+def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
+    by_name = np.zeros(len(calls.names), dtype=np.int64)
+    for ends, pattern in ((Ends.SIGNAL, SIGNALS), (Ends.RELEASE, RELEASES), (Ends.WRITE, WRITES)):
+        by_name[[pattern.fullmatch(name) is not None for name in calls.names]] = ends
+    kind = by_name[calls.name] if len(calls.names) else calls.name
+    chosen = np.flatnonzero((kind > 0) & (calls.start >= 0) & ~np.isin(calls.thread, ignored))
+    chosen = chosen[np.argsort(calls.start[chosen], kind="stable")]
+    return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen])
+
+
+def _settle(found: Wakers, pairs: _Pairs, how: How) -> None:
+    """Write down the nearest pair of each wait that is still open."""
+    pairs = _nearest(pairs.take(found.how[pairs.wait] == How.NOTHING))
+    found.thread[pairs.wait] = pairs.thread
+    found.at[pairs.wait] = pairs.at
+    found.how[pairs.wait] = how
+    found.confidence[pairs.wait] = CONFIDENCE[how]
+
+
+def _nearest(pairs: _Pairs) -> _Pairs:
+    """The nearest pair of each wait, of equally near ones the thread with the lower number."""
+    order = np.lexsort((pairs.thread, pairs.distance, pairs.wait))
+    pairs = pairs.take(order)
+    return pairs.take(np.append(True, pairs.wait[1:] != pairs.wait[:-1])[: len(pairs)])
+
+
+def _alone(pairs: _Pairs) -> BoolArray:
+    """True for pairs of waits that have a single thread."""
+    if len(pairs) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    size = int(pairs.wait.max()) + 1
+    lowest, highest = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
+    np.minimum.at(lowest, pairs.wait, pairs.thread)
+    np.maximum.at(highest, pairs.wait, pairs.thread)
+    single: BoolArray = lowest == highest
+    return single[pairs.wait]
+
+
+def _group_and_thread(pairs: _Pairs, group: IntArray) -> tuple[IntArray, IntArray]:
+    """A number for each pair's (group of waits, thread), every wait counted once for a thread; and the threads."""
+    threads, code = distinct(pairs.thread)
+    _, key = distinct(group[pairs.wait] * len(threads) + code)
+    return key, threads
+
+
+def _most_often(pairs: _Pairs, group: IntArray) -> _Pairs:
+    """Of each wait's pairs those of the thread that is there at most waits of its group."""
+    if len(pairs) == 0:
+        return pairs
+    pairs = _one_a_thread(pairs)
+    key, _ = _group_and_thread(pairs, group)
+    hits = np.bincount(key)[key].astype(np.float64)
+    best, _ = _two_best(pairs.wait, hits)
+    return pairs.take(hits == best[pairs.wait])
+
+
+def _one_a_thread(pairs: _Pairs) -> _Pairs:
+    """The nearest pair of each wait and thread."""
+    order = np.lexsort((pairs.distance, pairs.thread, pairs.wait))
+    pairs = pairs.take(order)
+    new = (pairs.wait[1:] != pairs.wait[:-1]) | (pairs.thread[1:] != pairs.thread[:-1])
+    return pairs.take(np.append(True, new)[: len(pairs)])
+
+
+def _two_best(owner: IntArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The largest and the second largest value of each owner; -inf where there is none."""
+    size = int(owner.max(initial=-1)) + 1
+    best, second = np.full(size, -np.inf), np.full(size, -np.inf)
+    order = np.lexsort((value, owner))
+    owner, value = owner[order], value[order]
+    last = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
+    best[owner[last]] = value[last]
+    before = np.flatnonzero(last) - 1
+    before = before[before >= 0]
+    again = before[owner[before] == owner[before + 1]]
+    second[owner[again]] = value[again]
+    return best, second
