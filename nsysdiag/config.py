@@ -8,7 +8,8 @@ import msgspec
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     """From which share on a verdict holds: of the window for `busy`, `copies` and `communication`, else of idle time.
 
-    `likely` and `unresolved_claim` are coverages: below them a sentence says so.
+    `likely` and `unresolved_claim` are coverages: below them a sentence says so. `root_floor` is the confidence from
+    which on a wait is followed to the thread that ended it.
     """
 
     busy: float = 0.05
@@ -22,6 +23,7 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     leading: float = 0.30
     likely: float = 0.5
     unresolved_claim: float = 0.2
+    root_floor: float = 0.5
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

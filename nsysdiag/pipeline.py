@@ -15,8 +15,8 @@ from nsysdiag.activity.host import host_activity
 from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import read_ranges
-from nsysdiag.activity.samples import leaf_symbols
-from nsysdiag.activity.threads import thread_names
+from nsysdiag.activity.samples import chain_symbols, leaf_symbols
+from nsysdiag.activity.threads import process_names, profiler_threads, thread_names
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK, layer_evidence
 from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
@@ -25,6 +25,10 @@ from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.roots.files import Files
+from nsysdiag.analysis.roots.people import People
+from nsysdiag.analysis.roots.search import RootSearch
+from nsysdiag.analysis.roots.world import View, World
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
@@ -72,6 +76,19 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
     evidence = HostEvidence.of(host, facts)
+    names = process_names(trace)
+    world = World(
+        tables=tables,
+        activity=activity,
+        facts=facts,
+        ranges=ranges,
+        low=host.axis.origin,
+        high=host.axis.origin + host.axis.span,
+        thread_names=partial(thread_names, trace),
+        process_names=lambda processes: {each: names[each] for each in processes.tolist() if each in names},
+        frames=partial(chain_symbols, trace),
+        profilers=profiler_threads(trace),
+    )
     shared = Shared(
         activity=activity,
         ranges=ranges,
@@ -83,6 +100,7 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
         settings=settings,
         batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
         leaf_symbols=partial(leaf_symbols, trace),
+        roots=RootSearch(world, View(host, facts), People(world), Files(trace), settings.thresholds.root_floor),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     return results, malformed_warnings(host.malformed)

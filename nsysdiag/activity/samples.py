@@ -114,6 +114,12 @@ def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
     return np.where(known[at] == ids, np.array(code, dtype=np.int64)[at], -1), list(words)
 
 
+def chain_symbols(trace: Trace, ids: IntArray) -> list[str]:
+    """The functions in the call chains of the samples `ids`, and the modules that they are in, each once."""
+    columns = trace.read_chosen("SAMPLING_CALLCHAINS", "id", ids, "symbol", "module")
+    return sorted({text for column in ("symbol", "module") for text in trace.strings.texts(np.unique(columns[column]))})
+
+
 def _is_name(symbol: str) -> bool:
     """False for an address or a placeholder in brackets."""
     return not symbol.startswith(("0x", "[", "<string "))

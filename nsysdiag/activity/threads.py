@@ -1,11 +1,15 @@
-"""Names of threads (ThreadNames)."""
+"""Names of threads and processes (ThreadNames, PROCESSES)."""
 
 from __future__ import annotations
+
+import re
 
 import numpy as np
 
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.trace.trace import Trace
+
+_PROFILER = re.compile(r"\[NSys.*|.*CommsProcess.*|nsys-\w*|CUPTI.*", re.IGNORECASE)
 
 
 def thread_names(trace: Trace, threads: IntArray) -> dict[int, str]:
@@ -14,3 +18,18 @@ def thread_names(trace: Trace, threads: IntArray) -> dict[int, str]:
     rows = np.flatnonzero(np.isin(columns["globalTid"], threads))
     named = zip(columns["globalTid"][rows].tolist(), trace.strings.texts(columns["nameId"][rows]), strict=True)
     return dict(sorted(named, reverse=True))
+
+
+def profiler_threads(trace: Trace) -> IntArray:
+    """The profiler's own threads inside the profiled processes (globalTids): nothing of the program waits for them."""
+    columns = trace.read("ThreadNames", "nameId", "globalTid")
+    names = trace.strings.texts(columns["nameId"])
+    own = np.array([_PROFILER.fullmatch(name) is not None for name in names], dtype=np.bool_)
+    return np.unique(columns["globalTid"][own])
+
+
+def process_names(trace: Trace) -> dict[int, str]:
+    """The program of each process (globalPid) that has a name; of several names the first in the alphabet."""
+    columns = trace.read("PROCESSES", "globalPid", "name")
+    named = zip(columns["globalPid"].tolist(), columns.text("name").texts(), strict=True)
+    return dict(sorted(((process, name) for process, name in named if name), reverse=True))

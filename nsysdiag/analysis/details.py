@@ -18,6 +18,7 @@ from nsysdiag.analysis.frame import Case, Frame
 from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
 from nsysdiag.analysis.ledger import Ledger
 from nsysdiag.analysis.naming import describe_operations
+from nsysdiag.analysis.roots.chain import ChainTeller
 from nsysdiag.model import Gap, Slice, Thread
 from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_ns
@@ -41,6 +42,7 @@ class GapContext:
     thread_names: dict[int, str]
     samples: Samples
     leaf_symbols: LeafSymbols
+    teller: ChainTeller
 
 
 def largest_gaps(context: GapContext, limit: int) -> IntArray:
@@ -82,7 +84,7 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
             nvtx=paths[int(path[at])],
             sync_drained=bool(context.drained.flag[gap]),
             drained_by=_drained_by(context.drained, int(gap)),
-            root=None,
+            root=context.teller.root(gap),
             confidence=round(float(known[at]), 4),
         )
         for at, gap in enumerate(chosen.tolist())

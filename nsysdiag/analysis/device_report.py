@@ -28,9 +28,10 @@ from nsysdiag.analysis.iterations import find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.launches import launch_summary
 from nsysdiag.analysis.leaves import LeafSymbols
-from nsysdiag.analysis.ledger import add_up, coverage, longest_gaps
+from nsysdiag.analysis.ledger import Ledger, add_up, coverage, longest_gaps
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
+from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.analysis.signatures import signature_rows
 from nsysdiag.analysis.untraced import untraced_on
 from nsysdiag.analysis.verdict import VerdictInput, verdict
@@ -67,6 +68,7 @@ class Shared:
     settings: Settings
     batched_launches: bool
     leaf_symbols: LeafSymbols
+    roots: RootSearch
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     ledger = add_up(slices, len(gaps))
     axis = shared.layered.evidence.host.axis
     lane = _lanes(frame, activity, shared.layered)
+    root_slices, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
     drained = sync_drained(frame, shared.draining, axis, lane)
     context = GapContext(
         device=device,
@@ -109,9 +112,11 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         thread_names=shared.thread_names,
         samples=shared.layered.evidence.host.samples,
         leaf_symbols=shared.leaf_symbols,
+        teller=teller,
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
-    report = _report(context, window, split, calibration, shared)
+    root = add_up(root_slices, len(gaps)) if root_slices is not slices else ledger
+    report = _report(context, root, window, split, calibration, shared)
     return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline)
 
 
@@ -123,7 +128,12 @@ def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> 
 
 
 def _report(
-    context: GapContext, window: AnalysisWindow, split: WindowSplit, calibration: Calibration, shared: Shared
+    context: GapContext,
+    root: Ledger,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    calibration: Calibration,
+    shared: Shared,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -132,12 +142,13 @@ def _report(
     share = coverage(ledger.total)
     given = VerdictInput(
         split=split,
-        ledger=ledger.total,
+        ledger=root.total,
         drained_ns=_drained_ns(context),
         coverage=share,
         median_interval_ns=launch.median_interval_ns,
         median_kernel_ns=launch.median_kernel_ns,
-        labels=ledger.labels,
+        labels=root.labels,
+        off_cpu_ns=ledger.total.get("off_cpu", 0),
         thresholds=settings.thresholds,
     )
     notes = device_notes(
@@ -162,7 +173,7 @@ def _report(
         overlapped_comm_ns=split.overlapped_comm_ns,
         ops=_counts(device, inside),
         ledger=ledger.total,
-        root_ledger=dict(ledger.total),
+        root_ledger=dict(root.total),
         labels=ledger.labels,
         sync_drained=_drained_summary(context.drained, context.frame),
         coverage=None if share is None else round(share, 6),
@@ -182,6 +193,7 @@ def _report(
         communication=_communication(kernels, split),
         utilization=_utilization(split),
         notes=notes,
+        root_labels=root.labels,
     )
 
 

@@ -18,8 +18,9 @@ _LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
 
 @dataclass(frozen=True, slots=True)
 class VerdictInput:
-    """What the verdict looks at. `drained_ns` is sync time plus all of the sync-drained gaps, nothing counted twice;
-    the medians are None where the device has no launches or kernels."""
+    """What the verdict looks at. `ledger` and `labels` are by root cause. `drained_ns` is sync time plus all of the
+    sync-drained gaps, nothing counted twice; `off_cpu_ns` is how long the launching threads themselves had no CPU, None
+    where that is the ledger's; the medians are None where the device has no launches or kernels."""
 
     split: WindowSplit
     ledger: dict[str, int]
@@ -29,6 +30,7 @@ class VerdictInput:
     median_kernel_ns: int | None
     labels: dict[str, dict[str, int]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
+    off_cpu_ns: int | None = None
 
 
 def verdict(given: VerdictInput) -> Verdict:
@@ -111,6 +113,8 @@ def _input(given: VerdictInput) -> Verdict | None:
 
 def _contended(given: VerdictInput) -> Verdict | None:
     share = _of_idle(given, "off_cpu")
+    if given.off_cpu_ns is not None:
+        share = min(share, given.off_cpu_ns / given.split.idle_ns)
     if share < given.thresholds.contended:
         return None
     text = f"{format_share(share, 1)} of that because the launching thread had no CPU."

@@ -15,6 +15,9 @@ NON_WAITS = re.compile(
     r"|_*sem_(post|trywait|init|destroy|getvalue)|sched_[gs]et\w+|signal|sigaction|raise|kill"
 )
 
+UNTRACED = "in no captured OS call"
+"""Preempted, or in a wait that nsys does not trace: CPython's timed waits for a lock are one."""
+
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Time scheduled out in which the thread waited for nothing: OS calls of its process were captured (a wait would be
@@ -29,7 +32,7 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
     return [
         plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
         plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
-        plain_layer(in_no_call, "scheduled out in no OS call that was captured", "in no captured OS call"),
+        plain_layer(in_no_call, "scheduled out in no OS call that was captured", UNTRACED),
     ]
 
 

@@ -58,11 +58,12 @@ CONFIDENCE = {
 
 @dataclass(frozen=True, slots=True)
 class Wakers(Rows):
-    """For each wait: the thread that ended it (globalTid, 0: nobody known), when in ns, how that is known (`How`), and
-    how sure it is, 0 to 1."""
+    """For each wait: the thread that ended it (globalTid, 0: nobody known), when in ns, by what call (an index into the
+    names of OS calls, -1: none known), how that is known (`How`), and how sure it is, 0 to 1."""
 
     thread: IntArray
     at: IntArray
+    call: IntArray
     how: IntArray
     confidence: FloatArray
 
@@ -70,26 +71,34 @@ class Wakers(Rows):
     def nobody(cls, at: IntArray) -> Wakers:
         """Nothing known of any."""
         nothing = np.zeros(len(at), dtype=np.int64)
-        return cls(nothing, at.copy(), nothing.copy(), np.zeros(len(at)))
+        return cls(nothing, at.copy(), np.full(len(at), -1, dtype=np.int64), nothing.copy(), np.zeros(len(at)))
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs(Rows):
-    """Waits, and threads that may have ended them, at a `distance` in ns from the moment; `at` is when they did."""
+    """Waits, and threads that may have ended them, at a `distance` in ns from the moment; `at` is when they did, `call`
+    by what, -1 where that is not known."""
 
     wait: IntArray
     thread: IntArray
     at: IntArray
     distance: IntArray
+    call: IntArray
+
+    @classmethod
+    def without_calls(cls, wait: IntArray, thread: IntArray, at: IntArray, distance: IntArray) -> _Pairs:
+        """Pairs whose calls are not known."""
+        return cls(wait, thread, at, distance, np.full(len(wait), -1, dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True)
 class _WakeCalls(Rows):
-    """Calls that end waits, by start; `ends` as in `Ends`."""
+    """Calls that end waits, by start; `ends` as in `Ends`, `name` an index into the names of OS calls."""
 
     start: IntArray
     thread: IntArray
     ends: IntArray
+    name: IntArray
 
 
 class WakeFinder:
@@ -128,7 +137,7 @@ class WakeFinder:
         fits &= same | (waits.ends[wait] == Ends.WRITE)
         wait, call = wait[fits], call[fits]
         at = calls.start[call]
-        pairs = _Pairs(wait, calls.thread[call], at, np.abs(moment[wait] - at))
+        pairs = _Pairs(wait, calls.thread[call], at, np.abs(moment[wait] - at), calls.name[call])
         threads, code = distinct(calls.thread)
         chance = np.minimum(np.bincount(code, minlength=len(threads)) * (BEFORE_NS + AFTER_NS) / self._span, 1)
         one, several = _alone(pairs), _most_often(pairs, group)
@@ -151,7 +160,7 @@ class WakeFinder:
         seen = self._runs.seen(moment[chosen], low[chosen], high[chosen])
         wait, thread = chosen[seen.query], self._runs.axis.threads[seen.lane]
         other = thread != waits.thread[wait]
-        pairs = _Pairs(wait, thread, moment[wait], seen.distance).take(other)
+        pairs = _Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
         plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
         _settle(found, pairs.take(_alone(pairs) & plain), How.RAN)
         _settle(found, pairs.take(self._stands_out(pairs, group, chosen)), How.RAN_OFTEN)
@@ -189,7 +198,7 @@ class WakeFinder:
         row = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
         fits = (thread[row] != waits.thread[wait]) & (process_of(thread[row]) == process_of(waits.thread[wait]))
         wait, row = wait[fits], row[fits]
-        pairs = _Pairs(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
+        pairs = _Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
         _settle(found, pairs.take(_alone(pairs)), How.RETURNED)
 
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
@@ -200,7 +209,7 @@ class WakeFinder:
         count = np.searchsorted(end, moment[chosen], side="right") - first
         wait = np.repeat(chosen, count)
         row = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
-        pairs = _Pairs(wait, thread[row], end[row], moment[wait] - end[row])
+        pairs = _Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
         pairs = pairs.take(process_of(pairs.thread) != process_of(waits.thread[wait]))
         _settle(found, pairs.take(_alone(pairs)), How.ENDED)
 
@@ -212,7 +221,7 @@ def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
     kind = by_name[calls.name] if len(calls.names) else calls.name
     chosen = np.flatnonzero((kind > 0) & (calls.start >= 0) & ~np.isin(calls.thread, ignored))
     chosen = chosen[np.argsort(calls.start[chosen], kind="stable")]
-    return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen])
+    return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen], calls.name[chosen])
 
 
 def _settle(found: Wakers, pairs: _Pairs, how: How) -> None:
@@ -220,6 +229,7 @@ def _settle(found: Wakers, pairs: _Pairs, how: How) -> None:
     pairs = _nearest(pairs.take(found.how[pairs.wait] == How.NOTHING))
     found.thread[pairs.wait] = pairs.thread
     found.at[pairs.wait] = pairs.at
+    found.call[pairs.wait] = pairs.call
     found.how[pairs.wait] = how
     found.confidence[pairs.wait] = CONFIDENCE[how]
 

@@ -1,0 +1,82 @@
+"""Which waits are waits for a worker that loads input data. Evidence is needed: a name, a range, a frame, a process."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+
+from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.roots.waits import Ends, Waits
+from nsysdiag.analysis.roots.world import World
+from nsysdiag.timeline.intervals import Intervals, coverage, union
+
+NAMES = re.compile(
+    r"data[ _]?load|pin[ _]?memory|pt_data|_worker_loop|\bloader\b|_loader\b|input[ _]?(pipeline|worker|queue)"
+    r"|prefetch(er)?\b|queue\W{0,2}get\b|(next|get|load|fetch|read)_?batch|fetch_?data|batch_?(loader|reader|producer)|\bcollate|\bdataset"
+    r"|\btf_?data|\bdali\b|\bdecode_(image|jpeg|sample)",
+    re.IGNORECASE,
+)
+"""What threads, NVTX ranges and functions of input pipelines are called."""
+MOST_SAMPLES = 64
+
+
+class Loaders:
+    """Finds them in one trace. What is known of a thread is looked up once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        rows = world.ranges.rows
+        named = np.array([NAMES.search(name) is not None for name in world.ranges.names], dtype=np.bool_)
+        chosen = rows.take(named[rows.name]) if len(rows) else rows
+        self._axis = ThreadAxis.over(chosen.thread, world.low, world.high)
+        spans = self._axis.place(self._axis.rank(chosen.thread), Intervals(chosen.start, chosen.end))
+        self._ranges = union(spans)
+        self._is_loader = cache(self._by_name_or_frames)
+
+    def by_waker(self, waits: Waits, waker: IntArray, until: IntArray) -> BoolArray:
+        """True for waits that a loading worker ended: `waker` (0: nobody), at `until`."""
+        threads, code = distinct(waker)
+        known = np.array([thread > 0 and self._is_loader(thread) for thread in threads.tolist()], dtype=np.bool_)
+        result = known[code] if len(waker) else np.zeros(0, dtype=np.bool_)
+        result = result | self._in_range(waker, Intervals(waits.start, until))
+        return (result | self._is_worker_process(waits, waker)) & (waker > 0)
+
+    def by_own_range(self, waits: Waits, start: IntArray, end: IntArray) -> BoolArray:
+        """True for waits for another thread, during [start, end), inside a range that the waiting thread itself named
+        after loading data."""
+        for_others = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE))
+        return for_others & self._in_range(waits.thread, Intervals(start, end))
+
+    def _in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
+        lane = self._axis.rank(thread)
+        covered = coverage(self._ranges, self._axis.place(np.maximum(lane, 0), time))
+        return (lane >= 0) & (covered > 0)
+
+    def _is_worker_process(self, waits: Waits, waker: IntArray) -> BoolArray:
+        """True for a waker in another process of the same program, or forked from it, that works on no GPU."""
+        own, other = process_of(waits.thread), process_of(waker)
+        pairs, code = distinct(other)
+        idle = ~np.isin(pairs, self._world.gpu_processes)
+        names = self._world.process_names(np.unique(np.append(own, other)))
+        # A process that only forked has no name of its own.
+        alike = [
+            names.get(there, names.get(here)) == names.get(here)
+            for here, there in zip(own.tolist(), other.tolist(), strict=True)
+        ]
+        apart = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
+        result: BoolArray = apart & np.array(alike, dtype=np.bool_) & idle[code]
+        return result
+
+    def _by_name_or_frames(self, thread: int) -> bool:
+        name = self._world.thread_names(np.array([thread])).get(thread, "")
+        if NAMES.search(name):
+            return True
+        samples = self._world.tables.samples
+        mine = np.flatnonzero(samples.thread == thread)
+        step = max(len(mine) // MOST_SAMPLES, 1)
+        frames = self._world.frames(samples.id[mine[::step]]) if len(mine) else []
+        return any(NAMES.search(frame) for frame in frames)

@@ -1,0 +1,38 @@
+"""Threads in words."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from nsysdiag.activity.identity import pid_of, process_of, tid_of
+from nsysdiag.analysis.roots.world import World
+from nsysdiag.model import Thread
+
+
+class People:
+    """Names of threads, as far as the trace has them; each is looked up once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.name = cache(self._name)
+        self.named = cache(self._named)
+
+    def thread(self, identity: int) -> Thread:
+        """The thread as a record."""
+        return Thread(pid=pid_of(identity), tid=tid_of(identity), name=self.name(identity))
+
+    def _name(self, identity: int) -> str | None:
+        return self._world.thread_names(np.array([identity])).get(identity)
+
+    def _named(self, identity: int) -> str:
+        name = self.name(identity)
+        process = process_of(identity)
+        program = self._world.process_names(np.array([process])).get(process)
+        own = f"thread {tid_of(identity)}" + (f" '{name}'" if name else "")
+        return (
+            own
+            if process in self._world.gpu_processes
+            else f"{own} of process {pid_of(identity)}" + (f" '{program}'" if program else "")
+        )

@@ -1,0 +1,70 @@
+"""The root ledger's slices: waits re-cut by what the threads at the end of their wake chains did."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.assignment import SliceRows, Slices
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.roots.levels import Chains, Pieces
+from nsysdiag.analysis.roots.people import People
+from nsysdiag.timeline.assign import Owned, claim
+from nsysdiag.timeline.intervals import Intervals, union
+
+_IDS = list(CAUSES)
+_LOADING = _IDS.index("data_loading")
+
+
+def recut(slices: Slices, chains: Chains, people: People) -> Slices:
+    """The same gaps and the same total as `slices`; time in which a launching thread waited goes to what was done
+    meanwhile by whoever ended the wait, and to data loading where that was a loading worker, whose own cause is then
+    the label."""
+    if not chains.levels:
+        return slices
+    words, rows = chains.words, slices.rows
+    waited = np.zeros(len(rows), dtype=np.bool_)
+    waited[chains.levels[0].pieces.slice] = True
+    kept = rows.take(~waited)
+    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
+    parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
+    inner = [level.pieces for level in chains.levels[1:]]
+    for hop, (level, children) in enumerate(zip(chains.levels, [*inner, _nothing(chains)], strict=True)):
+        piece, spans = _rest(level.pieces, children)
+        mine, loads = level.pieces.take(piece), level.loader[piece]
+        by_cause = words.recoded(_IDS)[mine.cause]
+        parts.append(
+            SliceRows(
+                gap=rows.gap[mine.slice],
+                cause=np.where(loads, _LOADING, mine.cause),
+                start=spans.start,
+                end=spans.end,
+                label=np.where(loads, by_cause, mine.label),
+                text=mine.text if hop == 0 else _with_thread(mine, chains, people),
+            )
+        )
+    found = SliceRows.concatenate(parts)
+    return Slices(found, found.end - found.start, list(words.known), list(words.known))
+
+
+def _nothing(chains: Chains) -> Pieces:
+    """Nothing: what follows the last level."""
+    pieces = chains.levels[-1].pieces
+    return pieces.take(np.zeros(len(pieces), dtype=np.bool_))
+
+
+def _rest(pieces: Pieces, children: Pieces) -> tuple[IntArray, Intervals]:
+    """The time of `pieces` that was not followed further, and whose each part is."""
+    owned = Owned.of(Intervals(pieces.start, pieces.end), np.arange(len(pieces)))
+    _, rest, _ = claim(owned, union(Intervals(children.start, children.end)))
+    return rest.owner, rest.spans
+
+
+def _with_thread(pieces: Pieces, chains: Chains, people: People) -> IntArray:
+    """What was done and by whom, in words: `pread64 by thread 17 'pt_data_worker'`."""
+    threads, code = distinct(pieces.thread)
+    key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
+    known = list(chains.words.known)
+    texts = [f"{known[text]} by {people.named(int(threads[at]))}" for text, at in key.T.tolist()]
+    return chains.words.recoded(texts)[place.reshape(-1)]
