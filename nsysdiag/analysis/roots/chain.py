@@ -33,13 +33,21 @@ class ChainTeller:
     """Tells the chains of one device's gaps."""
 
     def __init__(
-        self, slices: Slices, chains: Chains, people: People, files: Files, symbols: LeafSymbols, calls: list[str]
+        self,
+        slices: Slices,
+        chains: Chains,
+        people: People,
+        files: Files,
+        symbols: LeafSymbols,
+        calls: list[str],
+        floor: float,
     ) -> None:
         self._chains = chains
         self._people = people
         self._files = files
         self._symbols = symbols
         self._calls = calls
+        self._floor = floor
         self._words = list(chains.words.known)
         self._children = [np.argsort(level.pieces.parent, kind="stable") for level in chains.levels]
         first = chains.levels[0].pieces if chains.levels else None
@@ -63,7 +71,7 @@ class ChainTeller:
         chain, hops = [self._wait(level, piece)], []
         confidence, loader, hop = 1.0, bool(level.loader[piece]), 0
         cause = int(level.pieces.cause[piece])
-        while level.wakers.thread[piece] > 0:
+        while level.wakers.thread[piece] > 0 and level.confidence[piece] >= self._floor:
             inner = self._inner(hop + 1, piece)
             hops.append(self._hop(level, piece, hop + 1, inner))
             chain.append(f"{self._people.named(int(level.wakers.thread[piece]))}: {hops[-1].how}; {hops[-1].did}")

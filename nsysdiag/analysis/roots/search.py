@@ -31,4 +31,4 @@ class RootSearch:
         chains = follow(slices, lane, self.launching, self.world, self.floor)
         found = recut(slices, chains, self.people)
         calls = self.world.tables.os_calls.names
-        return found, ChainTeller(slices, chains, self.people, self.files, symbols, calls)
+        return found, ChainTeller(slices, chains, self.people, self.files, symbols, calls, self.floor)

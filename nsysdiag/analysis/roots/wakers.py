@@ -149,12 +149,10 @@ class WakeFinder:
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         open_ = found.how == How.NOTHING
+        # A read may be of a file, which nobody wakes: that some thread ran then says nothing.
         own = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.UNKNOWN))
         low, high = self._runs.lanes_of(process_of(waits.thread))
-        # A pipe's writer may be in any process.
-        anywhere = waits.ends == Ends.WRITE
-        low, high = np.where(anywhere, 0, low), np.where(anywhere, len(self._runs.axis.threads), high)
-        chosen = np.flatnonzero(open_ & (own | anywhere) & (high > low))
+        chosen = np.flatnonzero(open_ & own & (high > low))
         if len(chosen) == 0:
             return
         seen = self._runs.seen(moment[chosen], low[chosen], high[chosen])
