@@ -84,7 +84,7 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
             nvtx=paths[int(path[at])],
             sync_drained=bool(context.drained.flag[gap]),
             drained_by=_drained_by(context.drained, int(gap)),
-            root=context.teller.root(gap),
+            root=context.teller.root(gap, int(context.ledger.dominant[gap])),
             confidence=round(float(known[at]), 4),
         )
         for at, gap in enumerate(chosen.tolist())

@@ -12,7 +12,7 @@ from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals
 
 _TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
-SWITCH_INTERVAL_NS = (4_900_000, 5_600_000)
+SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
 AGAIN_NS = 100_000
 LEAST = 3
 
@@ -28,7 +28,8 @@ def gil_waits(host: HostActivity) -> BoolArray:
     holder   compute .............................. signal
     ```
 
-    In a process where no such wait is longer, and at least three are that long, the shorter ones are of the same kind.
+    A process has such waits if at least three are that long, and no more are longer. Where none is longer, the shorter
+    ones are of the same kind.
     """
     lane = host.os_calls
     named = np.array([_TIMED_WAIT.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
@@ -43,7 +44,9 @@ def gil_waits(host: HostActivity) -> BoolArray:
     _, process = distinct(process_of(host.axis.threads))
     process = process[spans.start // host.axis.stride]
     longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])[process]
-    often = np.bincount(process, full)[process] >= LEAST
+    often = (np.bincount(process, full) >= np.maximum(np.bincount(process, length > SWITCH_INTERVAL_NS[1]), LEAST))[
+        process
+    ]
     result[rows] = often & (full | _follows(spans, full) | (longer == 0))
     return result
 

@@ -18,6 +18,7 @@ from nsysdiag.units import format_ns
 MOST_PARTS = 3
 _IDS = list(CAUSES)
 _LOADING = "data_loading"
+_LOADING_TITLE = CAUSES[_LOADING].title
 _HOW = {
     How.CALL: "woke it by {call}",
     How.CALL_OF_SEVERAL: "woke it by {call}; others made such calls too",
@@ -54,12 +55,14 @@ class ChainTeller:
         self._gap = slices.rows.gap[first.slice] if first is not None else np.zeros(0, dtype=np.int64)
         self._by_gap = np.argsort(self._gap, kind="stable")
 
-    def root(self, gap: int) -> Root | None:
-        """The chain of the longest wait in a gap; None where its launching thread waited for nobody."""
+    def root(self, gap: int, cause: int) -> Root | None:
+        """The chain of the longest wait in a gap; None where waiting for others is not what `cause` says, the cause that
+        leads in it."""
         low, high = np.searchsorted(self._gap[self._by_gap], (gap, gap + 1))
-        if low == high:
-            return None
-        return self._told(self._longest(0, self._by_gap[low:high]))
+        pieces = self._by_gap[low:high]
+        if low < high:
+            pieces = pieces[self._chains.levels[0].pieces.cause[pieces] == cause]
+        return self._told(self._longest(0, pieces)) if len(pieces) else None
 
     def _longest(self, hop: int, pieces: IntArray) -> int:
         rows = self._chains.levels[hop].pieces
@@ -68,23 +71,30 @@ class ChainTeller:
 
     def _told(self, piece: int) -> Root:
         level = self._chains.levels[0]
-        chain, hops = [self._wait(level, piece)], []
-        confidence, loader, hop = 1.0, bool(level.loader[piece]), 0
-        cause = int(level.pieces.cause[piece])
-        while level.wakers.thread[piece] > 0 and level.confidence[piece] >= self._floor:
+        chain, hops, seen = [self._wait(level, piece)], [], [(level, piece)]
+        confidence, hop = 1.0, 0
+        while level.wakers.thread[piece] > 0 and level.confidence[piece] >= self._floor and not level.aside[piece]:
             inner = self._inner(hop + 1, piece)
             hops.append(self._hop(level, piece, hop + 1, inner))
             chain.append(f"{self._people.named(int(level.wakers.thread[piece]))}: {hops[-1].how}; {hops[-1].did}")
+            confidence = float(level.confidence[piece])
             if len(inner) == 0:
                 break
-            confidence = float(level.confidence[piece])
             hop, level = hop + 1, self._chains.levels[hop + 1]
-            cause = self._leading(level, inner)
-            piece = self._longest(hop, inner[level.pieces.cause[inner] == cause])
-            loader |= bool(level.loader[piece])
-        known = _LOADING if loader else _IDS[cause]
-        chain.append(f"root: {CAUSES[known].title}" + (f" ({CAUSES[_IDS[cause]].title})" if loader else ""))
-        return Root(chain=chain, confidence=round(confidence, 4), cause=known, hops=hops)
+            piece = self._longest(hop, inner[level.pieces.cause[inner] == self._leading(level, inner)])
+            seen.append((level, piece))
+        level, piece = next((level, piece) for level, piece in reversed(seen) if not level.aside[piece])
+        cause = _IDS[int(level.pieces.cause[piece])]
+        loads = bool(level.loader[piece])
+        chain.append(
+            f"root: {_LOADING_TITLE} ({self._kind(level, piece)})" if loads else f"root: {self._kind(level, piece)}"
+        )
+        return Root(chain=chain, confidence=round(confidence, 4), cause=_LOADING if loads else cause, hops=hops)
+
+    def _kind(self, level: Level, piece: int) -> str:
+        """The title of a piece's cause, with its label where that says more."""
+        title, label = CAUSES[_IDS[int(level.pieces.cause[piece])]].title, int(level.pieces.label[piece])
+        return f"{title}: {self._words[label]}" if label >= 0 else title
 
     def _wait(self, level: Level, piece: int) -> str:
         rows = level.pieces

@@ -68,12 +68,14 @@ class Pieces(Rows):
 @dataclass(frozen=True, slots=True)
 class Level:
     """The pieces of one hop; for those that wait who ended the wait, and the confidence of all hops so far. `loader`
-    marks waits for a worker that loads data; `view` are the threads of the pieces."""
+    marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is told, but the
+    lock itself is the root. `view` are the threads of the pieces."""
 
     pieces: Pieces
     wakers: Wakers
     confidence: FloatArray
     loader: BoolArray
+    aside: BoolArray
     view: View
 
 
@@ -90,25 +92,39 @@ def follow(slices: Slices, lane: IntArray, host: View, world: World, floor: floa
 
     A hop less sure than `floor`, all before it counted, is not followed."""
     words = Words()
-    loaders = Loaders(world)
+    search = _Search(world, Loaders(world), words, floor)
     pieces, view = _first(slices, lane, host, words), host
+    before = _Before.nothing(len(pieces))
     levels: list[Level] = []
-    parent_loader = np.zeros(len(pieces), dtype=np.bool_)
-    so_far = np.ones(len(pieces))
-    for hop in range(MOST_HOPS + 1):
-        if len(pieces) == 0:
-            break
-        level = _level(pieces, view, world, loaders, parent_loader, so_far, words, floor, last=hop == MOST_HOPS)
+    while len(pieces) and len(levels) <= MOST_HOPS:
+        level = search.level(pieces, view, before, last=len(levels) == MOST_HOPS)
         levels.append(level)
-        # Who holds the interpreter lock is said, and that is all: the lock itself is the root.
-        interpreter = pieces.label == words.code(lock_wait.INTERPRETER_LOCK)
-        followed = np.flatnonzero((level.wakers.thread > 0) & (level.confidence >= floor) & ~interpreter)
+        followed = np.flatnonzero((level.wakers.thread > 0) & (level.confidence >= floor) & ~level.aside)
         if len(followed) == 0:
             break
         view = world.view(np.unique(level.wakers.thread[followed]))
         pieces = _next(level, followed, view, words)
-        parent_loader, so_far = level.loader[pieces.parent], level.confidence[pieces.parent]
+        before = _Before.of(level, pieces.parent, pieces_aside=level.pieces.label == search.interpreter)
     return Chains(levels, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before(Rows):
+    """What is known of the pieces of a level from the one before."""
+
+    confidence: FloatArray
+    loader: BoolArray
+    aside: BoolArray
+
+    @classmethod
+    def nothing(cls, count: int) -> _Before:
+        """Of launching threads: they are sure."""
+        return cls(np.ones(count), np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_))
+
+    @classmethod
+    def of(cls, level: Level, parent: IntArray, pieces_aside: BoolArray) -> _Before:
+        """Of pieces whose parents are in `level`."""
+        return cls(level.confidence[parent], level.loader[parent], (level.aside | pieces_aside)[parent])
 
 
 def _first(slices: Slices, lane: IntArray, host: View, words: Words) -> Pieces:
@@ -134,29 +150,33 @@ def _first(slices: Slices, lane: IntArray, host: View, words: Words) -> Pieces:
     )
 
 
-def _level(
-    pieces: Pieces,
-    view: View,
-    world: World,
-    loaders: Loaders,
-    parent_loader: BoolArray,
-    so_far: FloatArray,
-    words: Words,
-    floor: float,
-    *,
-    last: bool,
-) -> Level:
-    """Who ended the waits among `pieces`."""
-    lane = view.host.axis.rank(pieces.thread)
-    away = (pieces.cause == _OFF_CPU) & (pieces.label == words.code(off_cpu.UNTRACED))
-    waits = view.waits(lane, pieces.start, away)
-    asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
-    wakers = _found(waits, np.flatnonzero(asks), pieces.end, world)
-    confidence = so_far * np.where(asks, wakers.confidence, 1.0)
-    sure = np.where(confidence >= floor, wakers.thread, 0)
-    interpreter = pieces.label == words.code(lock_wait.INTERPRETER_LOCK)
-    loader = loaders.by_waker(waits, sure, wakers.at) | loaders.by_own_range(waits, pieces.start, pieces.end)
-    return Level(pieces, wakers, confidence, parent_loader | (loader & ~interpreter), view)
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Who ended the waits of a level."""
+
+    world: World
+    loaders: Loaders
+    words: Words
+    floor: float
+
+    @property
+    def interpreter(self) -> int:
+        """The label of waits for the interpreter lock."""
+        return self.words.code(lock_wait.INTERPRETER_LOCK)
+
+    def level(self, pieces: Pieces, view: View, before: _Before, *, last: bool) -> Level:
+        """The level of these pieces; at the last one nobody is asked for."""
+        lane = view.host.axis.rank(pieces.thread)
+        away = (pieces.cause == _OFF_CPU) & (pieces.label == self.words.code(off_cpu.UNTRACED))
+        waits = view.waits(lane, pieces.start, away)
+        asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
+        wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.world)
+        confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
+        sure = np.where(confidence >= self.floor, wakers.thread, 0)
+        loader = self.loaders.by_waker(waits, sure, wakers.at)
+        loader |= self.loaders.by_own_range(waits, pieces.start, pieces.end)
+        loader = before.loader | (loader & (pieces.label != self.interpreter))
+        return Level(pieces, wakers, confidence, loader, before.aside, view)
 
 
 def _found(waits: Waits, rows: IntArray, until: IntArray, world: World) -> Wakers:

@@ -29,9 +29,8 @@ def recut(slices: Slices, chains: Chains, people: People) -> Slices:
     kept = rows.take(~waited)
     labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
     parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
-    inner = [level.pieces for level in chains.levels[1:]]
-    for hop, (level, children) in enumerate(zip(chains.levels, [*inner, _nothing(chains)], strict=True)):
-        piece, spans = _rest(level.pieces, children)
+    for hop, level in enumerate(chains.levels):
+        piece, spans = _rest(chains, hop)
         mine, loads = level.pieces.take(piece), level.loader[piece]
         by_cause = words.recoded(_IDS)[mine.cause]
         parts.append(
@@ -48,16 +47,17 @@ def recut(slices: Slices, chains: Chains, people: People) -> Slices:
     return Slices(found, found.end - found.start, list(words.known), list(words.known))
 
 
-def _nothing(chains: Chains) -> Pieces:
-    """Nothing: what follows the last level."""
-    pieces = chains.levels[-1].pieces
-    return pieces.take(np.zeros(len(pieces), dtype=np.bool_))
-
-
-def _rest(pieces: Pieces, children: Pieces) -> tuple[IntArray, Intervals]:
-    """The time of `pieces` that was not followed further, and whose each part is."""
-    owned = Owned.of(Intervals(pieces.start, pieces.end), np.arange(len(pieces)))
-    _, rest, _ = claim(owned, union(Intervals(children.start, children.end)))
+def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:
+    """The time of a level's pieces that was not followed further, and whose each part is."""
+    level = chains.levels[hop]
+    mine = np.flatnonzero(~level.aside)
+    owned = Owned.of(Intervals(level.pieces.start[mine], level.pieces.end[mine]), mine)
+    further = Intervals.empty()
+    if hop + 1 < len(chains.levels):
+        inner = chains.levels[hop + 1]
+        children = inner.pieces.take(~inner.aside)
+        further = union(Intervals(children.start, children.end))
+    _, rest, _ = claim(owned, further)
     return rest.owner, rest.spans
 
 

@@ -14,6 +14,7 @@ from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import nearest_before
 
 PAIRS_AT_ONCE = 2_000_000
+AROUND_NS = 1_000_000_000
 FloatArray = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
@@ -40,8 +41,11 @@ class Runs:
 
     @classmethod
     def of(cls, switches: SwitchRows, ignored: IntArray, low: int, high: int, just: int) -> Runs:
-        """The runs of all threads but those `ignored` and the idle loop, over [low, high)."""
+        """The runs of all threads but those `ignored` and the idle loop, over [low, high) and a little around it."""
+        low, high = low - AROUND_NS, high + AROUND_NS
+        # Not clipped, which would lose their order: before its first event a thread was in the opposite state anyway.
         kept = ~np.isin(switches.thread, ignored) & (tid_of(switches.thread) != 0)
+        kept &= (switches.time >= low) & (switches.time < high)
         switches = switches.take(kept)
         axis = ThreadAxis.over(switches.thread, low, high)
         position = axis.position(axis.rank(switches.thread), switches.time)

@@ -135,7 +135,7 @@ class View:
             end=begin + length,
             name=np.where(inside, _at(calls.name, row), len(calls.names)),
             ends=np.where(inside, _at(self._ends, row), np.where(outside, Ends.UNKNOWN, Ends.NOBODY)),
-            timed=np.where(inside, _at(self._timed, row), 0).astype(np.int64),
+            timed=np.where(inside, _at(self._timed & ~self.interpreter, row), 0),
         )
 
 
