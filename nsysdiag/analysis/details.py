@@ -19,7 +19,7 @@ from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
 from nsysdiag.analysis.ledger import Ledger
 from nsysdiag.analysis.naming import describe_operations
 from nsysdiag.analysis.roots.chain import ChainTeller
-from nsysdiag.model import Gap, Slice, Thread
+from nsysdiag.model import Gap, Root, Slice, Thread
 from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_ns
 
@@ -84,11 +84,16 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
             nvtx=paths[int(path[at])],
             sync_drained=bool(context.drained.flag[gap]),
             drained_by=_drained_by(context.drained, int(gap)),
-            root=context.teller.root(gap, int(context.ledger.dominant[gap])),
+            root=_root(context, int(gap), slices[at]),
             confidence=round(float(known[at]), 4),
         )
         for at, gap in enumerate(chosen.tolist())
     ]
+
+
+def _root(context: GapContext, gap: int, slices: list[Slice]) -> Root | None:
+    cause = int(context.ledger.dominant[gap])
+    return context.teller.root(gap, cause, sum(part.ns for part in slices if part.cause == list(CAUSES)[cause]))
 
 
 def _drained_by(drained: Drained, gap: int) -> str | None:

@@ -43,11 +43,9 @@ def gil_waits(host: HostActivity) -> BoolArray:
     full = (length >= SWITCH_INTERVAL_NS[0]) & (length <= SWITCH_INTERVAL_NS[1])
     _, process = distinct(process_of(host.axis.threads))
     process = process[spans.start // host.axis.stride]
-    longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])[process]
-    often = (np.bincount(process, full) >= np.maximum(np.bincount(process, length > SWITCH_INTERVAL_NS[1]), LEAST))[
-        process
-    ]
-    result[rows] = often & (full | _follows(spans, full) | (longer == 0))
+    longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])
+    often = np.bincount(process, full) >= np.maximum(longer, LEAST)
+    result[rows] = often[process] & (full | _follows(spans, full) | (longer == 0)[process])
     return result
 
 

@@ -55,13 +55,15 @@ class ChainTeller:
         self._gap = slices.rows.gap[first.slice] if first is not None else np.zeros(0, dtype=np.int64)
         self._by_gap = np.argsort(self._gap, kind="stable")
 
-    def root(self, gap: int, cause: int) -> Root | None:
-        """The chain of the longest wait in a gap; None where waiting for others is not what `cause` says, the cause that
-        leads in it."""
+    def root(self, gap: int, cause: int, ns: int) -> Root | None:
+        """The chain of the longest wait in a gap; None where `cause`, which leads in the gap with `ns`, is mostly no
+        waiting."""
         low, high = np.searchsorted(self._gap[self._by_gap], (gap, gap + 1))
         pieces = self._by_gap[low:high]
         if low < high:
-            pieces = pieces[self._chains.levels[0].pieces.cause[pieces] == cause]
+            rows = self._chains.levels[0].pieces
+            pieces = pieces[rows.cause[pieces] == cause]
+            pieces = pieces if 2 * (rows.end - rows.start)[pieces].sum() >= ns else pieces[:0]
         return self._told(self._longest(0, pieces)) if len(pieces) else None
 
     def _longest(self, hop: int, pieces: IntArray) -> int:

@@ -68,8 +68,8 @@ class Pieces(Rows):
 @dataclass(frozen=True, slots=True)
 class Level:
     """The pieces of one hop; for those that wait who ended the wait, and the confidence of all hops so far. `loader`
-    marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is told, but the
-    lock itself is the root. `view` are the threads of the pieces."""
+    marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is told, but
+    the lock itself is the root. `view` are the threads of the pieces."""
 
     pieces: Pieces
     wakers: Wakers
@@ -110,21 +110,28 @@ def follow(slices: Slices, lane: IntArray, host: View, world: World, floor: floa
 
 @dataclass(frozen=True, slots=True)
 class _Before(Rows):
-    """What is known of the pieces of a level from the one before."""
+    """What is known of the pieces of a level from the one before; `until` is when their threads woke others, in ns."""
 
     confidence: FloatArray
     loader: BoolArray
     aside: BoolArray
+    until: IntArray
 
     @classmethod
     def nothing(cls, count: int) -> _Before:
         """Of launching threads: they are sure."""
-        return cls(np.ones(count), np.zeros(count, dtype=np.bool_), np.zeros(count, dtype=np.bool_))
+        no = np.zeros(count, dtype=np.bool_)
+        return cls(np.ones(count), no, no.copy(), np.full(count, np.iinfo(np.int64).max))
 
     @classmethod
     def of(cls, level: Level, parent: IntArray, pieces_aside: BoolArray) -> _Before:
         """Of pieces whose parents are in `level`."""
-        return cls(level.confidence[parent], level.loader[parent], (level.aside | pieces_aside)[parent])
+        return cls(
+            level.confidence[parent],
+            level.loader[parent],
+            (level.aside | pieces_aside)[parent],
+            level.wakers.at[parent],
+        )
 
 
 def _first(slices: Slices, lane: IntArray, host: View, words: Words) -> Pieces:
@@ -170,6 +177,8 @@ class _Search:
         away = (pieces.cause == _OFF_CPU) & (pieces.label == self.words.code(off_cpu.UNTRACED))
         waits = view.waits(lane, pieces.start, away)
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
+        # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
+        asks &= waits.end <= before.until
         wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.world)
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
