@@ -43,9 +43,9 @@ def graft(name: str, path: Path, *, without: tuple[str, ...] = ()) -> list[dict[
         shutil.copyfileobj(packed, unpacked)
     waits = waits_of_main(log_of(name))
     with closing(sqlite3.connect(path)) as connection:
+        _add_gpu(connection, waits)
         for table in without:
             connection.execute(f'DROP TABLE "{table}"')
-        _add_gpu(connection, waits)
         connection.commit()
     return waits
 
