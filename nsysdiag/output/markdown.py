@@ -17,6 +17,7 @@ from nsysdiag.output.view import (
     held,
     ledger_rows,
     missing,
+    moved,
     slices_by_time,
     window_parts,
 )
@@ -94,6 +95,7 @@ def _device(device: DeviceReport, causes: Causes) -> list[str]:
             _ledger(device, causes),
             text(words.coverage_sentence(device.coverage)),
         ]
+    blocks += _roots(device, causes)
     drained = words.drained_sentence(device)
     blocks += [text(drained)] if drained else []
     blocks += [f"> {text(note)}" for note in device.notes]
@@ -124,6 +126,20 @@ def _ledger(device: DeviceReport, causes: Causes) -> str:
         if row.ns
     ]
     return table(["Cause", "Time", "Of idle", "Of window"], "lrrr", rows)
+
+
+def _roots(device: DeviceReport, causes: Causes) -> list[str]:
+    rows = [
+        [
+            text(row.cause.title),
+            format_ns(row.ns) if row.ns else "–",
+            format_share(row.ns, device.idle_ns) if row.ns else "–",
+            text(words.root_change(row)),
+        ]
+        for row in moved(device, causes)
+    ]
+    title = "### At the root: each wait counted as what the thread did that ended it"
+    return [title, table(["Cause", "Time", "Of idle", ""], "lrrl", rows)] if rows else []
 
 
 def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
@@ -160,6 +176,9 @@ def _gap(gap: Gap, causes: Causes) -> list[str]:
     if slices:
         cause = f"{text(causes.title(slices[0].cause))} ({format_share(slices[0].ns, length)})"
         told = text(clip(evidence(slices[0], causes), 160)) or "–"
+    if gap.root and gap.root.hops:
+        chain = " ← ".join(gap.root.chain[1:])
+        told += text(f" ← {clip(chain, 300)} ({words.root_sentence(gap)})")
     path = code(words.path_label(gap.nvtx), in_table=True)
     before, after = _operation(gap.previous_op), _operation(gap.next_op)
     return [format_ns(length), words.instant(gap.start_ns), cause, told, before, after, path]

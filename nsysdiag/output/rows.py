@@ -89,6 +89,9 @@ def _gaps(report: Report) -> Rows:
                 path_label(gap.nvtx),
                 gap.sync_drained,
                 gap.confidence,
+                gap.root.cause if gap.root else None,
+                " ← ".join(gap.root.chain) if gap.root else None,
+                gap.root.confidence if gap.root else None,
             )
 
 
@@ -113,8 +116,10 @@ def _share(part: int, whole: int) -> float | None:
 
 def _labels(report: Report) -> Rows:
     for device in report.devices:
-        for cause, labels in sorted(device.labels.items()):
-            yield from ((device.key, cause, label, ns) for label, ns in sorted(labels.items()))
+        for cause in sorted({*device.labels, *device.root_labels}):
+            here, root = device.labels.get(cause, {}), device.root_labels.get(cause, {})
+            for label in sorted({*here, *root}):
+                yield (device.key, cause, label, here.get(label, 0), root.get(label, 0))
 
 
 def _kernels(report: Report) -> Rows:
@@ -244,6 +249,8 @@ _TABLES = (
             *_of("text", "thread_name previous_op next_op nvtx"),
             *_of("truth", "sync_drained"),
             *_of("number", "confidence"),
+            *_of("text", "root_cause root_chain"),
+            *_of("number", "root_confidence"),
         ),
         _gaps,
     ),
@@ -268,7 +275,7 @@ _TABLES = (
         ),
         _ledger,
     ),
-    Table("labels", (*_of("text", "device cause label"), *_of("integer", "idle_ns")), _labels),
+    Table("labels", (*_of("text", "device cause label"), *_of("integer", "idle_ns root_idle_ns")), _labels),
     Table("kernels", _KERNEL_COLUMNS, _kernels),
     Table(
         "copies",

@@ -23,6 +23,7 @@ from nsysdiag.output.view import (
     held,
     ledger_rows,
     missing,
+    moved,
     slices_by_time,
     window_parts,
 )
@@ -104,6 +105,7 @@ def _device(device: DeviceReport, causes: Causes, width: int) -> list[Renderable
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
+        blocks += _roots(device, causes, width)
     return blocks + _iterations(device, causes)
 
 
@@ -171,6 +173,19 @@ def _below_ledger(device: DeviceReport) -> list[str]:
     return lines
 
 
+def _roots(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
+    rows = moved(device, causes)
+    if not rows:
+        return []
+    table = _grid("l", "r", "r", "l")
+    for row in rows:
+        change = clip(words.root_change(row), max(20, width - 62))
+        title = clip(row.cause.title, min(44, width - 48))
+        time, share = (format_ns(row.ns), format_share(row.ns, device.idle_ns)) if row.ns else ("–", "–")
+        table.add_row(title, time, share, Text(change, "dim"))
+    return [_heading("At the root", "each wait counted as what the thread did that ended it"), _indented(table)]
+
+
 def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     found = device.iterations
     if found is None:
@@ -200,7 +215,7 @@ def _gap(gap: Gap, causes: Causes, width: int) -> Group:
     elif slices[TOP_SLICES:]:
         rest = format_ns(sum(part.ns for part in slices[TOP_SLICES:]))
         lines.append(Text(f"{rest} of {words.counted(len(slices) - TOP_SLICES, 'other cause')}", "dim"))
-    context = _context(gap, width - 11)
+    context = [*_chain(gap, width - 11), *_context(gap, width - 11)]
     return Group(head, *(_indented(line, 11) for line in [*lines, *(Text(line, "dim") for line in context)]))
 
 
@@ -211,6 +226,14 @@ def _slice_line(gap: Gap, part: Slice, causes: Causes, room: int) -> Text:
     if told:
         line.append(f": {clip(told, max(20, room - len(line) - 2))}")
     return line
+
+
+def _chain(gap: Gap, room: int) -> list[str]:
+    """Who ended the wait, a line a hop, and the root."""
+    if gap.root is None or not gap.root.hops:
+        return []
+    *hops, root = gap.root.chain[1:]
+    return [*(clip(f"← {hop}", 2 * room) for hop in hops), clip(f"{root} ({words.root_sentence(gap)})", room)]
 
 
 def _context(gap: Gap, room: int) -> list[str]:

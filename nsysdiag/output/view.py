@@ -56,6 +56,16 @@ class LedgerRow:
     labels: tuple[tuple[str, int], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RootRow:
+    """A cause after wake-ups were followed: its time then, what it was before, and the kinds within it."""
+
+    cause: CauseInfo
+    ns: int
+    before_ns: int
+    labels: tuple[tuple[str, int], ...]
+
+
 class Causes:
     """The causes that the report was made with, by id; an id that it does not list stands for itself."""
 
@@ -132,6 +142,24 @@ def follows_wakes(device: DeviceReport) -> bool:
         device.root_ledger.get(cause, 0) != device.ledger.get(cause, 0)
         for cause in {**device.ledger, **device.root_ledger}
     )
+
+
+def moved(device: DeviceReport, causes: Causes) -> list[RootRow]:
+    """The causes that following wake-ups gave time to or took it from, by what they have then."""
+    if not follows_wakes(device):
+        return []
+    rows = [
+        RootRow(row.cause, row.root_ns, row.ns, _root_labels(device, row.cause.id, causes))
+        for row in ledger_rows(device, causes)
+        if row.ns != row.root_ns
+    ]
+    return sorted(rows, key=lambda row: (-row.ns, row.cause.id))
+
+
+def _root_labels(device: DeviceReport, cause: str, causes: Causes) -> tuple[tuple[str, int], ...]:
+    """Kinds within a root cause; those of data loading are the workers' own causes."""
+    labels = by_time(device.root_labels.get(cause, {}))
+    return tuple((causes.title(label) if causes.knows(label) else label, ns) for label, ns in labels)
 
 
 def by_length(gaps: list[Gap]) -> list[Gap]:

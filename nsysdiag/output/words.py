@@ -10,8 +10,8 @@ from nsysdiag.output.view import more_shares
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding, IterationReport, OpCounts, SlowIteration, Thread
-    from nsysdiag.output.view import Causes
+    from nsysdiag.model import DeviceReport, Finding, Gap, IterationReport, OpCounts, SlowIteration, Thread
+    from nsysdiag.output.view import Causes, RootRow
 
 ITERATION_NAME, MOST_MORE = 60, 3
 LIKELY_BELOW = 0.5
@@ -50,6 +50,18 @@ def coverage_sentence(coverage: float | None) -> str:
     if coverage < LIKELY_BELOW:
         return f"{share} of the idle time that the host must explain has evidence: read its causes as likely."
     return f"{share} of the idle time that the host must explain has evidence."
+
+
+def root_sentence(gap: Gap) -> str:
+    """How sure the chain behind a gap is, empty where it has none."""
+    return f"{format_share(gap.root.confidence, 1)} sure" if gap.root and gap.root.hops else ""
+
+
+def root_change(row: RootRow) -> str:
+    """What a cause was before wake-ups were followed, and the kinds of what it is then."""
+    kinds = ", ".join(f"{label} {format_ns(ns)}" for label, ns in row.labels)
+    was = f"was {format_ns(row.before_ns)}" if row.before_ns else ""
+    return "; ".join(part for part in (was, kinds) if part)
 
 
 def window_sentence(device: DeviceReport) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import PurePath
 
 import numpy as np
 
@@ -27,12 +28,12 @@ class People:
         return self._world.thread_names(np.array([identity])).get(identity)
 
     def _named(self, identity: int) -> str:
-        name = self.name(identity)
-        process = process_of(identity)
-        program = self._world.process_names(np.array([process])).get(process)
+        """`thread 17 'loader'`, in a process without GPU work `process 9 'python3', thread 17 'loader'`."""
+        name, process = self.name(identity), process_of(identity)
         own = f"thread {tid_of(identity)}" + (f" '{name}'" if name else "")
-        return (
-            own
-            if process in self._world.gpu_processes
-            else f"{own} of process {pid_of(identity)}" + (f" '{program}'" if program else "")
-        )
+        if process in self._world.gpu_processes:
+            return own
+        program = PurePath(self._world.process_names(np.array([process])).get(process, "")).name
+        if tid_of(identity) == pid_of(identity):
+            program, own = name or program, ""
+        return f"process {pid_of(identity)}" + (f" '{program}'" if program else "") + (f", {own}" if own else "")

@@ -12,7 +12,7 @@ from nsysdiag.output.view import Causes, by_length, evidence, flags, slices_by_t
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Gap, Operation, Slice
+    from nsysdiag.model import DeviceReport, Gap, Operation, Root, Slice
 
 MAX_GAPS = 100
 SHOWN_AT_FIRST = 20
@@ -43,7 +43,8 @@ class GapView:
     flags: list[str]
     before: str
     after: str
-    root: str | None
+    root: Root | None
+    sure: str
 
 
 def view(page: Page, device: DeviceReport) -> View | None:
@@ -67,7 +68,8 @@ def _draw(gap: Gap, causes: Causes) -> GapView:
         flags=flags(gap),
         before=_when(gap.previous_op),
         after=_when(gap.next_op),
-        root=f"{' ← '.join(gap.root.chain)} ({format_share(gap.root.confidence, 1)} sure)" if gap.root else None,
+        root=gap.root,
+        sure=words.root_sentence(gap),
     )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output import words
 from nsysdiag.output.figures import percent, safe_color, stack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
-from nsysdiag.output.view import LedgerRow, follows_wakes, ledger_rows
+from nsysdiag.output.view import LedgerRow, follows_wakes, ledger_rows, moved
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport
@@ -36,6 +36,7 @@ def view(page: Page, device: DeviceReport) -> View:
         "rows": [_draw(row, longest) for row in rows],
         "segments": stack((row.cause.title, row.ns, row.cause.color, "") for row in rows),
         "wakes": follows_wakes(device),
+        "moved": [(row, safe_color(row.cause.color), words.root_change(row)) for row in moved(device, page.causes)],
         "coverage": words.coverage_sentence(device.coverage),
         "drained": words.drained_sentence(device),
         "calibration": words.calibration_sentence(device),
