@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 NOT_READY = 600
+UNTRACED = frozenset({"sem_post", "sem_clockwait"})
+"""OS calls that nsys never records: what ends most waits of Python's locks, and those with a time limit."""
 ENTRY = 300
 """The way into the kernel of the OS, before a thread can block there."""
 
@@ -270,7 +272,7 @@ class Thread(HostThread):
 
     def os_call(self, name: str, ns: int, cause: str, *, blocked: bool = False) -> Body:
         """An OS call of a fixed length, on the CPU or off it."""
-        with self.inside("os", name, cause):
+        with self.inside("os", name, cause, recorded=name not in UNTRACED):
             if not blocked:
                 yield Run(ns)
                 return
@@ -310,24 +312,24 @@ class Thread(HostThread):
         """Give a mutex back; the next waiting thread has it at once."""
         yield Run(100)
         if mutex.waiting:
-            mutex.waiting.popleft().fire()
+            mutex.waiting.popleft().fire(self)
         else:
             mutex.held = False
 
     def put(self, channel: Channel, name: str = "write") -> Body:
         """Write to a pipe, or signal a condition variable."""
         cause = "io_wait" if name == "write" else ""
-        with self.inside("os", name, cause):
+        with self.inside("os", name, cause, recorded=name not in UNTRACED):
             yield Run(1_500)
             channel.items += 1
             if channel.waiting:
-                channel.waiting.popleft().fire()
+                channel.waiting.popleft().fire(self)
             yield Run(500)
 
     def get(self, channel: Channel, name: str = "read") -> Body:
         """Read from a pipe (io_wait), or wait on a condition variable or semaphore (lock_wait)."""
         cause = "io_wait" if name in {"read", "poll", "recv"} else "lock_wait"
-        with self.inside("os", name, cause):
+        with self.inside("os", name, cause, recorded=name not in UNTRACED):
             yield Run(1_200)
             while channel.items == 0:
                 arrived = Signal()

@@ -90,7 +90,7 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
     thread = _id(call.owner)
     if call.kind == "api" and call.recorded and not call.pseudo and capture.api:
         trace.api(call.name, call.start, call.end, thread=thread, correlation=call.correlation, returned=call.returned)
-    elif call.kind == "os" and capture.osrt and call.end - call.start >= capture.osrt_threshold:
+    elif call.kind == "os" and call.recorded and capture.osrt and call.end - call.start >= capture.osrt_threshold:
         trace.osrt(call.name, call.start, call.end, thread=thread)
     elif call.kind == "library" and capture.libraries and trace.knows("CUBLAS_EVENTS"):
         trace.library(call.name, call.start, call.end, thread=thread)
@@ -121,15 +121,15 @@ def _samples(trace: TraceBuilder, thread: HostThread, capture: Capture) -> None:
         while time < end:
             while span is not None and span.end <= time:
                 span = next(spans, None)
-            symbols = _call_chain(span) if span is not None else ("main",)
+            symbols = _call_chain(span, thread.frames) if span is not None else ("main",)
             trace.sample(time, symbols=symbols, cpu=thread.core.number, thread=_id(thread))
             time += capture.sampling_period + chance.randint(-capture.sampling_period, capture.sampling_period) // 100
         wait = time - end
 
 
-def _call_chain(span: Span) -> tuple[str, ...]:
+def _call_chain(span: Span, frames: tuple[str, ...]) -> tuple[str, ...]:
     leaf = span.stack[-1].name if span.stack else span.symbol
-    return (leaf, "PyEval_EvalCode", "Py_RunMain", "main")
+    return (leaf, *frames, "PyEval_EvalCode", "Py_RunMain", "main")
 
 
 def _recorded_events(trace: TraceBuilder, process: Process) -> None:

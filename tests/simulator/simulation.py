@@ -11,7 +11,7 @@ from tests.simulator.actions import Channel, Mutex, Thread
 from tests.simulator.capture import EVERYTHING, Capture
 from tests.simulator.device import Collective, Context, Gpu
 from tests.simulator.engine import Clock, Core
-from tests.simulator.host import Body, Process
+from tests.simulator.host import WAKE, Body, Process
 from tests.simulator.recorder import record
 from tests.simulator.truth import DeviceKey, DeviceTruth, device_truth, rows_of
 
@@ -57,6 +57,7 @@ class Simulation:
 
     def __init__(self, gpus: int = 1) -> None:
         self.clock = Clock()
+        self.latency: Callable[[], int] = lambda: WAKE
         self.gpus = [Gpu(self.clock, number, "NVIDIA A100-SXM4-80GB") for number in range(gpus)]
         self.processes: list[Process] = []
         self.noise: list[Callable[[TraceBuilder], object]] = []
@@ -78,11 +79,17 @@ class Simulation:
         name: str = "python3",
         start: int = 0,
         share: Thread | None = None,
+        loads: str = "",
+        frames: tuple[str, ...] = (),
     ) -> Thread:
-        """A thread that starts at `start` on a core of its own, or on that of `share`."""
+        """A thread that starts at `start` on a core of its own, or on that of `share`.
+
+        `loads`: it loads input data, and its `name`, `nvtx` ranges or `frames` tell so.
+        """
         core = share.core if share is not None else self._core()
         thread = Thread(self.clock, process, name, process.pid + 3 * len(process.threads), core)
         thread.shares_core = share is not None
+        thread.loads, thread.frames, thread.latency = loads, frames, self.latency
         if share is not None:
             share.shares_core = True
         process.threads.append(thread)
