@@ -337,11 +337,19 @@ class Thread(HostThread):
                 yield Block(arrived)
             channel.items -= 1
 
-    def join(self, thread: HostThread) -> Body:
-        """pthread_join."""
-        with self.inside("os", "pthread_join", "sleep"):
+    def join(self, thread: HostThread, name: str = "pthread_join") -> Body:
+        """Wait for the end of a thread: pthread_join, or the sem_wait of Python's Thread.join."""
+        with self.inside("os", name, "sleep" if name == "pthread_join" else "lock_wait"):
             yield Run(ENTRY)
             yield Block(thread.ended)
+
+    def wait_for_exit(self, thread: HostThread, *, exiting: int = 700 * US) -> Body:
+        """waitpid for a process of one thread. Nothing is seen of the process while the OS clears it away."""
+        gone = Signal()
+        thread.ended.then(lambda: self.clock.at(self.clock.now + exiting, lambda: gone.fire(thread)) and None)
+        with self.inside("os", "waitpid", "sleep"):
+            yield Run(ENTRY)
+            yield Block(gone)
 
 
 def _synchronization(what: Stream | CudaEvent | Context) -> tuple[str, tuple[str, int, int]]:

@@ -45,7 +45,7 @@ class Clock:
 
 
 class Signal:
-    """Fires once; whoever comes later is called at once. `by` is the thread that fired it: None for timer and device."""
+    """Fires once; whoever comes later is called at once. `by` is the thread that fired it, if one did."""
 
     def __init__(self) -> None:
         self.fired = False

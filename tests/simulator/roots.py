@@ -44,9 +44,7 @@ class Rooted:
         object.__setattr__(self, "along", self.along | {self.cause})
 
 
-def followed(
-    thread: HostThread, start: int, end: int, cause: str, capture: Capture, hops: int = 0
-) -> Iterator[Rooted]:
+def followed(thread: HostThread, start: int, end: int, cause: str, capture: Capture, hops: int = 0) -> Iterator[Rooted]:
     """The roots of [start, end), in which the thread is in a wait that the ledger calls `cause`."""
     for span in spans_of(thread, start, end):
         first, last = max(start, span.start), min(end, span.end)
@@ -98,7 +96,7 @@ def _own(start: int, end: int, cause: str) -> Iterator[Rooted]:
 
 
 def shown(waited: Waited, capture: Capture) -> bool:
-    """Whether a trace tells who ended a wait: by the row of the call that did, else by when the threads were on a CPU."""
+    """Whether a trace tells who ended a wait: by the row of the call that did, else by scheduling."""
     if not capture.osrt:
         return False
     return capture.sched or (waited.wake is not None and records_os_call(waited.wake, capture))
