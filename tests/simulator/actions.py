@@ -270,6 +270,12 @@ class Thread(HostThread):
 
     # ---- the operating system --------------------------------------------------------------------------------------
 
+    def _blocked_until(self, signal: Signal) -> Body:
+        """Off the CPU until then, and a little longer before the call that the thread waits in returns."""
+        yield Block(signal)
+        if ns := self.returning():
+            yield Run(ns)
+
     def os_call(self, name: str, ns: int, cause: str, *, blocked: bool = False) -> Body:
         """An OS call of a fixed length, on the CPU or off it."""
         with self.inside("os", name, cause, recorded=name not in UNTRACED):
@@ -279,7 +285,7 @@ class Thread(HostThread):
             over = Signal()
             self.clock.at(self.clock.now + ns, over.fire)
             yield Run(ENTRY)
-            yield Block(over)
+            yield from self._blocked_until(over)
 
     def sleep(self, ns: int, name: str = "clock_nanosleep") -> Body:
         """Sleep for a time."""
@@ -306,7 +312,7 @@ class Thread(HostThread):
         mutex.waiting.append(handed)
         with self.inside("os", name, "lock_wait"):
             yield Run(ENTRY)
-            yield Block(handed)
+            yield from self._blocked_until(handed)
 
     def unlock(self, mutex: Mutex) -> Body:
         """Give a mutex back; the next waiting thread has it at once."""
@@ -326,6 +332,16 @@ class Thread(HostThread):
                 channel.waiting.popleft().fire(self)
             yield Run(500)
 
+    def broadcast(self, channel: Channel) -> Body:
+        """pthread_cond_broadcast: all that wait for the channel get something."""
+        with self.inside("os", "pthread_cond_broadcast", ""):
+            yield Run(1_500)
+            waiting, channel.waiting = channel.waiting, deque()
+            channel.items += len(waiting)
+            for arrived in waiting:
+                arrived.fire(self)
+            yield Run(500)
+
     def get(self, channel: Channel, name: str = "read") -> Body:
         """Read from a pipe (io_wait), or wait on a condition variable or semaphore (lock_wait)."""
         cause = "io_wait" if name in {"read", "poll", "recv"} else "lock_wait"
@@ -334,14 +350,14 @@ class Thread(HostThread):
             while channel.items == 0:
                 arrived = Signal()
                 channel.waiting.append(arrived)
-                yield Block(arrived)
+                yield from self._blocked_until(arrived)
             channel.items -= 1
 
     def join(self, thread: HostThread, name: str = "pthread_join") -> Body:
         """Wait for the end of a thread: pthread_join, or the sem_wait of Python's Thread.join."""
         with self.inside("os", name, "sleep" if name == "pthread_join" else "lock_wait"):
             yield Run(ENTRY)
-            yield Block(thread.ended)
+            yield from self._blocked_until(thread.ended)
 
     def wait_for_exit(self, thread: HostThread, *, exiting: int = 700 * US) -> Body:
         """waitpid for a process of one thread. Nothing is seen of the process while the OS clears it away."""
@@ -349,7 +365,7 @@ class Thread(HostThread):
         thread.ended.then(lambda: self.clock.at(self.clock.now + exiting, lambda: gone.fire(thread)) and None)
         with self.inside("os", "waitpid", "sleep"):
             yield Run(ENTRY)
-            yield Block(gone)
+            yield from self._blocked_until(gone)
 
 
 def _synchronization(what: Stream | CudaEvent | Context) -> tuple[str, tuple[str, int, int]]:

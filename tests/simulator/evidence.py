@@ -38,7 +38,8 @@ def _inside_launch(stack: tuple[Call, ...], capture: Capture) -> str:
 
 def records_os_call(call: Call, capture: Capture) -> bool:
     """Whether an OS call leaves a row."""
-    return capture.osrt and call.recorded and call.end - call.start >= capture.osrt_threshold
+    traced = capture.osrt and call.owner.process.os_calls
+    return traced and call.recorded and call.end - call.start >= capture.osrt_threshold
 
 
 def _by_state(span: Span, capture: Capture) -> str:

@@ -102,13 +102,17 @@ class Range:
 
 
 class Process:
-    """A process with its CUDA contexts, one a device; `ordinal` numbers count its own visible devices."""
+    """A process with its CUDA contexts, one a device; `ordinal` numbers count its own visible devices.
+
+    A child that was forked without a word to the profiler has no `os_calls`, but scheduling and samples.
+    """
 
     def __init__(self, pid: int, name: str, gpus: list[Gpu]) -> None:
         from tests.simulator.device import Context
 
         self.pid = pid
         self.name = name
+        self.os_calls = True
         self.contexts = [Context(self, gpu, ordinal, ordinal + 1) for ordinal, gpu in enumerate(gpus)]
         self.threads: list[HostThread] = []
         self.correlations = 100
@@ -129,7 +133,8 @@ class HostThread:
     """The state machine under a body: core, state, stack and log.
 
     `loads` says that the thread loads data, and what in a trace tells so: its name, its nvtx ranges, its frames in CPU
-    samples. `latency` is how long it takes from a wake-up to the request for its core.
+    samples. `latency` is how long it takes from a wake-up to the request for its core, `returning` from there to
+    the end of the call that it waited in.
     """
 
     def __init__(self, clock: Clock, process: Process, name: str, tid: int, core: Core) -> None:
@@ -148,6 +153,7 @@ class HostThread:
         self.loads = ""
         self.frames: tuple[str, ...] = ()
         self.latency: Callable[[], int] = lambda: WAKE
+        self.returning: Callable[[], int] = lambda: 0
         self._stack: list[Call] = []
         self._open_ranges: list[Range] = []
         self._symbol = "main"

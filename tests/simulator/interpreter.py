@@ -48,6 +48,7 @@ class Gil:
             with t.inside("os", "pthread_cond_timedwait", "lock_wait", label="GIL"):
                 yield Run(ENTRY)
                 yield Block(_at_most(t, handed, SWITCH))
+                yield Run(t.returning())
             self._asked = self._asked or not handed.fired
         self._taken.fire(t)
 
@@ -73,6 +74,7 @@ class Gil:
                 with t.inside("os", "pthread_cond_wait", "lock_wait", label="GIL"):
                     yield Run(ENTRY)
                     yield Block(taken)
+                    yield Run(t.returning())
                 yield from self.acquire(t)
 
 

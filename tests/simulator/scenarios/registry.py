@@ -39,6 +39,7 @@ class Scenario:
             chance = random.Random(self.name)
             least, most = self.latency
             simulation.latency = lambda: chance.randint(least, most)
+            simulation.returning = lambda: chance.randint(1 * US, 6 * US)
         self.build(simulation)
         return simulation.run()
 
