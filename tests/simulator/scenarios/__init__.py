@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.simulator.scenarios import calls, devices, hosts, mixes, training, waits
+from tests.simulator.scenarios import calls, chains, devices, hosts, mixes, patterns, training, waits
 from tests.simulator.scenarios.registry import SCENARIOS, Scenario
 from tests.simulator.simulation import Simulation
 
@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 
     from _pytest.mark import ParameterSet
 
-__all__ = ["SCENARIOS", "Scenario", "calls", "cases", "devices", "hosts", "mixes", "scenario", "training", "waits"]
+__all__ = [
+    "SCENARIOS",
+    "Scenario",
+    "calls",
+    "cases",
+    "chains",
+    "devices",
+    "hosts",
+    "mixes",
+    "patterns",
+    "scenario",
+    "training",
+    "waits",
+]
 
 
 def cases(names: Iterable[str]) -> list[ParameterSet]:
