@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from tests.simulator.actions import ENTRY
 from tests.simulator.engine import MS, US, Signal
 from tests.simulator.host import Block, Run
+from tests.simulator.os_calls import ENTRY
 
 if TYPE_CHECKING:
-    from tests.simulator.actions import Thread
     from tests.simulator.host import Body
+    from tests.simulator.os_calls import OsThread
 
 SWITCH = 5 * MS
 CHECK = 100 * US
@@ -37,7 +37,7 @@ class Gil:
         self._taken = Signal()
         self._releases = 0
 
-    def acquire(self, t: Thread) -> Body:
+    def acquire(self, t: OsThread) -> Body:
         """Take the lock, waiting for it where another thread holds it."""
         if not self._held:
             self._held = True
@@ -52,7 +52,7 @@ class Gil:
             self._asked = self._asked or not handed.fired
         self._taken.fire(t)
 
-    def release(self, t: Thread) -> Body:
+    def release(self, t: OsThread) -> Body:
         """Let go of the lock; the thread that has waited longest has it at once."""
         if not self._waiting:
             self._held = False
@@ -64,7 +64,7 @@ class Gil:
             self._waiting.popleft().fire(t)
             yield Run(1_500 if self._releases % SEEN_EVERY == 0 else 300)
 
-    def compute(self, t: Thread, ns: int, symbol: str = "_PyEval_EvalFrameDefault") -> Body:
+    def compute(self, t: OsThread, ns: int, symbol: str = "_PyEval_EvalFrameDefault") -> Body:
         """Run Python code for this long."""
         for start in range(0, ns, CHECK):
             yield from t.compute(min(CHECK, ns - start), symbol)
@@ -78,7 +78,7 @@ class Gil:
                 yield from self.acquire(t)
 
 
-def _at_most(t: Thread, signal: Signal, ns: int) -> Signal:
+def _at_most(t: OsThread, signal: Signal, ns: int) -> Signal:
     """Fires with the signal or after this time, whichever is first."""
     first = Signal()
     timer = t.clock.at(t.clock.now + ns, first.fire)
