@@ -7,21 +7,32 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.pipeline import analyze
+from tests.simulator import EVERYTHING
 from tests.simulator.roots import WAITS
 from tests.simulator.scenarios import SCENARIOS, cases, scenario
+from tests.simulator.scenarios.arbitrary import arbitrary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from nsysdiag.model import DeviceReport, Report
-    from tests.simulator import Capture
+    from tests.simulator import Capture, Simulation
     from tests.simulator.truth import DeviceTruth
 
 WAITING = sorted(name for name, found in SCENARIOS.items() if found.root)
 WITH_LOADERS = ["pipe_read", "starved_data_parallel", "starved_training"]
 LABELLED = [*(name for name in WAITING if SCENARIOS[name].root == "data_loading"), *WITH_LOADERS, "interpreter_lock"]
 EVIDENCE = ("osrt", "sched", "samples", "nvtx")
+VARIANTS = {
+    "without samples": EVERYTHING.but(samples=False),
+    "without NVTX": EVERYTHING.but(nvtx=False),
+    "idle loops recorded": EVERYTHING.but(idle_loop=True),
+    "only calls above 10 us": EVERYTHING.but(osrt_threshold=10_000),
+    "schema 3.13.2": EVERYTHING.but(schema="3.13.2"),
+    "schema 2.9.1": EVERYTHING.but(schema="2.9.1"),
+}
+SEEDS = range(6)
 LEAST = 0.95
 """How much of the time in waits must have its true root; the rest is the scheduler's latency and the like."""
 INVENTED = 0.03
@@ -33,7 +44,10 @@ not_yet = pytest.mark.xfail(reason="wake-ups are not followed yet", strict=False
 
 def reported(name: str, path: Path, capture: Capture | None = None) -> tuple[Report, list[DeviceTruth]]:
     """The report about a scenario's trace, and the truths in the order of its devices."""
-    simulation = scenario(name)
+    return reported_on(scenario(name), path, capture)
+
+
+def reported_on(simulation: Simulation, path: Path, capture: Capture | None) -> tuple[Report, list[DeviceTruth]]:
     report = analyze(simulation.write(path / "trace.sqlite", capture))
     truths = simulation.truth(capture)
     found = [next(truth for key, truth in truths.items() if key <= ids_of(device)) for device in report.devices]
@@ -56,7 +70,25 @@ def common(found: dict[str, int], true: dict[str, int]) -> int:
 @not_yet
 @pytest.mark.parametrize("name", WAITING + WITH_LOADERS)
 def test_waits_lead_to_their_roots(name: str, tmp_path: Path) -> None:
-    for device, truth in pairs(*reported(name, tmp_path)):
+    check_roots(*reported(name, tmp_path))
+
+
+@not_yet
+@pytest.mark.slow
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", WAITING + WITH_LOADERS)
+def test_other_captures_lead_there_too(name: str, variant: str, tmp_path: Path) -> None:
+    check_roots(*reported(name, tmp_path, VARIANTS[variant]))
+
+
+@not_yet
+@pytest.mark.parametrize("seed", SEEDS)
+def test_waits_of_arbitrary_programs_lead_to_their_roots(seed: int, tmp_path: Path) -> None:
+    check_roots(*reported_on(arbitrary(seed), tmp_path, EVERYTHING))
+
+
+def check_roots(report: Report, truths: list[DeviceTruth]) -> None:
+    for device, truth in pairs(report, truths):
         waits = sum(ns for cause, ns in truth.ledger.items() if cause in WAITS)
         wrong = truth.idle - common(device.root_ledger, truth.root_ledger)
         assert wrong <= (1 - LEAST) * waits, f"found {device.root_ledger}, true {truth.root_ledger}"
@@ -89,6 +121,13 @@ def check_claims(report: Report, truths: list[DeviceTruth]) -> None:
             if cause not in UNKNOWN
         }
         assert max(beyond.values(), default=0) <= INVENTED * truth.idle, f"{beyond} beyond {truth.claimable}"
+        found, true = (labels.get("lock_wait", {}).get("GIL", 0) for labels in (device.root_labels, truth.root_labels))
+        assert found <= true + INVENTED * truth.idle
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_arbitrary_programs_have_no_more_either(seed: int, tmp_path: Path) -> None:
+    check_claims(*reported_on(arbitrary(seed), tmp_path, EVERYTHING))
 
 
 @pytest.mark.slow

@@ -222,7 +222,7 @@ def woken(simulation: Simulation) -> list[tuple[HostThread, Waited]]:
     return [(thread, waited) for thread in threads for waited in thread.waits if waited.by is not None]
 
 
-@pytest.mark.parametrize("name", WAITING)
+@pytest.mark.parametrize("name", [name for name in WAITING if name != "limit_reached"])
 def test_the_rows_show_each_wait_and_its_waker(name: str, tmp_path: Path) -> None:
     """
     waker   ...[wake call ]           its row, where nsys records such calls; else its scheduling
@@ -242,6 +242,10 @@ def test_the_rows_show_each_wait_and_its_waker(name: str, tmp_path: Path) -> Non
             assert (_id(waited.by), call.name, call.start, call.end) in rows.calls
         if call is not None and call.kind == "os" and not thread.shares_core:
             assert WAKE_CALL_TO_CPU[0] <= back - call.start <= WAKE_CALL_TO_CPU[1]
+
+
+def test_a_limit_that_is_reached_has_no_waker() -> None:
+    assert woken(scenario("limit_reached")) == []
 
 
 @pytest.mark.parametrize("name", WAITING)

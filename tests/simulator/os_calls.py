@@ -130,7 +130,11 @@ class OsThread(HostThread):
     def wait_for_exit(self, thread: HostThread, *, exiting: int = 700 * US) -> Body:
         """waitpid for a process of one thread. Nothing is seen of the process while the OS clears it away."""
         gone = Signal()
-        thread.ended.then(lambda: self.clock.at(self.clock.now + exiting, lambda: gone.fire(thread)) and None)
+
+        def clear_away() -> None:
+            self.clock.at(self.clock.now + exiting, lambda: gone.fire(thread))
+
+        thread.ended.then(clear_away)
         with self.inside("os", "waitpid", "sleep"):
             yield Run(ENTRY)
             yield from self._blocked_until(gone)

@@ -1,4 +1,4 @@
-"""Who ended the wait is not the first that comes to mind: chains of threads, several candidates, untraced children."""
+"""Who ended the wait is not the first that comes to mind: chains of threads and processes."""
 
 from __future__ import annotations
 
@@ -69,81 +69,6 @@ def worker_and_pin_thread(sim: Simulation) -> None:
     sim.thread(trainer, steps_after(batches, "sem_wait"))
 
 
-@register(
-    "lock_wait", root="io_wait", findings=("io_wait",), forbidden=(*NEVER_HERE, "host_compute"), latency=WAKING_UP
-)
-def misleading_watchdog(sim: Simulation) -> None:
-    """A watchdog polls all the time and signals a logger just when the reader signals the main thread.
-
-    reader    [pread64 ............][flag][signal T]
-    watchdog  [== polls =================][signal logger][== polls
-    logger    [pthread_cond_wait                        ]
-    T         [pthread_cond_wait                   ][step]
-    """
-    process, batches, alive = sim.process(), sim.channel(), sim.channel()
-    beats = [0]
-
-    def read(t: Thread) -> Body:
-        for _ in range(STEPS):
-            yield from t.read_file(4 * MS, "pread64")
-            beats[0] += 1
-            yield from t.compute(25 * US)
-            yield from t.put(batches, "pthread_cond_signal")
-        beats[0] = -1
-
-    def watch(t: Thread) -> Body:
-        seen = 0
-        while beats[0] >= 0:
-            yield from t.compute(20 * US, "poll_progress")
-            if beats[0] > seen:
-                seen = beats[0]
-                yield from t.put(alive, "pthread_cond_signal")
-
-    def log(t: Thread) -> Body:
-        for _ in range(STEPS - 1):
-            yield from t.get(alive, "pthread_cond_wait")
-            yield from t.compute(100 * US, "format")
-
-    sim.thread(process, read, name="reader")
-    sim.thread(process, watch, name="watchdog")
-    sim.thread(process, log, name="logger")
-    sim.thread(process, steps_after(batches, "pthread_cond_wait"))
-
-
-@register(
-    "lock_wait", root="io_wait", findings=("io_wait",), forbidden=(*NEVER_HERE, "host_compute"), latency=WAKING_UP
-)
-def one_of_two_workers(sim: Simulation) -> None:
-    """Two workers with the same rhythm: one reads and wakes the main thread, one computes and wakes another thread.
-
-    reader    [pread64 ............] (sem_post: T)
-    computer  [== computes =======]  (sem_post: writer)
-    writer    [sem_wait                ][computes]
-    T         [sem_wait                 ][step]
-    """
-    process, batches, results = sim.process(), sim.channel(), sim.channel()
-
-    def read(t: Thread) -> Body:
-        for _ in range(STEPS):
-            yield from t.read_file(4 * MS, "pread64")
-            yield from t.put(batches, "sem_post")
-
-    def evaluate(t: Thread) -> Body:
-        for _ in range(STEPS):
-            yield from t.compute(4 * MS, "evaluate")
-            yield from t.put(results, "sem_post")
-
-    def write(t: Thread) -> Body:
-        for _ in range(STEPS):
-            yield from t.get(results, "sem_wait")
-            yield from t.compute(150 * US, "format")
-
-    sim.thread(process, read, name="reader")
-    sim.thread(process, evaluate, name="computer")
-    sim.thread(process, write, name="writer")
-    sim.thread(process, steps_after(batches, "sem_wait"))
-
-
 @register("io_wait", root="data_loading", findings=("data_loading",), forbidden=NEVER_HERE, latency=WAKING_UP)
 def queue_between_processes(sim: Simulation) -> None:
     """A queue of multiprocessing: the worker's main thread posts, its feeder thread, of the same name, writes.
@@ -190,32 +115,6 @@ def untraced_worker(sim: Simulation) -> None:
 
     sim.thread(worker, load, name="pt_data_worker", loads="name")
     sim.thread(trainer, steps_after(batches, "read"))
-
-
-@register("lock_wait", root="io_wait", findings=("io_wait",), forbidden=NEVER_HERE, latency=WAKING_UP)
-def broadcast(sim: Simulation) -> None:
-    """One broadcast wakes the main thread and three others, which compute from then on.
-
-    reader  [pread64 .......][broadcast]
-    others  [cond_wait                ][== computes ==]
-    T       [cond_wait                  ][step]
-    """
-    process, batches = sim.process(), sim.channel()
-
-    def read(t: Thread) -> Body:
-        for _ in range(STEPS):
-            yield from t.read_file(4 * MS, "pread64")
-            yield from t.broadcast(batches)
-
-    def other(t: Thread) -> Body:
-        for _ in range(STEPS):
-            yield from t.get(batches, "pthread_cond_wait")
-            yield from t.compute(1500 * US, "statistics")
-
-    sim.thread(process, read, name="reader")
-    for number in range(3):
-        sim.thread(process, other, name=f"other {number}")
-    sim.thread(process, steps_after(batches, "pthread_cond_wait"))
 
 
 @register(
