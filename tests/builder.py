@@ -68,6 +68,7 @@ OVERHEAD_TYPES = {
     "buffer_full": (8, "Command Buffer Full"),
 }
 CONTEXT_START, SAVE_END = 9, 7
+_TIMES = {"start", "end", "timestamp"}
 
 
 def global_pid(pid: int, vm: int = VM) -> int:
@@ -480,6 +481,20 @@ class TraceBuilder:
         """What nsys says about its own capture: severity 1 info, 2 warning, 3 error."""
         values: dict[str, Value] = {"timestamp": time, "timestampType": 1, "source": 2, "severity": severity}
         return self.row("DIAGNOSTIC_EVENT", {**values, "text": text})
+
+    def session_start(self, utc_ns: int) -> TraceBuilder:
+        """When the session began, in ns of UTC: what other traces of the same machines can be laid beside."""
+        return self.row("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs": utc_ns})
+
+    def later(self, ns: int) -> TraceBuilder:
+        """All rows so far at times later by `ns`, as if the session had begun that much earlier."""
+        for rows in self._rows.values():
+            for row in rows:
+                for column in _TIMES & row.keys():
+                    row[column] = row[column] + ns if isinstance(row[column], int) else row[column]
+        if self.duration is not None:
+            self.duration += ns
+        return self
 
     # ---- the file ------------------------------------------------------------------------------------------
 

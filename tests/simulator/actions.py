@@ -1,38 +1,20 @@
-"""What a scripted thread can do: CUDA calls, OS calls, computing. Each is a generator to be used with `yield from`."""
+"""What a scripted thread can do with CUDA. Each call is a generator to be used with `yield from`."""
 
 from __future__ import annotations
 
-from collections import deque
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.simulator.device import TURNAROUND, Collective, Context, CudaEvent, GraphLaunch, Op, Stream, Wait
 from tests.simulator.engine import US, Signal
 from tests.simulator.host import Block, Body, Call, HostThread, Run, Spin
+from tests.simulator.os_calls import Channel, Mutex, OsThread
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 NOT_READY = 600
-ENTRY = 300
-"""The way into the kernel of the OS, before a thread can block there."""
-
-
-@dataclass(slots=True)
-class Mutex:
-    """Held by one thread at a time; handed over in order."""
-
-    held: bool = False
-    waiting: deque[Signal] = field(default_factory=deque)
-
-
-@dataclass(slots=True)
-class Channel:
-    """A pipe, queue or condition variable: what is put in is taken out in order, and a taker waits for it."""
-
-    items: int = 0
-    waiting: deque[Signal] = field(default_factory=deque)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +26,8 @@ class Node:
     gap: int = TURNAROUND
 
 
-class Thread(HostThread):
+class Thread(OsThread):
     """A host thread with its vocabulary. Streams default to the legacy default stream of the first device."""
-
-    # ---- computing -------------------------------------------------------------------------------------------------
-
-    def compute(self, ns: int, symbol: str = "_PyEval_EvalFrameDefault") -> Body:
-        """Run on the CPU; samples see `symbol`."""
-        with self.symbol(symbol):
-            yield Run(ns)
-
-    # ---- CUDA ------------------------------------------------------------------------------------------------------
 
     def api(self, name: str, ns: int, cause: str = "cuda_api", *, ioctl: int = 0) -> Body:
         """A CUDA call that keeps the CPU busy for `ns`, the middle `ioctl` ns of it in the driver's system call."""
@@ -265,81 +238,6 @@ class Thread(HostThread):
                 target.enqueue(op, [Wait("unified_memory", last, gap)] if last else [])
                 last = op
             yield Run(5 * US)
-
-    # ---- the operating system --------------------------------------------------------------------------------------
-
-    def os_call(self, name: str, ns: int, cause: str, *, blocked: bool = False) -> Body:
-        """An OS call of a fixed length, on the CPU or off it."""
-        with self.inside("os", name, cause):
-            if not blocked:
-                yield Run(ns)
-                return
-            over = Signal()
-            self.clock.at(self.clock.now + ns, over.fire)
-            yield Run(ENTRY)
-            yield Block(over)
-
-    def sleep(self, ns: int, name: str = "clock_nanosleep") -> Body:
-        """Sleep for a time."""
-        yield from self.os_call(name, ns, "sleep", blocked=True)
-
-    def read_file(self, ns: int, name: str = "read") -> Body:
-        """Wait for the disk."""
-        yield from self.os_call(name, ns, "io_wait", blocked=True)
-
-    def stuck(self, ns: int) -> Body:
-        """Off the CPU in something that no table records: a page fault, a raw system call."""
-        yield Run(ENTRY)
-        over = Signal()
-        self.clock.at(self.clock.now + ns - ENTRY, over.fire)
-        yield Block(over)
-
-    def lock(self, mutex: Mutex, name: str = "pthread_mutex_lock") -> Body:
-        """Take a mutex, waiting for it where another thread holds it."""
-        if not mutex.held:
-            mutex.held = True
-            yield Run(50)
-            return
-        handed = Signal()
-        mutex.waiting.append(handed)
-        with self.inside("os", name, "lock_wait"):
-            yield Run(ENTRY)
-            yield Block(handed)
-
-    def unlock(self, mutex: Mutex) -> Body:
-        """Give a mutex back; the next waiting thread has it at once."""
-        yield Run(100)
-        if mutex.waiting:
-            mutex.waiting.popleft().fire()
-        else:
-            mutex.held = False
-
-    def put(self, channel: Channel, name: str = "write") -> Body:
-        """Write to a pipe, or signal a condition variable."""
-        cause = "io_wait" if name == "write" else ""
-        with self.inside("os", name, cause):
-            yield Run(1_500)
-            channel.items += 1
-            if channel.waiting:
-                channel.waiting.popleft().fire()
-            yield Run(500)
-
-    def get(self, channel: Channel, name: str = "read") -> Body:
-        """Read from a pipe (io_wait), or wait on a condition variable or semaphore (lock_wait)."""
-        cause = "io_wait" if name in {"read", "poll", "recv"} else "lock_wait"
-        with self.inside("os", name, cause):
-            yield Run(1_200)
-            while channel.items == 0:
-                arrived = Signal()
-                channel.waiting.append(arrived)
-                yield Block(arrived)
-            channel.items -= 1
-
-    def join(self, thread: HostThread) -> Body:
-        """pthread_join."""
-        with self.inside("os", "pthread_join", "sleep"):
-            yield Run(ENTRY)
-            yield Block(thread.ended)
 
 
 def _synchronization(what: Stream | CudaEvent | Context) -> tuple[str, tuple[str, int, int]]:

@@ -45,10 +45,11 @@ class Clock:
 
 
 class Signal:
-    """Fires once; whoever comes later is called at once."""
+    """Fires once; whoever comes later is called at once. `by` is the thread that fired it, if one did."""
 
     def __init__(self) -> None:
         self.fired = False
+        self.by: Runner | None = None
         self._waiting: list[Callable[[], None]] = []
 
     def then(self, action: Callable[[], None]) -> None:
@@ -57,8 +58,9 @@ class Signal:
         else:
             self._waiting.append(action)
 
-    def fire(self) -> None:
+    def fire(self, by: Runner | None = None) -> None:
         self.fired = True
+        self.by = by
         waiting, self._waiting = self._waiting, []
         for action in waiting:
             action()

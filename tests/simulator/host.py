@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tests.simulator.device import Context, Gpu, Stream
 
+NEVER = 1 << 62
 WAKE = 4 * US
 """From the moment a blocked thread may go on to the moment it asks for its core."""
 
@@ -45,7 +46,8 @@ class Call:
     """Something a thread is inside of. `kind`: api, library, os or overhead; `cause` is what it is to blame for.
 
     `owner` is the thread whose row it is: a profiler's worker may do the work while this thread waits for it. A call
-    that is not `recorded` lost its row; a `pseudo` call never had one, but others that begin and end it have.
+    that is not `recorded` lost its row; a `pseudo` call never had one, but others that begin and end it have. `label`
+    tells waits for one kind of thing apart: GIL.
     """
 
     kind: str
@@ -60,6 +62,23 @@ class Call:
     pseudo: bool = False
     sync: tuple[str, int, int] | None = None
     device: Context | None = None
+    label: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class Waited:
+    """One time that a thread was blocked: [start, until), until `by` ended it (None: a timer, the device, the disk).
+
+    thread  [== runs ==][ start ...... until |latency|== runs ==]
+    by      ..................[== runs ==|wake call]
+
+    `wake` is the call by which it did, if by one. What is left of the call after `until` is the scheduler's latency.
+    """
+
+    start: int
+    until: int = NEVER
+    by: HostThread | None = None
+    wake: Call | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +102,17 @@ class Range:
 
 
 class Process:
-    """A process with its CUDA contexts, one a device; `ordinal` numbers count its own visible devices."""
+    """A process with its CUDA contexts, one a device; `ordinal` numbers count its own visible devices.
+
+    A child that was forked without a word to the profiler has no `os_calls`, but scheduling and samples.
+    """
 
     def __init__(self, pid: int, name: str, gpus: list[Gpu]) -> None:
         from tests.simulator.device import Context
 
         self.pid = pid
         self.name = name
+        self.os_calls = True
         self.contexts = [Context(self, gpu, ordinal, ordinal + 1) for ordinal, gpu in enumerate(gpus)]
         self.threads: list[HostThread] = []
         self.correlations = 100
@@ -107,7 +130,12 @@ class Process:
 
 
 class HostThread:
-    """The state machine under a body: core, state, stack and log."""
+    """The state machine under a body: core, state, stack and log.
+
+    `loads` says that the thread loads data, and what in a trace tells so: its name, its nvtx ranges, its frames in CPU
+    samples. `latency` is how long it takes from a wake-up to the request for its core, `returning` from there to
+    the end of the call that it waited in.
+    """
 
     def __init__(self, clock: Clock, process: Process, name: str, tid: int, core: Core) -> None:
         self.clock = clock
@@ -118,9 +146,14 @@ class HostThread:
         self.spans: list[Span] = []
         self.calls: list[Call] = []
         self.ranges: list[Range] = []
+        self.waits: list[Waited] = []
         self.cpu: list[tuple[int, int]] = []
         self.ended = Signal()
         self.shares_core = False
+        self.loads = ""
+        self.frames: tuple[str, ...] = ()
+        self.latency: Callable[[], int] = lambda: WAKE
+        self.returning: Callable[[], int] = lambda: 0
         self._stack: list[Call] = []
         self._open_ranges: list[Range] = []
         self._symbol = "main"
@@ -165,7 +198,7 @@ class HostThread:
         if request is None:
             self._leave("ended")
             self.core.release()
-            self.ended.fire()
+            self.ended.fire(self)
         elif isinstance(request, Run):
             self._run(request.ns)
         elif isinstance(request, Spin):
@@ -187,10 +220,20 @@ class HostThread:
             return
         self._leave("blocked")
         self.core.release()
-        signal.then(self._wake_later)
+        waited = Waited(self.clock.now)
+        self.waits.append(waited)
+        signal.then(lambda: self._wake_later(waited, signal))
 
-    def _wake_later(self) -> None:
-        self.clock.at(self.clock.now + WAKE, self._wake)
+    def _wake_later(self, waited: Waited, signal: Signal) -> None:
+        waited.until = self.clock.now
+        if isinstance(signal.by, HostThread):
+            waited.by, waited.wake = signal.by, signal.by.innermost
+        self.clock.at(self.clock.now + self.latency(), self._wake)
+
+    @property
+    def innermost(self) -> Call | None:
+        """The call that the thread is in, of those around it the last."""
+        return self._stack[-1] if self._stack else None
 
     def _wake(self) -> None:
         self._enter("waiting")
@@ -220,9 +263,10 @@ class HostThread:
         recorded: bool = True,
         pseudo: bool = False,
         owner: HostThread | None = None,
+        label: str = "",
     ) -> Iterator[Call]:
         """The calls a body makes are `with` blocks around what happens in them."""
-        call = Call(kind, name, cause, owner or self, self.clock.now, recorded=recorded, pseudo=pseudo)
+        call = Call(kind, name, cause, owner or self, self.clock.now, recorded=recorded, pseudo=pseudo, label=label)
         if kind == "api" and not pseudo:
             self.process.correlations += 1
             call.correlation = self.process.correlations

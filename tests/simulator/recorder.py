@@ -6,10 +6,14 @@ import random
 from typing import TYPE_CHECKING, TypedDict
 
 from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder
+from tests.simulator.evidence import records_os_call
 from tests.simulator.truth import rows_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tests.simulator.capture import Capture
+    from tests.simulator.device import Gpu
     from tests.simulator.host import Call, HostThread, Process, Span
     from tests.simulator.simulation import Simulation
     from tests.simulator.truth import Row
@@ -32,15 +36,19 @@ class Where(TypedDict):
     context: int
 
 
-def record(simulation: Simulation, capture: Capture, *, lazy: bool = True) -> TraceBuilder:
-    """The trace of a finished simulation."""
+def record(
+    simulation: Simulation, capture: Capture, *, lazy: bool = True, processes: Sequence[Process] | None = None
+) -> TraceBuilder:
+    """The trace of a finished simulation; of some of its processes, where the profiler followed only those."""
+    seen = simulation.processes if processes is None else processes
     trace = TraceBuilder(schema=capture.schema, lazy=lazy, duration=simulation.clock.now + 1_000_000)
-    _machine(trace, simulation)
-    for process in simulation.processes:
+    _machine(trace, simulation.gpus, seen)
+    for process in seen:
         _process(trace, process, capture)
     for gpu in simulation.gpus:
         for row in rows_of(gpu, capture):
-            _operation(trace, row)
+            if row.op.stream.context.process in seen:
+                _operation(trace, row)
         if capture.context_switches:
             for start, end, owner in gpu.slices:
                 trace.context_switch(start, CONTEXT_START, pid=owner.pid, context=5, gpu=gpu.number)
@@ -50,10 +58,10 @@ def record(simulation: Simulation, capture: Capture, *, lazy: bool = True) -> Tr
     return trace
 
 
-def _machine(trace: TraceBuilder, simulation: Simulation) -> None:
-    for gpu in simulation.gpus:
+def _machine(trace: TraceBuilder, gpus: Sequence[Gpu], processes: Sequence[Process]) -> None:
+    for gpu in gpus:
         trace.gpu(gpu.number, gpu.name)
-    for process in simulation.processes:
+    for process in processes:
         trace.process(process.pid, process.name)
         for context in process.contexts:
             if trace.knows("TARGET_INFO_CUDA_DEVICE"):
@@ -90,7 +98,7 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
     thread = _id(call.owner)
     if call.kind == "api" and call.recorded and not call.pseudo and capture.api:
         trace.api(call.name, call.start, call.end, thread=thread, correlation=call.correlation, returned=call.returned)
-    elif call.kind == "os" and capture.osrt and call.end - call.start >= capture.osrt_threshold:
+    elif call.kind == "os" and records_os_call(call, capture):
         trace.osrt(call.name, call.start, call.end, thread=thread)
     elif call.kind == "library" and capture.libraries and trace.knows("CUBLAS_EVENTS"):
         trace.library(call.name, call.start, call.end, thread=thread)
@@ -121,15 +129,15 @@ def _samples(trace: TraceBuilder, thread: HostThread, capture: Capture) -> None:
         while time < end:
             while span is not None and span.end <= time:
                 span = next(spans, None)
-            symbols = _call_chain(span) if span is not None else ("main",)
+            symbols = _call_chain(span, thread.frames) if span is not None else ("main",)
             trace.sample(time, symbols=symbols, cpu=thread.core.number, thread=_id(thread))
             time += capture.sampling_period + chance.randint(-capture.sampling_period, capture.sampling_period) // 100
         wait = time - end
 
 
-def _call_chain(span: Span) -> tuple[str, ...]:
+def _call_chain(span: Span, frames: tuple[str, ...]) -> tuple[str, ...]:
     leaf = span.stack[-1].name if span.stack else span.symbol
-    return (leaf, "PyEval_EvalCode", "Py_RunMain", "main")
+    return (leaf, *frames, "PyEval_EvalCode", "Py_RunMain", "main")
 
 
 def _recorded_events(trace: TraceBuilder, process: Process) -> None:

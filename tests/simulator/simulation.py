@@ -11,12 +11,13 @@ from tests.simulator.actions import Channel, Mutex, Thread
 from tests.simulator.capture import EVERYTHING, Capture
 from tests.simulator.device import Collective, Context, Gpu
 from tests.simulator.engine import Clock, Core
-from tests.simulator.host import Body, Process
+from tests.simulator.host import WAKE, Body, Process
 from tests.simulator.recorder import record
 from tests.simulator.truth import DeviceKey, DeviceTruth, device_truth, rows_of
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Sequence
 
 CAUSES = (
     "dispatch",
@@ -48,6 +49,8 @@ CAUSES = (
     "host_compute",
     "uncovered",
 )
+ZERO_UTC = 1_760_000_000 * 10**9
+"""The simulation's time 0 in ns of UTC."""
 TINY = frozenset({"dispatch", "launch_latency", "launch_call"})
 """Causes of a few microseconds a launch: where launch latency ends and stalling begins depends on thresholds."""
 
@@ -57,6 +60,8 @@ class Simulation:
 
     def __init__(self, gpus: int = 1) -> None:
         self.clock = Clock()
+        self.latency: Callable[[], int] = lambda: WAKE
+        self.returning: Callable[[], int] = lambda: 0
         self.gpus = [Gpu(self.clock, number, "NVIDIA A100-SXM4-80GB") for number in range(gpus)]
         self.processes: list[Process] = []
         self.noise: list[Callable[[TraceBuilder], object]] = []
@@ -78,11 +83,18 @@ class Simulation:
         name: str = "python3",
         start: int = 0,
         share: Thread | None = None,
+        loads: str = "",
+        frames: tuple[str, ...] = (),
     ) -> Thread:
-        """A thread that starts at `start` on a core of its own, or on that of `share`."""
+        """A thread that starts at `start` on a core of its own, or on that of `share`.
+
+        `loads`: it loads input data, and its `name`, `nvtx` ranges or `frames` tell so.
+        """
         core = share.core if share is not None else self._core()
         thread = Thread(self.clock, process, name, process.pid + 3 * len(process.threads), core)
         thread.shares_core = share is not None
+        thread.loads, thread.frames = loads, frames
+        thread.latency, thread.returning = self.latency, self.returning
         if share is not None:
             share.shares_core = True
         process.threads.append(thread)
@@ -117,6 +129,22 @@ class Simulation:
     ) -> Path:
         """Write the trace that this capture would have given; with `lazy=False` it has every table, most empty."""
         return record(self, capture or self.capture, lazy=lazy).write(path, shuffle_seed=shuffle_seed)
+
+    def write_each(
+        self, folder: Path, began: Sequence[int], capture: Capture | None = None, *, clock_errors: Sequence[int] = ()
+    ) -> list[Path]:
+        """One trace a process, each with a session of its own, as a profiler under each rank makes them.
+
+        Session k began `began[k]` ns before this simulation, and all its times count from there. Its file says so in
+        UTC, but for `clock_errors[k]` ns: clocks of several machines never agree.
+        """
+        paths = []
+        for number, process in enumerate(self.processes):
+            error = clock_errors[number] if clock_errors else 0
+            trace = record(self, capture or self.capture, processes=[process]).later(began[number])
+            trace.session_start(ZERO_UTC - began[number] + error)
+            paths.append(trace.write(folder / f"rank{number}.sqlite"))
+        return paths
 
     def truth(self, capture: Capture | None = None, *, same_gpu: bool = False) -> dict[DeviceKey, DeviceTruth]:
         """The true ledger of every device that shows work, by the (pid, device number) pairs that mean it.

@@ -3,7 +3,8 @@
 Nothing here reads a trace. For every nanosecond that the device runs nothing inside its window the log says what held
 the next operation back: what its thread was inside of until the launch call, what happened inside the launch call,
 and after it the piece of waiting that the device model imposed. A capture that leaves evidence out turns what only
-that evidence could show into `blocked` or `uncovered`.
+that evidence could show into `blocked` or `uncovered`. The root ledger is the same time by what ended the waits in it
+(roots.py).
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from tests.simulator.evidence import cause_of
+from tests.simulator.roots import WAITS, Rooted, followed
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.simulator.capture import Capture
     from tests.simulator.device import Gpu, Op
-    from tests.simulator.host import Call, Span
+    from tests.simulator.host import Call
 
 DeviceKey = frozenset[tuple[int, int]]
 Interval = tuple[int, int]
@@ -46,17 +50,31 @@ class Row:
 
 @dataclass(slots=True)
 class GapTruth:
-    """One idle interval of the device and what held the next operation back."""
+    """One idle interval of the device and what held the next operation back; `roots` cover it too."""
 
     start: int
     end: int
     next_op: str
     ledger: Counter[str] = field(default_factory=Counter)
+    roots: list[Rooted] = field(default_factory=list)
+
+    @property
+    def root_ledger(self) -> Counter[str]:
+        return _summed((root.cause, root) for root in self.roots)
+
+    @property
+    def root_labels(self) -> dict[str, Counter[str]]:
+        labelled = [root for root in self.roots if root.label]
+        causes = sorted({root.cause for root in labelled})
+        return {cause: _summed((root.label, root) for root in labelled if root.cause == cause) for cause in causes}
 
 
 @dataclass(slots=True)
 class DeviceTruth:
-    """The true split of one device's window; `ledger` sums to idle."""
+    """The true split of one device's window; `ledger` sums to idle, and so does `root_ledger`.
+
+    `claimable` is the most that each cause may have in a root ledger: all the time that leads to it or passes by it.
+    """
 
     key: DeviceKey
     window: Interval
@@ -66,6 +84,29 @@ class DeviceTruth:
     idle: int
     ledger: dict[str, int]
     gaps: list[GapTruth]
+
+    @property
+    def root_ledger(self) -> dict[str, int]:
+        return dict(sum((gap.root_ledger for gap in self.gaps), Counter()))
+
+    @property
+    def root_labels(self) -> dict[str, dict[str, int]]:
+        total: dict[str, Counter[str]] = {}
+        for gap in self.gaps:
+            for cause, labels in gap.root_labels.items():
+                total.setdefault(cause, Counter()).update(labels)
+        return {cause: dict(labels) for cause, labels in total.items()}
+
+    @property
+    def claimable(self) -> dict[str, int]:
+        return dict(_summed((cause, root) for gap in self.gaps for root in gap.roots for cause in root.along))
+
+
+def _summed(parts: Iterable[tuple[str, Rooted]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for name, root in parts:
+        total[name] += root.end - root.start
+    return total
 
 
 def rows_of(gpu: Gpu, capture: Capture) -> list[Row]:
@@ -115,7 +156,7 @@ def _explained(gpu: Gpu, rows: list[Row], busy: list[Interval], window: Interval
         ledger: Counter[str] = Counter()
         for part_start, part_end, cause in parts:
             ledger[cause] += part_end - part_start
-        gaps.append(GapTruth(start, end, row.op.name, ledger))
+        gaps.append(GapTruth(start, end, row.op.name, ledger, _roots(parts, _issuing(row, rows, capture), capture)))
     return gaps
 
 
@@ -128,10 +169,7 @@ def _next_row(rows: list[Row], time: int, capture: Capture) -> Row:
 
 
 def _gap(start: int, end: int, row: Row, rows: list[Row], capture: Capture) -> list[Part]:
-    call = row.launch(capture)
-    if row.kind == "migration":
-        following = [other for other in rows if other.start >= end and other.launch(capture) is not None]
-        call = following[0].launch(capture) if following else None
+    call = _issuing(row, rows, capture)
     if call is None and _before_the_capture(row, rows, capture):
         return _device_parts(start, start, end, row.op, capture)
     if call is None:
@@ -143,6 +181,24 @@ def _gap(start: int, end: int, row: Row, rows: list[Row], capture: Capture) -> l
     if row.kind == "migration":
         return [*parts, (issued, end, "unified_memory")]
     return [*parts, *_device_parts(start, issued, end, row.op, capture)]
+
+
+def _issuing(row: Row, rows: list[Row], capture: Capture) -> Call | None:
+    """The call that launched the operation, or, for a migration, the next operation that has one."""
+    if row.kind != "migration":
+        return row.launch(capture)
+    launches = (other.launch(capture) for other in rows if other.start >= row.start)
+    return next((call for call in launches if call is not None), None)
+
+
+def _roots(parts: list[Part], call: Call | None, capture: Capture) -> list[Rooted]:
+    roots: list[Rooted] = []
+    for start, end, cause in parts:
+        if call is not None and cause in WAITS:
+            roots += followed(call.owner, start, end, cause, capture)
+        else:
+            roots.append(Rooted(start, end, cause))
+    return roots
 
 
 def _before_the_capture(row: Row, rows: list[Row], capture: Capture) -> bool:
@@ -199,45 +255,6 @@ def _uncover_graphs(parts: list[Part], hidden: list[Interval]) -> list[Part]:
         ]
         parts = covered + rest
     return parts
-
-
-def cause_of(span: Span, own: Call, capture: Capture) -> str:
-    """What a stretch of a thread's time is, seen by an operation whose launch call is `own`."""
-    if own in span.stack:
-        return _inside_launch(span.stack[span.stack.index(own) :], capture)
-    for call in span.stack:
-        if call.kind == "overhead" and (capture.records_overhead(call.name) or call.cause == "module_load"):
-            return call.cause
-    calls = [call for call in span.stack if call.kind == "api" and call.recorded and capture.api]
-    if calls:
-        return "cuda_api" if calls[0].cause == "launch_call" else calls[0].cause
-    if any(call.kind == "library" for call in span.stack) and capture.libraries:
-        return "cuda_api"
-    for call in span.stack:
-        if call.kind == "os" and call.cause and _records_os_call(call, capture):
-            return call.cause
-    return _by_state(span, capture)
-
-
-def _inside_launch(stack: tuple[Call, ...], capture: Capture) -> str:
-    for call in stack[1:]:
-        if call.kind == "overhead" and (capture.records_overhead(call.name) or call.cause == "module_load"):
-            return call.cause
-        if call.kind == "api" and call.cause not in {"launch_call", "cuda_api"}:
-            return call.cause
-    return stack[0].cause
-
-
-def _records_os_call(call: Call, capture: Capture) -> bool:
-    return capture.osrt and call.end - call.start >= capture.osrt_threshold
-
-
-def _by_state(span: Span, capture: Capture) -> str:
-    if span.state == "cpu":
-        return "host_compute" if capture.sched or capture.samples else "uncovered"
-    if not capture.sched:
-        return "uncovered"
-    return "off_cpu" if span.state == "waiting" else "blocked"
 
 
 def _united(intervals: Iterable[Interval]) -> list[Interval]:

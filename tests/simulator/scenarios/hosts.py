@@ -96,7 +96,7 @@ def pipe_read(sim: Simulation) -> None:
             yield from t.get(pipe)
             yield from t.launch("gemm", 200 * US)
 
-    sim.thread(loader, load, name="pt_data_worker")
+    sim.thread(loader, load, name="pt_data_worker", loads="name")
     sim.thread(trainer, train)
 
 

@@ -263,7 +263,7 @@ def starved_training(sim: Simulation) -> None:
             yield from t.synchronize(t.process.null)
             t.pop()
 
-    sim.thread(loader, load, name="pt_data_worker")
+    sim.thread(loader, load, name="pt_data_worker", loads="name")
     sim.thread(trainer, train)
 
 

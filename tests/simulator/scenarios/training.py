@@ -130,7 +130,7 @@ def starved_data_parallel(sim: Simulation) -> None:
         trainer = sim.process(gpus=[number])
         loader = sim.process(gpus=[])
         rank = Rank(sim, trainer, buckets, slow=3 + 4 * number)
-        sim.thread(loader, rank.load, name="pt_data_worker")
+        sim.thread(loader, rank.load, name="pt_data_worker", loads="name")
         sim.thread(trainer, rank.main)
         sim.thread(trainer, rank.autograd, name="pt_autograd_0")
 

@@ -1,0 +1,140 @@
+"""What a scripted thread can do without CUDA: computing, files, memory, sleep, locks, pipes, waiting for others."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from tests.simulator.engine import US, Signal
+from tests.simulator.host import Block, Body, HostThread, Run
+
+UNTRACED = frozenset({"sem_post", "sem_clockwait"})
+"""OS calls that nsys never records: what ends most waits of Python's locks, and those with a time limit."""
+ENTRY = 300
+"""The way into the kernel of the OS, before a thread can block there."""
+
+
+@dataclass(slots=True)
+class Mutex:
+    """Held by one thread at a time; handed over in order."""
+
+    held: bool = False
+    waiting: deque[Signal] = field(default_factory=deque)
+
+
+@dataclass(slots=True)
+class Channel:
+    """A pipe, queue or condition variable: what is put in is taken out in order, and a taker waits for it."""
+
+    items: int = 0
+    waiting: deque[Signal] = field(default_factory=deque)
+
+
+class OsThread(HostThread):
+    """A host thread that computes and calls the operating system."""
+
+    def compute(self, ns: int, symbol: str = "_PyEval_EvalFrameDefault") -> Body:
+        """Run on the CPU; samples see `symbol`."""
+        with self.symbol(symbol):
+            yield Run(ns)
+
+    def _blocked_until(self, signal: Signal) -> Body:
+        """Off the CPU until then, and a little longer before the call that the thread waits in returns."""
+        yield Block(signal)
+        if ns := self.returning():
+            yield Run(ns)
+
+    def os_call(self, name: str, ns: int, cause: str, *, blocked: bool = False) -> Body:
+        """An OS call of a fixed length, on the CPU or off it."""
+        with self.inside("os", name, cause, recorded=name not in UNTRACED):
+            if not blocked:
+                yield Run(ns)
+                return
+            over = Signal()
+            self.clock.at(self.clock.now + ns, over.fire)
+            yield Run(ENTRY)
+            yield from self._blocked_until(over)
+
+    def sleep(self, ns: int, name: str = "clock_nanosleep") -> Body:
+        """Sleep for a time."""
+        yield from self.os_call(name, ns, "sleep", blocked=True)
+
+    def read_file(self, ns: int, name: str = "read") -> Body:
+        """Wait for the disk."""
+        yield from self.os_call(name, ns, "io_wait", blocked=True)
+
+    def stuck(self, ns: int) -> Body:
+        """Off the CPU in something that no table records: a page fault, a raw system call."""
+        yield Run(ENTRY)
+        over = Signal()
+        self.clock.at(self.clock.now + ns - ENTRY, over.fire)
+        yield Block(over)
+
+    def lock(self, mutex: Mutex, name: str = "pthread_mutex_lock") -> Body:
+        """Take a mutex, waiting for it where another thread holds it."""
+        if not mutex.held:
+            mutex.held = True
+            yield Run(50)
+            return
+        handed = Signal()
+        mutex.waiting.append(handed)
+        with self.inside("os", name, "lock_wait"):
+            yield Run(ENTRY)
+            yield from self._blocked_until(handed)
+
+    def unlock(self, mutex: Mutex) -> Body:
+        """Give a mutex back; the next waiting thread has it at once."""
+        yield Run(100)
+        if mutex.waiting:
+            mutex.waiting.popleft().fire(self)
+        else:
+            mutex.held = False
+
+    def put(self, channel: Channel, name: str = "write", *, lasting: int = 500) -> Body:
+        """Write to a pipe, or signal a condition variable; the call goes on for `lasting` ns after that."""
+        cause = "io_wait" if name == "write" else ""
+        with self.inside("os", name, cause, recorded=name not in UNTRACED):
+            yield Run(1_500)
+            channel.items += 1
+            if channel.waiting:
+                channel.waiting.popleft().fire(self)
+            yield Run(lasting)
+
+    def broadcast(self, channel: Channel) -> Body:
+        """pthread_cond_broadcast: all that wait for the channel get something."""
+        with self.inside("os", "pthread_cond_broadcast", ""):
+            yield Run(1_500)
+            waiting, channel.waiting = channel.waiting, deque()
+            channel.items += len(waiting)
+            for arrived in waiting:
+                arrived.fire(self)
+            yield Run(500)
+
+    def get(self, channel: Channel, name: str = "read") -> Body:
+        """Read from a pipe (io_wait), or wait on a condition variable or semaphore (lock_wait)."""
+        cause = "io_wait" if name in {"read", "poll", "recv"} else "lock_wait"
+        with self.inside("os", name, cause, recorded=name not in UNTRACED):
+            yield Run(1_200)
+            while channel.items == 0:
+                arrived = Signal()
+                channel.waiting.append(arrived)
+                yield from self._blocked_until(arrived)
+            channel.items -= 1
+
+    def join(self, thread: HostThread, name: str = "pthread_join") -> Body:
+        """Wait for the end of a thread: pthread_join, or the sem_wait of Python's Thread.join."""
+        with self.inside("os", name, "sleep" if name == "pthread_join" else "lock_wait"):
+            yield Run(ENTRY)
+            yield from self._blocked_until(thread.ended)
+
+    def wait_for_exit(self, thread: HostThread, *, exiting: int = 700 * US) -> Body:
+        """waitpid for a process of one thread. Nothing is seen of the process while the OS clears it away."""
+        gone = Signal()
+
+        def clear_away() -> None:
+            self.clock.at(self.clock.now + exiting, lambda: gone.fire(thread))
+
+        thread.ended.then(clear_away)
+        with self.inside("os", "waitpid", "sleep"):
+            yield Run(ENTRY)
+            yield from self._blocked_until(gone)

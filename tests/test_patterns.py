@@ -1,0 +1,97 @@
+"""What is to be seen over many steps or many devices: the analysis against scenarios whose numbers are known."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag.pipeline import analyze
+from tests.simulator.scenarios import scenario
+from tests.simulator.scenarios.patterns import RANK_STEPS, RANKS, SLOW_RANK, SPIKE_EVERY, SPIKE_STEPS
+from tests.simulator.simulation import ZERO_UTC
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model import DeviceReport, Report
+
+MS = 1_000_000
+SPIKE_NS = 12 * MS
+BEGAN = [number * 137 * MS for number in range(RANKS)]
+CLOCK_ERRORS = [0, 400_000, -300_000, 2 * MS, -1 * MS, 0, 50_000, -700_000]
+
+
+def report_on(name: str, path: Path) -> Report:
+    return analyze(scenario(name).write(path / "trace.sqlite"))
+
+
+def test_the_read_of_each_step_drains_the_queue(tmp_path: Path) -> None:
+    """24 steps have 23 gaps between them: `item()` opened each, and the host computed for 800 us of it."""
+    (device,) = report_on("loss_read_each_step", tmp_path).devices
+    assert device.sync_drained["gaps"] == 23
+    assert device.ledger["host_compute"] == 23 * 800_000
+
+
+def test_spikes_are_the_slow_iterations(tmp_path: Path) -> None:
+    """Steps 9, 19 and 29 have a spike before their work, which the GPU sees as the end of the step before; 39 too."""
+    (device,) = report_on("collector_spikes", tmp_path).devices
+    assert device.iterations is not None
+    assert device.iterations.count == SPIKE_STEPS
+    slow = device.iterations.slow
+    assert sorted(one.index % SPIKE_EVERY for one in slow) == [8] * 4
+    assert all(abs(one.extra_ns - SPIKE_NS) < 0.01 * SPIKE_NS for one in slow)
+    assert all(one.more["host_compute"] >= 0.99 * SPIKE_NS for one in slow)
+
+
+def test_thirty_steps_without_gpu_work_are_one_gap(tmp_path: Path) -> None:
+    (device,) = report_on("mostly_on_the_cpu", tmp_path).devices
+    assert device.ledger["host_compute"] == 30 * 3 * MS
+    longest = max(device.gaps, key=lambda gap: gap.end_ns - gap.start_ns)
+    assert longest.end_ns - longest.start_ns > 30 * 3 * MS
+
+
+def test_seven_wait_in_communication_for_the_eighth(tmp_path: Path) -> None:
+    report = report_on("slow_rank", tmp_path)
+    assert len(report.devices) == RANKS
+    for number, device in enumerate(by_process(report)):
+        check_rank(device, slow=number == SLOW_RANK)
+
+
+def by_process(report: Report) -> list[DeviceReport]:
+    return sorted(report.devices, key=lambda device: device.ids[0].pid)
+
+
+def check_rank(device: DeviceReport, *, slow: bool) -> None:
+    """The slow rank prepares for 4 ms in each of eleven steps but the first; the others wait those 4 - 0.1 ms."""
+    late = (RANK_STEPS - 1) * 4 * MS
+    if slow:
+        assert device.ledger["host_compute"] == pytest.approx(late, rel=0.01)
+        assert device.exposed_comm_ns < 0.2 * late
+    else:
+        assert device.ledger["host_compute"] < 0.05 * late
+        assert device.exposed_comm_ns > 0.9 * late
+        assert device.verdict.id == "comm-bound"
+
+
+def test_a_file_for_each_rank_tells_the_same(tmp_path: Path) -> None:
+    """Eight sessions with clocks of their own: the same times but for when each began."""
+    simulation = scenario("slow_rank")
+    whole = by_process(analyze(simulation.write(tmp_path / "all.sqlite")))
+    paths = simulation.write_each(tmp_path, BEGAN, clock_errors=CLOCK_ERRORS)
+    assert len(paths) == RANKS
+    for number, path in enumerate(paths):
+        (device,) = analyze(path).devices
+        expected = whole[number]
+        assert device.ledger == expected.ledger
+        assert device.exposed_comm_ns == expected.exposed_comm_ns
+        assert device.window.start_ns == expected.window.start_ns + BEGAN[number]
+        assert started(path) == ZERO_UTC - BEGAN[number] + CLOCK_ERRORS[number]
+
+
+def started(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        ((utc,),) = connection.execute("SELECT utcEpochNs FROM TARGET_INFO_SESSION_START_TIME")
+    return int(utc)
