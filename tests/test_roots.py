@@ -11,6 +11,7 @@ from tests.simulator import EVERYTHING
 from tests.simulator.roots import WAITS
 from tests.simulator.scenarios import SCENARIOS, cases, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
+from tests.simulator.scenarios.pipelines import pipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +34,7 @@ VARIANTS = {
     "schema 2.9.1": EVERYTHING.but(schema="2.9.1"),
 }
 SEEDS = range(6)
+PIPELINES = range(12)
 LEAST = 0.95
 """How much of the time in waits must have its true root; the rest is the scheduler's latency and the like."""
 INVENTED = 0.03
@@ -87,6 +89,12 @@ def test_waits_of_arbitrary_programs_lead_to_their_roots(seed: int, tmp_path: Pa
     check_roots(*reported_on(arbitrary(seed), tmp_path, EVERYTHING))
 
 
+@not_yet
+@pytest.mark.parametrize("seed", PIPELINES)
+def test_pipelines_lead_to_their_roots(seed: int, tmp_path: Path) -> None:
+    check_roots(*reported_on(pipeline(seed), tmp_path, EVERYTHING))
+
+
 def check_roots(report: Report, truths: list[DeviceTruth]) -> None:
     for device, truth in pairs(report, truths):
         waits = sum(ns for cause, ns in truth.ledger.items() if cause in WAITS)
@@ -128,6 +136,18 @@ def check_claims(report: Report, truths: list[DeviceTruth]) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_arbitrary_programs_have_no_more_either(seed: int, tmp_path: Path) -> None:
     check_claims(*reported_on(arbitrary(seed), tmp_path, EVERYTHING))
+
+
+@pytest.mark.parametrize("seed", PIPELINES)
+def test_pipelines_have_no_more_either(seed: int, tmp_path: Path) -> None:
+    check_claims(*reported_on(pipeline(seed), tmp_path, EVERYTHING))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("evidence", EVIDENCE)
+@pytest.mark.parametrize("seed", PIPELINES)
+def test_pipelines_without_some_evidence(seed: int, evidence: str, tmp_path: Path) -> None:
+    check_claims(*reported_on(pipeline(seed), tmp_path, EVERYTHING.but(**{evidence: False})))
 
 
 @pytest.mark.slow

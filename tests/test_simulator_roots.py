@@ -17,6 +17,7 @@ from tests.simulator.interpreter import Gil
 from tests.simulator.roots import shown
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
+from tests.simulator.scenarios.pipelines import pipeline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -159,7 +160,9 @@ class TestByHand:
 
 @pytest.fixture(scope="module")
 def simulations() -> list[tuple[str, Simulation]]:
-    return [(name, scenario(name)) for name in sorted(SCENARIOS)] + [(f"seed {n}", arbitrary(n)) for n in range(8)]
+    programs = [(name, scenario(name)) for name in sorted(SCENARIOS)]
+    programs += [(f"arbitrary {seed}", arbitrary(seed)) for seed in range(8)]
+    return programs + [(f"pipeline {seed}", pipeline(seed)) for seed in range(24)]
 
 
 @pytest.mark.parametrize("capture", CAPTURES)
@@ -181,6 +184,16 @@ def test_waits_that_cannot_be_seen_have_no_root_but_themselves(simulations: list
     for name, simulation in simulations:
         for truth in simulation.truth(simulation.capture.but(osrt=False)).values():
             assert truth.root_ledger == {cause: ns for cause, ns in truth.ledger.items() if ns}, name
+
+
+def test_a_loader_is_one_only_where_the_trace_tells_so() -> None:
+    """Told by NVTX ranges, by frames in samples, by the thread's name: without them what it did remains."""
+    told = [("slow_read_and_queue", "nvtx", "io_wait"), ("decoding_worker", "samples", "host_compute")]
+    for name, evidence, did in told:
+        with_it, without = (only(scenario(name), EVERYTHING.but(**{evidence: seen})) for seen in (True, False))
+        assert "data_loading" not in without.root_ledger
+        assert without.root_ledger[did] == with_it.root_labels["data_loading"][did] + with_it.root_ledger.get(did, 0)
+    assert "data_loading" in only(scenario("slow_read_and_pipe"), EVERYTHING.but(nvtx=False)).root_ledger
 
 
 @pytest.mark.parametrize("name", WAITING)

@@ -67,18 +67,18 @@ def register(
     def add(build: Callable[[Simulation], None]) -> Callable[[Simulation], None]:
         name = build.__name__
         SCENARIOS[name] = Scenario(
-            name,
-            build.__doc__ or "",
-            expected,
-            build,
-            gpus,
-            capture,
-            frozenset(tolerated),
-            root,
-            frozenset(findings),
-            frozenset(forbidden),
-            latency,
-            not_yet,
+            name=name,
+            picture=build.__doc__ or "",
+            expected=expected,
+            build=build,
+            gpus=gpus,
+            capture=capture,
+            tolerated=frozenset(tolerated),
+            root=root,
+            findings=frozenset(findings),
+            forbidden=frozenset(forbidden),
+            latency=latency,
+            not_yet=not_yet,
         )
         return build
 
