@@ -41,6 +41,8 @@ CUPTI_ACTIVITY_KIND_CUDA_EVENT@2.9.1: timestamp?@3.24.8 deviceId contextId green
 CUPTI_ACTIVITY_KIND_OVERHEAD@3.24.0: start end eventClass globalTid? correlationId? nameId overheadType
 PROFILER_OVERHEAD: start end globalTid? correlationId?@0-2.9.1 nameId returnValue@0-3.24.0 overheadType@3.24.0
 OSRT_API: start end eventClass globalTid? correlationId?@0-2.9.1 nameId returnValue nestingLevel? callchainId argumentsId?@3.23.3
+OSRT_FILE_ACCESS_EVENTS@3.23.3: fileAccessId threadId startedAt endedAt eventType? apiCallId? bytesProcessed?
+OSRT_FILE_ACCESS_DESCRIPTORS@3.23.3: fileAccessId processId? openedAt? closedAt? filePath?:text
 OSRT_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth
 SCHED_EVENTS: start cpu isSchedIn globalTid? threadState?@3.13.2 threadBlock?@3.13.2
 COMPOSITE_EVENTS: id start cpu? threadState? globalTid? cpuCycles

@@ -14,7 +14,8 @@ CALLS = re.compile(
 )
 
 
-INTERPRETER_LOCK = "for Python's interpreter lock (GIL)"
+INTERPRETER_LOCK = "GIL"
+"""The label of waits for the lock of CPython's interpreter."""
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:

@@ -7,14 +7,14 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.assignment import SliceRows, Slices
-from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.causes import CAUSES, off_cpu
 from nsysdiag.analysis.roots.levels import Chains, Pieces
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.timeline.assign import Owned, claim
 from nsysdiag.timeline.intervals import Intervals, union
 
 _IDS = list(CAUSES)
-_LOADING = _IDS.index("data_loading")
+_LOADING, _OFF_CPU = _IDS.index("data_loading"), _IDS.index("off_cpu")
 
 
 def recut(slices: Slices, chains: Chains, people: People) -> Slices:
@@ -32,15 +32,20 @@ def recut(slices: Slices, chains: Chains, people: People) -> Slices:
     for hop, level in enumerate(chains.levels):
         piece, spans = _rest(chains, hop)
         mine, loads = level.pieces.take(piece), level.loader[piece]
-        by_cause = words.recoded(_IDS)[mine.cause]
+        text = mine.text if hop == 0 else _with_thread(mine, chains, people)
+        # Off the CPU for no known reason is no cause that another's wait could lead to: it stays what it was.
+        vague = (mine.label == words.code(off_cpu.UNTRACED)) & (mine.cause == _OFF_CPU) & (hop > 0)
+        cause = np.where(vague, rows.cause[mine.slice], mine.cause)
         parts.append(
             SliceRows(
                 gap=rows.gap[mine.slice],
-                cause=np.where(loads, _LOADING, mine.cause),
+                cause=np.where(loads, _LOADING, cause),
                 start=spans.start,
                 end=spans.end,
-                label=np.where(loads, by_cause, mine.label),
-                text=mine.text if hop == 0 else _with_thread(mine, chains, people),
+                label=np.where(
+                    loads, words.recoded(_IDS)[cause], np.where(vague, labels[rows.label[mine.slice]], mine.label)
+                ),
+                text=np.where(vague, texts[rows.text[mine.slice]], text),
             )
         )
     found = SliceRows.concatenate(parts)

@@ -53,9 +53,11 @@ class Runs:
         position, comes_in = position[order], switches.comes_in[order]
         lane = position // axis.stride
         until = np.append(position[1:], 0)
-        until = np.where(np.append(lane[1:] != lane[:-1], True), (lane + 1) * axis.stride - 1, until)
+        # What comes after a thread's last event is unknown.
+        until = np.where(np.append(lane[1:] != lane[:-1], True), position, until)
         seen = np.where(comes_in, until - position, np.minimum(until - position, just))
-        share = np.bincount(lane, weights=seen, minlength=len(axis.threads)) / axis.span
+        whole = max(int(np.ptp(switches.time)), 1) if len(switches) else 1
+        share = np.minimum(np.bincount(lane, weights=seen, minlength=len(axis.threads)) / whole, 1)
         return cls(axis, position, comes_in, share, just)
 
     def switched_in(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:

@@ -111,6 +111,8 @@ class WakeFinder:
         self._wake_calls = _wake_calls(tables.os_calls, ignored)
         self._os_calls = tables.os_calls
         self._ignored = ignored
+        traced = np.unique(process_of(tables.os_calls.thread))
+        self._untraced = ~np.isin(process_of(self._runs.axis.threads), traced)
         self._span = max(high - low, 1)
 
     def find(self, waits: Waits) -> Wakers:
@@ -151,15 +153,17 @@ class WakeFinder:
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         open_ = found.how == How.NOTHING
-        # A read may be of a file, which nobody wakes: that some thread ran then says nothing.
         own = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.UNKNOWN))
         low, high = self._runs.lanes_of(process_of(waits.thread))
-        chosen = np.flatnonzero(open_ & own & (high > low))
+        # A pipe's writer may be in any process; where OS calls are traced, it would have been found by its write.
+        anywhere = (waits.ends == Ends.WRITE) & self._untraced.any()
+        low, high = np.where(anywhere, 0, low), np.where(anywhere, len(self._runs.axis.threads), high)
+        chosen = np.flatnonzero(open_ & (own | anywhere) & (high > low))
         if len(chosen) == 0:
             return
         seen = self._runs.seen(moment[chosen], low[chosen], high[chosen])
         wait, thread = chosen[seen.query], self._runs.axis.threads[seen.lane]
-        other = thread != waits.thread[wait]
+        other = (thread != waits.thread[wait]) & (own[wait] | self._untraced[seen.lane])
         pairs = _Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
         plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
         _settle(found, pairs.take(_alone(pairs) & plain), How.RAN)
