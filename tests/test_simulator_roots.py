@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 from bisect import bisect_left
 from contextlib import closing
@@ -12,9 +13,9 @@ import pytest
 
 from tests.builder import global_tid
 from tests.simulator import EVERYTHING, Simulation
-from tests.simulator.evidence import records_os_call
+from tests.simulator.evidence import cause_of, records_os_call
 from tests.simulator.interpreter import Gil
-from tests.simulator.roots import shown
+from tests.simulator.roots import DATA_LOADING, MOST_HOPS, WAITS, shown
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
 from tests.simulator.scenarios.pipelines import pipeline
@@ -177,6 +178,33 @@ def test_roots_cover_the_gaps_as_the_ledger_does(simulations: list[tuple[str, Si
             assert sum(root_ledger.values()) == sum(truth.ledger.values()) == truth.idle, name
             for ledger in (root_ledger, truth.ledger):
                 assert all(ns <= claimable[cause] for cause, ns in ledger.items()), name
+
+
+def root_at(thread: HostThread, time: int, hops: int = 0) -> tuple[str, bool]:
+    """The root of one nanosecond, hop by hop, and whether a loader is on the way; everything is seen."""
+    spans = [span for span in thread.spans if span.start <= time < span.end]
+    cause = cause_of(spans[0], None, EVERYTHING)
+    waits = [waited for waited in thread.waits if waited.start <= time < waited.until and waited.by is not None]
+    if not waits or cause not in WAITS or hops == MOST_HOPS or any(call.label for call in spans[0].stack):
+        return cause, False
+    other = waits[0].by
+    assert other is not None
+    if not any(span.start <= time < span.end for span in other.spans):
+        return cause, False
+    root, loads = root_at(other, time, hops + 1)
+    return root, loads or bool(other.loads)
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_single_nanoseconds_have_the_root_found_hop_by_hop(name: str) -> None:
+    simulation, chance = scenario(name), random.Random(name)
+    (truth,) = simulation.truth().values()
+    (main,) = {gpu.ops[0].call.owner for gpu in simulation.gpus if gpu.ops[0].call is not None}
+    roots = [root for gap in truth.gaps for root in gap.roots if root.along & (WAITS | {"blocked"})]
+    for root in chance.choices(roots, weights=[root.end - root.start for root in roots], k=150):
+        cause, loads = root_at(main, chance.randrange(root.start, root.end))
+        expected = (DATA_LOADING, cause) if loads else (cause, "")
+        assert (root.cause, root.label.replace("GIL", "")) == expected
 
 
 def test_waits_that_cannot_be_seen_have_no_root_but_themselves(simulations: list[tuple[str, Simulation]]) -> None:
