@@ -25,11 +25,17 @@ WAITING = sorted(name for name, found in SCENARIOS.items() if found.root)
 WITH_LOADERS = ["pipe_read", "starved_data_parallel", "starved_training"]
 LABELLED = [*(name for name in WAITING if SCENARIOS[name].root == "data_loading"), *WITH_LOADERS, "interpreter_lock"]
 EVIDENCE = ("osrt", "sched", "samples", "nvtx")
+SHORT_CALLS_MISSING = "only calls above 10 us"
+BY_PIPE = {"pipe_read", "slow_read_and_pipe", "queue_between_processes", "starved_data_parallel", "starved_training"}
+UNSEEN_WAIT = "get_with_timeout"
+"""Its wait leaves no row: the simulation says that nothing can be told of it, and runs tell all the same."""
+UNTRACED_WORKER = "untraced_worker"
+"""What it did off the CPU cannot be told."""
 VARIANTS = {
     "without samples": EVERYTHING.but(samples=False),
     "without NVTX": EVERYTHING.but(nvtx=False),
     "idle loops recorded": EVERYTHING.but(idle_loop=True),
-    "only calls above 10 us": EVERYTHING.but(osrt_threshold=10_000),
+    SHORT_CALLS_MISSING: EVERYTHING.but(osrt_threshold=10_000),
     "schema 3.13.2": EVERYTHING.but(schema="3.13.2"),
     "schema 2.9.1": EVERYTHING.but(schema="2.9.1"),
 }
@@ -69,21 +75,32 @@ def common(found: dict[str, int], true: dict[str, int]) -> int:
     return sum(min(ns, true.get(cause, 0)) for cause, ns in found.items())
 
 
-@not_yet
-@pytest.mark.parametrize("name", WAITING + WITH_LOADERS)
+@pytest.mark.parametrize("name", [name for name in WAITING + WITH_LOADERS if name != UNSEEN_WAIT])
 def test_waits_lead_to_their_roots(name: str, tmp_path: Path) -> None:
     check_roots(*reported(name, tmp_path))
 
 
-@not_yet
 @pytest.mark.slow
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", WAITING + WITH_LOADERS)
+@pytest.mark.parametrize("name", [name for name in WAITING + WITH_LOADERS if name != UNSEEN_WAIT])
 def test_other_captures_lead_there_too(name: str, variant: str, tmp_path: Path) -> None:
-    check_roots(*reported(name, tmp_path, VARIANTS[variant]))
+    found = reported(name, tmp_path, VARIANTS[variant])
+    # A write into a pipe is shorter than that, and nothing else tells who ended a read.
+    if variant == SHORT_CALLS_MISSING and name in BY_PIPE:
+        check_claims(*found)
+    else:
+        check_roots(*found)
 
 
-@not_yet
+def test_a_wait_without_a_row_leads_to_its_loader(tmp_path: Path) -> None:
+    """Off the CPU in no captured call, again and again until the loader woke the thread."""
+    report, _ = reported(UNSEEN_WAIT, tmp_path)
+    (device,) = report.devices
+    assert device.root_ledger["data_loading"] >= LEAST * device.ledger["off_cpu"]
+    assert device.root_labels["data_loading"]["io_wait"] >= LEAST * device.root_ledger["data_loading"]
+    assert device.verdict.id == "input-bound"
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_waits_of_arbitrary_programs_lead_to_their_roots(seed: int, tmp_path: Path) -> None:
     check_roots(*reported_on(arbitrary(seed), tmp_path, EVERYTHING))
@@ -102,8 +119,7 @@ def check_roots(report: Report, truths: list[DeviceTruth]) -> None:
         assert wrong <= (1 - LEAST) * waits, f"found {device.root_ledger}, true {truth.root_ledger}"
 
 
-@not_yet
-@pytest.mark.parametrize("name", LABELLED)
+@pytest.mark.parametrize("name", [name for name in LABELLED if name not in (UNSEEN_WAIT, UNTRACED_WORKER)])
 def test_what_a_loader_did_is_told(name: str, tmp_path: Path) -> None:
     for device, truth in pairs(*reported(name, tmp_path)):
         assert truth.root_labels

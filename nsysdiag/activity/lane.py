@@ -67,17 +67,22 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
         spans = axis.place(rank, Intervals(table.start, table.end))
     else:
         spans = axis.place(rank[row], Intervals(table.start[row], table.end[row]))
-    if len(row) > 1 and not _ordered(spans):
-        order = np.lexsort((-spans.end, spans.start))
-        row, spans = row[order], spans[order]
     name = table.name[row]
+    if len(row) > 1 and not _ordered(spans, name):
+        # By name last: which of two calls at the very same time is the outer one must not depend on the order of rows.
+        order = np.lexsort((name, -spans.end, spans.start))
+        row, spans, name = row[order], spans[order], name[order]
     lane = Lane(spans, name, table.names, row, table.kind[row], outermost(spans), name, table.names)
     return lane, int(np.count_nonzero((rank >= 0) & ~valid))
 
 
-def _ordered(spans: Intervals) -> bool:
-    step = np.diff(spans.start)
-    return bool(np.all((step > 0) | ((step == 0) & (spans.end[1:] <= spans.end[:-1]))))
+def _ordered(spans: Intervals, name: IntArray) -> bool:
+    later = spans.start[1:] > spans.start[:-1]
+    if later.all():
+        return True
+    same, shorter = spans.start[1:] == spans.start[:-1], spans.end[1:] < spans.end[:-1]
+    tied = (spans.end[1:] == spans.end[:-1]) & (name[1:] >= name[:-1])
+    return bool(np.all(later | (same & (shorter | tied))))
 
 
 def within(calls: Lane, libraries: Lane) -> Lane:
