@@ -159,7 +159,6 @@ def test_a_starved_training_step_is_input_bound(name: str, tmp_path: Path) -> No
         assert device.verdict.id == "input-bound"
 
 
-@pytest.mark.xfail(reason="wake-ups are not followed yet", strict=False)
 def test_waiting_for_a_loader_is_data_loading_at_its_root(tmp_path: Path) -> None:
     simulation = scenario("starved_training")
     (device,) = analyze(simulation, tmp_path / "trace.sqlite", simulation.capture).devices
