@@ -9,6 +9,10 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     """From which share on a verdict holds: of the window for `busy`, `copies` and `communication`, else of idle time.
 
     `likely` and `unresolved_claim` are coverages: below them a sentence says so.
+
+    A gap of more than `bubble_gap_ns` is no part of a launch bubble, nor is a run of more than `bubble_run` launches in
+    a row that found the device at work; a bubble has at least `bubble_launches` launches. A queue that runs dry
+    collapses if at least `collapse_depth` operations were outstanding at the last launch before.
     """
 
     busy: float = 0.05
@@ -22,6 +26,10 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     leading: float = 0.30
     likely: float = 0.5
     unresolved_claim: float = 0.2
+    bubble_gap_ns: int = 50_000
+    bubble_run: int = 8
+    bubble_launches: int = 20
+    collapse_depth: int = 4
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

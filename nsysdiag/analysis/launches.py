@@ -11,6 +11,7 @@ from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.distribution import distribution
 from nsysdiag.analysis.frame import Case, Frame
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.analysis.window import AnalysisWindow
@@ -32,18 +33,37 @@ def launch_summary(
     launched = np.flatnonzero(inside & (device.launch >= 0))
     unlaunched = inside & (device.launch < 0) & ~operations.migration
     kernel = inside & (operations.category == Category.KERNEL)
-    delay = operations.start[launched] - calls.end[device.launch[launched]] if len(launched) else launched
-    begin = np.sort(calls.start[device.launch[launched]], kind="stable") if len(launched) else launched
-    interval = np.diff(begin)
+    row = device.launch[launched]
+    delay = operations.start[launched] - calls.end[row] if len(launched) else launched
+    call = _distinct(row, len(calls))
+    begin = np.sort(calls.start[call], kind="stable") if len(call) else call
+    interval = begin[1:] - begin[:-1]
+    alone = kernel[launched] & (operations.graph_node[launched] <= 0)
+    to_start = operations.start[launched[alone]] - calls.start[row[alone]] if len(launched) else launched
+    alone_call = _distinct(row[alone], len(calls))
+    duration = operations.end[kernel] - operations.start[kernel]
     return Launch(
         launched_ops=len(launched),
         unlaunched_ops=int(unlaunched.sum()),
         found_device_idle=int(np.isin(frame.case, (Case.LATE, Case.ISSUING)).sum()),
         median_queue_delay_ns=_median(np.maximum(delay, 0)),
         median_interval_ns=_median(interval[interval > 0]),
-        median_kernel_ns=_median(operations.end[kernel] - operations.start[kernel]),
+        median_kernel_ns=_median(duration),
         api=_api_rows(device, api_calls, window, _cause_by_name(api_calls, slices)),
+        calls=len(call),
+        kernel=distribution(duration),
+        call=distribution((calls.end - calls.start)[alone_call] if len(alone_call) else alone_call),
+        interval=distribution(interval),
+        to_start=distribution(np.maximum(to_start, 0)),
+        queue_delay=distribution(np.maximum(delay[alone], 0)),
     )
+
+
+def _distinct(rows: IntArray, count: int) -> IntArray:
+    """The rows of a table of `count` that occur, each once."""
+    seen = np.zeros(count, dtype=np.bool_)
+    seen[rows] = True
+    return np.flatnonzero(seen)
 
 
 def _median(values: IntArray) -> int | None:
