@@ -122,12 +122,15 @@ def _members(found: Stretches) -> tuple[IntArray, IntArray]:
 
 
 def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
-    """The times between launches that follow each other, by stretch."""
-    step = owner[1:] == owner[:-1]
-    if np.any(step & (begin[1:] < begin[:-1])):
-        order = np.lexsort((begin, owner))
-        begin = begin[order]
-    return owner[1:][step], np.diff(begin)[step]
+    """The times between launches that follow each other, by stretch; `owner` is sorted."""
+    low, step = int(begin.min()), owner[1:] == owner[:-1]
+    length = int(begin.max()) - low + 1
+    if length * (int(owner[-1]) + 1) < 1 << 62:
+        # Each stretch on a time axis of its own: one sort, and of what is nearly sorted.
+        ordered = np.sort(owner * length + (begin - low), kind="stable")
+    else:
+        ordered = begin[np.lexsort((begin, owner))]
+    return owner[1:][step], (ordered[1:] - ordered[:-1])[step]
 
 
 def idle_of(found: Stretches, gaps: Gaps) -> IntArray:

@@ -33,7 +33,7 @@ def distribution(values: IntArray) -> Distribution | None:
 
 
 def _bins(values: IntArray) -> list[tuple[int, int]]:
-    counts = np.bincount(np.searchsorted(EDGES, values, side="right") - 1)
-    used = np.flatnonzero(counts)
-    shown = range(int(used[0]), int(used[-1]) + 1)
-    return [(int(EDGES[at]), int(counts[at])) for at in shown]
+    first, behind = np.searchsorted(EDGES, [values.min(), values.max()], side="right") - (1, 0)
+    edges = EDGES[first:behind]
+    counts = np.bincount(np.searchsorted(edges, values, side="right") - 1)
+    return list(zip(edges.tolist(), counts.tolist(), strict=True))

@@ -70,13 +70,10 @@ def _exact_medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
 
 
 def _sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArray]:
-    """Both sorted by code, then duration; as one number where they fit into 63 bits, which sorts much faster, and
-    faster still in 32."""
+    """Both sorted by code, then duration; as one number where they fit into 63 bits, which sorts much faster."""
     bits = int(duration.max()).bit_length()
-    both = bits + int(code.max()).bit_length()
-    if int(duration.min()) >= 0 and both < 63:
-        wide = np.dtype(np.uint32 if both <= 32 else np.int64)
-        packed = np.sort((code.astype(wide) << bits) | duration.astype(wide))
-        return (packed >> bits).astype(np.int64), (packed & ((1 << bits) - 1)).astype(np.int64)
+    if int(duration.min()) >= 0 and bits + int(code.max()).bit_length() < 63:
+        packed = np.sort((code << bits) | duration)
+        return packed >> bits, packed & ((1 << bits) - 1)
     order = np.lexsort((duration, code))
     return code[order], duration[order]
