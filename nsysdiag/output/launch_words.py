@@ -65,11 +65,15 @@ def _lead(launch: Launch) -> list[str]:
     if ahead is None:
         return []
     empty = f"nothing is outstanding {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
-    if ahead.p50 < AHEAD:
-        return [f"The host does not run ahead: {empty}, one operation or none in the median."]
-    wait = f", and kernels wait {format_ns(launch.queue_delay.p50_ns)} in the queue" if launch.queue_delay else ""
-    lead = f"{format_count(ahead.p50)} operations are outstanding in the median{wait}"
-    return [f"The host runs ahead, which is healthy: {lead}; {empty}."]
+    if ahead.p50 >= AHEAD:
+        delay = launch.median_queue_delay_ns
+        wait = f", and they wait {format_ns(delay)} in the queue" if delay else ""
+        lead = f"{format_count(ahead.p50)} operations are outstanding in the median{wait}"
+        return [f"The host runs ahead, which is healthy: {lead}; {empty}."]
+    if ahead.p95 >= AHEAD:
+        most = f"p95 is {format_count(ahead.p95)} outstanding operations, the median {format_count(ahead.p50)}"
+        return [f"The host runs ahead only at times: {empty}; {most}."]
+    return [f"The host does not run ahead: {empty}, and hardly ever more than one operation."]
 
 
 def _collapses(ahead: RunAhead | None, causes: Causes) -> list[str]:
