@@ -328,8 +328,8 @@ class GraphRow(Record, frozen=True):
 
 class GraphLaunches(Record, frozen=True):
     """What graph launches cost beside plain ones. `nodes`, and `node_api_ns`, the time in their calls, are of launches
-    recorded node by node; `untraced` counts launches that left nothing but their call. `rows` are the graphs with most
-    work, at most twenty of `count`."""
+    recorded node by node; `untraced` counts calls inside the window that left nothing else. `rows` are the graphs with
+    most work, at most twenty of `count`."""
 
     count: int
     launches: int

@@ -66,12 +66,15 @@ def find_bubbles(
     if len(found) == 0:
         return found
     rows, owner = _members(found)
-    launched = device.launch[rows] >= 0
-    rows, owner = rows[launched], owner[launched]
-    new = _begins(device.launch[rows]) | _begins(owner)
-    work = np.add.reduceat((device.operations.end - device.operations.start)[rows], np.flatnonzero(new))
-    median_work = medians(owner[new], work, len(found))
-    median_interval = medians(*_intervals(owner[new], calls.start[device.launch[rows[new]]]), len(found))
+    launch = device.launch[rows]
+    known = launch >= 0
+    if not known.all():
+        rows, owner, launch = rows[known], owner[known], launch[known]
+    first = np.flatnonzero(_begins(launch) | _begins(owner))
+    work = np.add.reduceat(device.operations.end[rows] - device.operations.start[rows], first)
+    owner = owner[first]
+    median_work = medians(owner, work, len(found))
+    median_interval = medians(*_intervals(owner, calls.start[launch[first]]), len(found))
     found = Stretches(
         found.first_gap, found.last_gap, found.first_op, found.last_op, found.launches, median_interval, median_work
     )

@@ -18,6 +18,7 @@ from nsysdiag.timeline.steps import count_open, in_buckets, time_by_level
 BUCKETS = 250
 PERCENTILES = (5, 25, 50, 75, 95)
 MOST_COLLAPSES = 20
+LONGEST_NS = 1 << 53  # 104 days: sums of times are exact as floats up to here
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,10 @@ def outstanding(device: DeviceTimeline, calls: CallRows) -> Outstanding:
 
 
 def run_ahead(work: Outstanding, parts: Intervals, collapses: list[Collapses]) -> RunAhead | None:
-    """The depth over the time of `parts`, a set; None where there is no such time."""
-    if len(parts) == 0:
+    """The depth over the time of `parts`, a set; None where there is no such time, or more of it than can be real."""
+    low, high = (int(parts.start[0]), int(parts.end[-1])) if len(parts) else (0, 0)
+    if not 0 < high - low < LONGEST_NS:
         return None
-    low, high = int(parts.start[0]), int(parts.end[-1])
     steps = count_open(work.issued, work.ended, low, high)
     ns = time_by_level(steps, parts)
     reached = np.cumsum(ns)

@@ -37,7 +37,7 @@ def unpack_series(packed: RunAhead) -> Series:
     if packed.buckets < 1 or any(len(column) != packed.buckets for column in columns):
         raise InputError("the packed run-ahead of this report contradicts itself: the file is damaged")
     span = packed.end_ns - packed.start_ns
-    edges = packed.start_ns + span * np.arange(packed.buckets + 1, dtype=np.int64) // packed.buckets
+    edges = np.array([packed.start_ns + span * at // packed.buckets for at in range(packed.buckets + 1)])
     return Series(edges, columns[0], columns[1] / 1000, columns[2])
 
 

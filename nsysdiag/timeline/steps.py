@@ -49,22 +49,24 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
     """
     if high <= low:
         raise ValueError(f"no time between {low} and {high}")
-    # One number for time and kind, so that merging two sorted runs is one sort.
-    events = np.concatenate((end << 1, (start << 1) | 1))
+    # One number for time and kind, so that merging two sorted runs is one sort. Counted from `low`, so that it fits.
+    events = np.concatenate((_within(end, low, high) << 1, (_within(start, low, high) << 1) | 1))
     events.sort(kind="stable")
     time = events >> 1
     level = np.cumsum(((events & 1) << 1) - 1)
     last = np.append(time[1:] != time[:-1], True)[: len(time)]
+    last[np.searchsorted(time, high - low) :] = False
     if not last.all():
         time, level = time[last], level[last]
-    first = int(np.searchsorted(time, low, side="right")) - 1
-    behind = int(np.searchsorted(time, high, side="left"))
-    begun = np.int64(level[first]) if first >= 0 else np.int64(0)
-    return Steps(
-        np.concatenate(([np.int64(low)], time[first + 1 : behind])),
-        np.concatenate(([begun], level[first + 1 : behind])),
-        high,
-    )
+    if len(time) == 0 or time[0] > 0:
+        time, level = np.append(np.int64(0), time), np.append(np.int64(0), level)
+    return Steps(time + low, level, high)
+
+
+def _within(times: IntArray, low: int, high: int) -> IntArray:
+    """Sorted times from `low` on; what lies outside is moved to the borders."""
+    inside = len(times) == 0 or (times[0] >= low and times[-1] <= high)
+    return (times if inside else np.clip(times, low, high)) - low
 
 
 def time_by_level(steps: Steps, parts: Intervals) -> IntArray:
@@ -82,7 +84,7 @@ def in_buckets(steps: Steps, most: int) -> Buckets:
     """The steps in `most` equal buckets, fewer where there are not as many ns."""
     low, high = int(steps.time[0]), steps.end
     count = min(most, high - low)
-    edges = low + (high - low) * np.arange(count + 1, dtype=np.int64) // count
+    edges = np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
     first = nearest_before(steps.time, edges[:-1])
     last = np.searchsorted(steps.time, edges[1:], side="left") - 1
     inside = steps.level[last]

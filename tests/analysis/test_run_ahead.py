@@ -222,3 +222,9 @@ def test_the_same_call_adds_up(tmp_path: Path) -> None:
 def test_a_gap_that_opens_outside_of_the_window_is_no_collapse_of_it(start: int, tmp_path: Path) -> None:
     trace = queued().api("cudaStreamSynchronize", 6_000, 420_000)
     assert collapses(only_device(trace, tmp_path, Settings(start_ns=start))) == []
+
+
+def test_times_that_cannot_be_have_no_depth(tmp_path: Path) -> None:
+    """Without a session's duration nothing says that the end of the second kernel lies centuries after the capture."""
+    trace = TraceBuilder().kernel(10, 20).kernel(30, (1 << 63) - 1).drop_table("ANALYSIS_DETAILS")
+    assert only_device(trace, tmp_path).launch.run_ahead is None
