@@ -81,7 +81,8 @@ def _collapses(ahead: RunAhead | None, causes: Causes) -> list[str]:
         return []
     first = ahead.collapses[0]
     times = counted(ahead.collapse_count, "time")
-    lead = f"The queue ran dry {times}, and {format_ns(ahead.collapse_idle_ns)} of idle time followed"
+    idle = f"{format_ns(ahead.collapse_idle_ns)} of idle time followed"
+    lead = f"The host lost its lead {times}: the queue ran dry, and {idle}"
     if len(ahead.collapses) == 1:
         return [f"{lead}, with the launching thread {collapse_label(first, causes)}."]
     share = f"{counted(first.count, 'time')}, {format_ns(first.idle_ns)}"

@@ -39,8 +39,8 @@ def test_all_that_there_is_to_say() -> None:
         "15.3 us pass from one launch to the next.",
         "The host runs ahead, which is healthy: 8 operations are outstanding in the median, and they wait 4.20 us in "
         "the queue; nothing is outstanding 10.0% of the time.",
-        "The queue ran dry 32 times, and 7.00 ms of idle time followed; most of it with the launching thread in "
-        "cudaStreamSynchronize (30 times, 6.00 ms).",
+        "The host lost its lead 32 times: the queue ran dry, and 7.00 ms of idle time followed; most of it with the "
+        "launching thread in cudaStreamSynchronize (30 times, 6.00 ms).",
         "2 launch bubbles: 100 launches in 2.00 ms, 50,000 a second, too slow for work this short; the GPU idles "
         "1.50 ms of it, 1.5% of the window.",
         "20 graph launches of 400 nodes: a node costs the host 1.00 us, a kernel launched by itself 4.10 us; the GPU "
@@ -84,8 +84,8 @@ def test_whether_the_host_is_ahead(p50: int, p95: int, begins: str) -> None:
 )
 def test_where_the_thread_was(cause: str, call: str, told: str) -> None:
     row = Collapses(cause=cause, call=call, count=30, idle_ns=6 * MS, median_depth=22)
-    expected = f"The queue ran dry 30 times, and 6.00 ms of idle time followed, with the launching thread {told}"
-    assert sentences(run_ahead=run_ahead([row]))[2] == expected
+    lead = "The host lost its lead 30 times: the queue ran dry, and 6.00 ms of idle time followed"
+    assert sentences(run_ahead=run_ahead([row]))[2] == f"{lead}, with the launching thread {told}"
 
 
 def test_graphs_without_nodes() -> None:
