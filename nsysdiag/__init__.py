@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.errors import InputError, NsysdiagError, OutputError, UsageError
     from nsysdiag.model import Finding, Report
-    from nsysdiag.output.charts import gap_chart, ledger_chart
+    from nsysdiag.output.charts import gap_chart, ledger_chart, run_ahead_chart
     from nsysdiag.output.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze
     from nsysdiag.trace.trace import open_trace
@@ -35,6 +35,7 @@ __all__ = [
     "gap_chart",
     "ledger_chart",
     "open_trace",
+    "run_ahead_chart",
 ]
 
 _HOMES = {
@@ -51,6 +52,7 @@ _HOMES = {
     "gap_chart": "nsysdiag.output.charts",
     "ledger_chart": "nsysdiag.output.charts",
     "open_trace": "nsysdiag.trace.trace",
+    "run_ahead_chart": "nsysdiag.output.charts",
 }
 
 

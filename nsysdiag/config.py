@@ -10,6 +10,10 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
 
     `likely` and `unresolved_claim` are coverages: below them a sentence says so. `root_floor` is the confidence from
     which on a wait is followed to the thread that ended it.
+
+    A gap of more than `bubble_gap_ns` is no part of a launch bubble, nor is a run of more than `bubble_run` launches in
+    a row that found the device at work; a bubble has at least `bubble_launches` launches. A queue that runs dry
+    collapses if at least `collapse_depth` operations were outstanding at the last launch before.
     """
 
     busy: float = 0.05
@@ -24,6 +28,10 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     likely: float = 0.5
     unresolved_claim: float = 0.2
     root_floor: float = 0.5
+    bubble_gap_ns: int = 50_000
+    bubble_run: int = 8
+    bubble_launches: int = 20
+    collapse_depth: int = 4
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -217,8 +217,139 @@ class ApiRow(Record, frozen=True):
     max_ns: int
 
 
+class Distribution(Record, frozen=True):
+    """Many durations from 0 up. Percentile p is the smallest of them that p % do not exceed.
+
+    `bins` is a histogram with edges at 1, 2 and 5 times powers of ten: (where the bin begins in ns, how many lie in
+    it), from the first bin that holds any to the last; the first of all begins at 0 and ends at 100 ns.
+    """
+
+    count: int
+    total_ns: int
+    p5_ns: int
+    p25_ns: int
+    p50_ns: int
+    p75_ns: int
+    p95_ns: int
+    p99_ns: int
+    max_ns: int
+    bins: list[tuple[int, int]]
+
+
+class Collapses(Record, frozen=True):
+    """How often one call, or one kind of host code, let the queue run dry: `cause` and `call` say what the thread that
+    launched next was in when the last operation ended. `idle_ns` is the length of the gaps that followed,
+    `median_depth` how many operations were outstanding at the last launch before."""
+
+    cause: str
+    call: str
+    count: int
+    idle_ns: int
+    median_depth: int
+
+
+class RunAhead(Record, frozen=True):
+    """How far the host ran ahead: the operations that were launched and had not finished, at each moment.
+
+    An operation counts from the end of its launch call to its own end; one that starts before its call returns, from
+    the beginning of the call. Nodes of a graph count each, migrations of unified memory never, operations without a
+    launch row while they run. Percentiles are over the time of the window; `empty_ns` is the time at depth 0, of
+    `observed_ns`.
+
+    The series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
+    `lowest`, `highest` and `mean` depth, the mean in thousandths. `collapses` holds the calls that cost most, at most
+    twenty; `collapse_count` and `collapse_idle_ns` are over all.
+    """
+
+    observed_ns: int
+    empty_ns: int
+    mean: float
+    p5: int
+    p25: int
+    p50: int
+    p75: int
+    p95: int
+    max: int
+    start_ns: int
+    end_ns: int
+    buckets: int
+    lowest: str
+    mean_thousandths: str
+    highest: str
+    collapse_count: int
+    collapse_idle_ns: int
+    collapses: list[Collapses]
+    encoding: str = "base64(zlib(little-endian int64))"
+
+
+class Bubble(Record, frozen=True):
+    """A stretch of time in which launches came slower than the device did their work: from where its first gap opens to
+    where its last one ends. `median_work_ns` is what the operations of one launch took, `nvtx` the ranges that were
+    open at its first and at its last launch."""
+
+    start_ns: int
+    end_ns: int
+    launches: int
+    busy_ns: int
+    idle_ns: int
+    median_interval_ns: int
+    median_work_ns: int
+    nvtx: list[str]
+
+
+class Bubbles(Record, frozen=True):
+    """All bubbles of a device; `causes` divides their idle time as the ledger does, `rows` are those with most of it,
+    at most twenty."""
+
+    count: int
+    launches: int
+    span_ns: int
+    busy_ns: int
+    idle_ns: int
+    causes: dict[str, int]
+    rows: list[Bubble]
+
+
+class GraphRow(Record, frozen=True):
+    """All launches of one CUDA graph. `nodes` is the number of nodes that ran, None where the trace holds whole graphs
+    only; `executable` is nsys's number of the instantiated graph, None where the trace has none, and then launches
+    belong together that have the same lowest node. `between_ns` is the idle time between the nodes of one launch."""
+
+    name: str
+    executable: int | None
+    launches: int
+    nodes: int | None
+    api_ns: int
+    median_api_ns: int
+    work_ns: int
+    between_ns: int
+    between_gaps: int
+
+
+class GraphLaunches(Record, frozen=True):
+    """What graph launches cost beside plain ones. `nodes`, and `node_api_ns`, the time in their calls, are of launches
+    recorded node by node; `untraced` counts calls inside the window that left nothing else. `rows` are the graphs with
+    most work, at most twenty of `count`."""
+
+    count: int
+    launches: int
+    nodes: int
+    api_ns: int
+    node_api_ns: int
+    work_ns: int
+    between_ns: int
+    untraced: int
+    rows: list[GraphRow]
+
+
 class Launch(Record, frozen=True):
-    """How work was launched. Queue delay (start minus api_end, from zero) is healthy when long: the host is ahead."""
+    """How work was launched. Queue delay (start minus api_end, from zero) is healthy when long: the host is ahead.
+
+    `calls` counts the calls that launched anything; `call` is how long those took that launched a kernel by itself,
+    `interval` the time from one launching call to the next, `kernel` how long kernels ran. `to_start`, from the
+    beginning of its call to its start, and `queue_delay` are of kernels outside of graphs. `queue_full_ns` is the time
+    in which launching threads waited for room in a full command buffer: the host was ahead.
+    """
 
     launched_ops: int
     unlaunched_ops: int
@@ -227,6 +358,16 @@ class Launch(Record, frozen=True):
     median_interval_ns: int | None
     median_kernel_ns: int | None
     api: list[ApiRow]
+    calls: int = 0
+    kernel: Distribution | None = None
+    call: Distribution | None = None
+    interval: Distribution | None = None
+    to_start: Distribution | None = None
+    queue_delay: Distribution | None = None
+    queue_full_ns: int = 0
+    run_ahead: RunAhead | None = None
+    bubbles: Bubbles | None = None
+    graphs: GraphLaunches | None = None
 
 
 class SignatureRow(Record, frozen=True):

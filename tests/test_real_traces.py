@@ -18,6 +18,7 @@ import pytest
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.errors import UsageError
 from nsysdiag.model import DeviceReport, from_json
+from tests.analysis.launch_checks import check_launches
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))
@@ -47,6 +48,7 @@ def assert_exact(device: DeviceReport) -> None:
     for row in device.iterations.rows if device.iterations else ():
         work = row.compute_ns + row.exposed_comm_ns + row.exposed_copy_ns
         assert work + sum(row.ledger.values()) == row.end_ns - row.start_ns
+    check_launches(device)
 
 
 @every_trace

@@ -37,7 +37,8 @@ FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 @dataclass(frozen=True, slots=True)
 class Operations(Rows):
     """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1
-    outside graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none."""
+    outside graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none; `graph` is the
+    number of an instantiated graph that was recorded as a whole, else -1."""
 
     start: IntArray
     end: IntArray
@@ -54,6 +55,7 @@ class Operations(Rows):
     src_kind: IntArray
     dst_kind: IntArray
     size: IntArray
+    graph: IntArray
 
     @property
     def migration(self) -> BoolArray:
@@ -66,7 +68,7 @@ _SPECIAL: dict[Category, tuple[str, ...]] = {
     Category.KERNEL: ("demangledName", "shortName", "graphNodeId"),
     Category.MEMCPY: ("graphNodeId", "copyKind", "srcKind", "dstKind", "bytes"),
     Category.MEMSET: ("graphNodeId", "memKind", "bytes"),
-    Category.GRAPH: (),
+    Category.GRAPH: ("graphExecId",),
 }
 
 
@@ -100,6 +102,7 @@ def _operations(category: Category, columns: Columns) -> Operations:
         src_kind=column("srcKind"),
         dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
         size=column("bytes"),
+        graph=column("graphExecId"),
     )
 
 

@@ -26,7 +26,7 @@ from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_report import iteration_report
 from nsysdiag.analysis.iterations import find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
-from nsysdiag.analysis.launches import launch_summary
+from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.leaves import LeafSymbols
 from nsysdiag.analysis.ledger import Ledger, add_up, coverage, longest_gaps
 from nsysdiag.analysis.overview import finest_level, overview
@@ -137,7 +137,9 @@ def _report(
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
-    launch = launch_summary(device, shared.activity.api_calls, inside, context.frame, context.slices, window)
+    launch = launch_report(
+        context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
+    )
     kernels = kernel_rows(device, inside, shared.strings)
     share = coverage(ledger.total)
     given = VerdictInput(

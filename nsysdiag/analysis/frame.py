@@ -118,7 +118,7 @@ def _cases(
     )
     early = ~has_call & launched_before_capture(gaps, device, activity)
     case[early] = Case.BEFORE_CAPTURE
-    case[issued & _same_graph_launch(gaps, device)] = Case.INTRA_GRAPH
+    case[issued & same_graph_launch(gaps, device)] = Case.INTRA_GRAPH
     within_floor = gaps.closed - gaps.opened <= calibration.floor_ns
     case[(issued | ~has_call) & within_floor] = Case.DISPATCH
     migrates = device.operations.migration[gaps.next]
@@ -126,7 +126,7 @@ def _cases(
     return case
 
 
-def _same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:
+def same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:
     """True where the operations on both sides of a gap are nodes of one graph launch."""
     operations = device.operations
     node = (operations.graph_node[gaps.next] > 0) & (operations.graph_node[gaps.previous] > 0)

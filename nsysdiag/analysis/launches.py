@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from nsysdiag.activity.calls import ApiCalls
 from nsysdiag.activity.device import DeviceTimeline
@@ -11,6 +14,7 @@ from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.distribution import distribution
 from nsysdiag.analysis.frame import Case, Frame
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.analysis.window import AnalysisWindow
@@ -27,23 +31,43 @@ def launch_summary(
     window: AnalysisWindow,
 ) -> Launch:
     """The launches of the operations inside the window. Migrations are nobody's launches and count as neither."""
-    calls = api_calls.rows
-    operations = device.operations
-    launched = np.flatnonzero(inside & (device.launch >= 0))
-    unlaunched = inside & (device.launch < 0) & ~operations.migration
+    calls, operations = api_calls.rows, device.operations
+    launched = inside & (device.launch >= 0)
     kernel = inside & (operations.category == Category.KERNEL)
-    delay = operations.start[launched] - calls.end[device.launch[launched]] if len(launched) else launched
-    begin = np.sort(calls.start[device.launch[launched]], kind="stable") if len(launched) else launched
-    interval = np.diff(begin)
+    row, start = _pick(device.launch, launched), _pick(operations.start, launched)
+    alone = _pick(kernel & (operations.graph_node <= 0), launched)
+    call, alone_call = _distinct(row, len(calls)), _distinct(_pick(row, alone), len(calls))
+    begin = np.sort(calls.start[call], kind="stable")
+    interval = begin[1:] - begin[:-1]
+    delay = np.maximum(start - calls.end[row], 0)
+    duration = _pick(operations.end, kernel) - _pick(operations.start, kernel)
     return Launch(
-        launched_ops=len(launched),
-        unlaunched_ops=int(unlaunched.sum()),
+        launched_ops=len(row),
+        unlaunched_ops=int(np.count_nonzero(inside & (device.launch < 0) & ~operations.migration)),
         found_device_idle=int(np.isin(frame.case, (Case.LATE, Case.ISSUING)).sum()),
-        median_queue_delay_ns=_median(np.maximum(delay, 0)),
-        median_interval_ns=_median(interval[interval > 0]),
-        median_kernel_ns=_median(operations.end[kernel] - operations.start[kernel]),
+        median_queue_delay_ns=_median(delay),
+        median_interval_ns=_median(_pick(interval, interval > 0)),
+        median_kernel_ns=_median(duration),
         api=_api_rows(device, api_calls, window, _cause_by_name(api_calls, slices)),
+        calls=len(call),
+        kernel=distribution(duration),
+        call=distribution(calls.end[alone_call] - calls.start[alone_call]),
+        interval=distribution(interval),
+        to_start=distribution(np.maximum(_pick(start, alone) - calls.start[_pick(row, alone)], 0)),
+        queue_delay=distribution(_pick(delay, alone)),
     )
+
+
+def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:
+    """The chosen values; without a copy where that is all of them."""
+    return values if chosen.all() else values[chosen]
+
+
+def _distinct(rows: IntArray, count: int) -> IntArray:
+    """The rows of a table of `count` that occur, each once."""
+    seen = np.zeros(count, dtype=np.bool_)
+    seen[rows] = True
+    return np.flatnonzero(seen)
 
 
 def _median(values: IntArray) -> int | None:

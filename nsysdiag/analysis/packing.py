@@ -20,12 +20,13 @@ def pack_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
     """Starts as deltas, lengths, and dominant causes of all gaps, in order of time."""
     return GapsPacked(
         count=len(gaps),
-        starts=_packed(np.diff(gaps.start, prepend=np.int64(0)).astype("<i8")),
-        lengths=_packed((gaps.end - gaps.start).astype("<i8")),
-        causes=_packed(ledger.dominant.astype("<u1")),
+        starts=packed(np.diff(gaps.start, prepend=np.int64(0)).astype("<i8")),
+        lengths=packed((gaps.end - gaps.start).astype("<i8")),
+        causes=packed(ledger.dominant.astype("<u1")),
         cause_ids=list(CAUSES),
     )
 
 
-def _packed(values: npt.NDArray[np.generic]) -> str:
+def packed(values: npt.NDArray[np.generic]) -> str:
+    """The bytes of an array, compressed, as text."""
     return base64.b64encode(zlib.compress(values.tobytes(), _LEVEL)).decode("ascii")

@@ -61,11 +61,16 @@ def signature_rows(context: GapContext) -> list[SignatureRow]:
 def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:
     """The NVTX path of each gap with counters out of the way: `step 17` and `step 18` are one place in the program."""
     code, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
-    normal = [tuple(_COUNTER.sub("#", name) for name in path) for path in paths]
+    normal = [tuple(without_counters(name) for name in path) for path in paths]
     distinct_paths = sorted(set(normal))
     place = {path: at for at, path in enumerate(distinct_paths)}
     recode = np.array([place[path] for path in normal], dtype=np.int64)
     return recode[code], [list(path) for path in distinct_paths]
+
+
+def without_counters(name: str) -> str:
+    """The name of a range with every number as `#`: `step 17` is `step #`."""
+    return _COUNTER.sub("#", name)
 
 
 def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:

@@ -11,7 +11,7 @@ from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.analysis.causes import blocking_copy, sync
 from nsysdiag.analysis.evidence import CallFacts
-from nsysdiag.timeline.intervals import Intervals, nearest_after, union
+from nsysdiag.timeline.intervals import Intervals, contains, nearest_after, union
 from nsysdiag.timeline.nesting import outermost
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
@@ -29,13 +29,10 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
                                                  blocking call begun after it, whichever is earlier
     ```
     """
-    calls, names = activity.api_calls.rows, activity.api_calls.names
-    launches = np.flatnonzero(_by_name(names, _LAUNCH)[calls.name]) if len(calls) else np.empty(0, dtype=np.int64)
-    launches = launches[calls.returned[launches] == 0]
+    calls = activity.api_calls.rows
+    launches = untraced_launches(activity)
     if len(launches) == 0:
         return {}
-    launches = launches[_is_outermost(activity, launches)]
-    launches = launches[~_seen(activity, launches)]
     process = process_of(calls.thread)
     blocking = np.flatnonzero(_blocks(activity, facts))
     result = {}
@@ -46,18 +43,43 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
     return result
 
 
+def untraced_launches(activity: DeviceActivity) -> IntArray:
+    """The rows of successful graph launches, outermost calls only, of which the trace holds no operation."""
+    calls, names = activity.api_calls.rows, activity.api_calls.names
+    launches: IntArray = (
+        np.flatnonzero(_by_name(names, _LAUNCH)[calls.name]) if len(calls) else np.empty(0, dtype=np.int64)
+    )
+    launches = launches[calls.returned[launches] == 0]
+    if len(launches):
+        launches = launches[_is_outermost(activity, launches)]
+        launches = launches[~_seen(activity, launches)]
+    return launches
+
+
 def untraced_on(device: DeviceTimeline, activity: DeviceActivity, spans: dict[int, Intervals]) -> Intervals:
     """The untraced time that concerns `device`, a set: graphs of its processes, launched by threads that launched other
     work to it, or no work at all that would tell which device they feed."""
+    return union(*(spans[thread] for thread in _feeding(device, activity, list(spans))))
+
+
+def untraced_count(
+    device: DeviceTimeline, activity: DeviceActivity, spans: dict[int, Intervals], time: Intervals
+) -> int:
+    """How many untraced graph launches that concern `device` begin in the set `time`."""
+    threads = _feeding(device, activity, list(spans)) if spans else []
+    if not threads:
+        return 0
+    launches = activity.api_calls.rows.take(untraced_launches(activity))
+    return int(np.count_nonzero(np.isin(launches.thread, threads) & contains(time, launches.start)))
+
+
+def _feeding(device: DeviceTimeline, activity: DeviceActivity, threads: list[int]) -> list[int]:
     calls = activity.api_calls.rows
     processes = distinct_values(device.operations.process).tolist()
     here, anywhere = (distinct_values(calls.thread[rows[rows >= 0]]) for rows in (device.launch, activity.launch))
-    chosen = [
-        each
-        for thread, each in spans.items()
-        if process_of(thread) in processes and (thread in here or thread not in anywhere)
+    return [
+        thread for thread in threads if process_of(thread) in processes and (thread in here or thread not in anywhere)
     ]
-    return union(*chosen)
 
 
 def _by_name(names: list[str], pattern: re.Pattern[str]) -> BoolArray:

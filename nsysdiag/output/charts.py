@@ -1,4 +1,5 @@
-"""The report as plotly figures, for a notebook: where the time of each device went, and how long its gaps are."""
+"""The report as plotly figures, for a notebook: where the time of each device went, how long its gaps are, and how far
+the host ran ahead of it."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import plotly.graph_objects as go
 from nsysdiag.errors import UsageError
 from nsysdiag.output.figures import safe_color
 from nsysdiag.output.names import clip, visible
-from nsysdiag.output.packed import unpack
+from nsysdiag.output.packed import Series, unpack, unpack_series
 from nsysdiag.output.view import Causes, window_parts
 from nsysdiag.output.words import NO_GPU_WORK, counted
 from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_share
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Report
 
 PART_COLORS = {"compute": "#2b6cb8", "communication": "#7d55b5", "copies": "#9c640c"}
-NO_GAPS = "No gaps"
+DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
+NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
 MAX_NAME = 60
 _UNITS = ("s", "ms", "us")
 # 1, 2 and 5 of every decade that an int64 holds: the last is where the last bin begins.
@@ -122,6 +124,45 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
         look = {"name": _plain(known.title(cause)), "color": safe_color(known[cause].color)}
         _gap_bars(figure, first, count[shown].tolist(), ns[shown].tolist(), scale, look)
     return figure
+
+
+def run_ahead_chart(report: Report, device: str | None = None) -> go.Figure:
+    """The operations that were launched and had not finished over time: the mean, in a band from lowest to highest.
+
+    `device` is the key of one device, None means all. `customdata` of each mean holds the lowest and the highest depth.
+    Raises UsageError for an unknown key, InputError where a saved report is damaged.
+    """
+    chosen = [each for each in _chosen(report, device) if each.launch.run_ahead is not None]
+    where = "all devices" if device is None else _plain(device)
+    figure = _figure(f"Operations launched and not finished, {where}", 420)
+    figure.update_layout(legend={"title": {"text": "Device"}})
+    scale, unit = _scale(max((each.window.end_ns for each in chosen), default=0))
+    figure.update_xaxes(title={"text": f"Time in the trace ({unit})"}, **_GRID)
+    figure.update_yaxes(title={"text": "Operations"}, rangemode="tozero", **_GRID)
+    for at, each in enumerate(chosen):
+        if each.launch.run_ahead is not None:
+            _depth(figure, each, unpack_series(each.launch.run_ahead), scale, DEVICE_COLORS[at % len(DEVICE_COLORS)])
+    return figure if chosen else _empty(figure, NO_DEPTH if report.devices else NO_GPU_WORK)
+
+
+def _depth(figure: go.Figure, device: DeviceReport, series: Series, scale: int, color: str) -> None:
+    """The band as an outline without a line, then the mean. The last bucket is drawn to its end."""
+    time = [edge / scale for edge in series.edges.tolist()]
+    lowest, mean, highest = (
+        [*values.tolist(), values.tolist()[-1]] for values in (series.lowest, series.mean, series.highest)
+    )
+    common = {"x": time, "legendgroup": _plain(device.key), "mode": "lines"}
+    edge = {"shape": "hv", "width": 0, "color": color}
+    figure.add_scatter(y=lowest, line=edge, showlegend=False, hoverinfo="skip", **common)
+    figure.add_scatter(y=highest, line=edge, fill="tonexty", showlegend=False, hoverinfo="skip", **common)
+    figure.add_scatter(
+        y=mean,
+        line={"shape": "hv", "width": 1.5, "color": color},
+        name=_plain(device.key),
+        customdata=list(zip(lowest, highest, strict=True)),
+        hovertemplate="%{fullData.name}<br>mean %{y:.1f}, %{customdata[0]} to %{customdata[1]}<extra></extra>",
+        **common,
+    )
 
 
 def _chosen(report: Report, key: str | None) -> list[DeviceReport]:

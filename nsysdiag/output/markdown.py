@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.view import (
     Causes,
@@ -26,11 +27,12 @@ from nsysdiag.units import format_bytes, format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report
+    from nsysdiag.model import Bubbles, DeviceReport, Finding, Gap, Operation, Report, RunAhead
 
 MARKER = "<!-- nsysdiag report -->"
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
 TOP_SLOW = 10
+TOP_LAUNCHES = 5
 NAME_LIMIT = 90
 
 _INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_]))")
@@ -73,6 +75,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     for device in report.devices:
         blocks += _device(device, causes)
         blocks += _iterations(device, causes)
+        blocks += _launches(device, causes)
         blocks += _gaps(device, causes, limit)
     if not report.devices:
         blocks += _no_devices(report)
@@ -158,6 +161,47 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
     ]
     header = ["Slow iteration", "Length", "Over the median one", "What it has more of"]
     return [*blocks, table(header, "rrrl", rows)] if rows else blocks
+
+
+def _launches(device: DeviceReport, causes: Causes) -> list[str]:
+    lines = launch_sentences(device, causes)
+    if not lines:
+        return []
+    blocks = ["### Launches", "\n".join(f"- {text(line)}" for line in lines)]
+    return [*blocks, *_collapses(device.launch.run_ahead, causes), *_bubbles(device.launch.bubbles)]
+
+
+def _collapses(ahead: RunAhead | None, causes: Causes) -> list[str]:
+    rows = [
+        [
+            code(row.call, in_table=True),
+            text(causes.title(row.cause)),
+            f"{row.count:,}",
+            format_ns(row.idle_ns),
+            f"{row.median_depth:,}",
+        ]
+        for row in (ahead.collapses if ahead else [])[:TOP_LAUNCHES]
+    ]
+    header = ["The queue ran dry in", "Cause", "Times", "Idle after", "Outstanding before"]
+    return [table(header, "llrrr", rows)] if rows else []
+
+
+def _bubbles(bubbles: Bubbles | None) -> list[str]:
+    rows = [
+        [
+            words.instant(row.start_ns),
+            format_ns(row.end_ns - row.start_ns),
+            f"{row.launches:,}",
+            bubble_rate(row),
+            format_ns(row.idle_ns),
+            format_ns(row.median_interval_ns),
+            format_ns(row.median_work_ns),
+            code(words.path_label(row.nvtx), in_table=True),
+        ]
+        for row in (bubbles.rows if bubbles else [])[:TOP_LAUNCHES]
+    ]
+    header = ["Bubble at", "Length", "Launches", "A second", "Idle", "Between launches", "Work of a launch", "NVTX"]
+    return [table(header, "rrrrrrrl", rows)] if rows else []
 
 
 def _gaps(device: DeviceReport, causes: Causes, limit: int) -> list[str]:

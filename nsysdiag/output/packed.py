@@ -1,10 +1,11 @@
-"""The packed form of all gaps, read back into arrays."""
+"""What a saved report keeps in packed form, read back into arrays: all gaps, and how far the host ran ahead."""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,30 @@ from nsysdiag.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.model import GapsPacked
+    from nsysdiag.model import GapsPacked, RunAhead
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The depth in buckets: `edges` in ns has one element more than the others; the mean is a fraction."""
+
+    edges: npt.NDArray[np.int64]
+    lowest: npt.NDArray[np.int64]
+    mean: npt.NDArray[np.float64]
+    highest: npt.NDArray[np.int64]
+
+
+def unpack_series(packed: RunAhead) -> Series:
+    """The series of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
+    try:
+        columns = [_array(text, "<i8") for text in (packed.lowest, packed.mean_thousandths, packed.highest)]
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise InputError("the packed run-ahead of this report cannot be read: the file is damaged") from error
+    if packed.buckets < 1 or any(len(column) != packed.buckets for column in columns):
+        raise InputError("the packed run-ahead of this report contradicts itself: the file is damaged")
+    span = packed.end_ns - packed.start_ns
+    edges = np.array([packed.start_ns + span * at // packed.buckets for at in range(packed.buckets + 1)])
+    return Series(edges, columns[0], columns[1] / 1000, columns[2])
 
 
 def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from nsysdiag.output import launch_rows
 from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.output.words import path_label
 
@@ -307,6 +308,49 @@ _TABLES = (
         _iterations,
     ),
     Table("api", (*_of("text", "device name cause"), *_DURATIONS), _api),
+    Table(
+        "launches",
+        (
+            *_of("text", "device what"),
+            *_of("integer", "count total_ns p5_ns p25_ns p50_ns p75_ns p95_ns p99_ns max_ns"),
+        ),
+        launch_rows.launch_rows,
+    ),
+    Table(
+        "run_ahead",
+        (
+            *_of("text", "device"),
+            *_of("integer", "start_ns end_ns lowest_depth"),
+            *_of("number", "mean_depth"),
+            *_of("integer", "highest_depth"),
+        ),
+        launch_rows.run_ahead_rows,
+    ),
+    Table(
+        "collapses",
+        (*_of("text", "device call cause"), *_of("integer", "count idle_ns median_depth")),
+        launch_rows.collapse_rows,
+    ),
+    Table(
+        "bubbles",
+        (
+            *_of("text", "device"),
+            *_of("integer", "start_ns end_ns length_ns launches busy_ns idle_ns median_interval_ns median_work_ns"),
+            *_of("text", "nvtx"),
+        ),
+        launch_rows.bubble_rows,
+    ),
+    Table(
+        "graphs",
+        (
+            *_of("text", "device name"),
+            *_of("integer or none", "executable"),
+            *_of("integer", "launches"),
+            *_of("integer or none", "nodes"),
+            *_of("integer", "api_ns median_api_ns work_ns between_ns between_gaps"),
+        ),
+        launch_rows.graph_rows,
+    ),
     Table(
         "findings",
         (

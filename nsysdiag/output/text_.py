@@ -12,6 +12,7 @@ from rich.text import Text
 
 from nsysdiag.output import words
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.launch_words import launch_sentences
 from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.view import (
     Causes,
@@ -106,7 +107,7 @@ def _device(device: DeviceReport, causes: Causes, width: int) -> list[Renderable
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
         blocks += _roots(device, causes, width)
-    return blocks + _iterations(device, causes)
+    return [*blocks, *_iterations(device, causes), *_launches(device, causes)]
 
 
 def _grid(*justify: str) -> Table:
@@ -194,6 +195,11 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     if found.slow[TOP_SLOW:]:
         lines.append(f"{words.counted(len(found.slow) - TOP_SLOW, 'more slow one')} in the other formats")
     return [_heading("Iterations"), *(_indented(Text(visible(line))) for line in lines)]
+
+
+def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
+    lines = launch_sentences(device, causes)
+    return [_heading("Launches"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:

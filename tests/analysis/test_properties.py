@@ -16,6 +16,7 @@ from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.pipeline import analyze
 from tests.analysis.arbitrary import TICKS, rows
+from tests.analysis.launch_checks import check_launches
 from tests.analysis.slow import (
     launching_threads,
     next_ops,
@@ -76,6 +77,7 @@ def check_sums(device: DeviceReport) -> None:
     assert sum(row.total_ns for row in device.signatures) == device.idle_ns
     assert len(device.gaps) == device.gap_count == device.gaps_packed.count
     assert device.sync_drained["ns"] <= device.idle_ns
+    check_launches(device)
 
 
 def check_slices(device: DeviceReport) -> None:

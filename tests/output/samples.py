@@ -11,16 +11,22 @@ import numpy as np
 
 from nsysdiag.model import (
     ApiRow,
+    Bubble,
+    Bubbles,
     Capability,
     CauseInfo,
+    Collapses,
     Communication,
     Copies,
     CopyRow,
     DeviceId,
     DeviceReport,
+    Distribution,
     Finding,
     Gap,
     GapsPacked,
+    GraphLaunches,
+    GraphRow,
     Iteration,
     IterationReport,
     KernelRow,
@@ -29,6 +35,7 @@ from nsysdiag.model import (
     Operation,
     Report,
     Root,
+    RunAhead,
     SignatureRow,
     Slice,
     SlowIteration,
@@ -78,14 +85,14 @@ def pack(gaps: list[tuple[int, int, int]], cause_ids: list[str]) -> GapsPacked:
     causes = np.array([gap[2] for gap in gaps], dtype=np.uint8)
     return GapsPacked(
         count=len(gaps),
-        starts=_squeeze(np.diff(starts, prepend=np.int64(0))),
-        lengths=_squeeze(lengths),
-        causes=_squeeze(causes),
+        starts=squeeze(np.diff(starts, prepend=np.int64(0))),
+        lengths=squeeze(lengths),
+        causes=squeeze(causes),
         cause_ids=cause_ids,
     )
 
 
-def _squeeze(values: np.ndarray) -> str:
+def squeeze(values: np.ndarray) -> str:
     return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
 
 
@@ -226,6 +233,125 @@ LAUNCH = Launch(
         ),
     ],
 )
+
+
+def distribution(p50: int, bins: list[tuple[int, int]]) -> Distribution:
+    """Spread around a median: half of it at p5, ten times it at most."""
+    count = sum(number for _, number in bins)
+    return Distribution(
+        count=count,
+        total_ns=count * p50,
+        p5_ns=p50 // 2,
+        p25_ns=p50 - p50 // 4,
+        p50_ns=p50,
+        p75_ns=p50 + p50 // 4,
+        p95_ns=2 * p50,
+        p99_ns=3 * p50,
+        max_ns=10 * p50,
+        bins=bins,
+    )
+
+
+def run_ahead(collapses: list[Collapses]) -> RunAhead:
+    """A host that is 0 to 40 operations ahead over 100 ms in 100 buckets, the window of `device`."""
+    depth = np.arange(100, dtype="<i8") % 10
+    return RunAhead(
+        observed_ns=100 * MS,
+        empty_ns=10 * MS,
+        mean=9.0,
+        p5=0,
+        p25=2,
+        p50=8,
+        p75=18,
+        p95=32,
+        max=40,
+        start_ns=90 * MS,
+        end_ns=190 * MS,
+        buckets=100,
+        lowest=squeeze(depth),
+        mean_thousandths=squeeze(1500 * depth),
+        highest=squeeze(4 * depth + 4),
+        collapse_count=sum(each.count for each in collapses),
+        collapse_idle_ns=sum(each.idle_ns for each in collapses),
+        collapses=collapses,
+    )
+
+
+def bubbles(*paths: list[str]) -> Bubbles:
+    """A bubble of 1 ms in each of the NVTX paths, three quarters of it idle."""
+    count = len(paths)
+    return Bubbles(
+        count=count,
+        launches=50 * count,
+        span_ns=MS * count,
+        busy_ns=250 * US * count,
+        idle_ns=750 * US * count,
+        causes={"host_compute": 500 * US * count, "launch_call": 250 * US * count},
+        rows=[
+            Bubble(
+                start_ns=100 * MS + 3 * MS * at,
+                end_ns=101 * MS + 3 * MS * at,
+                launches=50,
+                busy_ns=250 * US,
+                idle_ns=750 * US,
+                median_interval_ns=20 * US,
+                median_work_ns=5 * US,
+                nvtx=path,
+            )
+            for at, path in enumerate(paths)
+        ],
+    )
+
+
+def graphs(*names: str) -> GraphLaunches:
+    """Ten launches of a graph of 40 nodes for each name, the first recorded as a whole; and two that left nothing."""
+    count = len(names)
+    return GraphLaunches(
+        count=count,
+        launches=10 * count,
+        nodes=400 * (count - 1),
+        api_ns=400 * US * count,
+        node_api_ns=400 * US * (count - 1),
+        work_ns=4 * MS * count,
+        between_ns=80 * US * (count - 1),
+        untraced=2,
+        rows=[
+            GraphRow(
+                name=name,
+                executable=None if at else 7,
+                launches=10,
+                nodes=40 if at else None,
+                api_ns=400 * US,
+                median_api_ns=39 * US,
+                work_ns=4 * MS,
+                between_ns=80 * US if at else 0,
+                between_gaps=390 if at else 0,
+            )
+            for at, name in enumerate(names)
+        ],
+    )
+
+
+def launch_in_full() -> Launch:
+    """Everything that there can be to say about launches."""
+    return msgspec.structs.replace(
+        LAUNCH,
+        calls=3632,
+        kernel=distribution(9_800, [(2 * US, 900), (5 * US, 2700), (10 * US, 400)]),
+        call=distribution(4_100, [(2 * US, 3500), (5 * US, 12)]),
+        interval=distribution(15_300, [(10 * US, 3600), (20 * US, 31)]),
+        to_start=distribution(8_300, [(5 * US, 3512)]),
+        queue_delay=distribution(4_200, [(0, 12), (100, 0), (200, 3500)]),
+        queue_full_ns=1_200 * US,
+        run_ahead=run_ahead(
+            [
+                Collapses(cause="sync", call="cudaStreamSynchronize", count=30, idle_ns=6 * MS, median_depth=22),
+                Collapses(cause="uncovered", call="no evidence", count=2, idle_ns=MS, median_depth=5),
+            ]
+        ),
+        bubbles=bubbles(["train", "step #", "optimizer"], []),
+        graphs=graphs("graph", "ampere_sgemm_128x64_tn"),
+    )
 
 
 def copies_of(*rows: CopyRow) -> Copies:
@@ -406,7 +532,7 @@ def one_device() -> Report:
         confidence=0.31,
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
-    return report([device()], [finding(), second, third])
+    return report([device(launch=launch_in_full())], [finding(), second, third])
 
 
 def several_devices() -> Report:
@@ -524,7 +650,13 @@ def hostile() -> Report:
             *(msgspec.structs.replace(base.copies.rows[0], operation=name, src=name, dst=name) for name in names)
         ),
         launch=msgspec.structs.replace(
-            LAUNCH, api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names]
+            launch_in_full(),
+            api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names],
+            run_ahead=run_ahead(
+                [Collapses(cause=name, call=name, count=1, idle_ns=US, median_depth=4) for name in names]
+            ),
+            bubbles=bubbles(*([name, name] for name in names)),
+            graphs=graphs(*names),
         ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
         iterations=_hostile_iterations(bad, names),

@@ -13,13 +13,23 @@ import pytest
 import nsysdiag
 from nsysdiag.errors import UsageError
 from nsysdiag.model import CauseInfo
-from nsysdiag.output.charts import _EDGES, NO_GAPS, PART_COLORS, _bound, _plain, gap_chart, ledger_chart
+from nsysdiag.output.charts import (
+    _EDGES,
+    NO_DEPTH,
+    NO_GAPS,
+    PART_COLORS,
+    _bound,
+    _plain,
+    gap_chart,
+    ledger_chart,
+    run_ahead_chart,
+)
 from nsysdiag.output.view import UNKNOWN_COLOR
 from nsysdiag.output.words import NO_GPU_WORK
 from nsysdiag.units import NS_PER
 from tests.output.samples import SAMPLES, US, device, pack, report
 
-CHARTS = (ledger_chart, gap_chart)
+CHARTS = (ledger_chart, gap_chart, run_ahead_chart)
 
 
 def drawn(figure: go.Figure) -> dict[str, Any]:
@@ -146,6 +156,31 @@ class TestGapChart:
         assert "gpu0, gpu1, gpu2, gpu3" in str(raised.value.hint)
 
 
+class TestRunAheadChart:
+    def test_a_mean_in_a_band(self) -> None:
+        lowest, highest, mean = drawn(run_ahead_chart(SAMPLES["one_device"]()))["data"]
+        assert (lowest["y"][:3], highest["y"][:3], mean["y"][:3]) == ([0, 1, 2], [4, 8, 12], [0, 1.5, 3])
+        assert mean["x"][:2] == [90, 91]
+        assert (mean["x"][-1], len(mean["x"]), len(mean["y"])) == (190, 101, 101)
+        assert mean["customdata"][1] == [1, 8]
+        assert (highest["fill"], mean["name"]) == ("tonexty", "gpu0")
+
+    def test_one_line_a_device(self, demo: nsysdiag.Report) -> None:
+        names = [trace["name"] for trace in drawn(run_ahead_chart(demo))["data"] if "name" in trace]
+        assert names == ["gpu0", "gpu1"]
+        layout = run_ahead_chart(demo, "gpu1").layout
+        assert layout.title.text == "Operations launched and not finished, gpu1"
+        assert (layout.xaxis.title.text, layout.yaxis.title.text) == ("Time in the trace (ms)", "Operations")
+
+    def test_nothing_to_show(self) -> None:
+        assert said(run_ahead_chart(SAMPLES["never_idle"]())) == [NO_DEPTH]
+        assert said(run_ahead_chart(SAMPLES["no_device"]())) == [NO_GPU_WORK]
+
+    def test_unknown_device(self) -> None:
+        with pytest.raises(UsageError):
+            run_ahead_chart(SAMPLES["several_devices"](), "gpu9")
+
+
 class TestHostileNames:
     @pytest.mark.parametrize("chart", [*CHARTS, lambda report: gap_chart(report, report.devices[0].key)])
     def test_no_name_is_markup(self, chart: Any) -> None:
@@ -163,7 +198,7 @@ class TestHostileNames:
     def test_colors_are_colors(self) -> None:
         causes = [CauseInfo(id="sync", title="x", meaning="", color='red" onload="x')]
         made = msgspec.structs.replace(SAMPLES["one_device"](), causes=causes)
-        for chart in CHARTS:
+        for chart in (ledger_chart, gap_chart):
             assert all(len(trace["marker"]["color"]) == 7 for trace in drawn(chart(made))["data"])
 
 

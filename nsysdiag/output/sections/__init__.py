@@ -17,6 +17,7 @@ from nsysdiag.output.sections import (
     health,
     iterations,
     kernels,
+    launches,
     ledger,
     method,
     overview,
@@ -36,6 +37,7 @@ PER_DEVICE: tuple[DeviceSection, ...] = (
     kernels.SECTION,
     copies.SECTION,
     communication.SECTION,
+    launches.SECTION,
     api.SECTION,
 )
 CLOSING: tuple[ReportSection, ...] = (health.SECTION, method.SECTION)

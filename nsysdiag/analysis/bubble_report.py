@@ -1,0 +1,73 @@
+"""The bubbles of a device for the report: totals, and those that cost most with their place in the program."""
+
+from __future__ import annotations
+
+from itertools import takewhile
+
+import numpy as np
+
+from nsysdiag.activity.calls import CallRows
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.nvtx import NvtxRanges, path_codes
+from nsysdiag.analysis.bubbles import Stretches, causes_of, idle_of
+from nsysdiag.analysis.details import GapContext
+from nsysdiag.analysis.signatures import without_counters
+from nsysdiag.model import Bubble, Bubbles
+
+MOST = 20
+
+
+def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bubbles | None:
+    """All of them as one record, None where there are none."""
+    if len(found) == 0:
+        return None
+    gaps = context.frame.gaps
+    idle = idle_of(found, gaps)
+    span = gaps.end[found.last_gap] - gaps.start[found.first_gap]
+    top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]
+    paths = _paths(found.take(top), context, calls)
+    return Bubbles(
+        count=len(found),
+        launches=int(found.launches.sum()),
+        span_ns=int(span.sum()),
+        busy_ns=int((span - idle).sum()),
+        idle_ns=int(idle.sum()),
+        causes=causes_of(found, len(gaps), context.slices),
+        rows=[
+            Bubble(
+                start_ns=int(gaps.start[found.first_gap[row]]),
+                end_ns=int(gaps.end[found.last_gap[row]]),
+                launches=int(found.launches[row]),
+                busy_ns=int(span[row] - idle[row]),
+                idle_ns=int(idle[row]),
+                median_interval_ns=int(found.interval[row]),
+                median_work_ns=int(found.work[row]),
+                nvtx=path,
+            )
+            for row, path in zip(top.tolist(), paths, strict=True)
+        ],
+    )
+
+
+def _paths(top: Stretches, context: GapContext, calls: CallRows) -> list[list[str]]:
+    """For each bubble the ranges around both its first and its last launch; numbers in which they differ are `#`."""
+    call = context.device.launch[np.concatenate((top.first_op, top.last_op))]
+    time, rank = calls.start[call], context.axis.rank(calls.thread[call])
+    code, paths = path_codes(_open_at(context.ranges, time), context.axis, rank, time)
+    first, last = code[: len(top)].tolist(), code[len(top) :].tolist()
+    return [_common(paths[one], paths[other]) for one, other in zip(first, last, strict=True)]
+
+
+def _open_at(ranges: NvtxRanges, times: IntArray) -> NvtxRanges:
+    """Only the ranges that are open at one of a few times: a trace may hold a million others."""
+    ordered = np.sort(times)
+    rows = ranges.rows
+    covers = np.searchsorted(ordered, rows.start) < np.searchsorted(ordered, rows.end)
+    return NvtxRanges(rows.take(covers), ranges.names)
+
+
+def _common(one: list[str], other: list[str]) -> list[str]:
+    pairs = takewhile(
+        lambda pair: without_counters(pair[0]) == without_counters(pair[1]), zip(one, other, strict=False)
+    )
+    return [name if name == second else without_counters(name) for name, second in pairs]

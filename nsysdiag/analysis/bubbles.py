@@ -1,0 +1,153 @@
+"""Launch bubbles: stretches of time in which a device starves again and again because launches are slower than work.
+
+```
+thread  [launch]..[launch]..[launch]..[launch]..[launch]
+device         [k].......[k].......[k].......[k].......[k]
+bubble            |-------------------------------------|
+```
+
+A gap is *short of launches* if its next operation was launched after the gap opened, or was still on its way, if it is
+no longer than `bubble_gap_ns`, and if most of it is the launch itself or host code between two launches: a short gap
+that a synchronization or an allocation made is none. Gaps between operations that were there already (dispatch, nodes
+of a graph) say nothing either way. Any other gap ends a stretch, and so does a run of more than `bubble_run` launches
+that all found the device at work: there the host was ahead. What is left is a bubble if it has at least
+`bubble_launches` launches and if the median time between them exceeds what the operations of the median launch take.
+One long gap is no bubble, and neither is a row of short ones behind kernels that are longer than a launch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.calls import CallRows
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.analysis.assignment import Slices
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.frame import Case, Frame
+from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.analysis.grouping import medians
+from nsysdiag.analysis.ledger import Ledger
+from nsysdiag.config import Thresholds
+from nsysdiag.timeline.intervals import Intervals
+
+LAUNCHING = ("launch_call", "launch_latency", "cuda_api", "host_compute", "uncovered")
+_THERE_ALREADY = (Case.DISPATCH, Case.INTRA_GRAPH)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Bubbles in order of time: the rows of their first and last gap among the gaps, of their first and last operation
+    among the device's, and the medians that make them bubbles, in ns."""
+
+    first_gap: IntArray
+    last_gap: IntArray
+    first_op: IntArray
+    last_op: IntArray
+    launches: IntArray
+    interval: IntArray
+    work: IntArray
+
+    def take(self, chosen: IntArray | BoolArray) -> Stretches:
+        """Those at `chosen`."""
+        return Stretches(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+
+def find_bubbles(
+    device: DeviceTimeline, calls: CallRows, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
+) -> Stretches:
+    """The bubbles inside the window `parts`."""
+    found = _candidates(device, frame, ledger, parts, limits)
+    if len(found) == 0:
+        return found
+    rows, owner = _members(found)
+    launch = device.launch[rows]
+    known = launch >= 0
+    if not known.all():
+        rows, owner, launch = rows[known], owner[known], launch[known]
+    first = np.flatnonzero(_begins(launch) | _begins(owner))
+    work = np.add.reduceat(device.operations.end[rows] - device.operations.start[rows], first)
+    owner = owner[first]
+    median_work = medians(owner, work, len(found))
+    median_interval = medians(*_intervals(owner, calls.start[launch[first]]), len(found))
+    found = Stretches(
+        found.first_gap, found.last_gap, found.first_op, found.last_op, found.launches, median_interval, median_work
+    )
+    return found.take(median_interval > median_work)
+
+
+def _candidates(
+    device: DeviceTimeline, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
+) -> Stretches:
+    """Stretches with enough launches, whatever their medians."""
+    gaps = frame.gaps
+    there = np.isin(frame.case, _THERE_ALREADY)
+    short = _short_of_launches(frame, ledger, limits.bubble_gap_ns) & ~there
+    rows = np.flatnonzero(short)
+    ends_stretch = np.cumsum(~short & ~there)[rows]
+    part = np.searchsorted(parts.start, gaps.start[rows], side="right")
+    number = np.cumsum(_begins(device.launch))[gaps.next[rows]]
+    joined = ~_begins(ends_stretch) & ~_begins(part) & (np.diff(number, prepend=0) - 1 <= limits.bubble_run)
+    begin = np.flatnonzero(~joined)
+    end = np.append(begin[1:], len(rows))[: len(begin)] - 1
+    first, last = rows[begin], rows[end]
+    launches = number[end] - number[begin] + 1
+    nothing = np.zeros(len(first), dtype=np.int64)
+    found = Stretches(first, last, gaps.next[first], gaps.next[last], launches, nothing, nothing)
+    return found.take(launches >= limits.bubble_launches)
+
+
+def _short_of_launches(frame: Frame, ledger: Ledger, longest: int) -> BoolArray:
+    gaps = frame.gaps
+    launching = np.isin(np.arange(len(CAUSES)), [list(CAUSES).index(cause) for cause in LAUNCHING])[ledger.dominant]
+    issued = frame.case == Case.ISSUED
+    on_its_way = ledger.dominant == list(CAUSES).index("launch_latency")
+    late = (frame.case == Case.LATE) | (frame.case == Case.ISSUING) | (issued & on_its_way)
+    result: BoolArray = late & launching & (gaps.closed - gaps.opened <= longest)
+    return result
+
+
+def _begins(values: IntArray | BoolArray) -> BoolArray:
+    """True where a value differs from the one before it."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
+
+
+def _members(found: Stretches) -> tuple[IntArray, IntArray]:
+    """The operations of all stretches, and the stretch of each."""
+    count = found.last_op - found.first_op + 1
+    owner = np.repeat(np.arange(len(found)), count)
+    return np.arange(len(owner)) + np.repeat(found.first_op - (np.cumsum(count) - count), count), owner
+
+
+def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
+    """The times between launches that follow each other, by stretch; `owner` is sorted."""
+    low, step = int(begin.min()), owner[1:] == owner[:-1]
+    length = int(begin.max()) - low + 1
+    if length * (int(owner[-1]) + 1) < 1 << 62:
+        # Each stretch on a time axis of its own: one sort, and of what is nearly sorted.
+        ordered = np.sort(owner * length + (begin - low), kind="stable")
+    else:
+        ordered = begin[np.lexsort((begin, owner))]
+    return owner[1:][step], (ordered[1:] - ordered[:-1])[step]
+
+
+def idle_of(found: Stretches, gaps: Gaps) -> IntArray:
+    """The idle ns of each bubble: all gaps from its first to its last."""
+    before = np.concatenate(([0], np.cumsum(gaps.end - gaps.start)))
+    idle: IntArray = before[found.last_gap + 1] - before[found.first_gap]
+    return idle
+
+
+def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int]:
+    """The idle ns of all bubbles by cause, in order of precedence."""
+    edges = np.zeros(gap_count + 1, dtype=np.int64)
+    edges[found.first_gap] += 1
+    edges[found.last_gap + 1] -= 1
+    inside = np.cumsum(edges[:-1])[slices.rows.gap] > 0
+    ns = np.bincount(slices.rows.cause[inside], weights=slices.ns[inside], minlength=len(CAUSES))
+    return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}

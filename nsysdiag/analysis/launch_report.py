@@ -1,0 +1,68 @@
+"""How work reached a device, all of it: calls and delays, the host's lead and what ended it, bubbles, graphs."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
+from nsysdiag.activity.identity import BoolArray
+from nsysdiag.activity.streams import distinct_values
+from nsysdiag.analysis.bubble_report import bubble_report
+from nsysdiag.analysis.bubbles import find_bubbles
+from nsysdiag.analysis.classify import LayeredEvidence
+from nsysdiag.analysis.collapses import find_collapses
+from nsysdiag.analysis.details import GapContext
+from nsysdiag.analysis.graph_launches import graph_launches
+from nsysdiag.analysis.launches import launch_summary
+from nsysdiag.analysis.run_ahead import outstanding, run_ahead
+from nsysdiag.analysis.untraced import untraced_count
+from nsysdiag.analysis.window import AnalysisWindow
+from nsysdiag.config import Thresholds
+from nsysdiag.model import Launch
+from nsysdiag.timeline.intervals import Intervals, coverage
+
+
+def launch_report(
+    context: GapContext,
+    window: AnalysisWindow,
+    inside: BoolArray,
+    activity: DeviceActivity,
+    layered: LayeredEvidence,
+    untraced: dict[int, Intervals],
+    limits: Thresholds,
+) -> Launch:
+    """Everything about the launches of one device; `inside` marks its operations inside the window."""
+    device, frame, calls = context.device, context.frame, activity.api_calls.rows
+    work = outstanding(device, calls)
+    collapses = find_collapses(
+        frame, work, context.lane, context.axis, layered.before, activity.api_calls, limits.collapse_depth
+    )
+    bubbles = find_bubbles(device, calls, frame, context.ledger, window.parts, limits)
+    unseen = untraced_count(device, activity, untraced, window.parts)
+    return msgspec.structs.replace(
+        launch_summary(device, activity.api_calls, inside, frame, context.slices, window),
+        queue_full_ns=_queue_full_ns(device, activity, context.axis, layered, window.parts),
+        run_ahead=run_ahead(work, window.parts, collapses),
+        bubbles=bubble_report(bubbles, context, calls),
+        graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen),
+    )
+
+
+def _queue_full_ns(
+    device: DeviceTimeline, activity: DeviceActivity, axis: ThreadAxis, layered: LayeredEvidence, parts: Intervals
+) -> int:
+    """The time inside the window in which threads that launch to the device waited for room in a command buffer; for
+    which of their devices, the trace does not say."""
+    spans = [layer.spans for layer in layered.before["queue_full"] if len(layer)]
+    if not spans:
+        return 0
+    calls = activity.api_calls.rows
+    feeding = axis.rank(distinct_values(calls.thread[device.launch[device.launch >= 0]]))
+    total = 0
+    for each in spans:
+        mine = each[np.isin(each.start // axis.stride, feeding)]
+        start = axis.time(mine.start)
+        total += int(coverage(parts, Intervals(start, start + mine.end - mine.start)).sum())
+    return total

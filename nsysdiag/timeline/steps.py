@@ -1,0 +1,100 @@
+"""How many of many intervals are open at each moment: a step function, and what it is over buckets of time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.timeline.intervals import IntArray, Intervals, coverage, nearest_before
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Steps:
+    """`level[i]` holds on [time[i], time[i + 1]), the last one until `end`; times rise strictly."""
+
+    time: IntArray
+    level: IntArray
+    end: int
+
+    @property
+    def spans(self) -> Intervals:
+        """The time of each step."""
+        return Intervals(self.time, np.append(self.time[1:], self.end))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Buckets:
+    """A step function in equal buckets of [edges[0], edges[-1]): the lowest and highest level of each, and its mean."""
+
+    edges: IntArray
+    lowest: IntArray
+    mean: FloatArray
+    highest: IntArray
+
+
+def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
+    """How many of the intervals are open over [low, high), from their sorted starts and their sorted ends.
+
+    ```
+    intervals   [------)
+                   [---------)
+    level       1  2   1     0
+    ```
+
+    Raises ValueError where there is no time.
+    """
+    if high <= low:
+        raise ValueError(f"no time between {low} and {high}")
+    # One number for time and kind, so that merging two sorted runs is one sort. Counted from `low`, so that it fits.
+    events = np.concatenate((_within(end, low, high) << 1, (_within(start, low, high) << 1) | 1))
+    events.sort(kind="stable")
+    time = events >> 1
+    level = np.cumsum(((events & 1) << 1) - 1)
+    last = np.append(time[1:] != time[:-1], True)[: len(time)]
+    last[np.searchsorted(time, high - low) :] = False
+    if not last.all():
+        time, level = time[last], level[last]
+    if len(time) == 0 or time[0] > 0:
+        time, level = np.append(np.int64(0), time), np.append(np.int64(0), level)
+    return Steps(time + low, level, high)
+
+
+def _within(times: IntArray, low: int, high: int) -> IntArray:
+    """Sorted times from `low` on; what lies outside is moved to the borders."""
+    inside = len(times) == 0 or (times[0] >= low and times[-1] <= high)
+    return (times if inside else np.clip(times, low, high)) - low
+
+
+def time_by_level(steps: Steps, parts: Intervals) -> IntArray:
+    """How many ns of the set `parts` are at level 0, 1, 2 and so on up to the highest that occurs."""
+    spans = steps.spans
+    whole = len(parts) == 1 and parts.start[0] <= spans.start[0] and parts.end[0] >= spans.end[-1]
+    length = spans.end - spans.start if whole else coverage(parts, spans)
+    # Sums of lengths are whole numbers far below 2^53: the floats are exact.
+    found = np.bincount(steps.level, weights=length).astype(np.int64)
+    occurs = np.flatnonzero(found)
+    return found[: occurs[-1] + 1] if len(occurs) else found[:0]
+
+
+def in_buckets(steps: Steps, most: int) -> Buckets:
+    """The steps in `most` equal buckets, fewer where there are not as many ns."""
+    low, high = int(steps.time[0]), steps.end
+    count = min(most, high - low)
+    edges = np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+    first = nearest_before(steps.time, edges[:-1])
+    last = np.searchsorted(steps.time, edges[1:], side="left") - 1
+    inside = steps.level[last]
+    area = np.concatenate(([0.0], np.cumsum(steps.level * (steps.spans.end - steps.time).astype(np.float64))))
+    at_edge = area[first] + steps.level[first] * (edges[:-1] - steps.time[first])
+    total = np.diff(np.append(at_edge, area[-1]))
+    # The step that a bucket ends in may be the one that the next begins in: `reduceat` stops before it.
+    return Buckets(
+        edges=edges,
+        lowest=np.minimum(np.minimum.reduceat(steps.level, first), inside),
+        mean=total / np.diff(edges),
+        highest=np.maximum(np.maximum.reduceat(steps.level, first), inside),
+    )

@@ -1,0 +1,206 @@
+"""Launches in the outputs: sentences only where something stands out, a chart that is true, tables that read alone."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import msgspec
+import numpy as np
+import pytest
+
+from nsysdiag.errors import InputError
+from nsysdiag.model import Collapses, DeviceReport
+from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.bars import HEIGHT, SLOT
+from nsysdiag.output.csv_ import tables
+from nsysdiag.output.depth_chart import draw_depth
+from nsysdiag.output.launch_words import launch_sentences
+from nsysdiag.output.packed import unpack_series
+from nsysdiag.output.view import Causes
+from tests.output.samples import CAUSES, LAUNCH, MS, SAMPLES, device, launch_in_full, report, run_ahead, squeeze
+
+STEP = re.compile(r"V(\d+)H(\d+)")
+
+
+def sentences(**changes: object) -> list[str]:
+    made: DeviceReport = device(launch=msgspec.structs.replace(launch_in_full(), **changes))
+    return launch_sentences(made, Causes(CAUSES))
+
+
+def drawn(suffix: str, **changes: object) -> str:
+    launch = msgspec.structs.replace(launch_in_full(), **changes)
+    return FORMATS[suffix].render(report([device(launch=launch)], []), RenderOptions(width=160)).decode()
+
+
+def test_all_that_there_is_to_say() -> None:
+    assert sentences() == [
+        "3,632 launches, 36,320 a second; in the median a kernel takes 9.80 us, its launch call 4.10 us, "
+        "15.3 us pass from one launch to the next.",
+        "The host runs ahead, which is healthy: 8 operations are outstanding in the median, and they wait 4.20 us in "
+        "the queue; nothing is outstanding 10.0% of the time.",
+        "The host lost its lead 32 times: the queue ran dry, and 7.00 ms of idle time followed; most of it with the "
+        "launching thread in cudaStreamSynchronize (30 times, 6.00 ms).",
+        "2 launch bubbles: 100 launches in 2.00 ms, 50,000 a second, too slow for work this short; the GPU idles "
+        "1.50 ms of it, 1.5% of the window.",
+        "20 graph launches of 400 nodes: a node costs the host 1.00 us, a kernel launched by itself 4.10 us; the GPU "
+        "idles 80.0 us between nodes.",
+        "2 graph launches left nothing in the trace but the call.",
+        "The command buffer was full for 1.20 ms: the host was ahead and waited for room. That is no loss by itself.",
+    ]
+
+
+def test_nothing_to_say() -> None:
+    quiet = run_ahead([])
+    assert sentences(run_ahead=quiet, bubbles=None, graphs=None, queue_full_ns=0) == []
+    assert launch_sentences(device(launch=LAUNCH), Causes(CAUSES)) == []
+    text = drawn("txt", run_ahead=quiet, bubbles=None, graphs=None, queue_full_ns=0)
+    assert "\nLaunches\n" not in text
+    assert "\nLaunches\n" in drawn("txt")
+
+
+@pytest.mark.parametrize(
+    ("p50", "p95", "begins"),
+    [
+        (2, 9, "The host runs ahead, which is healthy: 2 operations"),
+        (1, 9, "The host runs ahead only at times: nothing is outstanding 10.0% of the time; p95 is 9 outstanding"),
+        (1, 1, "The host does not run ahead: nothing is outstanding 10.0% of the time"),
+    ],
+)
+def test_whether_the_host_is_ahead(p50: int, p95: int, begins: str) -> None:
+    ahead = msgspec.structs.replace(run_ahead([]), p50=p50, p95=p95)
+    assert sentences(run_ahead=ahead)[1].startswith(begins)
+
+
+@pytest.mark.parametrize(
+    ("cause", "call", "told"),
+    [
+        ("sync", "cudaDeviceSynchronize", "in cudaDeviceSynchronize."),
+        ("blocking_copy", "cudaMemcpy in cublasCreate", "in cudaMemcpy in cublasCreate."),
+        ("io_wait", "read", "in read."),
+        ("host_compute", "on a CPU by samples", "in host computing."),
+        ("uncovered", "no evidence", "in something that the trace does not show."),
+    ],
+)
+def test_where_the_thread_was(cause: str, call: str, told: str) -> None:
+    row = Collapses(cause=cause, call=call, count=30, idle_ns=6 * MS, median_depth=22)
+    lead = "The host lost its lead 30 times: the queue ran dry, and 6.00 ms of idle time followed"
+    assert sentences(run_ahead=run_ahead([row]))[2] == f"{lead}, with the launching thread {told}"
+
+
+def test_graphs_without_nodes() -> None:
+    graphs = launch_in_full().graphs
+    assert graphs is not None
+    whole = msgspec.structs.replace(graphs, nodes=0, node_api_ns=0, between_ns=0, untraced=0)
+    assert sentences(graphs=whole)[4] == (
+        "20 graph launches, recorded without their nodes: one costs the host 40.0 us."
+    )
+
+
+# ---- the chart -------------------------------------------------------------------------------------------------
+
+
+def test_the_band_lies_where_the_depth_is() -> None:
+    ahead = run_ahead([])
+    chart = draw_depth(ahead, 1000)
+    assert chart is not None
+    series = unpack_series(ahead)
+    steps = [(int(level), int(x)) for level, x in STEP.findall(chart.band)]
+    there, back = steps[:100], steps[100:][::-1]
+    assert [x for _, x in there] == [SLOT * at for at in range(1, 101)]
+    assert [x for _, x in back] == [SLOT * at for at in range(100)]
+    for at in range(100):
+        top, bottom = there[at][0], back[at][0]
+        assert 0 <= top <= bottom <= HEIGHT
+        assert (bottom == HEIGHT) == (series.lowest[at] == 0)
+    assert min(level for level, _ in there) == 0
+    highest = [series.highest[at] for at in range(100)]
+    assert all(
+        (one < other) == (top > next_top)
+        for (one, other), (top, next_top) in zip(
+            pairwise(highest), pairwise([level for level, _ in there]), strict=True
+        )
+    )
+
+
+def test_lines_at_powers_of_ten() -> None:
+    chart = draw_depth(run_ahead([]), 1000)
+    assert chart is not None
+    assert [line.label for line in chart.lines] == ["1", "10"]
+    assert [spot.told for spot in chart.spots][:2] == [
+        "at 0.090000 s: 0 to 4, mean 0.0",
+        "at 0.091000 s: 1 to 8, mean 1.5",
+    ]
+
+
+def test_fewer_spots_than_buckets() -> None:
+    chart = draw_depth(run_ahead([]), 30)
+    assert chart is not None
+    assert (len(chart.spots), chart.spot_width) == (25, 4 * SLOT)
+    assert chart.spots[0].told == "at 0.090000 s: 0 to 16, mean 2.2"
+
+
+def test_no_chart_where_nothing_was_ever_outstanding() -> None:
+    ahead = run_ahead([])
+    empty = squeeze(np.zeros(ahead.buckets, dtype="<i8"))
+    assert draw_depth(msgspec.structs.replace(ahead, highest=empty, lowest=empty, mean_thousandths=empty), 100) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("lowest", "???", "cannot be read"),
+        ("highest", "eJwDAAAAAAE=", "contradicts itself"),
+        ("buckets", 7, "contradicts itself"),
+    ],
+)
+def test_a_damaged_series_is_the_input_s_fault(field: str, value: object, said: str) -> None:
+    ahead = msgspec.structs.replace(run_ahead([]), **{field: value})
+    with pytest.raises(InputError, match=said):
+        drawn("html", run_ahead=ahead)
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------
+
+
+def test_csv_tables() -> None:
+    found = {name: data.decode().splitlines() for name, data in tables(SAMPLES["one_device"]()).items()}
+    assert found["launches"][:3] == [
+        "device,what,count,total_ns,p5_ns,p25_ns,p50_ns,p75_ns,p95_ns,p99_ns,max_ns",
+        "gpu0,kernel,4000,39200000,4900,7350,9800,12250,19600,29400,98000",
+        "gpu0,call,3512,14399200,2050,3075,4100,5125,8200,12300,41000",
+    ]
+    assert found["run_ahead"][:3] == [
+        "device,start_ns,end_ns,lowest_depth,mean_depth,highest_depth",
+        "gpu0,90000000,91000000,0,0.0,4",
+        "gpu0,91000000,92000000,1,1.5,8",
+    ]
+    assert len(found["run_ahead"]) == 101
+    assert found["collapses"][1] == "gpu0,cudaStreamSynchronize,sync,30,6000000,22"
+    assert found["bubbles"][1] == (
+        "gpu0,100000000,101000000,1000000,50,250000,750000,20000,5000,train › step # › optimizer"
+    )
+    assert found["graphs"][1:] == [
+        "gpu0,graph,7,10,,400000,39000,4000000,0,0",
+        "gpu0,ampere_sgemm_128x64_tn,,10,40,400000,39000,4000000,80000,390",
+    ]
+
+
+def test_markdown_tables() -> None:
+    shown = drawn("md")
+    assert "| `cudaStreamSynchronize` | Waiting in a synchronisation | 30 | 6.00 ms | 22 |" in shown
+    assert "| 0.100000 s | 1.00 ms | 50 | 50,000 | 750 us | 20.0 us | 5.00 us | `train › step # › optimizer` |" in shown
+    assert "| 0.103000 s | 1.00 ms | 50 | 50,000 | 750 us | 20.0 us | 5.00 us | – |" in shown
+
+
+def test_the_page_tells_all_without_scripts() -> None:
+    shown = drawn("html")
+    for told in ("depth-band", "Launch bubbles: stretches", "executable 7", "How long kernels, calls and waits take"):
+        assert told in shown
+    assert "median 8, p5 0, p95 32, at most 40; none 10.0% of the time" in shown
+
+
+def test_a_report_of_before_has_the_plain_facts_only() -> None:
+    shown = FORMATS["html"].render(report([device(launch=LAUNCH)], []), RenderOptions()).decode()
+    assert "Launched operations" in shown
+    assert "depth-band" not in shown.split("</style>")[1]

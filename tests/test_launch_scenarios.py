@@ -1,0 +1,122 @@
+"""Launches of simulated programs, with the numbers that follow from what the programs do."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag import analyze
+from tests.analysis.launch_checks import check_launches
+from tests.simulator.scenarios import SCENARIOS, scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model import DeviceReport
+
+US = 1_000
+
+
+def devices_of(name: str, folder: Path) -> list[DeviceReport]:
+    path = folder / "trace.sqlite"
+    scenario(name).write(path, SCENARIOS[name].capture)
+    found = analyze(path).devices
+    for device in found:
+        check_launches(device)
+    return found
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_sums_are_consistent(name: str, tmp_path: Path) -> None:
+    assert devices_of(name, tmp_path)
+
+
+def test_an_eager_loop_is_one_bubble(tmp_path: Path) -> None:
+    """20 steps of 40 kernels of 3 us: 9 us of Python, 6 us of launch call and 1.8 us of latency before each.
+
+    A kernel is outstanding for 4.8 us, from the end of its call; the first one for 3 us of the window, which begins
+    with it. A step ends with a synchronization: behind its last kernel no time is lost before the next Python.
+    """
+    (device,) = devices_of("launch_bound", tmp_path)
+    launch = device.launch
+    assert (launch.calls, launch.launched_ops) == (800, 800)
+    assert launch.kernel is not None
+    assert launch.call is not None
+    assert launch.interval is not None
+    assert (launch.kernel.p5_ns, launch.kernel.max_ns, launch.kernel.bins) == (3 * US, 3 * US, [(2 * US, 800)])
+    assert (launch.call.p50_ns, launch.call.total_ns) == (6 * US, 800 * 6 * US)
+    assert (launch.interval.count, launch.interval.p50_ns) == (799, 15 * US)
+    assert launch.run_ahead is not None
+    assert launch.run_ahead.observed_ns - launch.run_ahead.empty_ns == 800 * 4_800 - 1_800
+    assert (launch.run_ahead.max, launch.run_ahead.collapses) == (1, [])
+    assert launch.bubbles is not None
+    (row,) = launch.bubbles.rows
+    assert (row.launches, row.busy_ns, row.nvtx) == (799, 798 * 3 * US, ["step #"])
+    assert (row.median_interval_ns, row.median_work_ns) == (15 * US, 3 * US)
+    assert launch.bubbles.idle_ns == device.idle_ns
+    assert device.verdict.id == "launch-bound"
+
+
+def test_a_healthy_program_has_none(tmp_path: Path) -> None:
+    (device,) = devices_of("healthy", tmp_path)
+    assert device.launch.bubbles is None
+    assert device.launch.run_ahead is not None
+    assert device.launch.run_ahead.p50 >= 2
+
+
+def test_graphs_node_by_node(tmp_path: Path) -> None:
+    """10 launches of 9 nodes of 60 us with 30 us between them, and two kernels of their own."""
+    (device,) = devices_of("intra_graph", tmp_path)
+    graphs = device.launch.graphs
+    assert graphs is not None
+    assert (graphs.count, graphs.launches, graphs.nodes, graphs.untraced) == (1, 10, 90, 0)
+    assert graphs.work_ns == 90 * 60 * US
+    assert graphs.between_ns == 80 * 30 * US == device.ledger["intra_graph"]
+    assert (graphs.rows[0].nodes, graphs.rows[0].between_gaps) == (9, 80)
+    assert device.launch.call is not None
+    assert device.launch.call.count == 2
+
+
+def test_graphs_as_a_whole(tmp_path: Path) -> None:
+    """The same program, a row a graph launch: 9 x 60 us and 8 x 30 us each."""
+    (device,) = devices_of("whole_graphs", tmp_path)
+    graphs = device.launch.graphs
+    assert graphs is not None
+    assert (graphs.launches, graphs.nodes, graphs.work_ns, graphs.between_ns) == (10, 0, 10 * 780 * US, 0)
+    assert graphs.rows[0].nodes is None
+
+
+def test_graphs_that_left_no_row(tmp_path: Path) -> None:
+    (device,) = devices_of("graph_untraced", tmp_path)
+    assert device.launch.graphs is not None
+    assert (device.launch.graphs.launches, device.launch.graphs.untraced) == (0, 8)
+
+
+def test_a_full_command_buffer_is_the_host_being_ahead(tmp_path: Path) -> None:
+    """The time in rows of type 8: they lie inside the window of GPU 1, which waits for its launches meanwhile."""
+    found = {device.ids[0].device_id: device for device in devices_of("queue_full", tmp_path)}
+    with closing(sqlite3.connect(tmp_path / "trace.sqlite")) as trace:
+        query = 'SELECT start, "end" FROM CUPTI_ACTIVITY_KIND_OVERHEAD WHERE overheadType = 8'
+        rows = trace.execute(query).fetchall()
+    low, high = found[1].window.start_ns, found[1].window.end_ns
+    inside = sum(max(0, min(end, high) - max(start, low)) for start, end in rows)
+    assert found[1].launch.queue_full_ns == inside > 0
+    ahead = found[0].launch.run_ahead
+    assert ahead is not None
+    assert ahead.p50 >= 10
+
+
+def test_a_starved_training_step_loses_its_lead_to_the_read_back(tmp_path: Path) -> None:
+    """The loss is read back at the end of each of 30 steps; the optimizer's small kernels follow in a bubble."""
+    (device,) = devices_of("starved_data_parallel", tmp_path)[:1]
+    launch = device.launch
+    assert launch.run_ahead is not None
+    assert [(row.cause, row.call, row.count) for row in launch.run_ahead.collapses] == [
+        ("blocking_copy", "cudaMemcpyAsync", 30)
+    ]
+    assert launch.bubbles is not None
+    assert launch.bubbles.count == 30
+    assert launch.bubbles.rows[0].nvtx == ["step 0", "optimizer"]
