@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, path_codes
-from nsysdiag.analysis.bubbles import Stretches, causes_of, idle_of
+from nsysdiag.analysis.bubbles import Stretches, causes_of, idle_of, median_intervals
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.signatures import without_counters
 from nsysdiag.model import Bubble, Bubbles
@@ -26,6 +26,7 @@ def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bub
     span = gaps.end[found.last_gap] - gaps.start[found.first_gap]
     top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]
     paths = _paths(found.take(top), context, calls)
+    interval = median_intervals(context.device, calls, found.take(top))
     return Bubbles(
         count=len(found),
         launches=int(found.launches.sum()),
@@ -40,11 +41,11 @@ def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bub
                 launches=int(found.launches[row]),
                 busy_ns=int(span[row] - idle[row]),
                 idle_ns=int(idle[row]),
-                median_interval_ns=int(found.interval[row]),
+                median_interval_ns=int(interval[at]),
                 median_work_ns=int(found.work[row]),
-                nvtx=path,
+                nvtx=paths[at],
             )
-            for row, path in zip(top.tolist(), paths, strict=True)
+            for at, row in enumerate(top.tolist())
         ],
     )
 

@@ -17,7 +17,7 @@ One long gap is no bubble, and neither is a row of short ones behind kernels tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,14 +40,13 @@ _THERE_ALREADY = (Case.DISPATCH, Case.INTRA_GRAPH)
 @dataclass(frozen=True, slots=True)
 class Stretches:
     """Bubbles in order of time: the rows of their first and last gap among the gaps, of their first and last operation
-    among the device's, and the medians that make them bubbles, in ns."""
+    among the device's, and the ns that the operations of the median launch take."""
 
     first_gap: IntArray
     last_gap: IntArray
     first_op: IntArray
     last_op: IntArray
     launches: IntArray
-    interval: IntArray
     work: IntArray
 
     def take(self, chosen: IntArray | BoolArray) -> Stretches:
@@ -65,20 +64,19 @@ def find_bubbles(
     found = _candidates(device, frame, ledger, parts, limits)
     if len(found) == 0:
         return found
-    rows, owner = _members(found)
-    launch = device.launch[rows]
-    known = launch >= 0
-    if not known.all():
-        rows, owner, launch = rows[known], owner[known], launch[known]
-    first = np.flatnonzero(_begins(launch) | _begins(owner))
-    work = np.add.reduceat(device.operations.end[rows] - device.operations.start[rows], first)
-    owner = owner[first]
-    median_work = medians(owner, work, len(found))
-    median_interval = medians(*_intervals(owner, calls.start[launch[first]]), len(found))
-    found = Stretches(
-        found.first_gap, found.last_gap, found.first_op, found.last_op, found.launches, median_interval, median_work
-    )
-    return found.take(median_interval > median_work)
+    owner, begin, work = _launches(device, calls, found)
+    found = replace(found, work=medians(owner, work, len(found)))
+    later, interval = _intervals(owner, begin)
+    count = np.bincount(later, minlength=len(found))
+    slower = np.bincount(later, weights=interval > found.work[later], minlength=len(found))
+    # The median, the lower of two, exceeds the work where so few intervals do not: cheaper than the median itself.
+    return found.take(count - slower <= (count - 1) // 2)
+
+
+def median_intervals(device: DeviceTimeline, calls: CallRows, found: Stretches) -> IntArray:
+    """The median time between two launches of each bubble, in ns."""
+    owner, begin, _work = _launches(device, calls, found)
+    return medians(*_intervals(owner, begin), len(found))
 
 
 def _candidates(
@@ -98,7 +96,7 @@ def _candidates(
     first, last = rows[begin], rows[end]
     launches = number[end] - number[begin] + 1
     nothing = np.zeros(len(first), dtype=np.int64)
-    found = Stretches(first, last, gaps.next[first], gaps.next[last], launches, nothing, nothing)
+    found = Stretches(first, last, gaps.next[first], gaps.next[last], launches, nothing)
     return found.take(launches >= limits.bubble_launches)
 
 
@@ -117,6 +115,18 @@ def _begins(values: IntArray | BoolArray) -> BoolArray:
     return np.append(True, values[1:] != values[:-1])[: len(values)]
 
 
+def _launches(device: DeviceTimeline, calls: CallRows, found: Stretches) -> tuple[IntArray, IntArray, IntArray]:
+    """For each launch of all stretches: its stretch, the start of its call, and the ns that its operations take."""
+    rows, owner = _members(found)
+    launch = device.launch[rows]
+    known = launch >= 0
+    if not known.all():
+        rows, owner, launch = rows[known], owner[known], launch[known]
+    first = np.flatnonzero(_begins(launch) | _begins(owner))
+    work = np.add.reduceat(device.operations.end[rows] - device.operations.start[rows], first)
+    return owner[first], calls.start[launch[first]], work
+
+
 def _members(found: Stretches) -> tuple[IntArray, IntArray]:
     """The operations of all stretches, and the stretch of each."""
     count = found.last_op - found.first_op + 1
@@ -126,6 +136,8 @@ def _members(found: Stretches) -> tuple[IntArray, IntArray]:
 
 def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
     """The times between launches that follow each other, by stretch; `owner` is sorted."""
+    if len(begin) == 0:
+        return owner, begin
     low, step = int(begin.min()), owner[1:] == owner[:-1]
     length = int(begin.max()) - low + 1
     if length * (int(owner[-1]) + 1) < 1 << 62:

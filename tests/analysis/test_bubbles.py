@@ -227,3 +227,13 @@ def test_of_a_narrowed_window_only_what_lies_in_it(tmp_path: Path) -> None:
     """The first of 41 kernels ends at 20_000; from 100_000 on, in the middle of the gap before the sixth."""
     found = bubbles_of(starved(41), tmp_path, Settings(start_ns=105_000, end_ns=800_000))
     assert spans(found) == [(105_000, 797_000, 35)]
+
+
+def test_a_single_launch_is_none_whatever_the_settings(tmp_path: Path) -> None:
+    """
+    thread  [A]        [launch B]
+    device     [A)..[migration)..[B)
+    """
+    trace = TraceBuilder().kernel(10_000, 20_000, launch=(1_000, 5_000)).memcpy(25_000, 26_000, kind="UM HtoD")
+    trace.kernel(40_000, 50_000, launch=(30_000, 35_000))
+    assert bubbles_of(trace, tmp_path, Settings(thresholds=Thresholds(bubble_launches=1))) is None
