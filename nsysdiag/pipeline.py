@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
 from nsysdiag.activity.host import read_host_activity
 from nsysdiag.activity.identity import IntArray
@@ -81,6 +82,7 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
         settings=settings,
         batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
         leaf_symbols=partial(leaf_symbols, trace),
+        call_chains=CallChains(trace, activity.api_calls),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     return results, malformed_warnings(host.malformed)

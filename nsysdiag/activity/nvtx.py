@@ -21,15 +21,18 @@ RANGE_TYPES = (
     NvtxEvent.PAYLOAD_PUSH_POP_RANGE,
     NvtxEvent.PAYLOAD_START_END_RANGE,
 )
+START_END_TYPES = (NvtxEvent.START_END_RANGE, NvtxEvent.PAYLOAD_START_END_RANGE)
 COMMUNICATION_DOMAIN = "NCCL"
 MPI_DOMAIN = "MPI"
+PROFILER_DOMAINS = ("GIL Trace", "Python Backtrace")
+"""What nsys itself writes as NVTX (--trace=python-gil, --python-sampling): no range of the program."""
 UNNAMED = "(unnamed range)"
 
 
 @dataclass(frozen=True, slots=True)
 class RangeRows(Rows):
     """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
-    closed ends with the trace."""
+    closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread."""
 
     start: IntArray
     end: IntArray
@@ -37,6 +40,7 @@ class RangeRows(Rows):
     name: IntArray
     communication: BoolArray
     mpi: BoolArray
+    start_end: BoolArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,8 @@ class NvtxRanges:
 
 
 def read_ranges(trace: Trace) -> NvtxRanges:
-    """Every range with a start; `communication` marks those of the domain named NCCL, `mpi` those of the domain MPI."""
+    """Every range with a start that the program made; `communication` marks those of the domain named NCCL, `mpi` those
+    of the domain MPI."""
     columns = trace.read("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid", "domainId")
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
     thread, domain = columns["globalTid"], columns["domainId"]
@@ -67,7 +72,13 @@ def read_ranges(trace: Trace) -> NvtxRanges:
         return result
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
-    rows = RangeRows(start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN))
+    start_end = np.isin(kinds[chosen], START_END_TYPES)
+    rows = RangeRows(
+        start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN), start_end
+    )
+    if set(PROFILER_DOMAINS) & set(domains):
+        own = ~np.logical_or.reduce([in_domain(each) for each in PROFILER_DOMAINS])
+        rows = rows.take(own)
     return NvtxRanges(rows, names)
 
 

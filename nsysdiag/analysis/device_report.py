@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
@@ -13,6 +14,7 @@ from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
+from nsysdiag.analysis.call_sites import HostSide
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.copies import copy_rows
@@ -67,6 +69,7 @@ class Shared:
     settings: Settings
     batched_launches: bool
     leaf_symbols: LeafSymbols
+    call_chains: CallChains
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +112,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         thread_names=shared.thread_names,
         samples=shared.layered.evidence.host.samples,
         leaf_symbols=shared.leaf_symbols,
+        host_side=HostSide(frame, slices, ledger.dominant, lane, shared.layered.evidence.host, shared.call_chains),
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
     report = _report(context, window, split, calibration, shared)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,25 @@ def group_durations(code: IntArray, duration: IntArray) -> Groups:
         shortest=ordered[begin][rank],
         longest=ordered[begin + count - 1][rank],
     )
+
+
+def evenly(code: IntArray, most: int) -> BoolArray:
+    """True for `most` rows of each code at most, spread evenly over its rows in their order.
+
+    ```
+    code   0 0 0 0 0 0 1 1      most 2
+    kept   x     x     x x
+    ```
+    """
+    if len(code) == 0:
+        return np.empty(0, dtype=np.bool_)
+    order = np.argsort(code, kind="stable")
+    begin = np.flatnonzero(np.append(True, code[order][1:] != code[order][:-1]))
+    count = np.diff(np.append(begin, len(code)))
+    rank, rows = np.arange(len(code)) - np.repeat(begin, count), np.repeat(count, count)
+    kept = np.empty(len(code), dtype=np.bool_)
+    kept[order] = (rows <= most) | (rank * most // rows != (rank - 1) * most // rows)
+    return kept
 
 
 def _sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArray]:
