@@ -42,6 +42,7 @@ CUPTI_ACTIVITY_KIND_OVERHEAD@3.24.0: start end eventClass globalTid? correlation
 PROFILER_OVERHEAD: start end globalTid? correlationId?@0-2.9.1 nameId returnValue@0-3.24.0 overheadType@3.24.0
 OSRT_API: start end eventClass globalTid? correlationId?@0-2.9.1 nameId returnValue nestingLevel? callchainId argumentsId?@3.23.3
 OSRT_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth
+CUDA_CALLCHAINS@2.9.1: id symbol module unresolved? originalIP? stackDepth
 SCHED_EVENTS: start cpu isSchedIn globalTid? threadState?@3.13.2 threadBlock?@3.13.2
 COMPOSITE_EVENTS: id start cpu? threadState? globalTid? cpuCycles
 SAMPLING_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth

@@ -72,7 +72,10 @@ def file_name(path: str) -> str:
 
 
 def interpreter_part(symbol: str) -> Origin | None:
-    """Which part of the Python interpreter a function is by its name, None for any other function."""
+    """Which part of the Python interpreter a function is by its name, None for any other; the interpreter is in C, so
+    that no name of its own has parameters."""
+    if "(" in symbol:
+        return None
     if _COLLECTOR.match(symbol):
         return Origin.COLLECTOR
     return Origin.INTERPRETER if _INTERPRETER.match(symbol) else None

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
+from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.view import (
@@ -145,12 +146,19 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
 
 
 def _gaps(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
-    rows = [_gap(gap, causes) for gap in by_length(device.gaps)[:limit]]
-    if not rows:
+    gaps = by_length(device.gaps)[:limit]
+    if not gaps:
         return []
+    rows = [_gap(gap, causes) for gap in gaps]
     header = ["Length", "Start", "Cause", "Evidence", "Before", "After", "NVTX"]
+    places = [call_site_label(gap.call_site) for gap in gaps]
+    if any(places):
+        header.append("Code")
+        rows = [
+            [*row, code(place, in_table=True, limit=2 * NAME_LIMIT)] for row, place in zip(rows, places, strict=True)
+        ]
     title = f"### The longest {len(rows)} of {words.counted(device.gap_count, 'gap')}"
-    return [title, table(header, "rrlllll", rows)]
+    return [title, table(header, "rr" + "l" * (len(header) - 2), rows)]
 
 
 def _gap(gap: Gap, causes: Causes) -> list[str]:
@@ -161,6 +169,8 @@ def _gap(gap: Gap, causes: Causes) -> list[str]:
         cause = f"{text(causes.title(slices[0].cause))} ({format_share(slices[0].ns, length)})"
         told = text(clip(evidence(slices[0], causes), 160)) or "–"
     path = code(words.path_label(gap.nvtx), in_table=True)
+    if gap.nvtx_elsewhere:
+        path += f" and on other threads {code(words.path_label(gap.nvtx_elsewhere), in_table=True)}"
     before, after = _operation(gap.previous_op), _operation(gap.next_op)
     return [format_ns(length), words.instant(gap.start_ns), cause, told, before, after, path]
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.output.words import path_label
 
@@ -89,6 +90,8 @@ def _gaps(report: Report) -> Rows:
                 path_label(gap.nvtx),
                 gap.sync_drained,
                 gap.confidence,
+                call_site_label(gap.call_site, whole),
+                path_label(gap.nvtx_elsewhere),
             )
 
 
@@ -172,6 +175,8 @@ def _signatures(report: Report) -> Rows:
                 row.median_ns,
                 row.max_ns,
                 row.representative_start_ns,
+                call_site_label(row.call_site, whole),
+                host_code_label(row.host_code, whole),
             )
 
 
@@ -244,6 +249,7 @@ _TABLES = (
             *_of("text", "thread_name previous_op next_op nvtx"),
             *_of("truth", "sync_drained"),
             *_of("number", "confidence"),
+            *_of("text", "call_site nvtx_elsewhere"),
         ),
         _gaps,
     ),
@@ -285,6 +291,7 @@ _TABLES = (
         (
             *_of("text", "device id previous_op next_op nvtx cause"),
             *_of("integer", "count total_ns median_ns max_ns representative_start_ns"),
+            *_of("text", "call_site host_code"),
         ),
         _signatures,
     ),

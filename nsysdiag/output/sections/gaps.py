@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
+from nsysdiag.output.code import call_site_label
 from nsysdiag.output.figures import Segment, safe_color, stack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 from nsysdiag.output.view import Causes, by_length, evidence, flags, slices_by_time
@@ -44,6 +45,8 @@ class GapView:
     before: str
     after: str
     root: str | None
+    code: str
+    elsewhere: str
 
 
 def view(page: Page, device: DeviceReport) -> View | None:
@@ -68,6 +71,8 @@ def _draw(gap: Gap, causes: Causes) -> GapView:
         before=_when(gap.previous_op),
         after=_when(gap.next_op),
         root=f"{' ← '.join(gap.root.chain)} ({format_share(gap.root.confidence, 1)} sure)" if gap.root else None,
+        code=call_site_label(gap.call_site),
+        elsewhere=words.path_label(gap.nvtx_elsewhere),
     )
 
 
