@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.activity.callchains import TABLES
-from nsysdiag.activity.program_code import Origin, file_name, origin_of
+from nsysdiag.activity.program_code import Origin, file_name
 from nsysdiag.model import CallSite, DeviceReport
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
@@ -74,9 +74,3 @@ def test_host_code_of_signatures_is_shared_out() -> None:
         assert row.host_code[0].kind == Origin.PROGRAM
         assert 0.5 < sum(each.share for each in row.host_code) <= 1
         assert [each.share for each in row.host_code] == sorted((each.share for each in row.host_code), reverse=True)
-
-
-def test_what_samples_stop_in_is_known() -> None:
-    """The commonest innermost functions of every trace have an origin that a reader would agree with."""
-    assert origin_of("cxip_cq_progress", "/opt/cray/libfabric/lib64/libfabric.so.1.18.2") is Origin.LIBRARY
-    assert origin_of("0x7f", "/usr/lib64/libcuda.so.525.105.17") is Origin.LIBRARY

@@ -215,7 +215,7 @@ class TestLaunches:
 class TestSignatures:
     @staticmethod
     def repeated(count: int) -> TraceBuilder:
-        """A kernel of 100 us every 300 us, launched 10 us before it starts: gaps of 200 us, 180 us of them the host's."""
+        """A kernel of 100 us every 300 us, launched 10 us before it starts: gaps of 200 us, 180 of them the host's."""
         trace = TraceBuilder().sched(0, True)
         for number in range(count):
             start = 100_000 + 300_000 * number
