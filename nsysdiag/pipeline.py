@@ -15,6 +15,7 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device
 from nsysdiag.activity.host import read_host_activity
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import read_ranges
+from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.samples import leaf_symbols
 from nsysdiag.activity.threads import thread_names
 from nsysdiag.analysis.causes import CAUSES
@@ -83,6 +84,7 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
         batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
         leaf_symbols=partial(leaf_symbols, trace),
         call_chains=CallChains(trace, activity.api_calls),
+        python_stacks=PythonStacks(trace, ranges.python),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     return results, malformed_warnings(host.malformed)

@@ -24,8 +24,8 @@ RANGE_TYPES = (
 START_END_TYPES = (NvtxEvent.START_END_RANGE, NvtxEvent.PAYLOAD_START_END_RANGE)
 COMMUNICATION_DOMAIN = "NCCL"
 MPI_DOMAIN = "MPI"
-PROFILER_DOMAINS = ("GIL Trace", "Python Backtrace")
-"""What nsys itself writes as NVTX (--trace=python-gil, --python-sampling): no range of the program."""
+GIL_DOMAIN, PYTHON_DOMAIN = "GIL Trace", "Python Backtrace"
+"""What nsys itself writes as NVTX: ranges (--trace=python-gil) and marks (--python-sampling), none of the program."""
 UNNAMED = "(unnamed range)"
 
 
@@ -44,11 +44,21 @@ class RangeRows(Rows):
 
 
 @dataclass(frozen=True, slots=True)
+class PythonMarks(Rows):
+    """The marks that hold Python stacks: when, on which thread they were written, and their category."""
+
+    start: IntArray
+    thread: IntArray
+    category: IntArray
+
+
+@dataclass(frozen=True, slots=True)
 class NvtxRanges:
     """All ranges of the trace in the order of the export."""
 
     rows: RangeRows
     names: list[str]
+    python: PythonMarks
 
 
 def read_ranges(trace: Trace) -> NvtxRanges:
@@ -63,7 +73,7 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     domains = columns["text"][created].texts()
     thread, domain = thread[chosen], domain[chosen]
 
-    def in_domain(wanted: str) -> BoolArray:
+    def in_domain(wanted: str, thread: IntArray = thread, domain: IntArray = domain) -> BoolArray:
         """Domain ids are a process's own."""
         result = np.zeros(len(thread), dtype=np.bool_)
         for row in created[[text == wanted for text in domains]].tolist():
@@ -76,10 +86,16 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     rows = RangeRows(
         start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN), start_end
     )
-    if set(PROFILER_DOMAINS) & set(domains):
-        own = ~np.logical_or.reduce([in_domain(each) for each in PROFILER_DOMAINS])
-        rows = rows.take(own)
-    return NvtxRanges(rows, names)
+    if GIL_DOMAIN in domains:
+        rows = rows.take(~in_domain(GIL_DOMAIN))
+    nothing = np.empty(0, dtype=np.int64)
+    python = PythonMarks(nothing, nothing, nothing)
+    if PYTHON_DOMAIN in domains:
+        marks = np.flatnonzero(kinds == NvtxEvent.MARK)
+        marks = marks[in_domain(PYTHON_DOMAIN, columns["globalTid"][marks], columns["domainId"][marks])]
+        category = trace.read("NVTX_EVENTS", "category").integers("category")
+        python = PythonMarks(start[marks], columns["globalTid"][marks], category[marks])
+    return NvtxRanges(rows, names, python)
 
 
 def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:

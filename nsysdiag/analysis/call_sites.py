@@ -11,41 +11,46 @@ neither                                      |------|        the chain of the la
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
 
-from nsysdiag.activity.callchains import NO_CHAIN, CallChains, Frame, Stack
+from nsysdiag.activity.callchains import NO_CHAIN, CallChains, Stack, Stacks
 from nsysdiag.activity.host import HostActivity
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.lane import Lane
+from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.rows import Rows
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.common_site import common_site, leaf_shares
 from nsysdiag.analysis.frame import Frame as GapFrame
 from nsysdiag.analysis.grouping import evenly
-from nsysdiag.model import CallSite, CodeFrame, CodeShare
+from nsysdiag.model import CallSite, CodeShare
 from nsysdiag.timeline.assign import Owned, claim
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import outermost
 
 MOST_CHAINS = 10_000
 """Call chains of one kind that are read for one set of groups, however many samples and calls there are."""
-MOST_NAMES = 5
-MOST_FRAMES = 3
-SOURCES = ("cuda", "osrt", "sampling")
+SOURCES = ("cuda", "osrt", "sampling", "python")
 COMPUTE = list(CAUSES).index("host_compute")
 _ON_THREAD = np.array([cause.side == "host" or cause.id == "launch_call" for cause in CAUSES.values()])
 
 
 class Kind(IntEnum):
-    """What a chain belongs to: a call or a sample while the cause lasted, or the launch of the next operation."""
+    """What a chain belongs to: a call or a sample while the cause lasted, or the launch of the next operation; and the
+    stacks that Python itself told then."""
 
-    CALL = 0
-    SAMPLE = 1
-    LAUNCH = 2
+    PYTHON = 0
+    CALL = 1
+    SAMPLE = 2
+    PYTHON_LAUNCH = 3
+    LAUNCH = 4
+
+
+_LAUNCHES = (Kind.PYTHON_LAUNCH, Kind.LAUNCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class HostSide:
     lane: IntArray
     host: HostActivity
     chains: CallChains
+    python: PythonStacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +90,19 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     """The place of each of `count` groups of gaps, whose gaps have one dominant cause; `group` is the number of each
     gap's group, -1 for none."""
     focus = _focus(side, group)
-    found = _Chains.concatenate([_longest_calls(side, focus), _samples(side, focus), _launches(side, group)])
+    python = side.python.on_axis(side.host.axis)
+    samples = (side.host.samples.position, side.host.samples.id)
+    found = _Chains.concatenate(
+        [
+            _longest_calls(side, focus),
+            _inside(focus, *samples, Kind.SAMPLE),
+            _launches(side, group),
+            _inside(focus, *python, Kind.PYTHON),
+            _python_launches(side, group, *python),
+        ]
+    )
     chosen = found.take(_few_of_each(group[found.gap], found.kind))
-    stacks = [side.chains.stacks(name, chosen.id[chosen.source == number]) for number, name in enumerate(SOURCES)]
+    stacks = [_stacks(side, name, chosen.id[chosen.source == number]) for number, name in enumerate(SOURCES)]
     told: list[dict[int, list[tuple[str, Stack]]]] = [{} for _ in range(count)]
     for at, kind, source, chain in zip(
         group[chosen.gap].tolist(), chosen.kind.tolist(), chosen.source.tolist(), chosen.id.tolist(), strict=True
@@ -95,6 +111,10 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
             told[at].setdefault(kind, []).append((SOURCES[source], stack))
     computes = set(group[side.dominant == COMPUTE].tolist())
     return [_place(each, at in computes) for at, each in enumerate(told)]
+
+
+def _stacks(side: HostSide, source: str, ids: IntArray) -> Stacks:
+    return side.python.stacks(np.unique(ids)) if source == "python" else side.chains.stacks(source, ids)
 
 
 def _focus(side: HostSide, group: IntArray) -> Owned:
@@ -133,14 +153,13 @@ def _calls_in(focus: Owned, lane: Lane, ids: IntArray, source: int) -> tuple[Int
     return claimed.owner, ns, np.full(len(claimed), source, dtype=np.int64), chain[known][call]
 
 
-def _samples(side: HostSide, focus: Owned) -> _Chains:
-    """The samples inside the focus."""
-    samples = side.host.samples
-    first = np.searchsorted(samples.position, focus.spans.start)
-    count = np.searchsorted(samples.position, focus.spans.end) - first
+def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: Kind) -> _Chains:
+    """The samples or marks inside the focus; `position` is sorted."""
+    first = np.searchsorted(position, focus.spans.start)
+    count = np.searchsorted(position, focus.spans.end) - first
     sample = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
-    gap = np.repeat(focus.owner, count)
-    return _chains(Kind.SAMPLE, gap, np.full(len(gap), SOURCES.index("sampling")), samples.id[sample])
+    source = SOURCES.index("sampling" if kind is Kind.SAMPLE else "python")
+    return _chains(kind, np.repeat(focus.owner, count), np.full(len(sample), source), ids[sample])
 
 
 def _launches(side: HostSide, group: IntArray) -> _Chains:
@@ -150,6 +169,17 @@ def _launches(side: HostSide, group: IntArray) -> _Chains:
     chain = ids[side.frame.call[gap]]
     known = chain > NO_CHAIN
     return _chains(Kind.LAUNCH, gap[known], np.zeros(int(known.sum()), dtype=np.int64), chain[known])
+
+
+def _python_launches(side: HostSide, group: IntArray, position: IntArray, marks: IntArray) -> _Chains:
+    """The first Python stack inside the call that launched the operation behind each gap."""
+    gap = np.flatnonzero((group >= 0) & (side.lane >= 0)) if len(position) else np.empty(0, dtype=np.int64)
+    calls = side.chains.api_calls.rows.take(side.frame.call[gap])
+    spans = side.host.axis.place(side.lane[gap], Intervals(calls.start, calls.end))
+    at = np.searchsorted(position, spans.start)
+    inside = at < np.searchsorted(position, spans.end, side="right")
+    source = np.full(int(inside.sum()), SOURCES.index("python"))
+    return _chains(Kind.PYTHON_LAUNCH, gap[inside], source, marks[at[inside]])
 
 
 def _chains(kind: Kind, gap: IntArray, source: IntArray, chain: IntArray) -> _Chains:
@@ -169,58 +199,9 @@ def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
 
 def _place(told: dict[int, list[tuple[str, Stack]]], computes: bool) -> Place:
     """The first kind of chains with code of the program's own in them, else the first with any."""
-    order = (Kind.SAMPLE, Kind.CALL, Kind.LAUNCH) if computes else (Kind.CALL, Kind.SAMPLE, Kind.LAUNCH)
-    kinds = [kind for kind in order if kind in told]
+    native = (Kind.SAMPLE, Kind.CALL) if computes else (Kind.CALL, Kind.SAMPLE)
+    kinds = [kind for kind in (Kind.PYTHON, *native, *_LAUNCHES) if kind in told]
     own = [kind for kind in kinds if any(stack.own for _, stack in told[kind])]
-    site = _site(told[(own or kinds)[0]], (own or kinds)[0] is Kind.LAUNCH) if kinds else None
-    return Place(site, _code([stack for _, stack in told.get(Kind.SAMPLE, [])]) if computes else [])
-
-
-def _site(stacks: list[tuple[str, Stack]], launch: bool) -> CallSite:
-    """The innermost place that half the stacks with code of the program's own have in common, else the commonest.
-
-    ```
-    stacks  norm  update  train  main        place  update  train  main
-            pack  update  train  main
-            pack  update  train  main
-                          train  main
-    ```
-    """
-    own = any(stack.own for _, stack in stacks)
-    told = [(source, _places(stack.frames)) for source, stack in stacks if stack.own == own]
-    counts = Counter(place for _, places in told for place in places)
-    depth = Counter(dict.fromkeys(counts, 0))
-    for _, places in told:
-        depth.update(places)
-    common = [place for place, count in counts.items() if 2 * count >= len(told)]
-    frames = min(
-        common or counts,
-        key=lambda place: (0 if common else -counts[place], depth[place] / counts[place], -counts[place], repr(place)),
-    )
-    sources = Counter(source for source, places in told if frames in places)
-    return CallSite(
-        frames=[_frame(frame) for frame in frames],
-        source=min(sources, key=lambda source: (-sources[source], source)),
-        chains=counts[frames],
-        of=len(stacks),
-        own=own,
-        launch=launch,
-    )
-
-
-def _places(frames: tuple[Frame, ...]) -> dict[tuple[Frame, ...], int]:
-    """Every place on a stack, a function with its callers, and how far from the innermost it is first met."""
-    return {frames[at : at + MOST_FRAMES]: at for at in reversed(range(len(frames)))}
-
-
-def _frame(frame: Frame) -> CodeFrame:
-    return CodeFrame(symbol=frame.symbol, module=frame.module, python=frame.python, line=frame.line)
-
-
-def _code(stacks: list[Stack]) -> list[CodeShare]:
-    """The innermost functions by their share of the samples; one without a name goes by its module."""
-    counts = Counter((stack.leaf.symbol or stack.leaf.module, str(stack.leaf.origin)) for stack in stacks)
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
-    return [
-        CodeShare(symbol=symbol, kind=kind, share=round(count / len(stacks), 4)) for (symbol, kind), count in ranked
-    ]
+    site = common_site(told[(own or kinds)[0]], (own or kinds)[0] in _LAUNCHES) if kinds else None
+    samples = told.get(Kind.SAMPLE) or told.get(Kind.PYTHON, [])
+    return Place(site, leaf_shares([stack for _, stack in samples]) if computes else [])

@@ -11,6 +11,7 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
+from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
@@ -70,6 +71,7 @@ class Shared:
     batched_launches: bool
     leaf_symbols: LeafSymbols
     call_chains: CallChains
+    python_stacks: PythonStacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,15 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         thread_names=shared.thread_names,
         samples=shared.layered.evidence.host.samples,
         leaf_symbols=shared.leaf_symbols,
-        host_side=HostSide(frame, slices, ledger.dominant, lane, shared.layered.evidence.host, shared.call_chains),
+        host_side=HostSide(
+            frame=frame,
+            slices=slices,
+            dominant=ledger.dominant,
+            lane=lane,
+            host=shared.layered.evidence.host,
+            chains=shared.call_chains,
+            python=shared.python_stacks,
+        ),
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
     report = _report(context, window, split, calibration, shared)
