@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TypeVar
 
@@ -25,40 +26,53 @@ def common_site(stacks: list[tuple[str, Stack]], launch: bool) -> CallSite:
     ```
     """
     own = any(stack.own for _, stack in stacks)
-    known = [(source, stack) for source, stack in stacks if stack.own == own]
-    told = [(source, _places(stack.frames)) for source, stack in known]
-    counts = Counter(place for _, places in told for place in places)
+    known = [(source, stack.frames) for source, stack in stacks if stack.own == own]
+    functions = _Functions()
+    told = [functions.places(frames) for _, frames in known]
+    counts = Counter(place for places in told for place in places)
     depth = Counter(dict.fromkeys(counts, 0))
-    for _, places in told:
+    for places in told:
         depth.update(places)
     common = [place for place, count in counts.items() if 2 * count >= len(told)]
-    frames = min(
-        common or counts,
-        key=lambda place: (0 if common else -counts[place], depth[place] / counts[place], -counts[place], repr(place)),
-    )
-    sources = Counter(source for source, places in told if frames in places)
-    seen = Counter(
-        stack.frames[places[frames] : places[frames] + MOST_FRAMES]
-        for (_, stack), (_, places) in zip(known, told, strict=True)
-        if frames in places
-    )
+    scores = {
+        each: (0 if common else -counts[each], depth[each] / counts[each], -counts[each]) for each in common or counts
+    }
+    leading = min(scores.values())
+    best = min((each for each, score in scores.items() if score == leading), key=functions.names)
+    through = [(*each, places[best]) for each, places in zip(known, told, strict=True) if best in places]
     return CallSite(
-        frames=[_frame(frame) for frame in _commonest(seen)],
-        source=_commonest(sources),
-        chains=counts[frames],
+        frames=[_frame(frame) for frame in _commonest(frames[at : at + MOST_FRAMES] for _, frames, at in through)],
+        source=_commonest(source for source, _, _ in through),
+        chains=len(through),
         of=len(stacks),
         own=own,
         launch=launch,
     )
 
 
-def _places(frames: tuple[Frame, ...]) -> dict[tuple[Frame, ...], int]:
-    """Every place on a stack, a function with its callers, and how far from the innermost it is first met."""
-    functions = tuple(replace(frame, line=None) if frame.python else frame for frame in frames)
-    return {functions[at : at + MOST_FRAMES]: at for at in reversed(range(len(functions)))}
+class _Functions:
+    """Numbers for functions: comparing places by numbers is many times faster than by names."""
+
+    def __init__(self) -> None:
+        self._number: dict[Frame, int] = {}
+
+    def places(self, frames: tuple[Frame, ...]) -> dict[tuple[int, ...], int]:
+        """Every place on a stack, a function with its callers, and how far from the innermost it is first met."""
+        codes = tuple(map(self._code, frames))
+        return {codes[at : at + MOST_FRAMES]: at for at in reversed(range(len(codes)))}
+
+    def names(self, place: tuple[int, ...]) -> list[tuple[str, str]]:
+        """The functions of a place and their modules, by which ties are settled whatever the order of the stacks."""
+        functions = list(self._number)
+        return [(functions[each].symbol, functions[each].module) for each in place]
+
+    def _code(self, frame: Frame) -> int:
+        function = replace(frame, line=None) if frame.line is not None else frame
+        return self._number.setdefault(function, len(self._number))
 
 
-def _commonest(counts: Counter[T]) -> T:
+def _commonest(values: Iterable[T]) -> T:
+    counts = Counter(values)
     return min(counts, key=lambda each: (-counts[each], repr(each)))
 
 
