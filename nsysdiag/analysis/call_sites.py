@@ -187,13 +187,14 @@ def _chains(kind: Kind, gap: IntArray, source: IntArray, chain: IntArray) -> _Ch
 
 
 def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
-    """Rows spread evenly over each group and kind, all groups together no more than the most of each kind."""
-    code = group * len(Kind) + kind
+    """Rows spread evenly over each group, all groups together no more than the most of each kind; where there are more
+    groups than that, the first ones have their rows."""
     parts = []
     for each in Kind:
         mine = np.flatnonzero(kind == each)
-        groups = len(np.unique(code[mine]))
-        parts.append(mine[evenly(code[mine], max(1, MOST_CHAINS // max(groups, 1)))])
+        groups = np.unique(group[mine])[:MOST_CHAINS]
+        mine = mine[group[mine] <= groups[-1]] if len(groups) else mine
+        parts.append(mine[evenly(group[mine], MOST_CHAINS // max(len(groups), 1))])
     return np.concatenate(parts)
 
 

@@ -46,7 +46,8 @@ def _frames(frames: list[CodeFrame], show: Show) -> str:
     parts = []
     for module, group in groupby(frames, key=lambda frame: "" if frame.python else frame.module):
         names = [_function(frame, show) for frame in group]
-        parts.append(" ← ".join(names) + (f" [{show(module)}]" if module else ""))
+        shown = show(module)
+        parts.append(" ← ".join(names) + (f" {shown if shown.startswith('[') else f'[{shown}]'}" if module else ""))
     return " ← ".join(parts)
 
 

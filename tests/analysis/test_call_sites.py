@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.config import Settings
 from nsysdiag.trace.trace import Trace
 from tests.analysis.causes.example import NEIGHBOUR, first, issued, late
 from tests.analysis.traces import only_device
@@ -274,6 +275,18 @@ class TestSignatures:
         assert [(each.symbol, each.share) for each in row.host_code] == [("early", 0.5), ("late", 0.5)]
         assert row.call_site is not None
         assert row.call_site.of == 10
+
+    def test_more_gaps_than_chains_are_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Two chains for six gaps: the two longest have their place."""
+        monkeypatch.setattr("nsysdiag.analysis.call_sites.MOST_CHAINS", 2)
+        trace, start = TraceBuilder().sched(0, True), 100_000
+        for number in range(7):
+            trace.kernel(start, start + 10_000, launch=(start - 20_000, start - 10_000))
+            trace.sample(start + 30_000, symbols=["solve", "main"])
+            start += 100_000 + 10_000 * number
+        gaps = only_device(trace, tmp_path, Settings(gaps=0)).gaps
+        assert len(gaps) == 6
+        assert [gap.call_site is not None for gap in gaps] == [True, True, False, False, False, False]
 
 
 def test_threads_of_two_gaps(tmp_path: Path) -> None:

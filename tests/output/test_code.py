@@ -36,6 +36,10 @@ def python(symbol: str, file: str, line: int | None = None) -> CodeFrame:
             "library code: poll [libc.so.6]",
         ),
         (
+            CallSite(frames=native("", module="[kernel.kallsyms]"), source="sampling", chains=1, of=1, own=False),
+            "library code: no symbol [kernel.kallsyms]",
+        ),
+        (
             CallSite(frames=native("step"), source="cuda", chains=1, of=1, launch=True),
             "the launch, in step [solver]",
         ),
