@@ -98,7 +98,8 @@ def _frame(symbol: str, module: str) -> Frame:
 
 
 def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:
-    """Rows sorted by chain, innermost first, as stacks. A function that calls itself counts once.
+    """Rows sorted by chain, innermost first, as stacks. A function that calls itself counts once, and an address not at
+    all where its caller tells more.
 
     ```
     chain     poll  cuEvent..  cudaEvent..  wait_all  wait_all  train  main  __libc_start  _start
@@ -112,21 +113,36 @@ def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:
     leaf = np.flatnonzero(np.append(True, chain[1:] != chain[:-1]))
     leaves = dict(zip(chain[leaf].tolist(), (frames[each] for each in code[leaf].tolist()), strict=True))
     own = np.flatnonzero(np.array([frame.origin is Origin.PROGRAM for frame in frames])[code])
+    own = own[_without_repeats(chain[own], code[own])]
+    own = own[_telling(chain[own], code[own], frames)]
+    own = own[_rank(chain[own]) < MOST_FRAMES]
     tops: dict[int, list[Frame]] = {}
-    for at in own[_first_of_each(chain[own], code[own])].tolist():
-        tops.setdefault(int(chain[at]), []).append(frames[int(code[at])])
+    for each, at in zip(chain[own].tolist(), code[own].tolist(), strict=True):
+        tops.setdefault(each, []).append(frames[at])
     return {
         each: Stack(tuple(tops.get(each, [innermost])), each in tops, innermost) for each, innermost in leaves.items()
     }
 
 
-def _first_of_each(chain: IntArray, code: IntArray) -> BoolArray:
-    """True for the first few rows of each chain, repeats of the row before not counted."""
+def _without_repeats(chain: IntArray, code: IntArray) -> BoolArray:
+    """False for a frame that is the same as the one inside it."""
     result = np.ones(len(chain), dtype=np.bool_)
     result[1:] = (chain[1:] != chain[:-1]) | (code[1:] != code[:-1])
-    kept = np.flatnonzero(result)
-    begins = np.append(True, chain[kept][1:] != chain[kept][:-1]) if len(kept) else np.empty(0, dtype=np.bool_)
-    begin = np.flatnonzero(begins)
-    rank = np.arange(len(kept)) - np.repeat(begin, np.diff(np.append(begin, len(kept))))
-    result[kept[rank >= MOST_FRAMES]] = False
     return result
+
+
+def _telling(chain: IntArray, code: IntArray, frames: list[Frame]) -> BoolArray:
+    """False for an address whose caller is a function of the same module with a name, which tells more."""
+    named = np.array([bool(frame.symbol) for frame in frames])[code]
+    numbers: dict[str, int] = {}
+    module = np.array([numbers.setdefault(frame.module, len(numbers)) for frame in frames], dtype=np.int64)[code]
+    result = np.ones(len(chain), dtype=np.bool_)
+    same = (chain[1:] == chain[:-1]) & (module[1:] == module[:-1])
+    result[:-1] = named[:-1] | ~(same & named[1:])
+    return result
+
+
+def _rank(chain: IntArray) -> IntArray:
+    """The place of each row among those of its chain; chains stand together."""
+    begin = np.flatnonzero(np.append(True, chain[1:] != chain[:-1])[: len(chain)])
+    return np.arange(len(chain)) - np.repeat(begin, np.diff(np.append(begin, len(chain))))

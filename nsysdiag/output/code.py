@@ -20,7 +20,7 @@ Show = Callable[[str], str]
 
 def short(name: str) -> str:
     """A function or file as shown to people: without parameters, cut where it is long, safe to look at."""
-    return clip(brief(name), NAME_LIMIT)
+    return clip(brief(name.partition(" [clone ")[0].removesuffix(" const")), NAME_LIMIT)
 
 
 def whole(name: str) -> str:

@@ -63,9 +63,21 @@ def test_recursion_counts_once(tmp_path: Path) -> None:
 
 
 def test_addresses_go_by_their_module(tmp_path: Path) -> None:
-    """Two addresses of the same program are one frame, and one of a library is no frame of the program."""
-    chain = [("0x7f01", DRIVER), "0x55d001", "0x55d002", "main"]
-    assert names(stack(chain, tmp_path)) == [("", "app"), ("main", "app")]
+    """Two addresses of the same module are one frame, and one of a library is no frame of the program."""
+    plugin = "/home/me/libplugin.so"
+    chain = [("0x7f01", DRIVER), ("0x55d001", plugin), ("0x55d002", plugin), "main"]
+    assert names(stack(chain, tmp_path)) == [("", "libplugin.so"), ("main", "app")]
+
+
+def test_an_address_gives_way_to_its_caller_in_the_same_module(tmp_path: Path) -> None:
+    chain = ["0x55d001", "0x55d002", "solve", "0x55d003", ("0x7f01", DRIVER), "main", "0x55d004"]
+    assert names(stack(chain, tmp_path)) == [("solve", "app"), ("main", "app"), ("", "app")]
+
+
+def test_an_address_of_another_chain_stays(tmp_path: Path) -> None:
+    trace = TraceBuilder().osrt("poll", 0, 10, chain=["0x55d001"]).osrt("poll", 20, 30, chain=["main"])
+    found = stacks(trace, tmp_path, "osrt", 1, 2)
+    assert [names(found[number]) for number in (1, 2)] == [[("", "app")], [("main", "app")]]
 
 
 def test_what_is_no_function_is_left_out(tmp_path: Path) -> None:

@@ -57,6 +57,19 @@ def test_call_sites(site: CallSite | None, shown: str) -> None:
     assert call_site_label(site) == shown
 
 
+@pytest.mark.parametrize(
+    ("symbol", "shown"),
+    [
+        ("run(tile&)::{lambda(int)#1}::operator()(int) const", "run::{lambda#1}::operator"),
+        ("solve(int) [clone .isra.0]", "solve"),
+        ("const", "const"),
+    ],
+)
+def test_names_without_what_the_compiler_added(symbol: str, shown: str) -> None:
+    site = CallSite(frames=native(symbol), source="cuda", chains=1, of=1)
+    assert call_site_label(site) == f"{shown} [solver]"
+
+
 def test_long_and_odd_names_are_cut_and_made_visible() -> None:
     site = CallSite(frames=native("f" * 500 + "\x1b[31m", module="\u202e"), source="cuda", chains=1, of=1)
     shown = call_site_label(site)
