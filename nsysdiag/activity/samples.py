@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.program_code import file_name, has_name
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals, nearest_before, union
 from nsysdiag.trace.trace import Trace
@@ -92,16 +92,11 @@ def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
     symbols, modules = (trace.strings.texts(leaves[column][order]) for column in ("symbol", "module"))
     words: dict[str, int] = {}
     code = [
-        words.setdefault(symbol if _is_name(symbol) else PurePath(module).name or symbol, len(words))
+        words.setdefault(symbol if has_name(symbol) else file_name(module) or symbol, len(words))
         for symbol, module in zip(symbols, modules, strict=True)
     ]
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
     return np.where(known[at] == ids, np.array(code, dtype=np.int64)[at], -1), list(words)
-
-
-def _is_name(symbol: str) -> bool:
-    """False for an address or a placeholder in brackets."""
-    return not symbol.startswith(("0x", "[", "<string "))
 
 
 def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray:
