@@ -131,8 +131,45 @@ class Root(Record, frozen=True):
     hops: list[Hop] = []
 
 
+class CodeFrame(Record, frozen=True):
+    """A function on a thread's stack: `symbol` is empty where the trace has an address alone, `module` the file name of
+    its library or program, and in Python of its source, where `line` is known too."""
+
+    symbol: str
+    module: str
+    python: bool = False
+    line: int | None = None
+
+
+class CallSite(Record, frozen=True):
+    """Where in the program time went: the program's own functions, innermost first, without those of libraries.
+
+    Where a call chain holds libraries alone, its innermost function stands there and `own` is false. `source` says
+    which call chains told: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here.
+    `launch` is true where nothing tells of the cause, and it is the launch of the next operation that is shown."""
+
+    frames: list[CodeFrame]
+    source: str
+    chains: int
+    of: int
+    own: bool = True
+    launch: bool = False
+
+
+class CodeShare(Record, frozen=True):
+    """An innermost function, or the module of one without a name, with its share of the samples. `kind`: program,
+    interpreter, garbage collector, native library, kernel, Python library."""
+
+    symbol: str
+    kind: str
+    share: float
+
+
 class Gap(Record, frozen=True):
-    """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length."""
+    """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length.
+
+    `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
+    thread of its process had begun, which tell the phase of the program and prove nothing."""
 
     start_ns: int
     end_ns: int
@@ -145,6 +182,8 @@ class Gap(Record, frozen=True):
     drained_by: str | None
     root: Root | None
     confidence: float
+    call_site: CallSite | None = None
+    nvtx_elsewhere: list[str] = []
 
 
 class GapsPacked(Record, frozen=True):
@@ -372,7 +411,7 @@ class Launch(Record, frozen=True):
 
 class SignatureRow(Record, frozen=True):
     """Gaps with the same previous op, next op, NVTX path and dominant cause; numbers in range names read `#`.
-    `representative_start_ns` is where the longest of them begins."""
+    `representative_start_ns` is where the longest of them begins; `host_code` what the samples of host code were in."""
 
     id: str
     previous_op: str
@@ -384,6 +423,8 @@ class SignatureRow(Record, frozen=True):
     median_ns: int
     max_ns: int
     representative_start_ns: int
+    call_site: CallSite | None = None
+    host_code: list[CodeShare] = []
 
 
 class Iteration(Record, frozen=True):

@@ -10,11 +10,13 @@ import msgspec
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
 from nsysdiag.activity.host import host_activity
 from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import read_ranges
+from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.samples import chain_symbols, leaf_symbols
 from nsysdiag.activity.threads import process_names, profiler_threads, thread_names
 from nsysdiag.analysis.causes import CAUSES
@@ -101,6 +103,8 @@ def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[
         batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
         leaf_symbols=partial(leaf_symbols, trace),
         roots=RootSearch(world, View(host, facts), People(world), Files(trace), settings.thresholds.root_floor),
+        call_chains=CallChains(trace, activity.api_calls),
+        python_stacks=PythonStacks(trace, ranges.python),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     return results, malformed_warnings(host.malformed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import struct
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 Value = int | float | str | bytes | None
 ThreadId = tuple[int, int]
+Function = str | tuple[str, str]
+"""A function in a call chain: its symbol, or its symbol and module."""
 
 MAIN: ThreadId = (4242, 4242)
 VM = 1
@@ -272,6 +275,7 @@ class TraceBuilder:
         thread: ThreadId = MAIN,
         correlation: int | None = None,
         returned: int = 0,
+        chain: Sequence[Function] = (),
     ) -> TraceBuilder:
         """A CUDA runtime or driver call; a known name without its suffix gets it."""
         if correlation is None:
@@ -284,13 +288,36 @@ class TraceBuilder:
             "correlationId": correlation,
             "nameId": self.string(recorded_name(name)),
             "returnValue": returned,
+            "callchainId": self.call_chain("CUDA_CALLCHAINS", chain) if chain else None,
         }
         return self.row("CUPTI_ACTIVITY_KIND_RUNTIME", dict(values))
 
-    def osrt(self, name: str, start: int, end: int, *, thread: ThreadId = MAIN, nesting: int = 0) -> TraceBuilder:
-        """A call of the OS runtime library."""
+    def osrt(
+        self,
+        name: str,
+        start: int,
+        end: int,
+        *,
+        thread: ThreadId = MAIN,
+        nesting: int = 0,
+        chain: Sequence[Function] = (),
+    ) -> TraceBuilder:
+        """A call of the OS runtime library; id 0 is that of a call whose chain was not recorded."""
         values = {"start": start, "end": end, "eventClass": _OS_CALL, "globalTid": global_tid(thread)}
-        return self.row("OSRT_API", {**values, "nameId": self.string(name), "nestingLevel": nesting, "callchainId": 0})
+        number = self.call_chain("OSRT_CALLCHAINS", chain) if chain else 0
+        values |= {"nameId": self.string(name), "nestingLevel": nesting, "callchainId": number}
+        return self.row("OSRT_API", dict(values))
+
+    def call_chain(self, table: str, chain: Sequence[Function], number: int | None = None) -> int:
+        """The rows of a call chain, innermost first, under the next free id; a symbol alone is one of /usr/bin/app."""
+        if number is None:
+            number = 1 + max((int(row["id"] or 0) for row in self._rows.get(table, ())), default=0)
+        for depth, function in enumerate(chain):
+            symbol, module = (function, "/usr/bin/app") if isinstance(function, str) else function
+            values: dict[str, Value] = {"symbol": self.string(symbol), "module": self.string(module)}
+            values |= {"unresolved": 1} if symbol.startswith("0x") else {}
+            self.row(table, {"id": number, "stackDepth": depth, **values})
+        return number
 
     def library(self, name: str, start: int, end: int, *, thread: ThreadId = MAIN) -> TraceBuilder:
         """A cuBLAS or cuDNN call, by the name's beginning."""
@@ -316,7 +343,7 @@ class TraceBuilder:
         self,
         time: int,
         *,
-        symbols: Sequence[str] = ("main",),
+        symbols: Sequence[Function] = ("main",),
         module: str = "/usr/bin/app",
         cpu: int = 0,
         thread: ThreadId = MAIN,
@@ -331,9 +358,8 @@ class TraceBuilder:
             "globalTid": global_tid(thread),
             "cpuCycles": 1,
         }
-        for depth, symbol in enumerate(symbols):
-            names = {"symbol": self.string(symbol), "module": self.string(module)}
-            self.row("SAMPLING_CALLCHAINS", {"id": number, **names, "stackDepth": depth})
+        functions = [(each, module) if isinstance(each, str) else each for each in symbols]
+        self.call_chain("SAMPLING_CALLCHAINS", functions, number)
         return self.row("COMPOSITE_EVENTS", dict(values))
 
     def nvtx(
@@ -346,11 +372,39 @@ class TraceBuilder:
         domain: int = 0,
         event_type: int = 59,
         interned: bool = False,
+        end_thread: ThreadId | None = None,
     ) -> TraceBuilder:
         """An NVTX event; 59 is a push/pop range, 60 start/end, 34 a mark, 75 the name of a domain."""
         named: dict[str, Value] = {"textId": self.string(name)} if interned else {"text": name}
         values: dict[str, Value] = {"start": start, "end": end, "eventType": event_type, "domainId": domain}
+        values |= {"endGlobalTid": global_tid(end_thread)} if end_thread else {}
         return self.row("NVTX_EVENTS", {**values, "globalTid": global_tid(thread), **named})
+
+    def python_stack(
+        self,
+        time: int,
+        frames: Sequence[tuple[str, str, int]],
+        *,
+        thread: ThreadId = MAIN,
+        category: int = 1,
+        count_at: int = 8,
+    ) -> TraceBuilder:
+        """A Python stack, innermost first: function, file and line of each frame; `thread` is the one that wrote it.
+
+        Schemas from 3.16 on have the payload: a header of 32 bytes, four numbers, one of them the count, the frames."""
+        lead = [1, 1, 0, 0]
+        lead[count_at // 4] = len(frames)
+        body = struct.pack("<4I", *lead)
+        for function, file, line in frames:
+            # What pads a line to eight bytes is whatever was there before.
+            body += struct.pack("<QQII", self.string(function), self.string(file), line, 0x3FD)
+        header = struct.pack("<IIIIQQ", 1, 0, 3, 1, len(body), 32 + len(body))
+        values = {"start": time, "eventType": 34, "globalTid": global_tid(thread), "domainId": 7, "category": category}
+        return self.row("NVTX_EVENTS", {**values, "binaryData": header + body})
+
+    def python_domain(self, *, pid: int = MAIN[0]) -> TraceBuilder:
+        """The NVTX domain of the Python stacks of a process."""
+        return self.nvtx("Python Backtrace", 0, None, thread=(pid, pid), domain=7, event_type=75)
 
     def sync_row(
         self,

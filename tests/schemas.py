@@ -44,6 +44,7 @@ OSRT_API: start end eventClass globalTid? correlationId?@0-2.9.1 nameId returnVa
 OSRT_FILE_ACCESS_EVENTS@3.23.3: fileAccessId threadId startedAt endedAt eventType? apiCallId? bytesProcessed?
 OSRT_FILE_ACCESS_DESCRIPTORS@3.23.3: fileAccessId processId? openedAt? closedAt? filePath?:text
 OSRT_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth
+CUDA_CALLCHAINS@2.9.1: id symbol module unresolved? originalIP? stackDepth
 SCHED_EVENTS: start cpu isSchedIn globalTid? threadState?@3.13.2 threadBlock?@3.13.2
 COMPOSITE_EVENTS: id start cpu? threadState? globalTid? cpuCycles
 SAMPLING_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth

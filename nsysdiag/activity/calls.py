@@ -35,20 +35,22 @@ class CallRows(Rows):
 
 @dataclass(frozen=True, slots=True)
 class ApiCalls:
-    """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME). `malformed` counts the rows left out."""
+    """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME). `malformed` counts the rows left out; `chain` is the
+    id of each row's call chain, empty where the trace holds no call chains of CUDA calls."""
 
     rows: CallRows
     names: list[str]
     raw_names: list[str]
     raw: IntArray
     malformed: int
+    chain: IntArray
 
 
 def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
     """All API calls with 0 <= start <= end <= `latest`; names without suffixes, `raw` and `raw_names` with them."""
-    columns = trace.read(
-        "CUPTI_ACTIVITY_KIND_RUNTIME", "start", "end", "globalTid", "correlationId", "nameId", "returnValue"
-    )
+    read = ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
+    chained = trace.has("CUDA_CALLCHAINS")
+    columns = trace.read("CUPTI_ACTIVITY_KIND_RUNTIME", *read, *(("callchainId",) if chained else ()))
     start, end = columns["start"], columns["end"]
     raw, raw_names = coded_names(trace, columns["nameId"])
     clean = [clean_api_name(name) for name in raw_names]
@@ -59,9 +61,10 @@ def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
     rows = CallRows(start, end, columns["globalTid"], columns["correlationId"], name, columns["returnValue"])
     valid = (start >= 0) & (start <= end) & (end <= latest)
     malformed = len(rows) - int(np.count_nonzero(valid))
+    chain = columns["callchainId"] if chained else np.empty(0, dtype=np.int64)
     if malformed:
-        rows, raw = rows.take(valid), raw[valid]
-    return ApiCalls(rows, names, raw_names, raw, malformed)
+        rows, raw, chain = rows.take(valid), raw[valid], chain[valid] if chained else chain
+    return ApiCalls(rows, names, raw_names, raw, malformed, chain)
 
 
 def coded_names(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:

@@ -21,15 +21,18 @@ RANGE_TYPES = (
     NvtxEvent.PAYLOAD_PUSH_POP_RANGE,
     NvtxEvent.PAYLOAD_START_END_RANGE,
 )
+START_END_TYPES = (NvtxEvent.START_END_RANGE, NvtxEvent.PAYLOAD_START_END_RANGE)
 COMMUNICATION_DOMAIN = "NCCL"
 MPI_DOMAIN = "MPI"
+GIL_DOMAIN, PYTHON_DOMAIN = "GIL Trace", "Python Backtrace"
+"""What nsys itself writes as NVTX: ranges (--trace=python-gil) and marks (--python-sampling), none of the program."""
 UNNAMED = "(unnamed range)"
 
 
 @dataclass(frozen=True, slots=True)
 class RangeRows(Rows):
     """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
-    closed ends with the trace."""
+    closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread."""
 
     start: IntArray
     end: IntArray
@@ -37,6 +40,16 @@ class RangeRows(Rows):
     name: IntArray
     communication: BoolArray
     mpi: BoolArray
+    start_end: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class PythonMarks(Rows):
+    """The marks that hold Python stacks: when, on which thread they were written, and their category."""
+
+    start: IntArray
+    thread: IntArray
+    category: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +58,12 @@ class NvtxRanges:
 
     rows: RangeRows
     names: list[str]
+    python: PythonMarks
 
 
 def read_ranges(trace: Trace) -> NvtxRanges:
-    """Every range with a start; `communication` marks those of the domain named NCCL, `mpi` those of the domain MPI."""
+    """Every range with a start that the program made; `communication` marks those of the domain named NCCL, `mpi` those
+    of the domain MPI."""
     columns = trace.read("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid", "domainId")
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
     thread, domain = columns["globalTid"], columns["domainId"]
@@ -58,7 +73,7 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     domains = columns["text"][created].texts()
     thread, domain = thread[chosen], domain[chosen]
 
-    def in_domain(wanted: str) -> BoolArray:
+    def in_domain(wanted: str, thread: IntArray = thread, domain: IntArray = domain) -> BoolArray:
         """Domain ids are a process's own."""
         result = np.zeros(len(thread), dtype=np.bool_)
         for row in created[[text == wanted for text in domains]].tolist():
@@ -67,8 +82,20 @@ def read_ranges(trace: Trace) -> NvtxRanges:
         return result
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
-    rows = RangeRows(start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN))
-    return NvtxRanges(rows, names)
+    start_end = np.isin(kinds[chosen], START_END_TYPES)
+    rows = RangeRows(
+        start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN), start_end
+    )
+    if GIL_DOMAIN in domains:
+        rows = rows.take(~in_domain(GIL_DOMAIN))
+    nothing = np.empty(0, dtype=np.int64)
+    python = PythonMarks(nothing, nothing, nothing)
+    if PYTHON_DOMAIN in domains:
+        marks = np.flatnonzero(kinds == NvtxEvent.MARK)
+        marks = marks[in_domain(PYTHON_DOMAIN, columns["globalTid"][marks], columns["domainId"][marks])]
+        category = trace.read("NVTX_EVENTS", "category").integers("category")
+        python = PythonMarks(start[marks], columns["globalTid"][marks], category[marks])
+    return NvtxRanges(rows, names, python)
 
 
 def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:

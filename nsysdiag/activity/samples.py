@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.program_code import file_name, has_name
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals, nearest_before, union
@@ -107,7 +107,7 @@ def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
     symbols, modules = (trace.strings.texts(leaves[column][order]) for column in ("symbol", "module"))
     words: dict[str, int] = {}
     code = [
-        words.setdefault(symbol if _is_name(symbol) else PurePath(module).name or symbol, len(words))
+        words.setdefault(symbol if has_name(symbol) else file_name(module) or symbol, len(words))
         for symbol, module in zip(symbols, modules, strict=True)
     ]
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
@@ -118,11 +118,6 @@ def chain_symbols(trace: Trace, ids: IntArray) -> list[str]:
     """The functions in the call chains of the samples `ids`, and the modules that they are in, each once."""
     columns = trace.read_chosen("SAMPLING_CALLCHAINS", "id", ids, "symbol", "module")
     return sorted({text for column in ("symbol", "module") for text in trace.strings.texts(np.unique(columns[column]))})
-
-
-def _is_name(symbol: str) -> bool:
-    """False for an address or a placeholder in brackets."""
-    return not symbol.startswith(("0x", "[", "<string "))
 
 
 def sampling_periods(time: IntArray, thread: IntArray, threads: int) -> IntArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
 
 import numpy as np
@@ -64,7 +65,7 @@ def _open_at(ranges: NvtxRanges, times: IntArray) -> NvtxRanges:
     ordered = np.sort(times)
     rows = ranges.rows
     covers = np.searchsorted(ordered, rows.start) < np.searchsorted(ordered, rows.end)
-    return NvtxRanges(rows.take(covers), ranges.names)
+    return replace(ranges, rows=rows.take(covers))
 
 
 def _common(one: list[str], other: list[str]) -> list[str]:

@@ -10,8 +10,10 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import IntArray, pid_of, tid_of
 from nsysdiag.activity.nvtx import NvtxRanges, path_codes
+from nsysdiag.activity.open_ranges import ranges_elsewhere
 from nsysdiag.activity.samples import Samples
 from nsysdiag.analysis.assignment import Slices
+from nsysdiag.analysis.call_sites import HostSide, places_of
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.drained import Drained
 from nsysdiag.analysis.frame import Case, Frame
@@ -43,6 +45,7 @@ class GapContext:
     samples: Samples
     leaf_symbols: LeafSymbols
     teller: ChainTeller
+    host_side: HostSide
 
 
 def largest_gaps(context: GapContext, limit: int) -> IntArray:
@@ -69,10 +72,15 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
     gaps, frame = context.frame.gaps, context.frame
     before = describe_operations(context.device, gaps.previous[chosen], context.strings)
     after = describe_operations(context.device, gaps.next[chosen], context.strings)
-    path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], gap_moments(frame)[chosen])
+    moments = gap_moments(frame)[chosen]
+    path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], moments)
+    elsewhere = ranges_elsewhere(context.ranges, _threads(context, chosen), moments)
     slices = _slices_by_gap(context, chosen, [paths[code] for code in path.tolist()])
     length = (gaps.end - gaps.start)[chosen]
     known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
+    number = np.full(len(gaps), -1, dtype=np.int64)
+    number[chosen] = np.arange(len(chosen))
+    places = places_of(context.host_side, number, len(chosen))
     return [
         Gap(
             start_ns=int(gaps.start[gap]),
@@ -86,6 +94,8 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
             drained_by=_drained_by(context.drained, int(gap)),
             root=_root(context, int(gap), slices[at]),
             confidence=round(float(known[at]), 4),
+            call_site=places[at].site,
+            nvtx_elsewhere=elsewhere[at],
         )
         for at, gap in enumerate(chosen.tolist())
     ]
@@ -98,6 +108,13 @@ def _root(context: GapContext, gap: int, slices: list[Slice]) -> Root | None:
 
 def _drained_by(drained: Drained, gap: int) -> str | None:
     return drained.names[int(drained.name[gap])] if drained.flag[gap] else None
+
+
+def _threads(context: GapContext, chosen: IntArray) -> IntArray:
+    """The globalTid of each gap's launching thread, -1 where there is none."""
+    lane = context.lane[chosen]
+    threads = context.axis.threads
+    return np.where(lane >= 0, threads[np.maximum(lane, 0)], -1) if len(threads) else np.full(len(lane), -1)
 
 
 def _thread(context: GapContext, lane: int) -> Thread | None:

@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
+from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
+from nsysdiag.analysis.call_sites import HostSide
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.copies import copy_rows
@@ -69,6 +72,8 @@ class Shared:
     batched_launches: bool
     leaf_symbols: LeafSymbols
     roots: RootSearch
+    call_chains: CallChains
+    python_stacks: PythonStacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,15 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         samples=shared.layered.evidence.host.samples,
         leaf_symbols=shared.leaf_symbols,
         teller=teller,
+        host_side=HostSide(
+            frame=frame,
+            slices=slices,
+            dominant=ledger.dominant,
+            lane=lane,
+            host=shared.layered.evidence.host,
+            chains=shared.call_chains,
+            python=shared.python_stacks,
+        ),
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
     root = add_up(root_slices, len(gaps)) if root_slices is not slices else ledger

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,25 @@ def _exact_medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
     result = np.zeros(count, dtype=np.int64)
     result[groups.code] = groups.median
     return result
+
+
+def evenly(code: IntArray, most: int) -> BoolArray:
+    """True for `most` rows of each code at most, spread evenly over its rows in their order.
+
+    ```
+    code   0 0 0 0 0 0 1 1      most 2
+    kept   x     x     x x
+    ```
+    """
+    if len(code) == 0:
+        return np.empty(0, dtype=np.bool_)
+    order = np.argsort(code, kind="stable")
+    begin = np.flatnonzero(np.append(True, code[order][1:] != code[order][:-1]))
+    count = np.diff(np.append(begin, len(code)))
+    rank, rows = np.arange(len(code)) - np.repeat(begin, count), np.repeat(count, count)
+    kept = np.empty(len(code), dtype=np.bool_)
+    kept[order] = (rows <= most) | (rank * most // rows != (rank - 1) * most // rows)
+    return kept
 
 
 def _sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArray]:

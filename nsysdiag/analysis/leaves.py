@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
 
 from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.program_code import interpreter_part
 from nsysdiag.activity.samples import Samples
 
 LeafSymbols = Callable[[IntArray], tuple[IntArray, list[str]]]
 MOST_SAMPLES = 20_000
 MOST_NAMES = 3
-_KINDS = (
-    (
-        "garbage collector",
-        re.compile(r"(_?Py)?gc_|_?PyGC|subtract_refs|visit_(decref|reachable)|deduce_unreachable"),
-    ),
-    ("interpreter", re.compile(r"_?Py[A-Z_]|python3?(\.\d+)?|libpython|method_vectorcall|vectorcall|_PyEval|builtin_")),
-)
 
 
 def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[str]:
@@ -46,4 +39,5 @@ def _text(counts: dict[str, int]) -> str:
 
 
 def _kind(name: str) -> str:
-    return next((f" ({kind})" for kind, pattern in _KINDS if pattern.match(name)), "")
+    part = interpreter_part(name)
+    return f" ({part})" if part else ""

@@ -10,6 +10,7 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import path_codes
 from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.call_sites import places_of
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.details import GapContext, gap_moments
 from nsysdiag.analysis.grouping import group_durations
@@ -35,6 +36,9 @@ def signature_rows(context: GapContext) -> list[SignatureRow]:
     groups = group_durations(code, length)
     order = np.lexsort((gaps.start, -length, code))
     first = order[np.searchsorted(code[order], np.arange(len(present)))]
+    number = np.full(len(present), -1, dtype=np.int64)
+    number[groups.code[:MOST]] = np.arange(len(groups.code[:MOST]))
+    places = places_of(context.host_side, number[code], len(groups.code[:MOST]))
     ids = list(CAUSES)
     rows = []
     for at, group in enumerate(groups.code[:MOST].tolist()):
@@ -53,6 +57,8 @@ def signature_rows(context: GapContext) -> list[SignatureRow]:
                 median_ns=int(groups.median[at]),
                 max_ns=int(groups.longest[at]),
                 representative_start_ns=int(gaps.start[gap]),
+                call_site=places[at].site,
+                host_code=places[at].code,
             )
         )
     return rows

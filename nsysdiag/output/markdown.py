@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
+from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.names import brief, clip, visible
@@ -205,12 +206,19 @@ def _bubbles(bubbles: Bubbles | None) -> list[str]:
 
 
 def _gaps(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
-    rows = [_gap(gap, causes) for gap in by_length(device.gaps)[:limit]]
-    if not rows:
+    gaps = by_length(device.gaps)[:limit]
+    if not gaps:
         return []
+    rows = [_gap(gap, causes) for gap in gaps]
     header = ["Length", "Start", "Cause", "Evidence", "Before", "After", "NVTX"]
+    places = [call_site_label(gap.call_site) for gap in gaps]
+    if any(places):
+        header.append("Code")
+        rows = [
+            [*row, code(place, in_table=True, limit=2 * NAME_LIMIT)] for row, place in zip(rows, places, strict=True)
+        ]
     title = f"### The longest {len(rows)} of {words.counted(device.gap_count, 'gap')}"
-    return [title, table(header, "rrlllll", rows)]
+    return [title, table(header, "rr" + "l" * (len(header) - 2), rows)]
 
 
 def _gap(gap: Gap, causes: Causes) -> list[str]:
@@ -224,6 +232,8 @@ def _gap(gap: Gap, causes: Causes) -> list[str]:
         chain = " ← ".join(gap.root.chain[1:])
         told += text(f" ← {clip(chain, 300)} ({words.root_sentence(gap)})")
     path = code(words.path_label(gap.nvtx), in_table=True)
+    if gap.nvtx_elsewhere:
+        path += f" and on other threads {code(words.path_label(gap.nvtx_elsewhere), in_table=True)}"
     before, after = _operation(gap.previous_op), _operation(gap.next_op)
     return [format_ns(length), words.instant(gap.start_ns), cause, told, before, after, path]
 

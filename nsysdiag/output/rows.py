@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from nsysdiag.output import launch_rows
+from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.output.words import path_label
 
@@ -93,6 +94,8 @@ def _gaps(report: Report) -> Rows:
                 gap.root.cause if gap.root else None,
                 " ← ".join(gap.root.chain) if gap.root else None,
                 gap.root.confidence if gap.root else None,
+                call_site_label(gap.call_site, whole),
+                path_label(gap.nvtx_elsewhere),
             )
 
 
@@ -178,6 +181,8 @@ def _signatures(report: Report) -> Rows:
                 row.median_ns,
                 row.max_ns,
                 row.representative_start_ns,
+                call_site_label(row.call_site, whole),
+                host_code_label(row.host_code, whole),
             )
 
 
@@ -252,6 +257,7 @@ _TABLES = (
             *_of("number", "confidence"),
             *_of("text", "root_cause root_chain"),
             *_of("number", "root_confidence"),
+            *_of("text", "call_site nvtx_elsewhere"),
         ),
         _gaps,
     ),
@@ -293,6 +299,7 @@ _TABLES = (
         (
             *_of("text", "device id previous_op next_op nvtx cause"),
             *_of("integer", "count total_ns median_ns max_ns representative_start_ns"),
+            *_of("text", "call_site host_code"),
         ),
         _signatures,
     ),

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nsysdiag.output import words
+from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import launch_sentences
 from nsysdiag.output.names import brief, clip, visible
@@ -248,7 +249,11 @@ def _context(gap: Gap, room: int) -> list[str]:
     lines = [f"between {_operation(gap.previous_op, half)} and {_operation(gap.next_op, half)}"]
     facts = [f"launched by {words.short_thread_label(gap.thread)}"] if gap.thread else []
     facts += flags(gap)
-    return [*lines, clip("; ".join(facts), room)] if facts else lines
+    lines += [clip("; ".join(facts), room)] if facts else []
+    place = call_site_label(gap.call_site)
+    lines += [clip(f"code: {place}", room)] if place else []
+    elsewhere = words.path_label(gap.nvtx_elsewhere)
+    return [*lines, clip(f"open on other threads: {elsewhere}", room)] if elsewhere else lines
 
 
 def _operation(operation: Operation | None, room: int) -> str:

@@ -34,13 +34,15 @@ class ColumnType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
-    """A column of a declared table. `default` stands for NULL (only of an INTEGER column)."""
+    """A column of a declared table. `default` stands for NULL (only of an INTEGER column). A column of `binary` cells
+    reads as TEXT of hexadecimal digits, two a byte."""
 
     name: str
     type: ColumnType = ColumnType.INTEGER
     default: int = -1
     required: bool = False
     older: tuple[str, ...] = ()
+    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +238,8 @@ _HOST = (
             *_identifiers("jsonTextId", "color"),
             *_quantities("uint64Value", "int64Value", "uint32Value", "int32Value"),
             *_reals("doubleValue", "floatValue"),
-            *_texts("text", "jsonText", "binaryData"),
+            *_texts("text", "jsonText"),
+            ColumnSpec("binaryData", ColumnType.TEXT, binary=True),
         ),
     ),
     TableSpec(

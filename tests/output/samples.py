@@ -13,8 +13,11 @@ from nsysdiag.model import (
     ApiRow,
     Bubble,
     Bubbles,
+    CallSite,
     Capability,
     CauseInfo,
+    CodeFrame,
+    CodeShare,
     Collapses,
     Communication,
     Copies,
@@ -128,7 +131,15 @@ def gap(index: int = 0, *, name: str = "ampere_sgemm_128x64_tn", length: int = 4
         if index == 0
         else None,
         confidence=0.85,
+        call_site=call_site("load_batch") if index == 0 else None,
+        nvtx_elsewhere=["prefetch"] if index == 1 else [],
     )
+
+
+def call_site(symbol: str, module: str = "solver", source: str = "sampling") -> CallSite:
+    """A native function and its callers, as the samples have them."""
+    frames = [CodeFrame(symbol=name, module=module) for name in (symbol, "train", "main")]
+    return CallSite(frames=frames, source=source, chains=12, of=20)
 
 
 def kernel(name: str, total_ns: int, communication: bool = False) -> KernelRow:
@@ -451,6 +462,16 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
                 median_ns=450_000,
                 max_ns=MS,
                 representative_start_ns=120 * MS,
+                call_site=CallSite(
+                    frames=[CodeFrame(symbol="collate", module="data.py", python=True, line=17)],
+                    source="python",
+                    chains=1,
+                    of=1,
+                ),
+                host_code=[
+                    CodeShare(symbol="_PyEval_EvalFrameDefault", kind="interpreter", share=0.62),
+                    CodeShare(symbol="gc_collect_main", kind="garbage collector", share=0.21),
+                ],
             ),
         ],
         iterations=iterations(),
@@ -643,7 +664,15 @@ def hostile() -> Report:
         notes=[bad, *names],
         verdict=Verdict(id=bad, sentence=bad),
         signatures=[
-            msgspec.structs.replace(base.signatures[0], id=name, previous_op=name, next_op=name, nvtx=[name, name])
+            msgspec.structs.replace(
+                base.signatures[0],
+                id=name,
+                previous_op=name,
+                next_op=name,
+                nvtx=[name, name],
+                call_site=call_site(name, name, name),
+                host_code=[CodeShare(symbol=name, kind=name, share=0.5)],
+            )
             for name in names
         ],
         copies=copies_of(
@@ -710,6 +739,8 @@ def _hostile_gap(index: int, name: str) -> Gap:
         root=root,
         next_op=made.previous_op,
         drained_by=name,
+        call_site=msgspec.structs.replace(call_site(name, name, name), launch=True, own=False),
+        nvtx_elsewhere=[name],
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
+from nsysdiag.output.code import call_site_label
 from nsysdiag.output.figures import Segment, safe_color, stack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 from nsysdiag.output.view import Causes, by_length, evidence, flags, slices_by_time
@@ -45,6 +46,8 @@ class GapView:
     after: str
     root: Root | None
     sure: str
+    code: str
+    elsewhere: str
 
 
 def view(page: Page, device: DeviceReport) -> View | None:
@@ -70,6 +73,8 @@ def _draw(gap: Gap, causes: Causes) -> GapView:
         after=_when(gap.next_op),
         root=gap.root,
         sure=words.root_sentence(gap),
+        code=call_site_label(gap.call_site),
+        elsewhere=words.path_label(gap.nvtx_elsewhere),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.output.code import call_site_label, host_code_label
 from nsysdiag.output.figures import safe_color
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 from nsysdiag.output.words import path_label
@@ -23,7 +24,8 @@ def view(page: Page, device: DeviceReport) -> View | None:
         (row, page.causes.title(row.cause), safe_color(page.causes[row.cause].color), path_label(row.nvtx))
         for row in rows
     ]
-    return {"rows": drawn, "all": len(device.signatures)}
+    code = {row.id: (call_site_label(row.call_site), host_code_label(row.host_code)) for row in rows}
+    return {"rows": drawn, "all": len(device.signatures), "code": code if any(map(any, code.values())) else {}}
 
 
 SECTION = DeviceSection("signatures", "Recurring gaps", view)
