@@ -230,8 +230,10 @@ class Launch(Record, frozen=True):
 
 
 class SignatureRow(Record, frozen=True):
-    """Gaps with the same previous op, next op, NVTX path and dominant cause; numbers in range names read `#`.
-    `representative_start_ns` is where the longest of them begins."""
+    """Gaps with the same previous op, next op, NVTX path and dominant cause; counters in names read `#`, template
+    arguments that tell nothing apart `…`. `representative_start_ns` is where the longest of them begins,
+    `representative_index` its place among all gaps of the device. `per_iteration_ns` is what they cost a steady
+    iteration on average, None where the device has no iterations; `share_of_idle` is of the device's idle time."""
 
     id: str
     previous_op: str
@@ -243,6 +245,10 @@ class SignatureRow(Record, frozen=True):
     median_ns: int
     max_ns: int
     representative_start_ns: int
+    representative_index: int = 0
+    p95_ns: int = 0
+    per_iteration_ns: int | None = None
+    share_of_idle: float = 0.0
 
 
 class Iteration(Record, frozen=True):

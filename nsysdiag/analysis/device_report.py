@@ -21,10 +21,11 @@ from nsysdiag.analysis.drained import Drained, sync_drained
 from nsysdiag.analysis.evidence import Layer
 from nsysdiag.analysis.findings import LongestGaps
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
+from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.gaps import find_gaps
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_report import iteration_report
-from nsysdiag.analysis.iterations import find_iterations
+from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.launches import launch_summary
 from nsysdiag.analysis.leaves import LeafSymbols
@@ -111,7 +112,8 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         leaf_symbols=shared.leaf_symbols,
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
-    report = _report(context, window, split, calibration, shared)
+    keys = GapKeys.of(context, ledger.dominant)
+    report = _report(context, keys, window, split, calibration, shared)
     return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline)
 
 
@@ -123,7 +125,12 @@ def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> 
 
 
 def _report(
-    context: GapContext, window: AnalysisWindow, split: WindowSplit, calibration: Calibration, shared: Shared
+    context: GapContext,
+    keys: GapKeys,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    calibration: Calibration,
+    shared: Shared,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -140,6 +147,7 @@ def _report(
         labels=ledger.labels,
         thresholds=settings.thresholds,
     )
+    iterations, steady = _iterations(context, window, split, shared)
     notes = device_notes(
         assumed_apart=shared.activity.assumed_apart and device.gpu_id is None,
         malformed=device.malformed,
@@ -174,8 +182,8 @@ def _report(
         gap_count=len(context.frame.gaps),
         gaps=describe_gaps(context, largest_gaps(context, settings.gaps)),
         gaps_packed=pack_gaps(context.frame.gaps, ledger),
-        signatures=signature_rows(context),
-        iterations=_iterations(context, window, split, shared),
+        signatures=signature_rows(context, keys, steady),
+        iterations=iterations,
         launch=launch,
         kernels=kernels,
         copies=_copies(copy_rows(device, inside), split),
@@ -187,15 +195,23 @@ def _report(
 
 def _iterations(
     context: GapContext, window: AnalysisWindow, split: WindowSplit, shared: Shared
-) -> IterationReport | None:
-    """Iterations of the whole work of the device; a narrowed window holds too little of it to tell."""
+) -> tuple[IterationReport | None, Intervals | None]:
+    """Iterations of the whole work of the device, and the steady ones in time; a narrowed window holds too little of it
+    to tell."""
     if window.narrowed:
-        return None
+        return None, None
     found = find_iterations(context.device, shared.activity.api_calls.rows, shared.ranges, window.whole)
     if found is None:
-        return None
+        return None, None
     name = found.name or (shared.strings.text(found.anchor) if found.anchor >= 0 else "graph launch")
-    return iteration_report(found, name, context.slices, split)
+    report = iteration_report(found, name, context.slices, split)
+    return report, _steady(found, report)
+
+
+def _steady(found: Iterations, report: IterationReport) -> Intervals:
+    steady = np.ones(len(found), dtype=np.bool_)
+    steady[report.left_out] = False
+    return found.spans[steady]
 
 
 def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:
