@@ -337,8 +337,29 @@ class DeviceReport(Record, frozen=True):
     root_labels: dict[str, dict[str, int]] = {}
 
 
+class EvidenceRow(Record, frozen=True):
+    """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
+    globalTid (`thread`) and correlationId (`correlation`); None where the row is not told by it.
+
+    `name` says what it is, `ns` how much of the time it stands for."""
+
+    table: str
+    name: str
+    start_ns: int
+    ns: int
+    thread: int | None = None
+    correlation: int | None = None
+
+
 class Finding(Record, frozen=True):
-    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1."""
+    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
+
+    `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are at most what the devices lost.
+    `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are never added up.
+
+    Where: the device, `nvtx` (the place in the program), `gaps` gaps, most of them of `signature`, in or around `call`
+    (an API or OS function, or what stands for it). `chain` tells it from root to fix, one step each; `rows` are the
+    rows of the trace that show it best, the longest first."""
 
     id: str
     cause: str
@@ -352,6 +373,11 @@ class Finding(Record, frozen=True):
     nvtx: list[str]
     evidence: list[str]
     advice: list[str]
+    signature: str | None = None
+    call: str | None = None
+    gaps: int = 0
+    chain: list[str] = []
+    rows: list[EvidenceRow] = []
 
 
 class CauseInfo(Record, frozen=True):

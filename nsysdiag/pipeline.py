@@ -22,7 +22,8 @@ from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
 from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
-from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
+from nsysdiag.analysis.finding_rules import FINDING_RULES
+from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
@@ -140,9 +141,7 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
             sha256=trace.sha256,
         ),
         devices=devices,
-        findings=ranked(
-            [finding for result in results for finding in findings_of(result.report, result.slices, result.longest)]
-        ),
+        findings=ranked([finding for result in results for finding in result.findings], settings.findings.most),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
@@ -161,5 +160,6 @@ def cause_infos() -> list[CauseInfo]:
         for each in CAUSES.values()
     ]
     return causes + [
-        CauseInfo(id=loss.id, title=loss.title, meaning=loss.meaning, color=loss.color) for loss in BUSY_LOSSES
+        CauseInfo(id=rule.id, title=rule.title, meaning=rule.meaning, color=rule.color)
+        for rule in FINDING_RULES.values()
     ]

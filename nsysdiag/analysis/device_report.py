@@ -10,7 +10,6 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
-from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
 from nsysdiag.analysis.causes import CAUSES
@@ -18,8 +17,9 @@ from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.copies import copy_rows
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.drained import Drained, sync_drained
+from nsysdiag.analysis.empty_iterations import empty_iterations
 from nsysdiag.analysis.evidence import Layer
-from nsysdiag.analysis.findings import LongestGaps
+from nsysdiag.analysis.findings import findings_of
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.gaps import find_gaps
@@ -29,10 +29,12 @@ from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.launches import launch_summary
 from nsysdiag.analysis.leaves import LeafSymbols
-from nsysdiag.analysis.ledger import add_up, coverage, longest_gaps
+from nsysdiag.analysis.ledger import add_up, coverage
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
+from nsysdiag.analysis.places import Blame
 from nsysdiag.analysis.signatures import signature_rows
+from nsysdiag.analysis.stories import Ground
 from nsysdiag.analysis.untraced import untraced_on
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
@@ -44,6 +46,7 @@ from nsysdiag.model import (
     CopyRow,
     DeviceId,
     DeviceReport,
+    Finding,
     IterationReport,
     KernelRow,
     OpCounts,
@@ -72,12 +75,11 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """The report of one device, the slices behind its ledger, the longest gap that each cause leads, and the timeline
-    in levels of detail (None: not asked for, or nothing ran)."""
+    """The report of one device, its findings, and the timeline in levels of detail (None: not asked for, or nothing
+    ran)."""
 
     report: DeviceReport
-    slices: Slices
-    longest: LongestGaps
+    findings: list[Finding]
     timeline: TimelineLevels | None
 
 
@@ -114,7 +116,11 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
     keys = GapKeys.of(context, ledger.dominant)
     report = _report(context, keys, window, split, calibration, shared)
-    return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline)
+    ground = Ground(context, shared.layered.evidence, keys, Blame.by_ledger(slices), settings.findings)
+    empty = None
+    if not window.narrowed:
+        empty = empty_iterations(device, activity.api_calls.rows, shared.ranges, axis.threads)
+    return DeviceResult(report, findings_of(report, ground, empty), timeline)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:

@@ -46,4 +46,10 @@ def _text(counts: dict[str, int]) -> str:
 
 
 def _kind(name: str) -> str:
-    return next((f" ({kind})" for kind, pattern in _KINDS if pattern.match(name)), "")
+    kind = kind_of_symbol(name)
+    return f" ({kind})" if kind else ""
+
+
+def kind_of_symbol(name: str) -> str:
+    """`garbage collector` or `interpreter` for functions of Python's, else empty."""
+    return next((kind for kind, pattern in _KINDS if pattern.match(name)), "")

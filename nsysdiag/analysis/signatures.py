@@ -31,7 +31,7 @@ def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None)
     groups = group_durations(keys.code, length)
     order = np.lexsort((gaps.start, -length, keys.code))
     first = order[np.searchsorted(keys.code[order], np.arange(len(groups.code)))]
-    inside = None if steady is None else np.zeros(len(groups.code), dtype=np.int64)
+    inside = np.zeros(len(groups.code), dtype=np.int64)
     if steady is not None:
         np.add.at(inside, keys.code, coverage(union(steady), Intervals(gaps.start, gaps.end)))
     idle = int(length.sum())
@@ -53,7 +53,7 @@ def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None)
                 representative_start_ns=int(gaps.start[gap]),
                 representative_index=gap,
                 p95_ns=int(groups.p95[at]),
-                per_iteration_ns=None if inside is None or steady is None else int(inside[group]) // len(steady),
+                per_iteration_ns=None if steady is None else int(inside[group]) // len(steady),
                 share_of_idle=round(int(groups.total[at]) / idle, 6),
             )
         )

@@ -15,18 +15,17 @@ ARRAYS = ", std::array<char *, (unsigned long)2>>(int, T2, T3)"
     [
         (f"{ELEMENTWISE}AbsFunctor<c10::Half>{ARRAYS}", "vectorized_elementwise_kernel<AbsFunctor<Half>, …>"),
         (
-            "void at::native::vectorized_elementwise_kernel<(int)8, at::native::bfloat16_copy_kernel_cuda("
-            "at::TensorIteratorBase &)::[lambda(float) (instance 1)], std::array<char *, (unsigned long)2>>(int, T2, T3)",
+            f"{ELEMENTWISE}bfloat16_copy_kernel_cuda(at::TensorIteratorBase &)::[lambda(float) (instance 1)]{ARRAYS}",
             "vectorized_elementwise_kernel<bfloat16_copy_kernel_cuda, …>",
         ),
         (
-            f"{ELEMENTWISE}BinaryFunctor<c10::Half, c10::Half, bool, at::native::<unnamed>::CompareEqFunctor<c10::Half>>"
-            + ARRAYS,
+            f"{ELEMENTWISE}BinaryFunctor<c10::Half, c10::Half, bool, at::native::<unnamed>::"
+            f"CompareEqFunctor<c10::Half>>{ARRAYS}",
             "vectorized_elementwise_kernel<BinaryFunctor<Half, bool, CompareEqFunctor<Half>>, …>",
         ),
         (
-            "void at::native::reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::MeanOps<float, float,"
-            " float, float>, unsigned int, float, (int)4, (int)4>>(T3)",
+            "void at::native::reduce_kernel<(int)512, (int)1, at::native::ReduceOp<float, at::native::MeanOps<float, "
+            "float, float, float>, unsigned int, float, (int)4, (int)4>>(T3)",
             "reduce_kernel<ReduceOp<float, MeanOps<float>, unsigned int>, …>",
         ),
         (
