@@ -69,7 +69,7 @@ device  [step 1)[step 2)[step 3              )[step 4)
 """,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
     thresholds=("smallest",),
-    sources=(),
+    sources=("nsight_cli", "gc"),
     advice=(
         "Look at what these iterations have more of; a spike that comes round is garbage collection, a checkpoint, logging, "
         "an evaluation, or a reader that starts a new file.",
@@ -86,8 +86,8 @@ thread  [step 1    ][step 2    ][step 3    ][step 4    ]
 launches   |  |                    |  |                     steps 2 and 4 launch nothing here
 """,
     tables=("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    thresholds=("smallest", "empty"),
-    sources=(),
+    thresholds=("empty",),
+    sources=("nsight_cli",),
     advice=(
         "See whether the device is meant to work in each of them: a rank without data, a stage of a pipeline that waits, work "
         "sent to another device.",
