@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
-from nsysdiag.output.words import path_label
+from nsysdiag.output.words import chain_label, path_label, row_query
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, KernelRow, Report
@@ -172,6 +172,10 @@ def _signatures(report: Report) -> Rows:
                 row.median_ns,
                 row.max_ns,
                 row.representative_start_ns,
+                row.representative_index,
+                row.p95_ns,
+                row.per_iteration_ns,
+                row.share_of_idle,
             )
 
 
@@ -224,6 +228,11 @@ def _findings(report: Report) -> Rows:
             path_label(finding.nvtx),
             "; ".join(finding.evidence),
             "; ".join(finding.advice),
+            finding.signature,
+            finding.call,
+            finding.gaps,
+            chain_label(finding.chain),
+            "; ".join(row_query(row) for row in finding.rows),
         )
 
 
@@ -284,7 +293,9 @@ _TABLES = (
         "signatures",
         (
             *_of("text", "device id previous_op next_op nvtx cause"),
-            *_of("integer", "count total_ns median_ns max_ns representative_start_ns"),
+            *_of("integer", "count total_ns median_ns max_ns representative_start_ns representative_index p95_ns"),
+            *_of("integer or none", "per_iteration_ns"),
+            *_of("number", "share_of_idle"),
         ),
         _signatures,
     ),
@@ -308,7 +319,9 @@ _TABLES = (
             *_of("number", "lost_share"),
             *_of("integer", "ceiling_ns"),
             *_of("number", "confidence"),
-            *_of("text", "nvtx evidence advice"),
+            *_of("text", "nvtx evidence advice signature call"),
+            *_of("integer", "gaps"),
+            *_of("text", "chain rows"),
         ),
         _findings,
     ),

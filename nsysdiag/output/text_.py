@@ -18,6 +18,7 @@ from nsysdiag.output.view import (
     LedgerRow,
     by_length,
     by_rank,
+    by_total,
     evidence,
     flags,
     held,
@@ -70,7 +71,8 @@ def _report(report: Report, width: int) -> Group:
     blocks: list[RenderableType] = [_head(report)]
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
-        blocks += [*_device(device, causes, width), *_gaps(device, causes, width, limit)]
+        blocks += [*_device(device, causes, width), *_signatures(device, causes, width, limit // 2)]
+        blocks += _gaps(device, causes, width, limit)
     if not report.devices:
         blocks += _no_devices(report)
     return Group(*blocks, *_findings(report), *_health(report))
@@ -181,6 +183,25 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     return [_heading("Iterations"), *(_indented(Text(visible(line))) for line in lines)]
 
 
+def _signatures(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
+    """The gaps that come again: only where some do."""
+    rows = by_total(device.signatures)[:limit]
+    if not any(row.count > 1 for row in rows):
+        return []
+    table = _grid("r", "r", "r", "r", "l")
+    table.add_row(*(Text(title, "dim") for title in ("time", "of idle", "gaps", "p50 / p95 / max", "")))
+    for row in rows:
+        lengths = " / ".join(format_ns(ns) for ns in (row.median_ns, row.p95_ns, row.max_ns))
+        cost = f", {format_ns(row.per_iteration_ns)} an iteration" if row.per_iteration_ns is not None else ""
+        what = Text.assemble((clip(causes.title(row.cause), 40), "cyan"), cost)
+        table.add_row(
+            format_ns(row.total_ns), format_share(row.share_of_idle, 1), format_count(row.count), lengths, what
+        )
+        place = words.between_label(row, width - 8) + (f" in {words.path_label(row.nvtx)}" if row.nvtx else "")
+        table.add_row("", "", "", "", Text(clip(place, width - 52), "dim"))
+    return [_heading("Recurring gaps", words.signatures_sentence(device)), _indented(table)]
+
+
 def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
     gaps = by_length(device.gaps)[:limit]
     if not gaps:
@@ -230,9 +251,11 @@ def _findings(report: Report) -> list[RenderableType]:
     if not report.findings:
         return []
     several = len(report.devices) > 1
+    note = words.overlap_note(report.findings)
     return [
         _heading("Findings"),
         *(_indented(_finding(finding, several)) for finding in by_rank(report.findings)),
+        *([_indented(Text(note, "dim"))] if note else []),
     ]
 
 
@@ -242,9 +265,13 @@ def _finding(finding: Finding, several: bool) -> Group:
         (f"{icon} {visible(finding.severity)}  ", SEVERITY_STYLES.get(finding.severity, "")),
         (visible(finding.title), "bold"),
     )
-    where = f" · {finding.device}" if several else ""
-    cost = f"lost {words.lost_sentence(finding)} · {words.confidence_word(finding.confidence)}{where}"
-    lines = [Text(visible(cost))] + [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
+    facts = [f"lost {words.lost_sentence(finding)}", words.confidence_word(finding.confidence)]
+    facts += [finding.device] if several else []
+    facts += [words.where_sentence(finding)] if finding.gaps or finding.call else []
+    lines = [Text(visible(" · ".join(facts)))]
+    lines += [Text(visible(words.chain_label(finding.chain[:-1])), "dim")] if finding.chain else []
+    lines += [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
+    lines += [Text(visible(words.row_query(row)), "dim") for row in finding.rows[:1]]
     return Group(head, *(_indented(line, 4) for line in lines))
 
 
