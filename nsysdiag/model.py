@@ -339,7 +339,7 @@ class DeviceReport(Record, frozen=True):
 
 class EvidenceRow(Record, frozen=True):
     """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
-    globalTid (`thread`) and correlationId (`correlation`); None where the row is not told by it.
+    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that tells nothing.
 
     `name` says what it is, `ns` how much of the time it stands for."""
 
@@ -349,6 +349,7 @@ class EvidenceRow(Record, frozen=True):
     ns: int
     thread: int | None = None
     correlation: int | None = None
+    process: int | None = None
 
 
 class Finding(Record, frozen=True):

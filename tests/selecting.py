@@ -16,7 +16,8 @@ def selected(path: Path, row: EvidenceRow) -> int:
     """How many rows of the trace an evidence row names."""
     query = f'SELECT count(*) FROM "{row.table}" WHERE start = ?'
     values = [row.start_ns]
-    for column, value in (("globalTid", row.thread), ("correlationId", row.correlation)):
+    told = (("globalTid", row.thread), ("globalPid", row.process), ("correlationId", row.correlation))
+    for column, value in told:
         if value is not None:
             query += f" AND {column} = ?"
             values.append(value)

@@ -20,12 +20,12 @@ _ON_THREAD = "{call}{label} on {thread}"
 _ON_DEVICE = "{title}{label}"
 
 
-def thread_words(threads: list[Thread], others: int) -> str:
+def thread_words(thread: Thread | None, others: int) -> str:
     """The thread with most of it, and how many more there are: `thread 4242 'python' and 2 more`."""
-    if not threads:
+    if thread is None:
         return "an unknown thread"
-    name = f" '{threads[0].name}'" if threads[0].name else ""
-    return f"thread {threads[0].tid}{name}" + (f" and {others} more" if others else "")
+    name = f" '{thread.name}'" if thread.name else ""
+    return f"thread {thread.tid}{name}" + (f" and {others} more" if others else "")
 
 
 def opening(cause: str, *, call: str | None, label: str, thread: str, code: str) -> str:

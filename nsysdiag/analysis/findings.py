@@ -29,7 +29,7 @@ def findings_of(device: DeviceReport, ground: Ground, empty: EmptyIterations | N
     thresholds = ground.thresholds
     shares = shares_of(ground.context, ground.evidence, ground.keys, ground.blame)
     spots = spots_of(shares, device.window_ns, device.busy_ns, thresholds)[: thresholds.most]
-    sightings = Sightings(ground.context, ground.evidence)
+    sightings = Sightings.of(ground.context, ground.evidence)
     found = [
         _of_spot(device, ground, spot, story_of(device, ground, sightings, shares.take(spot.rows), spot))
         for spot in spots

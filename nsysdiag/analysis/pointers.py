@@ -133,7 +133,7 @@ def _empty(
             f"it was idle for {format_ns(ns)} of them, {format_share(ns, device.window_ns)} of the window",
         ],
         chain=[
-            f"{thread_words([thread], 0)} goes through {count} of {all_of} instances of “{empty.name}”",
+            f"{thread_words(thread, 0)} goes through {count} of {all_of} instances of “{empty.name}”",
             "no thread of its process launches anything to the device meanwhile",
         ],
         rows=[

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.calls import CallRows
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import IntArray, process_of
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.operations import TABLES, Category
 from nsysdiag.activity.overhead import PROFILER
@@ -37,10 +37,18 @@ _TRIED_PER_ROW = 4
 
 @dataclass(frozen=True, slots=True)
 class Sightings:
-    """Finds the rows behind the slices of one device."""
+    """Finds the rows behind the slices of one device. With `several` processes ids repeat, and operations need theirs
+    to be told apart."""
 
     context: GapContext
     evidence: HostEvidence
+    several: bool
+
+    @classmethod
+    def of(cls, context: GapContext, evidence: HostEvidence) -> Sightings:
+        """The rows of a device's trace, by what its host side made calls from."""
+        process = process_of(evidence.host.api_calls.rows.thread)
+        return cls(context, evidence, bool(len(process)) and bool(process.min() != process.max()))
 
     def rows(self, slices: IntArray, most: int) -> list[EvidenceRow]:
         """The rows behind the longest of `slices`, at most `most`, each once."""
@@ -61,13 +69,14 @@ class Sightings:
         """An operation of the device, by its place in the device's operations."""
         operations = self.context.device.operations
         _, names = operation_names(self.context.device, np.array([row]), self.context.strings)
-        correlation = int(operations.correlation[row])
+        correlation, process = int(operations.correlation[row]), int(operations.process[row])
         return EvidenceRow(
             table=TABLES[Category(int(operations.category[row]))],
             name=names[0],
             start_ns=int(operations.start[row]),
             ns=ns,
             correlation=correlation if correlation > 0 else None,
+            process=process if self.several and process > 0 else None,
         )
 
     def launch(self, gap: int, ns: int) -> EvidenceRow | None:

@@ -27,6 +27,11 @@ class Spot:
     drained_ns: int
     ceiling_ns: int
 
+    @property
+    def runs_dry(self) -> bool:
+        """Are the gaps that its calls opened more than what it loses itself?"""
+        return self.drained_ns > self.lost_ns
+
 
 def spots_of(shares: Shares, window_ns: int, busy_ns: int, thresholds: FindingThresholds) -> list[Spot]:
     """The spots of a device that reach the smallest share of the window, those that may bring most first.
@@ -70,16 +75,28 @@ def _divided(shares: Shares, whole: Spot, busy_ns: int, least: float, most: int)
     rows = whole.rows
     width = int(shares.path[rows].max()) + 1
     present, code = distinct(shares.kind[rows] * width + shares.path[rows])
-    order = np.argsort(code, kind="stable")
-    groups = np.split(rows[order], np.flatnonzero(np.diff(code[order])) + 1)
-    places = [
-        _spot(shares, whole.cause, group, busy_ns, kind=key // width, path=key % width)
-        for key, group in zip(present.tolist(), groups, strict=True)
-    ]
-    large = [place for place in places if place.ceiling_ns >= least]
+    lost, drained = (_by_place(code, len(present), side[rows]) for side in (shares.lost, shares.drained))
+    ceiling = np.maximum(lost, np.minimum(drained, busy_ns))
+    large = np.flatnonzero(ceiling >= least)
     if len(large) < 2:
         return [whole]
-    large = sorted(large, key=lambda place: (-place.lost_ns, -place.ceiling_ns, place.kind, place.path))[:most]
-    others = np.setdiff1d(rows, np.concatenate([place.rows for place in large]))
-    rest = _spot(shares, whole.cause, others, busy_ns, rest=True)
-    return [*large, rest] if rest.ceiling_ns >= least else large
+    large = large[np.lexsort((large, -ceiling[large], -lost[large]))][:most]
+    places = [
+        _spot(
+            shares,
+            whole.cause,
+            rows[code == at],
+            busy_ns,
+            kind=int(present[at]) // width,
+            path=int(present[at]) % width,
+        )
+        for at in large.tolist()
+    ]
+    rest = _spot(shares, whole.cause, rows[~np.isin(code, large)], busy_ns, rest=True)
+    return [*places, rest] if rest.ceiling_ns >= least else places
+
+
+def _by_place(code: IntArray, places: int, ns: IntArray) -> IntArray:
+    total = np.zeros(places, dtype=np.int64)
+    np.add.at(total, code, ns)
+    return total

@@ -30,7 +30,7 @@ from nsysdiag.output.view import (
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report, Slice
+    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report, SignatureRow, Slice
 
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 3
 TOP_SLICES = 3
@@ -188,18 +188,17 @@ def _signatures(device: DeviceReport, causes: Causes, width: int, limit: int) ->
     rows = by_total(device.signatures)[:limit]
     if not any(row.count > 1 for row in rows):
         return []
-    table = _grid("r", "r", "r", "r", "l")
-    table.add_row(*(Text(title, "dim") for title in ("time", "of idle", "gaps", "p50 / p95 / max", "")))
-    for row in rows:
-        lengths = " / ".join(format_ns(ns) for ns in (row.median_ns, row.p95_ns, row.max_ns))
-        cost = f", {format_ns(row.per_iteration_ns)} an iteration" if row.per_iteration_ns is not None else ""
-        what = Text.assemble((clip(causes.title(row.cause), 40), "cyan"), cost)
-        table.add_row(
-            format_ns(row.total_ns), format_share(row.share_of_idle, 1), format_count(row.count), lengths, what
-        )
-        place = words.between_label(row, width - 8) + (f" in {words.path_label(row.nvtx)}" if row.nvtx else "")
-        table.add_row("", "", "", "", Text(clip(place, width - 52), "dim"))
-    return [_heading("Recurring gaps", words.signatures_sentence(device)), _indented(table)]
+    heading = _heading("Recurring gaps", words.signatures_sentence(device))
+    return [heading, *(_signature(row, causes, width) for row in rows)]
+
+
+def _signature(row: SignatureRow, causes: Causes, width: int) -> Group:
+    head = Text.assemble((f"{format_ns(row.total_ns):>9}", "bold"), f"  {words.signature_sentence(row)}")
+    what = Text.assemble((visible(causes.title(row.cause)), "cyan"))
+    place = words.between_label(row, width - 15 - len(what))
+    lines = [what.append(f": {place}")]
+    lines += [Text(clip(f"in {words.path_label(row.nvtx)}", width - 11), "dim")] if row.nvtx else []
+    return Group(head, *(_indented(line, 11) for line in lines))
 
 
 def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
@@ -271,7 +270,7 @@ def _finding(finding: Finding, several: bool) -> Group:
     lines = [Text(visible(" · ".join(facts)))]
     lines += [Text(visible(words.chain_label(finding.chain[:-1])), "dim")] if finding.chain else []
     lines += [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
-    lines += [Text(visible(words.row_query(row)), "dim") for row in finding.rows[:1]]
+    lines += [Text(visible(words.row_label(row)), "dim") for row in finding.rows[:1]]
     return Group(head, *(_indented(line, 4) for line in lines))
 
 

@@ -202,9 +202,23 @@ def chain_label(chain: list[str]) -> str:
 
 def row_query(row: EvidenceRow) -> str:
     """The SELECT that finds a row of evidence in the trace."""
-    wanted = [("start", row.start_ns), ("globalTid", row.thread), ("correlationId", row.correlation)]
-    where = " AND ".join(f"{column} = {value}" for column, value in wanted if value is not None)
+    where = " AND ".join(f"{column} = {value}" for column, value in _identity(row))
     return f"SELECT * FROM {row.table} WHERE {where}"
+
+
+def row_label(row: EvidenceRow) -> str:
+    """The table of a row of evidence and the values that tell it, short enough for a line."""
+    return f"{row.table} {' '.join(f'{column}={value}' for column, value in _identity(row))}"
+
+
+def _identity(row: EvidenceRow) -> list[tuple[str, int]]:
+    columns = (
+        ("start", row.start_ns),
+        ("globalTid", row.thread),
+        ("globalPid", row.process),
+        ("correlationId", row.correlation),
+    )
+    return [(column, value) for column, value in columns if value is not None]
 
 
 def signatures_sentence(device: DeviceReport) -> str:
@@ -212,6 +226,16 @@ def signatures_sentence(device: DeviceReport) -> str:
     total = sum(row.total_ns for row in device.signatures)
     kinds = counted(len(device.signatures), "kind of gap", "kinds of gaps")
     return f"{kinds}, together {format_share(total, device.idle_ns)} of the idle time"
+
+
+def signature_sentence(row: SignatureRow) -> str:
+    """The figures of a recurring gap beside its total."""
+    facts = [f"{format_share(row.share_of_idle, 1)} of idle", counted(row.count, "gap")]
+    if row.count > 1:
+        facts.append(f"p50 {format_ns(row.median_ns)}, p95 {format_ns(row.p95_ns)}, max {format_ns(row.max_ns)}")
+    if row.per_iteration_ns:
+        facts.append(f"{format_ns(row.per_iteration_ns)} an iteration")
+    return " · ".join(facts)
 
 
 def between_label(row: SignatureRow, room: int) -> str:

@@ -16,7 +16,7 @@ from nsysdiag.config import FindingThresholds, Settings
 from nsysdiag.model import Finding
 from tests.analysis.causes.example import first, late
 from tests.analysis.traces import report_of
-from tests.builder import MAIN, TraceBuilder, global_tid
+from tests.builder import MAIN, TraceBuilder, global_pid, global_tid
 from tests.selecting import selected
 
 if TYPE_CHECKING:
@@ -451,6 +451,16 @@ class TestIterations:
             start = 1_000_000 + number * 400_000
             trace.kernel(start, start + 100_000, launch=(start - 20_000, start - 10_000), thread=(4242, 4300))
         assert "empty_iterations" not in by_cause(report_of(trace, tmp_path))
+
+
+def test_rows_of_two_processes_are_told_apart(tmp_path: Path) -> None:
+    """Two processes copy at the very same time under the same correlation id, each on a GPU of its own."""
+    trace = TraceBuilder(schema="3.24.8").gpu(0).gpu(1)
+    for gpu, pid in enumerate((4242, 5000)):
+        trace.cuda_device(gpu, 0, pid).memcpy(1_000, 61_000, launch=(1, 2), thread=(pid, pid))
+    copies = [each for each in report_of(trace, tmp_path).findings if each.cause == "exposed_copy"]
+    assert [row.process for each in copies for row in each.rows] == [global_pid(4242), global_pid(5000)]
+    assert [selected(tmp_path / "trace.sqlite", row) for each in copies for row in each.rows] == [1, 1]
 
 
 @pytest.mark.parametrize("example", ["read", "cudaMalloc", "sem_wait", "cudaDeviceSynchronize"])
