@@ -395,6 +395,36 @@ KINDS: dict[str, tuple[Kind, ...]] = {
         Kind("other", "", "look for dependencies that were not traced"),
     ),
     "data_loading": (
+        Kind(
+            "reads",
+            "the worker reads",
+            "larger files and a cache near the worker; more workers and prefetching",
+            (
+                "The worker reads: pack samples into shards, cache them on a local disk; more workers read side by side "
+                "(num_workers, prefetch_factor, persistent_workers=True).",
+            ),
+            label=_of(r"io_wait|Input and output|os_memory"),
+        ),
+        Kind(
+            "computes",
+            "the worker computes",
+            "more workers, or cheaper decoding; decode on the GPU",
+            (
+                "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper transforms, one "
+                "thread each (torch.set_num_threads(1)), or decoding on the GPU.",
+            ),
+            label=_of(r"host_compute|Host code"),
+        ),
+        Kind(
+            "no_cpu",
+            "the worker has no CPU",
+            "give the workers CPUs: fewer of them, or a larger limit",
+            (
+                "The workers compete for CPUs: as many as there are CPUs, one thread each, and the launching thread on a CPU of "
+                "its own (taskset, numactl).",
+            ),
+            label=_of(r"off_cpu|Preempted"),
+        ),
         Kind("other", "", "more workers and prefetching: num_workers, prefetch_factor, persistent_workers"),
     ),
 }

@@ -151,9 +151,10 @@ def _signatures(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
     chosen = by_total(device.signatures)[:limit]
     if not any(row.count > 1 for row in chosen):
         return []
-    header = ["Time", "Of idle", "Gaps", "p50", "p95", "Max", "An iteration", "Cause", "Before", "After", "NVTX"]
+    header = ["Time", "Of idle", "Gaps", "p50", "p95", "Max", "Longest at", "An iteration"]
+    header += ["Cause", "Before", "After", "NVTX"]
     rows = [_signature(row, causes) for row in chosen]
-    return ["### Recurring gaps", text(f"{words.signatures_sentence(device)}."), table(header, "rrrrrrrllll", rows)]
+    return ["### Recurring gaps", text(f"{words.signatures_sentence(device)}."), table(header, "rrrrrrrrllll", rows)]
 
 
 def _signature(row: SignatureRow, causes: Causes) -> list[str]:
@@ -164,6 +165,7 @@ def _signature(row: SignatureRow, causes: Causes) -> list[str]:
         format_ns(row.median_ns),
         format_ns(row.p95_ns),
         format_ns(row.max_ns),
+        words.instant(row.representative_start_ns),
         "–" if row.per_iteration_ns is None else format_ns(row.per_iteration_ns),
         text(causes.title(row.cause)),
         code(row.previous_op, in_table=True),

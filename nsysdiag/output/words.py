@@ -233,6 +233,7 @@ def signature_sentence(row: SignatureRow) -> str:
     facts = [f"{format_share(row.share_of_idle, 1)} of idle", counted(row.count, "gap")]
     if row.count > 1:
         facts.append(f"p50 {format_ns(row.median_ns)}, p95 {format_ns(row.p95_ns)}, max {format_ns(row.max_ns)}")
+    facts.append(f"at {instant(row.representative_start_ns)}")
     if row.per_iteration_ns:
         facts.append(f"{format_ns(row.per_iteration_ns)} an iteration")
     return " · ".join(facts)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from nsysdiag.analysis.kernel_names import LONGEST, normal_kernel
 
@@ -104,3 +106,12 @@ def test_other_shapes_types_and_functors_stay_apart(one: str, other: str) -> Non
 )
 def test_what_does_not_parse_stays(name: str) -> None:
     assert normal_kernel(name) == name
+
+
+@given(st.text(alphabet="ab_0x19<>()[],: *&", max_size=60))
+@example("a<b<c<d<e<f>>>>>(g)::h<i>")
+def test_any_name_has_a_normal_form(name: str) -> None:
+    """It is never empty where the name is not, and no longer than what the rule may add."""
+    normal = normal_kernel(name)
+    assert bool(normal) == bool(name)
+    assert len(normal) <= len(name) + len("<…>")
