@@ -91,7 +91,7 @@ def _between(row: CopyRow) -> str:
 def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
     """What to do, by the copies that take most time, and its short form."""
     if rule is EXPOSED_COMM:
-        return list(rule.advice), "overlap it with the backward pass"
+        return list(rule.advice), "overlap it with compute"
     largest = device.copies.rows[0] if device.copies.rows else None
     if largest is not None and largest.operation.startswith("memset"):
         special = "Memory sets of gradients: optimizer.zero_grad(set_to_none=True) saves them."

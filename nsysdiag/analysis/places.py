@@ -15,7 +15,8 @@ from nsysdiag.analysis.causes import CAUSES, blocking_copy, sync
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.evidence import CallFacts, HostEvidence, named
 from nsysdiag.analysis.gap_keys import GapKeys
-from nsysdiag.analysis.kinds import AFTER_READ_BACK, kind_of
+from nsysdiag.analysis.kind import AFTER_READ_BACK
+from nsysdiag.analysis.kinds import kind_of
 from nsysdiag.timeline.intervals import nearest_before
 
 READ_BACK_NS = 50_000
@@ -93,11 +94,12 @@ def _place(cause: str) -> int:
 @dataclass(frozen=True, slots=True)
 class _CallsAt:
     """The last outermost API calls that began, on their launching threads, before some moments: `at` is their place in
-    `calls`, -1 for none."""
+    `calls`, -1 for none. `stride` is the length of a lane."""
 
     calls: Lane
     at: IntArray
     facts: CallFacts
+    stride: int
 
     @classmethod
     def of(cls, context: GapContext, evidence: HostEvidence, gap: IntArray, time: IntArray) -> _CallsAt:
@@ -105,7 +107,7 @@ class _CallsAt:
         calls = evidence.host.api.take(evidence.host.api.outermost)
         lane = context.lane[gap]
         at = nearest_before(calls.spans.start, context.axis.position(np.maximum(lane, 0), time))
-        return cls(calls, np.where(lane >= 0, at, -1), evidence.facts)
+        return cls(calls, np.where(lane >= 0, at, -1), evidence.facts, context.axis.stride)
 
     def flagged(self, flags: BoolArray) -> BoolArray:
         """A flag of the table of calls for each of the calls."""
@@ -123,7 +125,8 @@ class _CallsAt:
         if len(self.calls) == 0:
             return np.zeros(len(self.at), dtype=np.bool_)
         at, before = np.maximum(self.at, 0), np.maximum(self.at - 1, 0)
-        near = self.calls.spans.start[at] - self.calls.spans.end[before] <= READ_BACK_NS
+        start, ended = self.calls.spans.start[at], self.calls.spans.end[before]
+        near = (start - ended <= READ_BACK_NS) & (start // self.stride == ended // self.stride)
         copied = self.facts.read_back[self.calls.row[before]]
         result: BoolArray = (self.at > 0) & near & copied & named(self.calls, sync.CALLS)[at]
         return result

@@ -15,7 +15,8 @@ from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.analysis.kernel_names import normal_kernel
-from nsysdiag.analysis.kinds import IN_COLLECTOR, IN_INTERPRETER, KINDS, Kind
+from nsysdiag.analysis.kind import IN_COLLECTOR, IN_INTERPRETER, Kind
+from nsysdiag.analysis.kinds import KINDS
 from nsysdiag.analysis.leaves import kind_of_symbol
 from nsysdiag.analysis.places import Blame, Shares
 from nsysdiag.analysis.sightings import Sightings

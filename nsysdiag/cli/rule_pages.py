@@ -15,7 +15,7 @@ from nsysdiag.config import FindingThresholds
 if TYPE_CHECKING:
     from nsysdiag.analysis.causes.cause import Cause
     from nsysdiag.analysis.finding_rules import FindingRule
-    from nsysdiag.analysis.kinds import Kind
+    from nsysdiag.analysis.kind import Kind
     from nsysdiag.analysis.rulebook import Threshold
     from nsysdiag.analysis.sources import Source
 
