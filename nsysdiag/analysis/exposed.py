@@ -91,7 +91,7 @@ def _between(row: CopyRow) -> str:
 def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
     """What to do, by the copies that take most time, and its short form."""
     if rule is EXPOSED_COMM:
-        return list(rule.advice), "overlap it with compute"
+        return list(rule.advice), rule.fix
     largest = device.copies.rows[0] if device.copies.rows else None
     if largest is not None and largest.operation.startswith("memset"):
         special = "Memory sets of gradients: optimizer.zero_grad(set_to_none=True) saves them."
@@ -99,7 +99,7 @@ def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
     if largest is not None and "pageable" in (largest.src, largest.dst):
         special = "Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True."
         return [special, *rule.advice], "pin the host memory and copy on a stream of its own"
-    return list(rule.advice), "overlap copies with compute, on a stream of their own"
+    return list(rule.advice), rule.fix
 
 
 def _chain(device: DeviceReport, rule: FindingRule, rows: list[EvidenceRow], fix: str) -> list[str]:

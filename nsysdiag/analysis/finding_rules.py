@@ -9,7 +9,8 @@ from dataclasses import dataclass
 class FindingRule:
     """A finding beside those of the causes: its name in the report, what it says, and what to do about it.
 
-    `thresholds` names the settings that it depends on (fields of FindingThresholds)."""
+    `fix` is the short form of `advice` that ends a causal chain; `thresholds` names the settings that it depends on
+    (fields of FindingThresholds), `sources` the documents (keys of SOURCES)."""
 
     id: str
     title: str
@@ -19,6 +20,7 @@ class FindingRule:
     tables: tuple[str, ...]
     thresholds: tuple[str, ...]
     sources: tuple[str, ...]
+    fix: str
     advice: tuple[str, ...]
 
 
@@ -34,6 +36,7 @@ stream 9         [=copy==)          no kernel runs beside it
     tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
     thresholds=("smallest",),
     sources=("pinned_memory", "tuning_guide"),
+    fix="overlap copies with compute, on a stream of their own",
     advice=(
         "Overlap copies with compute: a stream of their own, pinned memory, the next batch while this one computes.",
         "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
@@ -51,6 +54,7 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
     thresholds=("smallest",),
     sources=("tuning_guide",),
+    fix="overlap it with compute",
     advice=(
         "Overlap communication with the backward pass: gradient buckets of another size (DistributedDataParallel "
         "bucket_cap_mb), a stream of its own.",
@@ -60,7 +64,7 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
 SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
     title="Some iterations take far longer",
-    meaning="Steady iterations that are longer than the median one by three times the usual deviation and 5 %. Points "
+    meaning="Steady iterations, at most the ten longest, that exceed the median one by three times the usual deviation and 5 %. Points "
     "to time that other findings account for: nothing is counted twice.",
     color="#b45309",
     picture="""
@@ -70,6 +74,7 @@ device  [step 1)[step 2)[step 3              )[step 4)
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
     thresholds=("smallest",),
     sources=("nsight_cli", "gc"),
+    fix="look at what these iterations have more of",
     advice=(
         "Look at what these iterations have more of; a spike that comes round is garbage collection, a checkpoint, logging, "
         "an evaluation, or a reader that starts a new file.",
@@ -88,6 +93,7 @@ launches   |  |                    |  |                     steps 2 and 4 launch
     tables=("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     thresholds=("empty",),
     sources=("nsight_cli",),
+    fix="give the device work in them, or give it to another job meanwhile",
     advice=(
         "See whether the device is meant to work in each of them: a rank without data, a stage of a pipeline that waits, work "
         "sent to another device.",

@@ -57,7 +57,7 @@ def _pointer(
         nvtx=nvtx,
         evidence=evidence,
         advice=list(rule.advice),
-        chain=[*chain, "look at what these iterations have more of" if rule is SLOW_ITERATIONS else "give it work"],
+        chain=[*chain, rule.fix],
         rows=rows[: thresholds.rows],
     )
 
