@@ -6,7 +6,8 @@ import numpy as np
 
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.gap_keys import GapKeys, signature_id
-from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.analysis.grouping import Groups, group_durations
 from nsysdiag.model import SignatureRow
 from nsysdiag.timeline.intervals import Intervals, coverage, union
 
@@ -34,27 +35,33 @@ def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None)
     inside = np.zeros(len(groups.code), dtype=np.int64)
     if steady is not None:
         np.add.at(inside, keys.code, coverage(union(steady), Intervals(gaps.start, gaps.end)))
-    idle = int(length.sum())
-    rows = []
-    for at, group in enumerate(groups.code[:MOST].tolist()):
-        gap = int(first[group])
-        previous, following, path, cause = keys.words(gap)
-        rows.append(
-            SignatureRow(
-                id=signature_id(previous, following, path, cause),
-                previous_op=previous,
-                next_op=following,
-                nvtx=path,
-                cause=cause,
-                count=int(groups.count[at]),
-                total_ns=int(groups.total[at]),
-                median_ns=int(groups.median[at]),
-                max_ns=int(groups.longest[at]),
-                representative_start_ns=int(gaps.start[gap]),
-                representative_index=gap,
-                p95_ns=int(groups.p95[at]),
-                per_iteration_ns=None if steady is None else int(inside[group]) // len(steady),
-                share_of_idle=round(int(groups.total[at]) / idle, 6),
-            )
+    return [
+        _row(
+            keys, gaps, groups, at, int(first[group]), int(inside[group]) // len(steady) if steady is not None else None
         )
-    return rows
+        for at, group in enumerate(groups.code[:MOST].tolist())
+    ]
+
+
+def _row(
+    keys: GapKeys, gaps: Gaps, groups: Groups, at: int, longest: int, per_iteration_ns: int | None
+) -> SignatureRow:
+    """The group at place `at`, with its longest gap for words."""
+    previous, following, path, cause = keys.words(longest)
+    total = int(groups.total[at])
+    return SignatureRow(
+        id=signature_id(previous, following, path, cause),
+        previous_op=previous,
+        next_op=following,
+        nvtx=path,
+        cause=cause,
+        count=int(groups.count[at]),
+        total_ns=total,
+        median_ns=int(groups.median[at]),
+        max_ns=int(groups.longest[at]),
+        representative_start_ns=int(gaps.start[longest]),
+        representative_index=longest,
+        p95_ns=int(groups.p95[at]),
+        per_iteration_ns=per_iteration_ns,
+        share_of_idle=round(total / int(groups.total.sum()), 6),
+    )

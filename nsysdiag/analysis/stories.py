@@ -200,8 +200,8 @@ def _evidence(ground: Ground, facts: _Facts) -> list[str]:
 
 
 def _advice(kind: Kind, general: tuple[str, ...]) -> list[str]:
-    """What to do about this kind, and one general sentence; where the kind has no advice of its own, the cause's."""
-    return [*kind.advice, *general[:1]] if kind.advice else list(general[:MOST_ADVICE])
+    """What to do about this kind; where it has no advice of its own, the cause's."""
+    return list(kind.advice or general[:MOST_ADVICE])
 
 
 def _chain(ground: Ground, facts: _Facts) -> list[str]:

@@ -219,7 +219,7 @@ def _finding(report: Report, finding: Finding) -> str:
         "",
         f"Lost: {words.lost_sentence(finding)}. Confidence: {words.confidence_word(finding.confidence)} "
         f"({format_share(finding.confidence, 1)}). {text(device_label(report, finding.device))}."
-        + (f" {text(words.where_sentence(finding))}." if finding.gaps or finding.call else "")
+        + (f" {text(words.where_sentence(finding))}." if finding.gaps else "")
         + (f" In {code(words.path_label(finding.nvtx))}." if finding.nvtx else ""),
         "",
         *([text(words.chain_label(finding.chain)), ""] if finding.chain else []),

@@ -194,9 +194,9 @@ def _signatures(device: DeviceReport, causes: Causes, width: int, limit: int) ->
 
 def _signature(row: SignatureRow, causes: Causes, width: int) -> Group:
     head = Text.assemble((f"{format_ns(row.total_ns):>9}", "bold"), f"  {words.signature_sentence(row)}")
-    what = Text.assemble((visible(causes.title(row.cause)), "cyan"))
-    place = words.between_label(row, width - 15 - len(what))
-    lines = [what.append(f": {place}")]
+    what = Text(visible(causes.title(row.cause)), "cyan")
+    between = Text(f": {words.between_label(row, width - 15 - len(what))}")
+    lines = [Text.assemble(what, between), Text(words.lengths_sentence(row), "dim")]
     lines += [Text(clip(f"in {words.path_label(row.nvtx)}", width - 11), "dim")] if row.nvtx else []
     return Group(head, *(_indented(line, 11) for line in lines))
 
@@ -266,7 +266,7 @@ def _finding(finding: Finding, several: bool) -> Group:
     )
     facts = [f"lost {words.lost_sentence(finding)}", words.confidence_word(finding.confidence)]
     facts += [finding.device] if several else []
-    facts += [words.where_sentence(finding)] if finding.gaps or finding.call else []
+    facts += [words.where_sentence(finding)] if finding.gaps else []
     lines = [Text(visible(" · ".join(facts)))]
     lines += [Text(visible(words.chain_label(finding.chain[:-1])), "dim")] if finding.chain else []
     lines += [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]

@@ -189,10 +189,11 @@ def overlap_note(findings: list[Finding]) -> str | None:
 
 
 def where_sentence(finding: Finding) -> str:
-    """The gaps of a finding and the call behind them; empty where neither is known."""
-    gaps = counted(finding.gaps, "gap") if finding.gaps else ""
-    call = f"in {clip(brief(finding.call), CALL_NAME)}" if finding.call else ""
-    return " ".join(part for part in (gaps, call) if part)
+    """The gaps of a finding and the call behind them; empty where it is about no gaps."""
+    if not finding.gaps:
+        return ""
+    call = f" in {clip(brief(finding.call), CALL_NAME)}" if finding.call else ""
+    return counted(finding.gaps, "gap") + call
 
 
 def chain_label(chain: list[str]) -> str:
@@ -229,14 +230,18 @@ def signatures_sentence(device: DeviceReport) -> str:
 
 
 def signature_sentence(row: SignatureRow) -> str:
-    """The figures of a recurring gap beside its total."""
+    """How much of the idle time a recurring gap is, and what it costs an iteration."""
     facts = [f"{format_share(row.share_of_idle, 1)} of idle", counted(row.count, "gap")]
-    if row.count > 1:
-        facts.append(f"p50 {format_ns(row.median_ns)}, p95 {format_ns(row.p95_ns)}, max {format_ns(row.max_ns)}")
-    facts.append(f"at {instant(row.representative_start_ns)}")
-    if row.per_iteration_ns:
-        facts.append(f"{format_ns(row.per_iteration_ns)} an iteration")
+    facts += [f"{format_ns(row.per_iteration_ns)} an iteration"] if row.per_iteration_ns else []
     return " · ".join(facts)
+
+
+def lengths_sentence(row: SignatureRow) -> str:
+    """How long the gaps of one kind are, and where the longest is."""
+    where = f"at {instant(row.representative_start_ns)}"
+    if row.count == 1:
+        return where
+    return f"p50 {format_ns(row.median_ns)}, p95 {format_ns(row.p95_ns)}, max {format_ns(row.max_ns)} {where}"
 
 
 def between_label(row: SignatureRow, room: int) -> str:
