@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 import pytest
 
+from nsysdiag.analysis import device_report
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.details import describe_gaps
 from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.kinds import KINDS
 from nsysdiag.analysis.places import Blame
 from nsysdiag.analysis.severity import severity
 from nsysdiag.config import FindingThresholds, Settings
-from nsysdiag.model import Finding
+from nsysdiag.model import Finding, Gap, Root
 from tests.analysis.causes.example import first, late
 from tests.analysis.traces import report_of
 from tests.builder import MAIN, TraceBuilder, global_pid, global_tid
@@ -369,6 +372,28 @@ class TestRoots:
         assert "num_workers" in loading.advice[0]
         assert [where(row) for row in loading.rows] == [("OSRT_API", 110_000, THREAD, None)]
         assert found["io_wait"].confidence == 1.0
+
+    def test_the_chain_begins_at_the_root_and_shares_its_confidence(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The wait counts for the input and output of another thread, which is 80 % sure to have ended it."""
+        steps = ["thread 4242 waited in sem_wait", "thread 4300 read a file"]
+
+        def described(*arguments: object) -> list[Gap]:
+            root = Root(chain=steps, confidence=0.8, cause="io_wait")
+            return [msgspec.structs.replace(gap, root=root) for gap in describe_gaps(*arguments)]  # type: ignore[arg-type]
+
+        def root(slices: Slices) -> Blame:
+            ids = list(CAUSES)
+            code = np.where(slices.rows.cause == ids.index("lock_wait"), ids.index("io_wait"), slices.rows.cause)
+            return Blame(code, slices.rows.label, slices.labels)
+
+        monkeypatch.setattr(Blame, "by_ledger", root)
+        monkeypatch.setattr(device_report, "describe_gaps", described)
+        found = by_cause(report_of(late(400_000).osrt("sem_wait", 110_000, 380_000), tmp_path))
+        assert found["io_wait"].chain[:2] == list(reversed(steps))
+        assert found["io_wait"].confidence == 0.8
+        assert "lock_wait" not in found
 
 
 class TestBusyTime:
