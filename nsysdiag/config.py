@@ -34,6 +34,26 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     collapse_depth: int = 4
 
 
+class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """When something is a finding, and how much of it is said.
+
+    `smallest`, `high`, `medium` and `low` are shares of the window; `empty` is the share of iterations without work;
+    `collector` and `interpreter` are shares of the CPU samples of a place. `most` findings are kept of a report,
+    `places` of one cause and device, `rows` of evidence for each.
+    """
+
+    most: int = 12
+    places: int = 3
+    rows: int = 3
+    smallest: float = 0.01
+    high: float = 0.20
+    medium: float = 0.05
+    low: float = 0.01
+    empty: float = 0.10
+    collector: float = 0.25
+    interpreter: float = 0.50
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window."""
@@ -48,6 +68,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     disabled: tuple[str, ...] = ()
     communication_patterns: tuple[str, ...] = ("nccl", "nvshmem", "rccl")
     thresholds: Thresholds = Thresholds()
+    findings: FindingThresholds = FindingThresholds()
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
@@ -63,8 +84,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(name: str, value: object) -> str:
-    if isinstance(value, Thresholds):
-        plain = Thresholds()
+    if isinstance(value, Thresholds | FindingThresholds):
+        plain = type(value)()
         changed = {each: getattr(value, each) for each in value.__struct_fields__}
         return ", ".join(f"{each} {new}" for each, new in changed.items() if new != getattr(plain, each))
     if isinstance(value, tuple):

@@ -410,8 +410,11 @@ class Launch(Record, frozen=True):
 
 
 class SignatureRow(Record, frozen=True):
-    """Gaps with the same previous op, next op, NVTX path and dominant cause; numbers in range names read `#`.
-    `representative_start_ns` is where the longest of them begins; `host_code` what the samples of host code were in."""
+    """Gaps with the same previous op, next op, NVTX path and dominant cause; counters in names read `#`, template
+    arguments that tell nothing apart `…`. `representative_start_ns` is where the longest of them begins,
+    `representative_index` its place among all gaps of the device. `per_iteration_ns` is what they cost a steady
+    iteration on average, None where the device has no iterations; `share_of_idle` is of the device's idle time,
+    `host_code` what the samples of host code were in."""
 
     id: str
     previous_op: str
@@ -425,6 +428,10 @@ class SignatureRow(Record, frozen=True):
     representative_start_ns: int
     call_site: CallSite | None = None
     host_code: list[CodeShare] = []
+    representative_index: int = 0
+    p95_ns: int = 0
+    per_iteration_ns: int | None = None
+    share_of_idle: float = 0.0
 
 
 class Iteration(Record, frozen=True):
@@ -513,8 +520,30 @@ class DeviceReport(Record, frozen=True):
     root_labels: dict[str, dict[str, int]] = {}
 
 
+class EvidenceRow(Record, frozen=True):
+    """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
+    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that tells nothing.
+
+    `name` says what it is, `ns` how much of the time it stands for."""
+
+    table: str
+    name: str
+    start_ns: int
+    ns: int
+    thread: int | None = None
+    correlation: int | None = None
+    process: int | None = None
+
+
 class Finding(Record, frozen=True):
-    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1."""
+    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
+
+    `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are at most what the devices lost.
+    `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are never added up.
+
+    Where: the device, `nvtx` (the place in the program), `gaps` gaps, most of them of `signature`, in or around `call`
+    (an API or OS function, or what stands for it). `chain` tells it from root to fix, one step each; `rows` are the
+    rows of the trace that show it best, the longest first."""
 
     id: str
     cause: str
@@ -528,6 +557,11 @@ class Finding(Record, frozen=True):
     nvtx: list[str]
     evidence: list[str]
     advice: list[str]
+    signature: str | None = None
+    call: str | None = None
+    gaps: int = 0
+    chain: list[str] = []
+    rows: list[EvidenceRow] = []
 
 
 class CauseInfo(Record, frozen=True):

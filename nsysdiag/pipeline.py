@@ -25,7 +25,8 @@ from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
 from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
-from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
+from nsysdiag.analysis.finding_rules import FINDING_RULES
+from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
 from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.people import People
@@ -164,9 +165,7 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
             sha256=trace.sha256,
         ),
         devices=devices,
-        findings=ranked(
-            [finding for result in results for finding in findings_of(result.report, result.slices, result.longest)]
-        ),
+        findings=ranked([finding for result in results for finding in result.findings], settings.findings.most),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
@@ -185,5 +184,6 @@ def cause_infos() -> list[CauseInfo]:
         for each in CAUSES.values()
     ]
     return causes + [
-        CauseInfo(id=loss.id, title=loss.title, meaning=loss.meaning, color=loss.color) for loss in BUSY_LOSSES
+        CauseInfo(id=rule.id, title=rule.title, meaning=rule.meaning, color=rule.color)
+        for rule in FINDING_RULES.values()
     ]

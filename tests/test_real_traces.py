@@ -16,9 +16,11 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Report, Settings, analyze
+from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.errors import UsageError
 from nsysdiag.model import DeviceReport, from_json
 from tests.analysis.launch_checks import check_launches
+from tests.selecting import selected
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))
@@ -106,6 +108,32 @@ def test_both_readers_tell_the_same(trace: Path) -> None:
 
 def _told(report: Report) -> tuple[object, ...]:
     return report.devices, report.findings, report.timeline, report.recapture
+
+
+@every_trace
+def test_findings_claim_no_more_than_there_is(trace: Path) -> None:
+    report = analyze(trace, Settings(timeline=False))
+    assert len(report.findings) <= 12
+    lost = [finding.lost_ns for finding in report.findings]
+    assert lost == sorted(lost, reverse=True)
+    for device in report.devices:
+        mine = [finding for finding in report.findings if finding.device == device.key]
+        assert sum(finding.lost_ns for finding in mine if finding.cause in CAUSES) <= device.idle_ns
+        assert sum(finding.lost_ns for finding in mine) <= device.window_ns - device.compute_ns
+        assert all(finding.lost_ns <= finding.ceiling_ns <= device.window_ns for finding in mine)
+        for finding in mine:
+            assert finding.lost_ns <= device.root_ledger.get(finding.cause, device.window_ns)
+            assert finding.signature is None or finding.signature.startswith("s-")
+            assert finding.chain
+            assert all(finding.chain)
+
+
+@every_trace
+def test_every_row_of_a_finding_can_be_selected(trace: Path) -> None:
+    findings = analyze(trace, Settings(timeline=False)).findings
+    for finding in findings:
+        assert 1 <= len(finding.rows) <= 3, finding.id
+        assert [selected(trace, row) for row in finding.rows] == [1] * len(finding.rows), finding.rows
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, path_codes
 from nsysdiag.analysis.bubbles import Stretches, causes_of, idle_of, median_intervals
 from nsysdiag.analysis.details import GapContext
-from nsysdiag.analysis.signatures import without_counters
+from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.model import Bubble, Bubbles
 
 MOST = 20
@@ -69,7 +69,5 @@ def _open_at(ranges: NvtxRanges, times: IntArray) -> NvtxRanges:
 
 
 def _common(one: list[str], other: list[str]) -> list[str]:
-    pairs = takewhile(
-        lambda pair: without_counters(pair[0]) == without_counters(pair[1]), zip(one, other, strict=False)
-    )
-    return [name if name == second else without_counters(name) for name, second in pairs]
+    pairs = takewhile(lambda pair: normal_range(pair[0]) == normal_range(pair[1]), zip(one, other, strict=False))
+    return [name if name == second else normal_range(name) for name, second in pairs]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.python_stacks import PythonStacks
-from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
 from nsysdiag.analysis.call_sites import HostSide
@@ -21,21 +20,25 @@ from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.copies import copy_rows
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.drained import Drained, sync_drained
+from nsysdiag.analysis.empty_iterations import empty_iterations
 from nsysdiag.analysis.evidence import Layer
-from nsysdiag.analysis.findings import LongestGaps
+from nsysdiag.analysis.findings import findings_of
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
+from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.gaps import find_gaps
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_report import iteration_report
-from nsysdiag.analysis.iterations import find_iterations
+from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.leaves import LeafSymbols
-from nsysdiag.analysis.ledger import Ledger, add_up, coverage, longest_gaps
+from nsysdiag.analysis.ledger import Ledger, add_up, coverage
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
+from nsysdiag.analysis.places import Blame
 from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.analysis.signatures import signature_rows
+from nsysdiag.analysis.stories import Ground
 from nsysdiag.analysis.untraced import untraced_on
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
@@ -47,6 +50,7 @@ from nsysdiag.model import (
     CopyRow,
     DeviceId,
     DeviceReport,
+    Finding,
     IterationReport,
     KernelRow,
     OpCounts,
@@ -78,12 +82,11 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """The report of one device, the slices behind its ledger, the longest gap that each cause leads, and the timeline
-    in levels of detail (None: not asked for, or nothing ran)."""
+    """The report of one device, its findings, and the timeline in levels of detail (None: not asked for, or nothing
+    ran)."""
 
     report: DeviceReport
-    slices: Slices
-    longest: LongestGaps
+    findings: list[Finding]
     timeline: TimelineLevels | None
 
 
@@ -102,7 +105,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     ledger = add_up(slices, len(gaps))
     axis = shared.layered.evidence.host.axis
     lane = _lanes(frame, activity, shared.layered)
-    root_slices, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
+    rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
     drained = sync_drained(frame, shared.draining, axis, lane)
     context = GapContext(
         device=device,
@@ -129,9 +132,15 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         ),
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
-    root = add_up(root_slices, len(gaps)) if root_slices is not slices else ledger
-    report = _report(context, root, window, split, calibration, shared)
-    return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline)
+    root = add_up(rooted.slices, len(gaps)) if rooted.slices is not slices else ledger
+    keys = GapKeys.of(context, ledger.dominant)
+    report = _report(context, root, keys, window, split, calibration, shared)
+    by_root = replace(context, slices=rooted.slices)
+    ground = Ground(by_root, shared.layered.evidence, keys, Blame.by_root(rooted), settings.findings)
+    empty = None
+    if not window.narrowed:
+        empty = empty_iterations(device, activity.api_calls.rows, shared.ranges, axis.threads)
+    return DeviceResult(report, findings_of(report, ground, empty), timeline)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -144,6 +153,7 @@ def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> 
 def _report(
     context: GapContext,
     root: Ledger,
+    keys: GapKeys,
     window: AnalysisWindow,
     split: WindowSplit,
     calibration: Calibration,
@@ -167,6 +177,7 @@ def _report(
         off_cpu_ns=ledger.total.get("off_cpu", 0),
         thresholds=settings.thresholds,
     )
+    iterations, steady = _iterations(context, window, split, shared)
     notes = device_notes(
         assumed_apart=shared.activity.assumed_apart and device.gpu_id is None,
         malformed=device.malformed,
@@ -201,8 +212,8 @@ def _report(
         gap_count=len(context.frame.gaps),
         gaps=describe_gaps(context, largest_gaps(context, settings.gaps)),
         gaps_packed=pack_gaps(context.frame.gaps, ledger),
-        signatures=signature_rows(context),
-        iterations=_iterations(context, window, split, shared),
+        signatures=signature_rows(context, keys, steady),
+        iterations=iterations,
         launch=launch,
         kernels=kernels,
         copies=_copies(copy_rows(device, inside), split),
@@ -215,15 +226,23 @@ def _report(
 
 def _iterations(
     context: GapContext, window: AnalysisWindow, split: WindowSplit, shared: Shared
-) -> IterationReport | None:
-    """Iterations of the whole work of the device; a narrowed window holds too little of it to tell."""
+) -> tuple[IterationReport | None, Intervals | None]:
+    """Iterations of the whole work of the device, and the steady ones in time; a narrowed window holds too little of it
+    to tell."""
     if window.narrowed:
-        return None
+        return None, None
     found = find_iterations(context.device, shared.activity.api_calls.rows, shared.ranges, window.whole)
     if found is None:
-        return None
+        return None, None
     name = found.name or (shared.strings.text(found.anchor) if found.anchor >= 0 else "graph launch")
-    return iteration_report(found, name, context.slices, split)
+    report = iteration_report(found, name, context.slices, split)
+    return report, _steady(found, report)
+
+
+def _steady(found: Iterations, report: IterationReport) -> Intervals:
+    steady = np.ones(len(found), dtype=np.bool_)
+    steady[report.left_out] = False
+    return found.spans[steady]
 
 
 def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:

@@ -12,7 +12,7 @@ from nsysdiag.activity.identity import BoolArray, IntArray
 @dataclass(frozen=True, slots=True)
 class Groups:
     """One row a group that occurs, by total, largest first; `code` says which group. Times in ns; the median is the
-    lower of the two middle values where their number is even."""
+    lower of the two middle values where their number is even, `p95` the smallest that 95 % do not exceed."""
 
     code: IntArray
     count: IntArray
@@ -20,6 +20,7 @@ class Groups:
     median: IntArray
     shortest: IntArray
     longest: IntArray
+    p95: IntArray
 
     @property
     def mean(self) -> IntArray:
@@ -31,7 +32,7 @@ def group_durations(code: IntArray, duration: IntArray) -> Groups:
     """Group `duration` by `code`, which is not negative."""
     if len(code) == 0:
         nothing = np.empty(0, dtype=np.int64)
-        return Groups(nothing, nothing, nothing, nothing, nothing, nothing)
+        return Groups(nothing, nothing, nothing, nothing, nothing, nothing, nothing)
     ordered_code, ordered = _sorted_pairs(code, duration)
     begin = np.flatnonzero(np.append(True, ordered_code[1:] != ordered_code[:-1]))
     count = np.diff(np.append(begin, len(code)))
@@ -44,6 +45,7 @@ def group_durations(code: IntArray, duration: IntArray) -> Groups:
         median=ordered[begin + (count - 1) // 2][rank],
         shortest=ordered[begin][rank],
         longest=ordered[begin + count - 1][rank],
+        p95=ordered[begin + (95 * count + 99) // 100 - 1][rank],
     )
 
 

@@ -22,7 +22,7 @@ MOST_IRREGULAR = 0.5
 MOST_LEVELS = 4
 _COUNTER = re.compile(r"\d+")
 # What frameworks write around every operator: one may well be as long as a step, and is none.
-_OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
+OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class _Kinds:
     def of(cls, ranges: NvtxRanges) -> _Kinds:
         words: dict[str, int] = {}
         code = [words.setdefault(_COUNTER.sub("#", name), len(words)) for name in ranges.names]
-        operator = np.array([_OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
+        operator = np.array([OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
         codes = np.array(code, dtype=np.int64)
         return cls(codes, operator[codes], list(words))
 

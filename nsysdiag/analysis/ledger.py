@@ -9,7 +9,6 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.gaps import Gaps
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
 ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
@@ -60,14 +59,3 @@ def coverage(total: dict[str, int]) -> float | None:
     if accountable == 0:
         return None
     return 1 - sum(ns for cause, ns in total.items() if cause in UNRESOLVED) / accountable
-
-
-def longest_gaps(gaps: Gaps, ledger: Ledger) -> dict[str, tuple[int, int]]:
-    """For each cause that leads any gap, the start and length in ns of the longest; of equal ones the first."""
-    length = gaps.end - gaps.start
-    found = {}
-    for number in np.flatnonzero(np.bincount(ledger.dominant, minlength=len(CAUSES))).tolist() if len(gaps) else []:
-        led = np.flatnonzero(ledger.dominant == number)
-        gap = led[np.argmax(length[led])]
-        found[list(CAUSES)[number]] = (int(gaps.start[gap]), int(length[gap]))
-    return found

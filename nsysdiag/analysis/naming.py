@@ -8,6 +8,7 @@ from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category, copy_name
 from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.kernel_names import normal_kernel
 from nsysdiag.model import Operation
 from nsysdiag.trace.strings import Strings
 
@@ -16,14 +17,32 @@ _BASE = {Category.MEMSET: "memset", Category.GRAPH: "graph"}
 
 def operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
     """The code of each row's name and the names. Kernels go by their short name."""
+    return _coded(device, rows, strings, device.operations.short_name[rows])[:2]
+
+
+def normal_operation_names(device: DeviceTimeline, rows: IntArray, strings: Strings) -> tuple[IntArray, list[str]]:
+    """The same with kernels by their whole name without counters and template arguments that change nothing; two codes
+    never mean the same name."""
+    operations = device.operations
+    whole = np.where(operations.name[rows] >= 0, operations.name[rows], operations.short_name[rows])
+    code, names, kernels = _coded(device, rows, strings, whole)
+    normal = [*names[:kernels], *(normal_kernel(name) for name in names[kernels:])]
+    known = {name: at for at, name in enumerate(sorted(set(normal)))}
+    recode = np.array([known[name] for name in normal], dtype=np.int64)
+    return (recode[code] if len(code) else code), list(known)
+
+
+def _coded(
+    device: DeviceTimeline, rows: IntArray, strings: Strings, kernel_name: IntArray
+) -> tuple[IntArray, list[str], int]:
+    """The code of each row's name, the names, and the place of the first of a kernel: those of others come before."""
     operations = device.operations
     category = operations.category[rows]
     # Kernels by string id; everything else by a number below zero made of category and kind.
     other = -(category * 100 + np.clip(operations.copy_kind[rows], -1, 90) + 2)
-    values, code = distinct(np.where(category == Category.KERNEL, operations.short_name[rows], other))
-    texts = strings.texts(values[values >= 0])
-    named = iter(texts)
-    return code, [next(named) if value >= 0 else _other_name(value) for value in values.tolist()]
+    values, code = distinct(np.where(category == Category.KERNEL, kernel_name, other))
+    others = [_other_name(value) for value in values[values < 0].tolist()]
+    return code, [*others, *strings.texts(values[values >= 0])], len(others)
 
 
 def _other_name(value: int) -> str:

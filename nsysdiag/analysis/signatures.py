@@ -1,94 +1,72 @@
-"""Gaps that look alike: same previous and next operation, same NVTX path, same dominant cause."""
+"""Gaps that look alike, added up: same previous and next operation, same NVTX path, same dominant cause."""
 
 from __future__ import annotations
 
-import hashlib
-import re
-
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
-from nsysdiag.activity.nvtx import path_codes
-from nsysdiag.activity.streams import distinct
-from nsysdiag.analysis.call_sites import places_of
-from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.details import GapContext, gap_moments
-from nsysdiag.analysis.grouping import group_durations
-from nsysdiag.analysis.naming import operation_names
+from nsysdiag.analysis.call_sites import Place, places_of
+from nsysdiag.analysis.details import GapContext
+from nsysdiag.analysis.gap_keys import GapKeys, signature_id
+from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.analysis.grouping import Groups, group_durations
 from nsysdiag.model import SignatureRow
+from nsysdiag.timeline.intervals import Intervals, coverage, union
 
 MOST = 50
-_COUNTER = re.compile(r"\d+")
 
 
-def signature_rows(context: GapContext) -> list[SignatureRow]:
-    """The signatures with most idle time, at most fifty, each with its longest gap as representative."""
+def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None) -> list[SignatureRow]:
+    """The signatures with most idle time, at most fifty, each with its longest gap as representative.
+
+    `steady` are the steady iterations of the device, which do not overlap (None: it has none). What a signature costs
+    an iteration is its idle time inside them by their number:
+
+    ```
+    iterations  [steady 0   )[steady 1   )[left out   )
+    gaps          [10)         [14)         [90)            12 ns an iteration
+    ```
+    """
     gaps = context.frame.gaps
     if len(gaps) == 0:
         return []
-    previous, previous_names = operation_names(context.device, gaps.previous, context.strings)
-    following, next_names = operation_names(context.device, gaps.next, context.strings)
-    path, paths = _normal_paths(context)
-    key = (previous * len(next_names) + following) * len(paths) + path
-    present, code = distinct(key * len(CAUSES) + context.ledger.dominant)
-    code = _numbered_by_first_gap(code, gaps.start)
     length = gaps.end - gaps.start
-    groups = group_durations(code, length)
-    order = np.lexsort((gaps.start, -length, code))
-    first = order[np.searchsorted(code[order], np.arange(len(present)))]
-    number = np.full(len(present), -1, dtype=np.int64)
-    number[groups.code[:MOST]] = np.arange(len(groups.code[:MOST]))
-    places = places_of(context.host_side, number[code], len(groups.code[:MOST]))
-    ids = list(CAUSES)
-    rows = []
-    for at, group in enumerate(groups.code[:MOST].tolist()):
-        gap = int(first[group])
-        words = (previous_names[int(previous[gap])], next_names[int(following[gap])], paths[int(path[gap])])
-        cause = ids[int(context.ledger.dominant[gap])]
-        rows.append(
-            SignatureRow(
-                id=signature_id(*words, cause),
-                previous_op=words[0],
-                next_op=words[1],
-                nvtx=words[2],
-                cause=cause,
-                count=int(groups.count[at]),
-                total_ns=int(groups.total[at]),
-                median_ns=int(groups.median[at]),
-                max_ns=int(groups.longest[at]),
-                representative_start_ns=int(gaps.start[gap]),
-                call_site=places[at].site,
-                host_code=places[at].code,
-            )
-        )
-    return rows
+    groups = group_durations(keys.code, length)
+    order = np.lexsort((gaps.start, -length, keys.code))
+    first = order[np.searchsorted(keys.code[order], np.arange(len(groups.code)))]
+    inside = np.zeros(len(groups.code), dtype=np.int64)
+    if steady is not None:
+        np.add.at(inside, keys.code, coverage(union(steady), Intervals(gaps.start, gaps.end)))
+    shown = groups.code[:MOST]
+    number = np.full(len(groups.code), -1, dtype=np.int64)
+    number[shown] = np.arange(len(shown))
+    places = places_of(context.host_side, number[keys.code], len(shown))
+    cost = [None if steady is None else int(inside[group]) // len(steady) for group in shown.tolist()]
+    return [
+        _row(keys, gaps, groups, at, int(first[group]), cost[at], places[at]) for at, group in enumerate(shown.tolist())
+    ]
 
 
-def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:
-    """The NVTX path of each gap with counters out of the way: `step 17` and `step 18` are one place in the program."""
-    code, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
-    normal = [tuple(without_counters(name) for name in path) for path in paths]
-    distinct_paths = sorted(set(normal))
-    place = {path: at for at, path in enumerate(distinct_paths)}
-    recode = np.array([place[path] for path in normal], dtype=np.int64)
-    return recode[code], [list(path) for path in distinct_paths]
-
-
-def without_counters(name: str) -> str:
-    """The name of a range with every number as `#`: `step 17` is `step #`."""
-    return _COUNTER.sub("#", name)
-
-
-def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
-    """The same groups, numbered in the order of their first gaps, so that ties do not depend on the order of rows."""
-    first = np.full(int(code.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(first, code, start)
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[code]
-
-
-def signature_id(previous: str, following: str, path: list[str], cause: str) -> str:
-    """The same words give the same id in every trace."""
-    text = "\x1f".join((previous, following, *path, cause))
-    return "s-" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+def _row(
+    keys: GapKeys, gaps: Gaps, groups: Groups, at: int, longest: int, per_iteration_ns: int | None, place: Place
+) -> SignatureRow:
+    """The group at place `at`, with its longest gap for words."""
+    previous, following, path, cause = keys.words(longest)
+    total = int(groups.total[at])
+    return SignatureRow(
+        id=signature_id(previous, following, path, cause),
+        previous_op=previous,
+        next_op=following,
+        nvtx=path,
+        cause=cause,
+        count=int(groups.count[at]),
+        total_ns=total,
+        median_ns=int(groups.median[at]),
+        max_ns=int(groups.longest[at]),
+        representative_start_ns=int(gaps.start[longest]),
+        representative_index=longest,
+        p95_ns=int(groups.p95[at]),
+        per_iteration_ns=per_iteration_ns,
+        share_of_idle=round(total / int(groups.total.sum()), 6),
+        call_site=place.site,
+        host_code=place.code,
+    )

@@ -14,6 +14,7 @@ from nsysdiag.output.view import (
     Causes,
     by_length,
     by_rank,
+    by_total,
     device_label,
     evidence,
     held,
@@ -23,12 +24,12 @@ from nsysdiag.output.view import (
     slices_by_time,
     window_parts,
 )
-from nsysdiag.units import format_bytes, format_ns, format_share
+from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.model import Bubbles, DeviceReport, Finding, Gap, Operation, Report, RunAhead
+    from nsysdiag.model import Bubbles, DeviceReport, Finding, Gap, Operation, Report, RunAhead, SignatureRow
 
 MARKER = "<!-- nsysdiag report -->"
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
@@ -77,6 +78,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += _device(device, causes)
         blocks += _iterations(device, causes)
         blocks += _launches(device, causes)
+        blocks += _signatures(device, causes, limit)
         blocks += _gaps(device, causes, limit)
     if not report.devices:
         blocks += _no_devices(report)
@@ -162,6 +164,34 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
     ]
     header = ["Slow iteration", "Length", "Over the median one", "What it has more of"]
     return [*blocks, table(header, "rrrl", rows)] if rows else blocks
+
+
+def _signatures(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
+    """The gaps that come again: only where some do."""
+    chosen = by_total(device.signatures)[:limit]
+    if not any(row.count > 1 for row in chosen):
+        return []
+    header = ["Time", "Of idle", "Gaps", "p50", "p95", "Max", "Longest at", "An iteration"]
+    header += ["Cause", "Before", "After", "NVTX"]
+    rows = [_signature(row, causes) for row in chosen]
+    return ["### Recurring gaps", text(f"{words.signatures_sentence(device)}."), table(header, "rrrrrrrrllll", rows)]
+
+
+def _signature(row: SignatureRow, causes: Causes) -> list[str]:
+    return [
+        format_ns(row.total_ns),
+        format_share(row.share_of_idle, 1),
+        format_count(row.count),
+        format_ns(row.median_ns),
+        format_ns(row.p95_ns),
+        format_ns(row.max_ns),
+        words.instant(row.representative_start_ns),
+        "–" if row.per_iteration_ns is None else format_ns(row.per_iteration_ns),
+        text(causes.title(row.cause)),
+        code(row.previous_op, in_table=True),
+        code(row.next_op, in_table=True),
+        code(words.path_label(row.nvtx), in_table=True),
+    ]
 
 
 def _launches(device: DeviceReport, causes: Causes) -> list[str]:
@@ -251,7 +281,9 @@ def _no_devices(report: Report) -> list[str]:
 def _findings(report: Report) -> list[str]:
     if not report.findings:
         return []
-    return ["## Findings", *(_finding(report, finding) for finding in by_rank(report.findings))]
+    note = words.overlap_note(report.findings)
+    findings = [_finding(report, finding) for finding in by_rank(report.findings)]
+    return ["## Findings", *findings, *([text(note)] if note else [])]
 
 
 def _finding(report: Report, finding: Finding) -> str:
@@ -260,9 +292,12 @@ def _finding(report: Report, finding: Finding) -> str:
         "",
         f"Lost: {words.lost_sentence(finding)}. Confidence: {words.confidence_word(finding.confidence)} "
         f"({format_share(finding.confidence, 1)}). {text(device_label(report, finding.device))}."
+        + (f" {text(words.where_sentence(finding))}." if finding.gaps else "")
         + (f" In {code(words.path_label(finding.nvtx))}." if finding.nvtx else ""),
         "",
+        *([text(words.chain_label(finding.chain)), ""] if finding.chain else []),
         *(f"- {text(line)}" for line in finding.evidence),
+        *(f"- {code(words.row_query(row), limit=300)}" for row in finding.rows),
         *(f"- → {text(advice)}" for advice in finding.advice),
     ]
     return "\n".join(lines).rstrip()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from nsysdiag.output import launch_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
-from nsysdiag.output.words import path_label
+from nsysdiag.output.words import chain_label, path_label, row_query
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, KernelRow, Report
@@ -181,6 +181,10 @@ def _signatures(report: Report) -> Rows:
                 row.median_ns,
                 row.max_ns,
                 row.representative_start_ns,
+                row.representative_index,
+                row.p95_ns,
+                row.per_iteration_ns,
+                row.share_of_idle,
                 call_site_label(row.call_site, whole),
                 host_code_label(row.host_code, whole),
             )
@@ -235,6 +239,11 @@ def _findings(report: Report) -> Rows:
             path_label(finding.nvtx),
             "; ".join(finding.evidence),
             "; ".join(finding.advice),
+            finding.signature,
+            finding.call,
+            finding.gaps,
+            chain_label(finding.chain),
+            "; ".join(row_query(row) for row in finding.rows),
         )
 
 
@@ -298,7 +307,9 @@ _TABLES = (
         "signatures",
         (
             *_of("text", "device id previous_op next_op nvtx cause"),
-            *_of("integer", "count total_ns median_ns max_ns representative_start_ns"),
+            *_of("integer", "count total_ns median_ns max_ns representative_start_ns representative_index p95_ns"),
+            *_of("integer or none", "per_iteration_ns"),
+            *_of("number", "share_of_idle"),
             *_of("text", "call_site host_code"),
         ),
         _signatures,
@@ -366,7 +377,9 @@ _TABLES = (
             *_of("number", "lost_share"),
             *_of("integer", "ceiling_ns"),
             *_of("number", "confidence"),
-            *_of("text", "nvtx evidence advice"),
+            *_of("text", "nvtx evidence advice signature call"),
+            *_of("integer", "gaps"),
+            *_of("text", "chain rows"),
         ),
         _findings,
     ),

@@ -20,6 +20,7 @@ from nsysdiag.output.view import (
     LedgerRow,
     by_length,
     by_rank,
+    by_total,
     evidence,
     flags,
     held,
@@ -32,7 +33,7 @@ from nsysdiag.output.view import (
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report, Slice
+    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report, SignatureRow, Slice
 
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 3
 TOP_SLICES = 3
@@ -73,7 +74,8 @@ def _report(report: Report, width: int) -> Group:
     blocks: list[RenderableType] = [_head(report)]
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
-        blocks += [*_device(device, causes, width), *_gaps(device, causes, width, limit)]
+        blocks += [*_device(device, causes, width), *_signatures(device, causes, width, limit // 2)]
+        blocks += _gaps(device, causes, width, limit)
     if not report.devices:
         blocks += _no_devices(report)
     return Group(*blocks, *_findings(report), *_health(report))
@@ -203,6 +205,24 @@ def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     return [_heading("Launches"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
+def _signatures(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
+    """The gaps that come again: only where some do."""
+    rows = by_total(device.signatures)[:limit]
+    if not any(row.count > 1 for row in rows):
+        return []
+    heading = _heading("Recurring gaps", words.signatures_sentence(device))
+    return [heading, *(_signature(row, causes, width) for row in rows)]
+
+
+def _signature(row: SignatureRow, causes: Causes, width: int) -> Group:
+    head = Text.assemble((f"{format_ns(row.total_ns):>9}", "bold"), f"  {words.signature_sentence(row)}")
+    what = Text(visible(causes.title(row.cause)), "cyan")
+    between = Text(f": {words.between_label(row, width - 15 - len(what))}")
+    lines = [Text.assemble(what, between), Text(words.lengths_sentence(row), "dim")]
+    lines += [Text(clip(f"in {words.path_label(row.nvtx)}", width - 11), "dim")] if row.nvtx else []
+    return Group(head, *(_indented(line, 11) for line in lines))
+
+
 def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
     gaps = by_length(device.gaps)[:limit]
     if not gaps:
@@ -264,9 +284,11 @@ def _findings(report: Report) -> list[RenderableType]:
     if not report.findings:
         return []
     several = len(report.devices) > 1
+    note = words.overlap_note(report.findings)
     return [
         _heading("Findings"),
         *(_indented(_finding(finding, several)) for finding in by_rank(report.findings)),
+        *([_indented(Text(note, "dim"))] if note else []),
     ]
 
 
@@ -276,9 +298,13 @@ def _finding(finding: Finding, several: bool) -> Group:
         (f"{icon} {visible(finding.severity)}  ", SEVERITY_STYLES.get(finding.severity, "")),
         (visible(finding.title), "bold"),
     )
-    where = f" · {finding.device}" if several else ""
-    cost = f"lost {words.lost_sentence(finding)} · {words.confidence_word(finding.confidence)}{where}"
-    lines = [Text(visible(cost))] + [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
+    facts = [f"lost {words.lost_sentence(finding)}", words.confidence_word(finding.confidence)]
+    facts += [finding.device] if several else []
+    facts += [words.where_sentence(finding)] if finding.gaps else []
+    lines = [Text(visible(" · ".join(facts)))]
+    lines += [Text(visible(words.chain_label(finding.chain[:-1])), "dim")] if finding.chain else []
+    lines += [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
+    lines += [Text(visible(words.row_label(row)), "dim") for row in finding.rows[:1]]
     return Group(head, *(_indented(line, 4) for line in lines))
 
 

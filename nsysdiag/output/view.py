@@ -11,7 +11,7 @@ from nsysdiag.units import format_count
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.model import DeviceReport, Finding, Gap, Iteration, Report, Slice, SlowIteration
+    from nsysdiag.model import DeviceReport, Finding, Gap, Iteration, Report, SignatureRow, Slice, SlowIteration
 
 UNKNOWN_COLOR = "#8a8f98"
 # Tables that an export has whatever was captured.
@@ -165,6 +165,11 @@ def _root_labels(device: DeviceReport, cause: str, causes: Causes) -> tuple[tupl
 def by_length(gaps: list[Gap]) -> list[Gap]:
     """Gaps, longest first; of equal ones the earlier first."""
     return sorted(gaps, key=lambda gap: (gap.start_ns - gap.end_ns, gap.start_ns))
+
+
+def by_total(rows: list[SignatureRow]) -> list[SignatureRow]:
+    """Signatures, most time first; equal ones by id."""
+    return sorted(rows, key=lambda row: (-row.total_ns, row.id))
 
 
 def slices_by_time(gap: Gap) -> list[Slice]:

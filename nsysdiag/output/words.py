@@ -10,14 +10,28 @@ from nsysdiag.output.view import more_shares
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding, Gap, IterationReport, OpCounts, SlowIteration, Thread
+    from nsysdiag.model import (
+        DeviceReport,
+        EvidenceRow,
+        Finding,
+        Gap,
+        IterationReport,
+        OpCounts,
+        SignatureRow,
+        SlowIteration,
+        Thread,
+    )
     from nsysdiag.output.view import Causes, RootRow
 
-ITERATION_NAME, MOST_MORE = 60, 3
+ITERATION_NAME, MOST_MORE, CALL_NAME = 60, 3, 60
 LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
 NO_GPU_WORK = "No GPU work in this trace"
 SEVERITY_ICONS = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
+OVERLAP = (
+    "Lost times are exclusive and may be added up. "
+    "What a fix brings at best may overlap with other findings and may not be added up."
+)
 METHOD = (
     "A device is busy while any kernel, copy, memory set or graph of any process runs on it; all the rest of its "
     "window is idle. Each maximal idle interval is a gap. The operation that ends the gap leads to the call that "
@@ -171,8 +185,82 @@ def more_label(slow: SlowIteration, causes: Causes) -> str:
 
 
 def lost_sentence(finding: Finding) -> str:
-    """What a finding costs."""
-    return f"{format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window"
+    """What a finding costs, and what its fix may bring where that is more."""
+    if finding.lost_ns == 0 and finding.ceiling_ns > 0:
+        return f"nothing of its own, at best {format_ns(finding.ceiling_ns)} that other findings have as well"
+    best = f"; at best {format_ns(finding.ceiling_ns)} with what others have" if _brings_more(finding) else ""
+    return f"{format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window{best}"
+
+
+def _brings_more(finding: Finding) -> bool:
+    return finding.ceiling_ns > finding.lost_ns
+
+
+def overlap_note(findings: list[Finding]) -> str | None:
+    """How the figures of findings may be added up; None where no ceiling differs from what is lost."""
+    return OVERLAP if any(_brings_more(finding) for finding in findings) else None
+
+
+def where_sentence(finding: Finding) -> str:
+    """The gaps of a finding and the call behind them; empty where it is about no gaps."""
+    if not finding.gaps:
+        return ""
+    call = f" in {clip(brief(finding.call), CALL_NAME)}" if finding.call else ""
+    return counted(finding.gaps, "gap") + call
+
+
+def chain_label(chain: list[str]) -> str:
+    """A causal chain on one line, from root to fix."""
+    return " → ".join(chain)
+
+
+def row_query(row: EvidenceRow) -> str:
+    """The SELECT that finds a row of evidence in the trace."""
+    where = " AND ".join(f"{column} = {value}" for column, value in _identity(row))
+    return f"SELECT * FROM {row.table} WHERE {where}"
+
+
+def row_label(row: EvidenceRow) -> str:
+    """The table of a row of evidence and the values that tell it, short enough for a line."""
+    return f"{row.table} {' '.join(f'{column}={value}' for column, value in _identity(row))}"
+
+
+def _identity(row: EvidenceRow) -> list[tuple[str, int]]:
+    columns = (
+        ("start", row.start_ns),
+        ("globalTid", row.thread),
+        ("globalPid", row.process),
+        ("correlationId", row.correlation),
+    )
+    return [(column, value) for column, value in columns if value is not None]
+
+
+def signatures_sentence(device: DeviceReport) -> str:
+    """How much of the idle time the listed signatures explain together."""
+    total = sum(row.total_ns for row in device.signatures)
+    kinds = counted(len(device.signatures), "kind of gap", "kinds of gaps")
+    return f"{kinds}, together {format_share(total, device.idle_ns)} of the idle time"
+
+
+def signature_sentence(row: SignatureRow) -> str:
+    """How much of the idle time a recurring gap is, and what it costs an iteration."""
+    facts = [f"{format_share(row.share_of_idle, 1)} of idle", counted(row.count, "gap")]
+    facts += [f"{format_ns(row.per_iteration_ns)} an iteration"] if row.per_iteration_ns else []
+    return " · ".join(facts)
+
+
+def lengths_sentence(row: SignatureRow) -> str:
+    """How long the gaps of one kind are, and where the longest is."""
+    where = f"at {instant(row.representative_start_ns)}"
+    if row.count == 1:
+        return where
+    return f"p50 {format_ns(row.median_ns)}, p95 {format_ns(row.p95_ns)}, max {format_ns(row.max_ns)} {where}"
+
+
+def between_label(row: SignatureRow, room: int) -> str:
+    """The operations on both sides of a recurring gap, in `room` characters."""
+    half = max(12, (room - 3) // 2)
+    return f"{clip(row.previous_op, half)} → {clip(row.next_op, half)}"
 
 
 def calibration_sentence(device: DeviceReport) -> str:

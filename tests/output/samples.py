@@ -25,6 +25,7 @@ from nsysdiag.model import (
     DeviceId,
     DeviceReport,
     Distribution,
+    EvidenceRow,
     Finding,
     Gap,
     GapsPacked,
@@ -450,6 +451,10 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
                 median_ns=170_000,
                 max_ns=400_000,
                 representative_start_ns=100 * MS,
+                representative_index=7,
+                p95_ns=380_000,
+                per_iteration_ns=1_700_000,
+                share_of_idle=0.68,
             ),
             SignatureRow(
                 id="s-3c4d",
@@ -472,6 +477,9 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
                     CodeShare(symbol="_PyEval_EvalFrameDefault", kind="interpreter", share=0.62),
                     CodeShare(symbol="gc_collect_main", kind="garbage collector", share=0.21),
                 ],
+                representative_index=9,
+                p95_ns=990_000,
+                share_of_idle=0.24,
             ),
         ],
         iterations=iterations(),
@@ -509,11 +517,33 @@ def finding(identifier: str = "f-sync-1a2b", **changes: object) -> Finding:
         title="The step ends in a stream synchronisation",
         lost_ns=17 * MS,
         lost_share=0.17,
-        ceiling_ns=16 * MS,
+        ceiling_ns=21 * MS,
         confidence=0.92,
         nvtx=["train", "forward"],
         evidence=["96 calls of cudaStreamSynchronize on thread 4242", "the longest starts at 0.100000 s"],
         advice=["Read the loss every 100 steps instead of each one.", "Use non_blocking=True with pinned memory."],
+        signature="s-1a2b",
+        call="cudaStreamSynchronize",
+        gaps=96,
+        chain=[
+            "cudaStreamSynchronize (waits for a stream) on thread 4242 'python'",
+            "the queue is empty for 170 us at a time, 96 times",
+            "idle before vectorized_elementwise_kernel<AddFunctor, …> in train › forward",
+            "keep the value on the device and read it every n steps",
+        ],
+        rows=[
+            EvidenceRow(
+                table="CUPTI_ACTIVITY_KIND_RUNTIME",
+                name="cudaStreamSynchronize",
+                start_ns=99_990_000,
+                ns=400_000,
+                thread=281_546_145_665_170,
+                correlation=4711,
+            ),
+            EvidenceRow(
+                table="SCHED_EVENTS", name="scheduled in", start_ns=100_200_000, ns=1_000, thread=281_546_145_665_170
+            ),
+        ],
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -700,6 +730,10 @@ def hostile() -> Report:
             nvtx=[name],
             evidence=[name],
             advice=[name],
+            signature=name,
+            call=name,
+            chain=[name, name],
+            rows=[EvidenceRow(table=name, name=name, start_ns=1, ns=2, thread=3, correlation=4)],
         )
         for index, name in enumerate(names)
     ]

@@ -48,7 +48,9 @@ def test_types_hold_with_and_without_rows(sample: str) -> None:
 def test_types_follow_names() -> None:
     for name, frame in frames(SAMPLES["one_device"]()).items():
         for column, kind in frame.dtypes.items():
-            if str(column).endswith("_ns") and column not in ("slices_ns", "ledger_ns"):
+            if column == "per_iteration_ns":
+                assert kind == "Int64", (name, column)
+            elif str(column).endswith("_ns") and column not in ("slices_ns", "ledger_ns"):
                 assert kind == "int64", (name, column)
             if "share" in str(column):
                 assert kind == "float64", (name, column)

@@ -18,6 +18,7 @@ _KINDS = (
     ("waits for the device", re.compile(r".*(Device|Thread|Ctx)Synchronize")),
 )
 _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
+SPINS = "spins on a query"
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
 
@@ -43,6 +44,11 @@ def _by_kind(evidence: HostEvidence, calls: Lane) -> list[Layer]:
     ]
 
 
+def label_of(name: str) -> str:
+    """What a call of this name waits for; a query that holds its thread is part of a spin."""
+    return next((label for label, pattern in _KINDS if pattern.match(name)), SPINS)
+
+
 def query_spins(evidence: HostEvidence) -> Layer:
     """Two or more queries in a row with no other call between, all but the last not ready, under 20 us apart.
 
@@ -59,7 +65,7 @@ def query_spins(evidence: HostEvidence) -> Layer:
     first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
     last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
     spins = Intervals(calls.spans.start[first], calls.spans.end[last])
-    return Layer(spins, calls.shown[first], calls.shown_names, "spins on a query")
+    return Layer(spins, calls.shown[first], calls.shown_names, SPINS)
 
 
 CAUSE = Cause(

@@ -45,11 +45,10 @@ class Loaders:
         result = result | self._in_range(waker, Intervals(waits.start, until))
         return (result | self._is_worker_process(waits, waker)) & (waker > 0)
 
-    def by_own_range(self, waits: Waits, start: IntArray, end: IntArray) -> BoolArray:
-        """True for waits for another thread, during [start, end), inside a range that the waiting thread itself named
-        after loading data."""
-        for_others = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE))
-        return for_others & self._in_range(waits.thread, Intervals(start, end))
+    def in_own_range(self, thread: IntArray, start: IntArray, end: IntArray) -> BoolArray:
+        """True for waits during [start, end) inside a range that the waiting thread itself named after loading data.
+        That names the time; that it waited for another thread at all is for the wake-up to show."""
+        return self._in_range(thread, Intervals(start, end))
 
     def _in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
         lane = self._axis.rank(thread)

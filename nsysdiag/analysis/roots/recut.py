@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nsysdiag.activity.identity import IntArray
@@ -17,18 +19,27 @@ _IDS = list(CAUSES)
 _LOADING, _OFF_CPU = _IDS.index("data_loading"), _IDS.index("off_cpu")
 
 
-def recut(slices: Slices, chains: Chains, people: People) -> Slices:
+@dataclass(frozen=True, slots=True)
+class Rooted:
+    """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger."""
+
+    slices: Slices
+    own: IntArray
+
+
+def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
     """The same gaps and the same total as `slices`; time in which a launching thread waited goes to what was done
     meanwhile by whoever ended the wait, and to data loading where that was a loading worker, whose own cause is then
     the label."""
     if not chains.levels:
-        return slices
+        return Rooted(slices, slices.rows.cause)
     words, rows = chains.words, slices.rows
     waited = np.zeros(len(rows), dtype=np.bool_)
     waited[chains.levels[0].pieces.slice] = True
     kept = rows.take(~waited)
     labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
     parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
+    own = [kept.cause]
     for hop, level in enumerate(chains.levels):
         piece, spans = _rest(chains, hop)
         mine, loads = level.pieces.take(piece), level.loader[piece]
@@ -36,6 +47,7 @@ def recut(slices: Slices, chains: Chains, people: People) -> Slices:
         # Off the CPU for no known reason is no cause that another's wait could lead to: it stays what it was.
         vague = (mine.label == words.code(off_cpu.UNTRACED)) & (mine.cause == _OFF_CPU) & (hop > 0)
         cause = np.where(vague, rows.cause[mine.slice], mine.cause)
+        own.append(rows.cause[mine.slice])
         parts.append(
             SliceRows(
                 gap=rows.gap[mine.slice],
@@ -49,7 +61,8 @@ def recut(slices: Slices, chains: Chains, people: People) -> Slices:
             )
         )
     found = SliceRows.concatenate(parts)
-    return Slices(found, found.end - found.start, list(words.known), list(words.known))
+    cut = Slices(found, found.end - found.start, list(words.known), list(words.known))
+    return Rooted(cut, np.concatenate(own))
 
 
 def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:

@@ -11,7 +11,7 @@ from nsysdiag.analysis.roots.chain import ChainTeller
 from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.levels import follow
 from nsysdiag.analysis.roots.people import People
-from nsysdiag.analysis.roots.recut import recut
+from nsysdiag.analysis.roots.recut import Rooted, recut
 from nsysdiag.analysis.roots.world import View, World
 
 
@@ -26,7 +26,7 @@ class RootSearch:
     files: Files
     floor: float
 
-    def roots(self, slices: Slices, lane: IntArray, symbols: LeafSymbols) -> tuple[Slices, ChainTeller]:
+    def roots(self, slices: Slices, lane: IntArray, symbols: LeafSymbols) -> tuple[Rooted, ChainTeller]:
         """The root ledger's slices, and who tells the chain behind a gap. `lane` is each gap's launching thread."""
         chains = follow(slices, lane, self.launching, self.world, self.floor)
         found = recut(slices, chains, self.people)

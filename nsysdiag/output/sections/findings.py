@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does."""
+    """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does; `queries` say what
+    a row of the trace is, and the SELECT that finds it."""
 
     finding: Finding
     anchor: str
@@ -35,6 +36,8 @@ class FindingView:
     ceiling: str | None
     confidence: str
     path: str
+    where: str
+    queries: list[tuple[str, str]]
     markdown: Markup
 
 
@@ -43,7 +46,10 @@ def view(page: Page) -> View | None:
     if not page.report.devices and not page.report.findings:
         return None
     anchors: set[str] = set()
-    return {"findings": [_draw(page, finding, anchors) for finding in by_rank(page.report.findings)]}
+    return {
+        "findings": [_draw(page, finding, anchors) for finding in by_rank(page.report.findings)],
+        "note": words.overlap_note(page.report.findings),
+    }
 
 
 def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
@@ -59,9 +65,11 @@ def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
         device=device_label(page.report, finding.device) if several else None,
         lost=format_ns(finding.lost_ns),
         share=format_share(finding.lost_share, 1),
-        ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > 0 else None,
+        ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > finding.lost_ns else None,
         confidence=f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})",
         path=words.path_label(finding.nvtx),
+        where=words.where_sentence(finding),
+        queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
         markdown=escape(finding_markdown(page.report, finding)),  # its line ends are meant
     )
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.code import call_site_label, host_code_label
 from nsysdiag.output.figures import safe_color
 from nsysdiag.output.sections.section import DeviceSection, Page, View
-from nsysdiag.output.words import path_label
+from nsysdiag.output.view import by_total
+from nsysdiag.output.words import path_label, signatures_sentence
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport
@@ -19,13 +20,19 @@ def view(page: Page, device: DeviceReport) -> View | None:
     """The signatures with the most time."""
     if not device.signatures:
         return None
-    rows = sorted(device.signatures, key=lambda row: (-row.total_ns, row.id))[: page.rows(MAX_ROWS)]
+    rows = by_total(device.signatures)[: page.rows(MAX_ROWS)]
     drawn = [
         (row, page.causes.title(row.cause), safe_color(page.causes[row.cause].color), path_label(row.nvtx))
         for row in rows
     ]
     code = {row.id: (call_site_label(row.call_site), host_code_label(row.host_code)) for row in rows}
-    return {"rows": drawn, "all": len(device.signatures), "code": code if any(map(any, code.values())) else {}}
+    return {
+        "rows": drawn,
+        "all": len(device.signatures),
+        "code": code if any(map(any, code.values())) else {},
+        "iterates": any(row.per_iteration_ns is not None for row in rows),
+        "sentence": signatures_sentence(device),
+    }
 
 
 SECTION = DeviceSection("signatures", "Recurring gaps", view)

@@ -190,14 +190,20 @@ def test_a_range_at_another_time_does_not(tmp_path: Path) -> None:
     assert "data_loading" not in only_device(trace, tmp_path).root_ledger
 
 
-def test_a_range_of_the_waiting_thread_alone_is_enough_for_a_lock(tmp_path: Path) -> None:
-    """`next(dataloader)` around a wait for another thread: nobody knows who, but what for."""
-    trace = waiting().nvtx("next(dataloader)", 100 * US, 9_100 * US)
+def test_a_range_of_the_waiting_thread_says_what_it_waited_for(tmp_path: Path) -> None:
+    """`next(dataloader)` around a wait that another thread ended."""
+    trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).nvtx("next(dataloader)", 100 * US, 9_100 * US)
     device = only_device(trace, tmp_path)
-    assert device.root_labels["data_loading"] == {"lock_wait": 8_800 * US}
+    assert device.root_labels["data_loading"] == {"host_compute": 6_990 * US, "lock_wait": 1_810 * US}
 
 
-def test_but_not_for_a_thread_that_reads_by_itself(tmp_path: Path) -> None:
+def test_a_range_alone_proves_nothing(tmp_path: Path) -> None:
+    """Nobody is shown to have ended the wait: it is its own root."""
+    device = only_device(waiting().nvtx("next(dataloader)", 100 * US, 9_100 * US), tmp_path)
+    assert device.root_ledger == device.ledger
+
+
+def test_a_thread_that_reads_by_itself_waits_for_no_loader(tmp_path: Path) -> None:
     trace = waiting("read").nvtx("next(dataloader)", 100 * US, 9_100 * US)
     device = only_device(trace, tmp_path)
     assert device.root_ledger == device.ledger

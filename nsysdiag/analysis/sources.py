@@ -1,0 +1,70 @@
+"""Where the rules come from: the public documents that they rest on. Only pages that were looked up have an address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document, the chapter in it, and its address where known."""
+
+    document: str
+    chapter: str
+    url: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.document}: {self.chapter}"
+
+
+_CUDA_GUIDE, _CUDA_DRIVER, _CUPTI = "CUDA Programming Guide", "CUDA Driver API", "CUPTI documentation"
+_NSIGHT, _PYTORCH, _PYTHON = "Nsight Systems User Guide", "PyTorch documentation", "Python documentation"
+_NVIDIA = "https://docs.nvidia.com"
+
+SOURCES = {
+    "api_sync": Source(
+        _CUDA_DRIVER, "API synchronization behavior", f"{_NVIDIA}/cuda/cuda-driver-api/api-sync-behavior.html"
+    ),
+    "stream_sync": Source(
+        _CUDA_DRIVER, "Stream synchronization behavior", f"{_NVIDIA}/cuda/cuda-driver-api/stream-sync-behavior.html"
+    ),
+    "malloc_async": Source(
+        _CUDA_DRIVER,
+        "Stream Ordered Memory Allocator",
+        f"{_NVIDIA}/cuda/cuda-driver-api/group__CUDA__MALLOC__ASYNC.html",
+    ),
+    "lazy_loading": Source(
+        _CUDA_GUIDE, "Lazy Loading", f"{_NVIDIA}/cuda/cuda-programming-guide/04-special-topics/lazy-loading.html"
+    ),
+    "asynchronous": Source(_CUDA_GUIDE, "Asynchronous Execution: streams and events"),
+    "cuda_graphs": Source(_CUDA_GUIDE, "CUDA Graphs"),
+    "unified_memory": Source(_CUDA_GUIDE, "Unified Memory"),
+    "contexts": Source(_CUDA_DRIVER, "Context Management"),
+    "overhead": Source(
+        _CUPTI, "CUpti_ActivityOverhead", f"{_NVIDIA}/cupti/13.2.1/api/structCUpti__ActivityOverhead.html"
+    ),
+    "activity": Source(_CUPTI, "CUPTI Activity API", f"{_NVIDIA}/cupti/main/main.html"),
+    "nsight_cli": Source(_NSIGHT, "Profiling from the CLI", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"),
+    "nsight_osrt": Source(_NSIGHT, "OS Runtime Libraries Trace", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"),
+    "nsight_sampling": Source(
+        _NSIGHT, "CPU sampling and CPU context switches", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"
+    ),
+    "mps": Source("NVIDIA deployment documentation", "Multi-Process Service", f"{_NVIDIA}/deploy/mps/index.html"),
+    "tuning_guide": Source(
+        "PyTorch tutorials",
+        "Performance Tuning Guide",
+        "https://pytorch.org/tutorials/recipes/recipes/tuning_guide.html",
+    ),
+    "pinned_memory": Source("PyTorch tutorials", "A guide on good usage of non_blocking and pin_memory()"),
+    "data_loader": Source(_PYTORCH, "torch.utils.data: single- and multi-process data loading"),
+    "allocator": Source(_PYTORCH, "CUDA semantics: memory management, PYTORCH_CUDA_ALLOC_CONF"),
+    "torch_graphs": Source(
+        "NVIDIA CUDA Graph guide",
+        "PyTorch CUDA Graph Integration",
+        f"{_NVIDIA}/dl-cuda-graph/torch-cuda-graph/torch-integration.html",
+    ),
+    "gc": Source(_PYTHON, "gc: Garbage Collector interface", "https://docs.python.org/library/gc.html"),
+    "gil": Source(_PYTHON, "sys.setswitchinterval(), global interpreter lock"),
+    "mallopt": Source("Linux manual", "mallopt(3)", "https://manpages.ubuntu.com/manpages/noble/man3/mallopt.3.html"),
+    "taskset": Source("Linux manual", "taskset(1)", "https://linux.die.net/man/1/taskset"),
+}

@@ -1,0 +1,192 @@
+"""The pages of `nsysdiag rules`: each cause and each rule of findings with all that is known of it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.finding_rules import FINDING_RULES
+from nsysdiag.analysis.kinds import KINDS
+from nsysdiag.analysis.rulebook import finding_threshold, sources_of, thresholds_of
+from nsysdiag.cli.table import aligned, as_json, markdown
+from nsysdiag.config import FindingThresholds
+
+if TYPE_CHECKING:
+    from nsysdiag.analysis.causes.cause import Cause
+    from nsysdiag.analysis.finding_rules import FindingRule
+    from nsysdiag.analysis.kind import Kind
+    from nsysdiag.analysis.rulebook import Threshold
+    from nsysdiag.analysis.sources import Source
+
+SEVERAL = "Findings beside those of the causes"
+LIMITS = "What makes something a finding"
+
+
+@dataclass(frozen=True, slots=True)
+class RulePage:
+    """A cause, or a rule of findings: those have no place in the order of precedence."""
+
+    order: int | None
+    id: str
+    title: str
+    side: str
+    meaning: str
+    picture: str
+    tables: tuple[str, ...]
+    thresholds: tuple[Threshold, ...]
+    kinds: tuple[Kind, ...]
+    advice: tuple[str, ...]
+    sources: tuple[Source, ...]
+    color: str
+    unresolved: bool
+
+    def record(self) -> dict[str, object]:
+        """The page as JSON has it."""
+        return {
+            "order": self.order,
+            "id": self.id,
+            "title": self.title,
+            "meaning": self.meaning,
+            "tables": list(self.tables),
+            "advice": list(self.advice),
+            "color": self.color,
+            "picture": self.picture,
+            "side": self.side,
+            "unresolved": self.unresolved,
+            "thresholds": [asdict(threshold) for threshold in self.thresholds],
+            "sources": [asdict(source) for source in self.sources],
+            "kinds": [
+                {"id": kind.id, "title": kind.title, "fix": kind.fix, "advice": list(kind.advice)}
+                for kind in self.kinds
+            ],
+        }
+
+
+def pages() -> list[RulePage]:
+    """All causes in the order of precedence, then the rules of findings."""
+    causes = [_of_cause(cause, order) for order, cause in enumerate(CAUSES.values(), 1)]
+    return causes + [_of_finding(rule) for rule in FINDING_RULES.values()]
+
+
+def _of_cause(cause: Cause, order: int) -> RulePage:
+    return RulePage(
+        order=order,
+        id=cause.id,
+        title=cause.title,
+        side=cause.side,
+        meaning=cause.meaning,
+        picture=cause.picture.strip("\n"),
+        tables=cause.tables,
+        thresholds=thresholds_of(cause.id),
+        kinds=KINDS[cause.id],
+        advice=cause.advice,
+        sources=sources_of(cause.id),
+        color=cause.color,
+        unresolved=cause.unresolved,
+    )
+
+
+def _of_finding(rule: FindingRule) -> RulePage:
+    return RulePage(
+        order=None,
+        id=rule.id,
+        title=rule.title,
+        side="finding",
+        meaning=rule.meaning,
+        picture=rule.picture.strip("\n"),
+        tables=rule.tables,
+        thresholds=thresholds_of(rule.id),
+        kinds=(),
+        advice=rule.advice,
+        sources=sources_of(rule.id),
+        color=rule.color,
+        unresolved=False,
+    )
+
+
+def all_text() -> str:
+    """Every rule in a line, and what makes something a finding."""
+    causes = [(str(page.order), page.id, page.title, ", ".join(page.tables) or "-") for page in pages() if page.order]
+    findings = [(page.id, page.title, ", ".join(page.tables)) for page in pages() if not page.order]
+    return "\n".join(
+        (
+            aligned(("order", "id", "title", "tables"), causes),
+            f"{SEVERAL}\n" + aligned(("id", "title", "tables"), findings, indent="  "),
+            f"{LIMITS}\n" + aligned(("setting", "default", "meaning"), _limits(), indent="  "),
+        )
+    )
+
+
+def _limits() -> list[tuple[str, str, str]]:
+    every = (finding_threshold(name) for name in FindingThresholds.__struct_fields__)
+    return [(threshold.name, threshold.value, threshold.meaning) for threshold in every]
+
+
+def all_markdown() -> str:
+    """The same as tables, with what each rule means."""
+    causes = [
+        (str(page.order), f"`{page.id}`", page.title, page.meaning, _code(page.tables))
+        for page in pages()
+        if page.order
+    ]
+    findings = [(f"`{page.id}`", page.title, page.meaning, _code(page.tables)) for page in pages() if not page.order]
+    limits = [(f"`{name}`", value, meaning) for name, value, meaning in _limits()]
+    return "\n".join(
+        (
+            markdown(("order", "id", "title", "meaning", "tables"), causes),
+            f"{SEVERAL}:\n\n" + markdown(("id", "title", "meaning", "tables"), findings),
+            f"{LIMITS}:\n\n" + markdown(("setting", "default", "meaning"), limits),
+        )
+    )
+
+
+def all_json() -> str:
+    """Every rule as one record."""
+    return as_json([page.record() for page in pages()])
+
+
+def one_text(page: RulePage) -> str:
+    """One rule in full."""
+    place = f"order {page.order}, side {page.side}" if page.order else "a finding beside those of the causes"
+    lines = [f"{page.id}: {page.title}", place, "", page.meaning, ""]
+    lines += [f"  {line}".rstrip() for line in page.picture.splitlines()]
+    lines += ["", "evidence tables", *(f"  {table}" for table in page.tables)]
+    lines += [] if page.tables else ["  none: it is what remains"]
+    rows = [(each.name, each.value, each.meaning) for each in page.thresholds]
+    lines += ["", "thresholds", *aligned(("name", "default", "meaning"), rows, indent="  ").splitlines()]
+    lines += ["", "advice", *(f"  - {sentence}" for sentence in page.advice)]
+    told = [kind for kind in page.kinds if kind.title]
+    lines += ["", "kinds, each with its fix", *(f"  - {kind.title}: {kind.fix}" for kind in told)] if told else []
+    lines += ["", "sources", *(f"  - {source}" + (f" <{source.url}>" if source.url else "") for source in page.sources)]
+    return "\n".join(lines) + "\n"
+
+
+def one_markdown(page: RulePage) -> str:
+    """One rule in full, under a heading."""
+    blocks = [
+        f"## `{page.id}`: {page.title}",
+        page.meaning,
+        f"```\n{page.picture}\n```",
+        "\n".join(
+            [
+                f"* order: {page.order if page.order else 'none, a finding beside those of the causes'}",
+                f"* side: {page.side}",
+                f"* evidence: {_code(page.tables)}",
+                *(f"* advice: {sentence}" for sentence in page.advice),
+                *(f"* kind: {kind.title}. Fix: {kind.fix}" for kind in page.kinds if kind.title),
+                *(f"* source: {f'[{source}]({source.url})' if source.url else source}" for source in page.sources),
+            ]
+        ),
+        markdown(("threshold", "default", "meaning"), [(f"`{t.name}`", t.value, t.meaning) for t in page.thresholds]),
+    ]
+    return "\n\n".join(blocks)
+
+
+def one_json(page: RulePage) -> str:
+    """One rule as its record."""
+    return as_json(page.record())
+
+
+def _code(tables: tuple[str, ...]) -> str:
+    return ", ".join(f"`{table}`" for table in tables) or "none"

@@ -1,0 +1,70 @@
+"""The sentences of findings and recurring gaps."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nsysdiag.model import EvidenceRow
+from nsysdiag.output import words
+from tests.output.samples import MS, SAMPLES, device, finding
+
+
+@pytest.mark.parametrize(
+    ("lost", "ceiling", "sentence"),
+    [
+        (5 * MS, 5 * MS, "5.00 ms, 17.0% of the window"),
+        (5 * MS, 9 * MS, "5.00 ms, 17.0% of the window; at best 9.00 ms with what others have"),
+        (0, 9 * MS, "nothing of its own, at best 9.00 ms that other findings have as well"),
+        (0, 0, "0 ns, 17.0% of the window"),
+    ],
+)
+def test_what_a_finding_costs(lost: int, ceiling: int, sentence: str) -> None:
+    assert words.lost_sentence(finding(lost_ns=lost, ceiling_ns=ceiling)) == sentence
+
+
+def test_the_note_on_ceilings_only_where_they_differ() -> None:
+    assert words.overlap_note([finding(lost_ns=MS, ceiling_ns=MS)]) is None
+    assert "may not be added up" in (words.overlap_note([finding(lost_ns=MS, ceiling_ns=2 * MS)]) or "")
+
+
+@pytest.mark.parametrize(
+    ("gaps", "call", "sentence"),
+    [(1, "read", "1 gap in read"), (2_000, None, "2,000 gaps"), (3, "void f<4>(int)", "3 gaps in f"), (0, "f", "")],
+)
+def test_where_it_is(gaps: int, call: str | None, sentence: str) -> None:
+    assert words.where_sentence(finding(gaps=gaps, call=call)) == sentence
+
+
+@pytest.mark.parametrize(
+    ("thread", "correlation", "query"),
+    [
+        (7, 9, "SELECT * FROM OSRT_API WHERE start = 5 AND globalTid = 7 AND correlationId = 9"),
+        (None, 9, "SELECT * FROM OSRT_API WHERE start = 5 AND correlationId = 9"),
+        (None, None, "SELECT * FROM OSRT_API WHERE start = 5"),
+    ],
+)
+def test_the_select_of_a_row(thread: int | None, correlation: int | None, query: str) -> None:
+    row = EvidenceRow(table="OSRT_API", name="read", start_ns=5, ns=1, thread=thread, correlation=correlation)
+    assert words.row_query(row) == query
+    assert words.row_label(row) == query.partition("FROM ")[2].replace(" = ", "=").replace(" WHERE ", " ").replace(
+        " AND ", " "
+    )
+
+
+def test_how_much_the_listed_signatures_explain() -> None:
+    made = msgspec.structs.replace(device(), idle_ns=46 * MS)
+    assert words.signatures_sentence(made) == "2 kinds of gaps, together 50.0% of the idle time"
+
+
+@pytest.mark.parametrize("name", ["txt", "md", "html"])
+def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
+    from nsysdiag.output.format import RenderOptions
+    from nsysdiag.output.registry import FORMATS
+
+    shown = " ".join(FORMATS[name].render(SAMPLES["one_device"](), RenderOptions()).decode().split())
+    assert "the queue is empty for 170 us at a time, 96 times" in shown
+    row = "start{0}99990000{1}globalTid{0}281546145665170{1}correlationId{0}4711"
+    assert row.format("=", " ") in shown or row.format(" = ", " AND ") in shown
+    assert "may not be added up" in shown
+    assert "Recurring gaps" in shown
