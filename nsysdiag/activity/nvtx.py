@@ -9,6 +9,7 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.nccl_payload import read_communicators
 from nsysdiag.activity.rows import Rows
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import enclosing
@@ -29,7 +30,7 @@ UNNAMED = "(unnamed range)"
 @dataclass(frozen=True, slots=True)
 class RangeRows(Rows):
     """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
-    closed ends with the trace."""
+    closed ends with the trace. `communicator` is the number of the communicator that an NCCL call names, else 0."""
 
     start: IntArray
     end: IntArray
@@ -37,6 +38,7 @@ class RangeRows(Rows):
     name: IntArray
     communication: BoolArray
     mpi: BoolArray
+    communicator: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,9 @@ def read_ranges(trace: Trace) -> NvtxRanges:
         return result
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
-    rows = RangeRows(start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN))
+    communicator = read_communicators(trace, len(kinds))[chosen]
+    nccl, mpi = in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN)
+    rows = RangeRows(start[chosen], closed, thread, name, nccl, mpi, communicator)
     return NvtxRanges(rows, names)
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.activity.collectives import Collectives, find_collectives
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
@@ -15,6 +16,7 @@ from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import LayeredEvidence, classify
+from nsysdiag.analysis.communication import collective_kinds, mpi_calls
 from nsysdiag.analysis.copies import copy_rows
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.drained import Drained, sync_drained
@@ -38,6 +40,7 @@ from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.config import Settings
 from nsysdiag.model import (
+    CollectiveKind,
     Communication,
     Copies,
     CopyRow,
@@ -45,6 +48,7 @@ from nsysdiag.model import (
     DeviceReport,
     IterationReport,
     KernelRow,
+    MpiCall,
     OpCounts,
     TimelineLevels,
     Window,
@@ -72,12 +76,14 @@ class Shared:
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
     """The report of one device, the slices behind its ledger, the longest gap that each cause leads, and the timeline
-    in levels of detail (None: not asked for, or nothing ran)."""
+    in levels of detail (None: not asked for, or nothing ran); its collectives, and the work inside its window."""
 
     report: DeviceReport
     slices: Slices
     longest: LongestGaps
     timeline: TimelineLevels | None
+    collectives: Collectives
+    split: WindowSplit
 
 
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:
@@ -111,8 +117,9 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         leaf_symbols=shared.leaf_symbols,
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
-    report = _report(context, window, split, calibration, shared)
-    return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline)
+    collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
+    report = _report(context, window, split, calibration, shared, collectives)
+    return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline, collectives, split)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -123,7 +130,12 @@ def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> 
 
 
 def _report(
-    context: GapContext, window: AnalysisWindow, split: WindowSplit, calibration: Calibration, shared: Shared
+    context: GapContext,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    calibration: Calibration,
+    shared: Shared,
+    collectives: Collectives,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -179,7 +191,12 @@ def _report(
         launch=launch,
         kernels=kernels,
         copies=_copies(copy_rows(device, inside), split),
-        communication=_communication(kernels, split),
+        communication=_communication(
+            kernels,
+            split,
+            collective_kinds(collectives, inside, split),
+            _mpi(context, shared),
+        ),
         utilization=_utilization(split),
         notes=notes,
     )
@@ -207,13 +224,26 @@ def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:
     )
 
 
-def _communication(kernels: list[KernelRow], split: WindowSplit) -> Communication:
+def _mpi(context: GapContext, shared: Shared) -> list[MpiCall]:
+    mpi, calls = shared.layered.evidence.host.mpi, shared.activity.api_calls.rows
+    if len(mpi) == 0 or len(calls) == 0:
+        return []
+    launch = context.device.launch[context.device.launch >= 0]
+    threads = np.unique(context.axis.rank(np.unique(calls.thread[launch])))
+    return mpi_calls(mpi, context.frame.gaps, context.lane, threads, context.axis)
+
+
+def _communication(
+    kernels: list[KernelRow], split: WindowSplit, kinds: list[CollectiveKind], mpi: list[MpiCall]
+) -> Communication:
     rows = [row for row in kernels if row.communication]
     return Communication(
         kernels=rows,
         total_ns=sum(row.total_ns for row in rows),
         exposed_ns=split.exposed_comm_ns,
         overlapped_ns=split.overlapped_comm_ns,
+        kinds=kinds,
+        mpi=mpi,
     )
 
 

@@ -59,6 +59,8 @@ def _expression(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> 
     column: sa.ColumnElement[Any] = source.c[found.name]
     if spec.type is ColumnType.REAL:
         return sa.cast(sa.func.coalesce(column, sa.literal_column(NULL_REAL)), sa.REAL).label(spec.name)
+    if spec.type is ColumnType.BLOB:
+        column = sa.func.nullif(sa.func.hex(column), sa.literal_column("''"))
     if spec.type is ColumnType.INTEGER and not found.not_null:
         column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
     return column.label(spec.name)

@@ -25,11 +25,16 @@ from enum import StrEnum
 
 
 class ColumnType(StrEnum):
-    """How a column is stored in an export, and read: int64, float64 or Text."""
+    """How a column is stored in an export, and read: int64, float64 or Text; bytes as Text of hex digits."""
 
     INTEGER = "INTEGER"
     REAL = "REAL"
     TEXT = "TEXT"
+    BLOB = "BLOB"
+
+
+TEXTS = (ColumnType.TEXT, ColumnType.BLOB)
+"""The types that are read as Text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +241,13 @@ _HOST = (
             *_identifiers("jsonTextId", "color"),
             *_quantities("uint64Value", "int64Value", "uint32Value", "int32Value"),
             *_reals("doubleValue", "floatValue"),
-            *_texts("text", "jsonText", "binaryData"),
+            *_texts("text", "jsonText"),
+            ColumnSpec("binaryData", ColumnType.BLOB),
         ),
+    ),
+    TableSpec(
+        "NVTX_PAYLOAD_SCHEMA_ENTRIES",
+        (*_required("domainId", "schemaId"), *_quantities("offset"), *_texts("name", required=True)),
     ),
     TableSpec(
         "MPI_COLLECTIVES_EVENTS",
