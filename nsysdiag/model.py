@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.model_ranks import RankComparison
+from nsysdiag.record import Record
+
 SCHEMA_VERSION = "1"
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """Base of all records: immutable, built by keyword."""
 
 
 class Tool(Record, frozen=True):
@@ -405,7 +404,8 @@ class TimelineLevels(Record, frozen=True):
 
 
 class Report(Record, frozen=True):
-    """Everything that was found out about one trace."""
+    """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
+    nothing that they have in common."""
 
     schema_version: str
     tool: Tool
@@ -416,6 +416,7 @@ class Report(Record, frozen=True):
     recapture: str | None
     settings: dict[str, str]
     timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
+    ranks: RankComparison | None = None
 
 
 def to_json(report: Report) -> bytes:

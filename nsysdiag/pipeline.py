@@ -24,11 +24,14 @@ from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
+from nsysdiag.analysis.ranks.timeline import rank_timeline
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
+from nsysdiag.model_ranks import RankComparison
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 
@@ -39,10 +42,9 @@ MARGIN_NS = 1_000_000  # host rows just before the first operation still matter 
 def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
     """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit."""
     settings = settings or Settings()
-    _check_disabled(settings.disabled)
     step = progress or (lambda _name, _share: None)
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        results, warnings = _analyze_devices(trace, settings, step)
+        results, warnings = analyze_devices(trace, settings, step)
         step("writing the report", 0.95)
         trace.check_unchanged()
         return _report(trace, settings, results, warnings)
@@ -56,7 +58,12 @@ def _check_disabled(disabled: tuple[str, ...]) -> None:
         raise UsageError(f"'{FALLBACK}' cannot be disabled: it is what remains when nothing explains a gap")
 
 
-def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[list[DeviceResult], list[str]]:
+def analyze_devices(
+    trace: Trace, settings: Settings, progress: Progress | None = None
+) -> tuple[list[DeviceResult], list[str]]:
+    """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
+    _check_disabled(settings.disabled)
+    step = progress or (lambda _name, _share: None)
     step("reading device activity", 0.0)
     ranges = read_ranges(trace)
     activity = read_device_activity(
@@ -147,7 +154,16 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
         timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
+        ranks=_ranks(trace, results),
     )
+
+
+def _ranks(trace: Trace, results: list[DeviceResult]) -> RankComparison | None:
+    """The devices beside each other, where they ran collectives together or are in step by their iterations."""
+    if len(results) < 2:
+        return None
+    compared = compare_ranks([rank_timeline(each.report.key, trace.file, 0, None, each) for each in results])
+    return compared if compared.groups or compared.basis == ITERATIONS else None
 
 
 def _timeline(results: list[DeviceResult]) -> dict[str, TimelineLevels]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
 from nsysdiag.output.format import Format, RenderOptions
-from nsysdiag.output.names import brief, clip, visible
+from nsysdiag.output.markup import MARKER, code, fenced, table, text
+from nsysdiag.output.names import brief, clip
+from nsysdiag.output.ranks.markdown import rank_blocks
+from nsysdiag.output.ranks.words import DEVICES_TITLE
 from nsysdiag.output.view import (
     Causes,
     by_length,
@@ -23,45 +25,10 @@ from nsysdiag.output.view import (
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report
 
-MARKER = "<!-- nsysdiag report -->"
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
 TOP_SLOW = 10
-NAME_LIMIT = 90
-
-_INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_]))")
-_BLOCK_START = re.compile(r"^()([-+#=])|^(\d+)([.)])(?=\s|$)")
-# An empty comment between the sign and the word stops mentions, references and links to addresses.
-_REFERENCE = re.compile(r"([@#!$%])(?=[\w\\])|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)
-
-
-def text(value: str) -> str:
-    """A sentence as plain Markdown text: no markup, no mention, no reference, no link, on one line."""
-    escaped = _INLINE.sub(r"\\\1", visible(value).strip())
-    escaped = _BLOCK_START.sub(r"\1\3\\\2\4", escaped)
-    return _REFERENCE.sub(lambda match: f"{match.group()}<!-- -->", escaped)
-
-
-def code(value: str, *, in_table: bool = False, limit: int = NAME_LIMIT) -> str:
-    """A name as a code span, fenced with more backticks than it holds; in a table its pipes are escaped."""
-    shown = clip(value, limit)
-    if not shown.strip():
-        return "–"
-    if in_table:
-        shown = re.sub(r"(\\*)\|", _escape_pipe, shown)
-    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    ends = shown[0] + shown[-1]
-    pad = " " if "`" in ends or ends == "  " else ""
-    return f"{fence}{pad}{shown}{pad}{fence}"
-
-
-def _escape_pipe(match: re.Match[str]) -> str:
-    # A pipe needs an odd number of backslashes before it, or it ends the cell.
-    slashes = match.group(1)
-    return slashes + ("\\|" if len(slashes) % 2 == 0 else "\\\\|")
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
@@ -71,10 +38,13 @@ def render(report: Report, options: RenderOptions) -> bytes:
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
+        blocks += _communication(device)
         blocks += _iterations(device, causes)
         blocks += _gaps(device, causes, limit)
     if not report.devices:
         blocks += _no_devices(report)
+    if report.ranks is not None:
+        blocks += rank_blocks(report.ranks, causes, f"## {DEVICES_TITLE}")
     blocks += _findings(report)
     blocks += _health(report)
     blocks.append(_footer(report, options))
@@ -100,12 +70,6 @@ def _device(device: DeviceReport, causes: Causes) -> list[str]:
     return blocks
 
 
-def table(header: Sequence[str], aligns: str, rows: Sequence[Sequence[str]]) -> str:
-    """A pipe table; `aligns` has `l` or `r` for each column. The cells must be escaped already."""
-    rules = ["---:" if align == "r" else "---" for align in aligns]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rules, *rows])
-
-
 def _split(device: DeviceReport) -> str:
     rows = [[part.label, format_ns(part.ns), format_share(part.ns, device.window_ns)] for part in window_parts(device)]
     rows.append(["**Window**", f"**{format_ns(device.window_ns)}**", ""])
@@ -124,6 +88,21 @@ def _ledger(device: DeviceReport, causes: Causes) -> str:
         if row.ns
     ]
     return table(["Cause", "Time", "Of idle", "Of window"], "lrrr", rows)
+
+
+def _communication(device: DeviceReport) -> list[str]:
+    found = device.communication
+    kinds = [
+        [text(row.kind), f"{row.count:,}", *map(format_ns, (row.total_ns, row.exposed_ns, row.overlapped_ns))]
+        for row in found.kinds
+    ]
+    calls = [
+        [code(row.name, in_table=True), f"{row.count:,}", format_ns(row.total_ns), format_ns(row.idle_ns)]
+        for row in found.mpi
+    ]
+    blocks = [table(["Collective", "Count", "Total", "Exposed", "Overlapped"], "lrrrr", kinds)] if kinds else []
+    blocks += [table(["MPI call", "Count", "Total", "GPU idle meanwhile"], "lrrr", calls)] if calls else []
+    return ["### Communication", *blocks] if blocks else []
 
 
 def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
@@ -215,13 +194,6 @@ def _health(report: Report) -> list[str]:
     if report.recapture:
         health += ["To resolve more, capture again with", fenced(report.recapture, "sh")]
     return health
-
-
-def fenced(value: str, language: str) -> str:
-    """A code block with a fence longer than any run of backticks inside."""
-    shown = visible(value)
-    fence = "`" * max(3, max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    return f"{fence}{language}\n{shown}\n{fence}"
 
 
 def _source(report: Report) -> str:

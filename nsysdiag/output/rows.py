@@ -5,27 +5,17 @@ Every table begins with the device. The unit of a number is in the name of its c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
+from nsysdiag.output.columns import Column, Rows, of
+from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
 from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.output.words import path_label
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, KernelRow, Report
-
-Cell = str | int | float | bool | None
-Rows = Iterator[tuple[Cell, ...]]
-Kind = Literal["text", "integer", "integer or none", "number", "truth"]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column and what its cells hold. Text and numbers may be None, integers only where their kind says so."""
-
-    name: str
-    kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +113,23 @@ def _kernels(report: Report) -> Rows:
 
 def _communication(report: Report) -> Rows:
     return _kernel_rows((device, device.communication.kernels) for device in report.devices)
+
+
+def _collectives(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.communication.kinds:
+            yield (device.key, row.kind, row.count, row.total_ns, row.exposed_ns, row.overlapped_ns)
+
+
+def _mpi(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.communication.mpi:
+            yield (device.key, row.name, row.count, row.total_ns, row.idle_ns)
+
+
+def _ranks(report: Report) -> Rows:
+    if report.ranks is not None:
+        yield from rank_rows(report.ranks)
 
 
 def _kernel_rows(groups: Iterable[tuple[DeviceReport, list[KernelRow]]]) -> Rows:
@@ -227,88 +234,91 @@ def _findings(report: Report) -> Rows:
         )
 
 
-def _of(kind: Kind, names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, kind) for name in names.split())
-
-
-_DURATIONS = _of("integer", "count total_ns mean_ns median_ns min_ns max_ns")
-_KERNEL_COLUMNS = (*_of("text", "device short_name name"), *_DURATIONS, *_of("truth", "communication"))
+_DURATIONS = of("integer", "count total_ns mean_ns median_ns min_ns max_ns")
+_KERNEL_COLUMNS = (*of("text", "device short_name name"), *_DURATIONS, *of("truth", "communication"))
 _TABLES = (
     Table(
         "gaps",
         (
-            *_of("text", "device"),
-            *_of("integer", "start_ns end_ns length_ns"),
-            *_of("text", "cause cause_title slices_ns evidence"),
-            *_of("integer or none", "process_id thread_id"),
-            *_of("text", "thread_name previous_op next_op nvtx"),
-            *_of("truth", "sync_drained"),
-            *_of("number", "confidence"),
+            *of("text", "device"),
+            *of("integer", "start_ns end_ns length_ns"),
+            *of("text", "cause cause_title slices_ns evidence"),
+            *of("integer or none", "process_id thread_id"),
+            *of("text", "thread_name previous_op next_op nvtx"),
+            *of("truth", "sync_drained"),
+            *of("number", "confidence"),
         ),
         _gaps,
     ),
     Table(
         "devices",
         (
-            *_of("text", "device name"),
-            *_of("integer", "window_start_ns window_end_ns window_ns"),
-            *_of("integer", "busy_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
-            *_of("number", "coverage"),
-            *_of("text", "verdict"),
-            *_of("integer", "gap_count kernels memcpys memsets graphs"),
+            *of("text", "device name"),
+            *of("integer", "window_start_ns window_end_ns window_ns"),
+            *of("integer", "busy_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
+            *of("number", "coverage"),
+            *of("text", "verdict"),
+            *of("integer", "gap_count kernels memcpys memsets graphs"),
         ),
         _devices,
     ),
     Table(
         "ledger",
         (
-            *_of("text", "device cause title"),
-            *_of("integer", "idle_ns root_idle_ns"),
-            *_of("number", "share_of_idle share_of_window"),
+            *of("text", "device cause title"),
+            *of("integer", "idle_ns root_idle_ns"),
+            *of("number", "share_of_idle share_of_window"),
         ),
         _ledger,
     ),
-    Table("labels", (*_of("text", "device cause label"), *_of("integer", "idle_ns")), _labels),
+    Table("labels", (*of("text", "device cause label"), *of("integer", "idle_ns")), _labels),
     Table("kernels", _KERNEL_COLUMNS, _kernels),
     Table(
         "copies",
         (
-            *_of("text", "device operation source_memory destination_memory"),
-            *_of("integer", "count total_ns bytes"),
-            *_of("number", "bytes_per_second"),
+            *of("text", "device operation source_memory destination_memory"),
+            *of("integer", "count total_ns bytes"),
+            *of("number", "bytes_per_second"),
         ),
         _copies,
     ),
     Table("communication", _KERNEL_COLUMNS, _communication),
     Table(
+        "collectives",
+        (*of("text", "device kind"), *of("integer", "count total_ns exposed_ns overlapped_ns")),
+        _collectives,
+    ),
+    Table("mpi", (*of("text", "device name"), *of("integer", "count total_ns idle_ns")), _mpi),
+    Table("ranks", RANK_COLUMNS, _ranks),
+    Table(
         "signatures",
         (
-            *_of("text", "device id previous_op next_op nvtx cause"),
-            *_of("integer", "count total_ns median_ns max_ns representative_start_ns"),
+            *of("text", "device id previous_op next_op nvtx cause"),
+            *of("integer", "count total_ns median_ns max_ns representative_start_ns"),
         ),
         _signatures,
     ),
     Table(
         "iterations",
         (
-            *_of("text", "device"),
-            *_of("integer", "iteration start_ns end_ns length_ns"),
-            *_of("integer", "compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
-            *_of("text", "ledger_ns"),
-            *_of("truth", "steady"),
+            *of("text", "device"),
+            *of("integer", "iteration start_ns end_ns length_ns"),
+            *of("integer", "compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
+            *of("text", "ledger_ns"),
+            *of("truth", "steady"),
         ),
         _iterations,
     ),
-    Table("api", (*_of("text", "device name cause"), *_DURATIONS), _api),
+    Table("api", (*of("text", "device name cause"), *_DURATIONS), _api),
     Table(
         "findings",
         (
-            *_of("text", "device id severity cause title"),
-            *_of("integer", "lost_ns"),
-            *_of("number", "lost_share"),
-            *_of("integer", "ceiling_ns"),
-            *_of("number", "confidence"),
-            *_of("text", "nvtx evidence advice"),
+            *of("text", "device id severity cause title"),
+            *of("integer", "lost_ns"),
+            *of("number", "lost_share"),
+            *of("integer", "ceiling_ns"),
+            *of("number", "confidence"),
+            *of("text", "nvtx evidence advice"),
         ),
         _findings,
     ),

@@ -1,0 +1,162 @@
+"""Ranks beside each other, step by step: match, bring clocks together, confirm, find who is late, say so."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.collectives import KINDS
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.ranks.clocks import Clocks, bring_together
+from nsysdiag.analysis.ranks.lateness import Lateness, lateness_of
+from nsysdiag.analysis.ranks.matching import candidates, communicator_name
+from nsysdiag.analysis.ranks.meeting import confirmed
+from nsysdiag.analysis.ranks.roots import stragglers
+from nsysdiag.analysis.ranks.timeline import WORK, RankTimeline
+from nsysdiag.analysis.ranks.waits import rank_waits
+from nsysdiag.model_ranks import CollectiveGroup, RankComparison, RankRow, Straggler
+from nsysdiag.timeline.intervals import Intervals, intersect
+from nsysdiag.units import format_ns, format_share
+
+COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
+COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
+_WORK_TITLES = {
+    "compute": "compute",
+    "exposed_comm": "communication that nothing hides",
+    "exposed_copy": "copies that nothing hides",
+}
+
+
+def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
+    """Of at least two ranks. Where no collectives match, `groups` is empty and the windows are compared as they are."""
+    proposed, unmatched = candidates(ranks)
+    clocks = bring_together(ranks, proposed)
+    groups, apart = confirmed(ranks, proposed, clocks)
+    found = [lateness_of(group, clocks) for group in groups]
+    late = stragglers(ranks, clocks, found)
+    basis, spans = _spans(ranks, clocks, found)
+    rows = [_row(ranks, clocks, found, late, at, spans[at]) for at in range(len(ranks))]
+    busiest = sorted(rows, key=lambda row: (row.exposed_comm_ns - row.span_ns, row.rank)) if basis != WINDOW else []
+    return RankComparison(
+        basis=basis,
+        sentence=_sentence(found, late, clocks),
+        ranks=rows,
+        groups=[_group(ranks, each) for each in found],
+        unmatched=[*unmatched, *apart],
+        stragglers=late,
+        waits=rank_waits(ranks, found, late),
+        imbalance={name: _imbalance([getattr(row, name) for row in rows]) for name in COMPARED},
+        slowest=busiest[0].rank if busiest else None,
+        fastest=busiest[-1].rank if busiest else None,
+        clock=clocks.how,
+        clock_error_ns=clocks.largest_error,
+    )
+
+
+def _spans(ranks: list[RankTimeline], clocks: Clocks, found: list[Lateness]) -> tuple[str, list[Intervals]]:
+    """What is compared of each rank, on its own clock: from the end of the first to the end of the last collective in
+    which all meet, as long on one as on another."""
+    whole = [each.group for each in found if len(each.group.members) == len(ranks) and len(each.group) > 1]
+    if not whole:
+        steps = _iterations(ranks)
+        return (ITERATIONS, steps) if steps else (WINDOW, [rank.window for rank in ranks])
+    low = min(whole, key=lambda group: int(group.end[:, 0].max()))
+    high = max(whole, key=lambda group: int(group.end[:, -1].max()))
+    spans = []
+    for at in range(len(ranks)):
+        start, end = low.end[low.members.index(at), 0], high.end[high.members.index(at), -1]
+        span = Intervals.of([(int(start - clocks.offset[at]), int(end - clocks.offset[at]))])
+        spans.append(intersect(span, ranks[at].window))
+    return COLLECTIVES, spans
+
+
+def _iterations(ranks: list[RankTimeline]) -> list[Intervals]:
+    """From the first to the last iteration of each rank, where all have as many of one name; nothing where not."""
+    found = [rank.iterations for rank in ranks if rank.iterations is not None]
+    if len(found) < len(ranks) or len({(each.source, each.name, each.count) for each in found}) > 1:
+        return []
+    reach = [(min(row.start_ns for row in each.rows), max(row.end_ns for row in each.rows)) for each in found]
+    return [intersect(Intervals.of([each]), rank.window) for each, rank in zip(reach, ranks, strict=True)]
+
+
+def _row(
+    ranks: list[RankTimeline],
+    clocks: Clocks,
+    found: list[Lateness],
+    late: list[Straggler],
+    at: int,
+    span: Intervals,
+) -> RankRow:
+    rank = ranks[at]
+    own = [(each, each.group.members.index(at)) for each in found if at in each.group.members]
+    straggler = next((each for each in late if each.rank == rank.rank), None)
+    compute, communication, copies = (intersect(span, rank.parts[name]).total() for name in WORK)
+    return RankRow(
+        rank=rank.rank,
+        file=rank.file,
+        device=rank.device,
+        name=rank.name,
+        offset_ns=int(clocks.offset[at]),
+        offset_error_ns=clocks.error[at],
+        span_start_ns=int(span.start[0] + clocks.offset[at]) if len(span) else 0,
+        span_ns=span.total(),
+        compute_ns=compute,
+        exposed_comm_ns=communication,
+        exposed_copy_ns=copies,
+        idle_ns=span.total() - compute - communication - copies,
+        collectives=len(rank.collectives),
+        matched=sum(len(each.group) for each, _ in own),
+        wait_ns=sum(int(each.wait[row].sum()) for each, row in own),
+        transfer_ns=sum(int(each.transfer.sum()) for each, _ in own),
+        late=straggler.late if straggler else 0,
+        late_ns=straggler.late_ns if straggler else 0,
+        caused_ns=straggler.caused_ns if straggler else 0,
+    )
+
+
+def _group(ranks: list[RankTimeline], found: Lateness) -> CollectiveGroup:
+    return CollectiveGroup(
+        kind=KINDS[found.group.kind],
+        communicator=communicator_name(found.group.communicator),
+        ranks=[ranks[member].rank for member in found.group.members],
+        count=len(found.group),
+        transfer_ns=int(found.transfer.sum()),
+        wait_ns=int(found.wait.sum()),
+        spread_ns=found.spread_ns,
+        late=int(np.count_nonzero(found.late)),
+    )
+
+
+def _imbalance(values: list[int]) -> float:
+    mean = sum(values) / len(values)
+    return round((max(values) - min(values)) / mean, 6) if mean else 0.0
+
+
+def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> str:
+    if not found:
+        return "No collective of one rank could be matched with one of another."
+    if clocks.largest_error is None:
+        return "Collectives match, but nothing tells how the clocks differ: who is late stays open."
+    count = sum(len(each.group) for each in found)
+    if not late:
+        doubt = format_ns(max(each.doubt_ns for each in found))
+        return (
+            f"No rank is late for any of {count:,} matched collectives by more than {doubt}, which is what can be told."
+        )
+    first = late[0]
+    why = _why(first.more or first.meanwhile)
+    times = "once" if first.late == 1 else f"{first.late:,} times"
+    return (
+        f"{first.rank} is late {times} in {first.of:,} collectives, {format_ns(first.late_ns)} in all; the others wait "
+        f"{format_ns(first.caused_ns)} for it together{f': {why}' if why else ''}."
+    )
+
+
+def _why(times: dict[str, int]) -> str:
+    """The two largest reasons with their shares."""
+    whole = sum(times.values())
+    named = [f"{format_share(ns, whole)} {_title(name)}" for name, ns in list(times.items())[:2]]
+    return ", ".join(named)
+
+
+def _title(name: str) -> str:
+    return _WORK_TITLES.get(name) or (CAUSES[name].title.lower() if name in CAUSES else name)

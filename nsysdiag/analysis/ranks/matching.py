@@ -1,0 +1,128 @@
+"""Which collective of one rank is which of another: by communicator where the trace names it, else by their order.
+
+```
+rank 0   [AllReduce 1]   [Gather 1]      [AllReduce 2]
+rank 1     [AllReduce 1]     [Gather 1]      [AllReduce 2]      the k-th of a kind to the k-th of that kind
+```
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.collectives import KINDS
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.analysis.ranks.timeline import RankTimeline
+
+MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Collectives of one kind that `members` (indices of ranks) ran together. `start` and `end` are tables of ns with a
+    row a member and a column a collective; `communicator` is 0 where the trace does not name it."""
+
+    kind: int
+    communicator: int
+    members: list[int]
+    start: IntArray
+    end: IntArray
+
+    def __len__(self) -> int:
+        return int(self.start.shape[1])
+
+    def only(self, rows: list[int]) -> Group:
+        """Some of the members, by their rows."""
+        members = [self.members[row] for row in rows]
+        return Group(self.kind, self.communicator, members, self.start[rows], self.end[rows])
+
+    def at(self, columns: IntArray | BoolArray) -> Group:
+        """Some of the collectives."""
+        return Group(self.kind, self.communicator, self.members, self.start[:, columns], self.end[:, columns])
+
+
+def candidates(ranks: list[RankTimeline]) -> tuple[list[Group], list[str]]:
+    """What may belong together by communicator, kind and number, and in words what cannot. Whether they met is for
+    their times to say."""
+    groups: list[Group] = []
+    refusals: list[str] = []
+    for communicator, kind in _keys(ranks):
+        rows = {at: _rows(rank, communicator, kind) for at, rank in enumerate(ranks)}
+        rows = {at: own for at, own in rows.items() if len(own)}
+        for part in _same_number(rows):
+            streams = [part] if communicator else _by_stream(ranks, part)
+            groups += [_group(ranks, kind, communicator, each) for each in streams if len(each) > 1]
+        refusals += _refused(ranks, kind, communicator, rows)
+    return groups, refusals
+
+
+def _keys(ranks: list[RankTimeline]) -> list[tuple[int, int]]:
+    found: set[tuple[int, int]] = set()
+    for rank in ranks:
+        pairs = np.unique(np.stack((rank.collectives.communicator, rank.collectives.kind), axis=1), axis=0)
+        found |= {(communicator, kind) for communicator, kind in pairs.tolist()}
+    return sorted(found)
+
+
+def _rows(rank: RankTimeline, communicator: int, kind: int) -> IntArray:
+    its = rank.collectives
+    return np.flatnonzero((its.communicator == communicator) & (its.kind == kind))
+
+
+def _same_number(rows: dict[int, IntArray]) -> Iterator[dict[int, IntArray]]:
+    """The ranks apart by how many they ran."""
+    for count in sorted({len(own) for own in rows.values()}):
+        yield {at: own for at, own in rows.items() if len(own) == count}
+
+
+def _by_stream(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> list[dict[int, IntArray]]:
+    """Without communicators, the streams in the order of their first use, where all ranks divide their collectives
+    among as many streams with as many on each: a communicator has a stream of its own in most programs."""
+    streams = {at: _in_order(ranks[at].collectives.stream[own]) for at, own in rows.items()}
+    counts = {tuple(np.bincount(order).tolist()) for order in streams.values()}
+    if len(counts) != 1:
+        return [rows]
+    number = len(next(iter(counts)))
+    return [{at: own[streams[at] == stream] for at, own in rows.items()} for stream in range(number)]
+
+
+def _in_order(values: IntArray) -> IntArray:
+    """Values numbered from 0 as they first appear."""
+    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+
+
+def _group(ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[int, IntArray]) -> Group:
+    return Group(
+        kind=kind,
+        communicator=communicator,
+        members=list(rows),
+        start=np.stack([ranks[at].collectives.start[own] for at, own in rows.items()]),
+        end=np.stack([ranks[at].collectives.end[own] for at, own in rows.items()]),
+    )
+
+
+def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[int, IntArray]) -> list[str]:
+    """In words, the ranks whose number no other rank has."""
+    shared = Counter(len(own) for own in rows.values())
+    alone = [at for at, own in rows.items() if shared[len(own)] == 1]
+    if not alone:
+        return []
+    told = [f"{ranks[at].rank} ran {len(rows[at]):,}" for at in alone]
+    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
+    on = f" on communicator {communicator_name(communicator)}" if communicator else ""
+    why = (
+        "no other rank ran any"
+        if len(rows) == 1
+        else "other numbers than the rest, so that their order matches nothing"
+    )
+    return [f"{KINDS[kind]}{on}: {', '.join(told[:MOST_NAMED])}{more}: {why}"]
+
+
+def communicator_name(communicator: int) -> str | None:
+    """The number as NCCL writes it, None for none."""
+    return f"0x{communicator & (1 << 64) - 1:x}" if communicator else None
