@@ -18,6 +18,7 @@ from nsysdiag.timeline.intervals import Intervals, intersect
 from nsysdiag.units import format_ns, format_share
 
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
+EVEN = 0.01
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
 _WORK_TITLES = {
     "compute": "compute",
@@ -35,7 +36,7 @@ def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
     late = stragglers(ranks, clocks, found)
     basis, spans = _spans(ranks, clocks, found)
     rows = [_row(ranks, clocks, found, late, at, spans[at]) for at in range(len(ranks))]
-    busiest = sorted(rows, key=lambda row: (row.exposed_comm_ns - row.span_ns, row.rank)) if basis != WINDOW else []
+    fastest, slowest = _ends(rows) if basis != WINDOW else (None, None)
     return RankComparison(
         basis=basis,
         sentence=_sentence(found, late, clocks),
@@ -45,8 +46,8 @@ def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
         stragglers=late,
         waits=rank_waits(ranks, found, late),
         imbalance={name: _imbalance([getattr(row, name) for row in rows]) for name in COMPARED},
-        slowest=busiest[0].rank if busiest else None,
-        fastest=busiest[-1].rank if busiest else None,
+        slowest=slowest,
+        fastest=fastest,
         clock=clocks.how,
         clock_error_ns=clocks.largest_error,
     )
@@ -126,6 +127,13 @@ def _group(ranks: list[RankTimeline], found: Lateness) -> CollectiveGroup:
     )
 
 
+def _ends(rows: list[RankRow]) -> tuple[str | None, str | None]:
+    """The ranks with least and with most time of their own; none where that is even."""
+    own = sorted((row.span_ns - row.exposed_comm_ns, row.rank) for row in rows)
+    uneven = own[-1][0] - own[0][0] > EVEN * own[-1][0]
+    return (own[0][1], own[-1][1]) if uneven else (None, None)
+
+
 def _imbalance(values: list[int]) -> float:
     mean = sum(values) / len(values)
     return round((max(values) - min(values)) / mean, 6) if mean else 0.0
@@ -139,15 +147,13 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
     count = sum(len(each.group) for each in found)
     if not late:
         doubt = format_ns(max(each.doubt_ns for each in found))
-        return (
-            f"No rank is late for any of {count:,} matched collectives by more than {doubt}, which is what can be told."
-        )
+        return f"No rank is late by more than {doubt}, the least that can be told, for any of {count:,} collectives."
     first = late[0]
     why = _why(first.more or first.meanwhile)
     times = "once" if first.late == 1 else f"{first.late:,} times"
     return (
-        f"{first.rank} is late {times} in {first.of:,} collectives, {format_ns(first.late_ns)} in all; the others wait "
-        f"{format_ns(first.caused_ns)} for it together{f': {why}' if why else ''}."
+        f"{first.rank} is late {times} in {first.of:,} collectives, {format_ns(first.late_ns)} in all, in which others "
+        f"wait {format_ns(first.caused_ns)}{f': {why}' if why else ''}."
     )
 
 

@@ -80,20 +80,46 @@ def _same_number(rows: dict[int, IntArray]) -> Iterator[dict[int, IntArray]]:
 
 
 def _by_stream(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> list[dict[int, IntArray]]:
-    """Without communicators, the streams in the order of their first use, where all ranks divide their collectives
-    among as many streams with as many on each: a communicator has a stream of its own in most programs."""
-    streams = {at: _in_order(ranks[at].collectives.stream[own]) for at, own in rows.items()}
-    counts = {tuple(np.bincount(order).tolist()) for order in streams.values()}
-    if len(counts) != 1:
+    """Without communicators, the streams, where all ranks divide their collectives among as many with as many on each:
+    in most programs a communicator has a stream of its own. Those belong together whose ends keep their distance best.
+
+    ```
+    rank 0   stream 7  [A)   [A)  [A)      stream 8   [B)    [B)[B)
+    rank 1   stream 9  [A)   [A)  [A)      stream 5   [B)    [B)[B)
+    ```
+    """
+    streams = {at: _divided(own, ranks[at].collectives.stream[own]) for at, own in rows.items()}
+    if len({tuple(sorted(map(len, parts))) for parts in streams.values()}) != 1:
         return [rows]
-    number = len(next(iter(counts)))
-    return [{at: own[streams[at] == stream] for at, own in rows.items()} for stream in range(number)]
+    ends = {at: [ranks[at].collectives.end[own] for own in parts] for at, parts in streams.items()}
+    first = next(iter(streams))
+    partner = {at: _partners(ends[first], ends[at]) for at in streams}
+    return [{at: streams[at][partner[at][stream]] for at in streams} for stream in range(len(streams[first]))]
 
 
-def _in_order(values: IntArray) -> IntArray:
-    """Values numbered from 0 as they first appear."""
-    _, first, inverse = np.unique(values, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse].astype(np.int64)
+def _partners(first: list[IntArray], other: list[IntArray]) -> dict[int, int]:
+    """For each stream of one rank that of the other one; the surest are paired first."""
+    pairs = [
+        (_unsteadiness(ends - theirs), at, place)
+        for at, ends in enumerate(first)
+        for place, theirs in enumerate(other)
+        if len(ends) == len(theirs)
+    ]
+    found: dict[int, int] = {}
+    for _, at, place in sorted(pairs):
+        if at not in found and place not in found.values():
+            found[at] = place
+    return found
+
+
+def _divided(rows: IntArray, stream: IntArray) -> list[IntArray]:
+    """The rows of each stream, the streams in the order of their first use."""
+    codes, first = np.unique(stream, return_index=True)
+    return [rows[stream == code] for code in codes[np.argsort(first)].tolist()]
+
+
+def _unsteadiness(apart: IntArray) -> float:
+    return float(np.abs(apart - np.median(apart)).sum())
 
 
 def _group(ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[int, IntArray]) -> Group:

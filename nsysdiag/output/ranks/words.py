@@ -45,8 +45,8 @@ def straggler_sentence(late: Straggler) -> str:
     """How often and how long a rank was late."""
     return (
         f"{late.rank}: late for {late.late:,} of {counted(late.of, 'collective')}, {format_ns(late.late_ns)} in all, "
-        f"at worst {format_ns(late.worst_ns)} at {instant(late.worst_start_ns)}; the others waited "
-        f"{format_ns(late.caused_ns)} together ({confidence_word(late.confidence)})"
+        f"at worst {format_ns(late.worst_ns)} at {instant(late.worst_start_ns)}, in which others waited "
+        f"{format_ns(late.caused_ns)} ({confidence_word(late.confidence)})"
     )
 
 
