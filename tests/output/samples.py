@@ -13,6 +13,7 @@ from nsysdiag.model import (
     ApiRow,
     Capability,
     CauseInfo,
+    CollectiveKind,
     Communication,
     Copies,
     CopyRow,
@@ -25,6 +26,7 @@ from nsysdiag.model import (
     IterationReport,
     KernelRow,
     Launch,
+    MpiCall,
     OpCounts,
     Operation,
     Report,
@@ -38,6 +40,7 @@ from nsysdiag.model import (
     Verdict,
     Window,
 )
+from tests.output.rank_samples import comparison
 
 US, MS = 1_000, 1_000_000
 PACKED_CAUSES = ["sync", "host_compute", "dispatch"]
@@ -237,7 +240,18 @@ def copies_of(*rows: CopyRow) -> Copies:
 def communication_of(rows: list[KernelRow]) -> Communication:
     """Communication kernels with their total."""
     total = sum(row.total_ns for row in rows)
-    return Communication(kernels=rows, total_ns=total, exposed_ns=10 * MS, overlapped_ns=3 * MS)
+    kinds = [
+        CollectiveKind(kind="AllReduce", count=30, total_ns=total - MS, exposed_ns=9 * MS, overlapped_ns=3 * MS),
+        CollectiveKind(kind="Broadcast", count=2, total_ns=MS, exposed_ns=MS, overlapped_ns=0),
+    ]
+    return Communication(
+        kernels=rows,
+        total_ns=total,
+        exposed_ns=10 * MS,
+        overlapped_ns=3 * MS,
+        kinds=kinds if rows else [],
+        mpi=[MpiCall(name=row.short_name, count=7, total_ns=4 * MS, idle_ns=3 * MS) for row in rows],
+    )
 
 
 def device(index: int = 0, **changes: object) -> DeviceReport:
@@ -422,7 +436,8 @@ def several_devices() -> Report:
             id="unresolved", sentence="Unresolved: no cause of the idle time can be named with this capture."
         ),
     )
-    return report([device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")])
+    made = report([device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")])
+    return msgspec.structs.replace(made, ranks=comparison())
 
 
 def never_idle_device(index: int = 0) -> DeviceReport:
@@ -555,7 +570,9 @@ def hostile() -> Report:
         tables=dict.fromkeys(names, 3),
     )
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
-    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=dict.fromkeys(names, bad))
+    settings = dict.fromkeys(names, bad)
+    ranks = comparison(names, names)
+    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks)
 
 
 def _hostile_iterations(bad: str, names: list[str]) -> IterationReport:
