@@ -16,9 +16,11 @@ import numpy as np
 
 from nsysdiag.activity.collectives import KINDS
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.analysis.ranks.sliding import place_of
 from nsysdiag.analysis.ranks.timeline import RankTimeline
 
 MOST_NAMED = 4
+ODD_NUMBERS = "other numbers than the rest, so that their order matches nothing"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,10 +55,11 @@ def candidates(ranks: list[RankTimeline]) -> tuple[list[Group], list[str]]:
     for communicator, kind in _keys(ranks):
         rows = {at: _rows(rank, communicator, kind) for at, rank in enumerate(ranks)}
         rows = {at: own for at, own in rows.items() if len(own)}
-        for part in _same_number(rows):
+        cut = _moved(ranks, rows)
+        for part in _same_number(cut):
             streams = [part] if communicator else _by_stream(ranks, part)
             groups += [_group(ranks, kind, communicator, each) for each in streams if len(each) > 1]
-        refusals += _refused(ranks, kind, communicator, rows)
+        refusals += _refused(ranks, kind, communicator, rows, cut)
     return groups, refusals
 
 
@@ -71,6 +74,19 @@ def _keys(ranks: list[RankTimeline]) -> list[tuple[int, int]]:
 def _rows(rank: RankTimeline, communicator: int, kind: int) -> IntArray:
     its = rank.collectives
     return np.flatnonzero((its.communicator == communicator) & (its.kind == kind))
+
+
+def _moved(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> dict[int, IntArray]:
+    """Where a rank is alone with its number, all of them cut to what the one with fewest recorded as well; those of
+    which that is not clear stay as they are."""
+    shared = Counter(len(own) for own in rows.values())
+    if len(rows) < 2 or 1 not in shared.values():
+        return rows
+    shortest = min(rows, key=lambda at: len(rows[at]))
+    least = ranks[shortest].collectives.end[rows[shortest]]
+    places = {at: place_of(least, ranks[at].collectives.end[own]) for at, own in rows.items() if at != shortest}
+    cut = {at: rows[at][place : place + len(least)] for at, place in places.items() if place is not None}
+    return rows | cut
 
 
 def _same_number(rows: dict[int, IntArray]) -> Iterator[dict[int, IntArray]]:
@@ -132,21 +148,25 @@ def _group(ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[i
     )
 
 
-def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[int, IntArray]) -> list[str]:
-    """In words, the ranks whose number no other rank has."""
-    shared = Counter(len(own) for own in rows.values())
-    alone = [at for at, own in rows.items() if shared[len(own)] == 1]
+def _refused(
+    ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[int, IntArray], cut: dict[int, IntArray]
+) -> list[str]:
+    """In words, the ranks whose number no other rank has, and the collectives that only some ranks recorded."""
+    name = KINDS[kind] + (f" on communicator {communicator_name(communicator)}" if communicator else "")
+    left_out = [at for at in rows if len(cut[at]) < len(rows[at])]
+    told = [f"{name}: {len(rows[at]) - len(cut[at]):,} of {len(rows[at]):,} of {ranks[at].rank}" for at in left_out]
+    lines = [f"{each} lie outside what another rank recorded" for each in told]
+    shared = Counter(len(own) for own in cut.values())
+    alone = [f"{ranks[at].rank} ran {len(own):,}" for at, own in cut.items() if shared[len(own)] == 1]
     if not alone:
-        return []
-    told = [f"{ranks[at].rank} ran {len(rows[at]):,}" for at in alone]
-    more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
-    on = f" on communicator {communicator_name(communicator)}" if communicator else ""
+        return lines
+    more = f" and {len(alone) - MOST_NAMED} more" if len(alone) > MOST_NAMED else ""
     why = (
         "no other rank ran any"
         if len(rows) == 1
         else "other numbers than the rest, so that their order matches nothing"
     )
-    return [f"{KINDS[kind]}{on}: {', '.join(told[:MOST_NAMED])}{more}: {why}"]
+    return [*lines, f"{name}: {', '.join(alone[:MOST_NAMED])}{more}: {why}"]
 
 
 def communicator_name(communicator: int) -> str | None:

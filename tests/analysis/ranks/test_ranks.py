@@ -181,6 +181,18 @@ class TestMatching:
             "AllReduce: gpu0 ran 5, gpu1 ran 6: other numbers than the rest, so that their order matches nothing"
         )
 
+    def test_a_capture_that_began_earlier_is_cut_to_the_other_one(self, tmp_path: Path) -> None:
+        """
+        rank 0             [1)    [2) [3)      [4) ...     ten steps of uneven length
+        rank 1   [0)       [1)    [2) [3)      [4) ...     one more, before the capture of rank 0 began
+        """
+        uneven = [[at * MS] * 2 for at in (4, 5, 9, 4, 7, 6, 8, 5, 9, 4)]
+        trace = add_rank(TraceBuilder(), uneven, 0, start=2 * PERIOD)
+        add_rank(trace, [[4 * MS] * 2, *uneven], 1, device=1, thread=(101, 101))
+        found = compared(tmp_path, trace)
+        assert [(group.count, group.late, group.spread_ns) for group in found.groups] == [(10, 0, 0)]
+        assert found.unmatched == ["AllReduce: 1 of 11 of gpu1 lie outside what another rank recorded"]
+
     def test_what_has_the_same_number_matches_beside_it(self, tmp_path: Path) -> None:
         trace = one_file(EVEN)
         trace.kernel(90 * MS, 91 * MS, name="ncclDevKernel_ReduceScatter_Sum_f32_RING_LL", thread=(100, 100))
