@@ -18,7 +18,7 @@ from nsysdiag.timeline.intervals import Intervals, intersect
 from nsysdiag.units import format_ns, format_share
 
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
-EVEN = 0.01
+EVEN, WORTH_SAYING = 0.01, 0.05
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
 _WORK_TITLES = {
     "compute": "compute",
@@ -158,10 +158,10 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
 
 
 def _why(times: dict[str, int]) -> str:
-    """The two largest reasons with their shares."""
+    """The two largest reasons with their shares; the second one only where it matters."""
     whole = sum(times.values())
-    named = [f"{format_share(ns, whole)} {_title(name)}" for name, ns in list(times.items())[:2]]
-    return ", ".join(named)
+    first, *others = [(name, ns) for name, ns in times.items() if ns >= WORTH_SAYING * whole][:2] or [("", 0)]
+    return ", ".join(f"{format_share(ns, whole)} {_title(name)}" for name, ns in (first, *others) if name)
 
 
 def _title(name: str) -> str:

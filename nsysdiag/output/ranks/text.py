@@ -15,7 +15,7 @@ from nsysdiag.output.view import Causes
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from nsysdiag.model_ranks import RankComparison, Straggler
     from nsysdiag.model_ranks_report import RanksReport
@@ -67,29 +67,29 @@ def rank_blocks(found: RankComparison, causes: Causes, title: str) -> list[Rende
     return blocks
 
 
-def _list(title: str, lines: list[Text], more: int = 0) -> list[RenderableType]:
+def _list(title: str, lines: Sequence[RenderableType], more: int = 0) -> list[RenderableType]:
     if not lines:
         return []
     rest = [indented(Text(f"{more:,} more in the other formats", "dim"))] if more > 0 else []
     return [heading(title), *(indented(line) for line in lines), *rest]
 
 
-def _straggler(late: Straggler, causes: Causes) -> Iterator[Text]:
+def _straggler(late: Straggler, causes: Causes) -> Iterator[RenderableType]:
     yield Text(visible(words.straggler_sentence(late)))
     for line in (words.more_sentence(late, causes), words.meanwhile_sentence(late, causes)):
         if line:
-            yield Text(f"  {visible(line)}", "dim")
+            yield indented(Text(visible(line), "dim"))
 
 
 def _table(found: RankComparison) -> Table:
-    table = grid("l", "r", "r", "r", "r", "r", "r")
-    titles = ("", "compute", "communication", "copies", "idle", "waited", "late")
+    table = grid("l", *"rrrrrrr")
+    titles = ("", "compute", "communication", "copies", "idle", "waited", "late", "by")
     table.add_row(*(Text(title, "dim") for title in titles))
     for row in found.ranks[:TOP_RANKS]:
         times = (row.compute_ns, row.exposed_comm_ns, row.exposed_copy_ns, row.idle_ns)
         shares = [format_share(ns, row.span_ns) for ns in times]
-        late = f"{row.late:,} × {format_ns(row.late_ns)}" if row.late else "–"
-        table.add_row(Text(clip(row.rank, NAME_ROOM)), *shares, format_ns(row.wait_ns), late)
+        late = (f"{row.late:,}", format_ns(row.late_ns)) if row.late else ("–", "–")
+        table.add_row(Text(clip(row.rank, NAME_ROOM)), *shares, format_ns(row.wait_ns), *late)
     if found.ranks[TOP_RANKS:]:
         table.add_row(Text(f"{len(found.ranks) - TOP_RANKS:,} more", "dim"))
     return table

@@ -13,8 +13,9 @@ from nsysdiag.output.view import WORK, Causes, by_time, share_of
 if TYPE_CHECKING:
     from nsysdiag.model_ranks import RankComparison, RankRow, RankWait, Straggler
 
-MOST_WAITS, MOST_GROUPS, MOST_REASONS = 200, 200, 5
+MOST_WAITS, MOST_GROUPS, MOST_REASONS = 50, 50, 5
 View = dict[str, object]
+PARTS = {**WORK, "idle": ("idle", "Idle")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,7 @@ def ranks_view(found: RankComparison, causes: Causes) -> View:
     return {
         "found": found,
         "facts": [words.basis_sentence(found), words.imbalance_sentence(found), words.clock_sentence(found)],
+        "legend": [LegendEntry(label, part, "") for part, label in PARTS.values()],
         "ranks": [DrawnRank(row, _parts(row), percent(row.wait_ns, longest)) for row in found.ranks],
         "stragglers": [_straggler(late, causes) for late in found.stragglers],
         "waits": [DrawnWait(wait, _reasons(wait.causes, causes)) for wait in found.waits[:MOST_WAITS]],
@@ -67,9 +69,8 @@ def ranks_view(found: RankComparison, causes: Causes) -> View:
 
 
 def _parts(row: RankRow) -> list[Segment]:
-    work = {"compute": row.compute_ns, "exposed_comm": row.exposed_comm_ns, "exposed_copy": row.exposed_copy_ns}
-    rows = [(WORK[name][1], ns, None, WORK[name][0]) for name, ns in work.items()]
-    return stack([*rows, ("Idle", row.idle_ns, None, "idle")])
+    times = (row.compute_ns, row.exposed_comm_ns, row.exposed_copy_ns, row.idle_ns)
+    return stack((label, ns, None, part) for (part, label), ns in zip(PARTS.values(), times, strict=True))
 
 
 def _straggler(late: Straggler, causes: Causes) -> DrawnStraggler:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nsysdiag.model_ranks import CollectiveGroup, RankComparison, RankWait, Straggler
     from nsysdiag.output.view import Causes
 
-MOST_REASONS, MOST_RANKS = 3, 6
+MOST_REASONS, LEAST_REASON, MOST_RANKS = 3, 0.01, 6
 TITLE = "Ranks beside each other"
 DEVICES_TITLE = "Devices beside each other"
 COMPARED = {
@@ -64,8 +64,9 @@ def reasons(times: dict[str, int], causes: Causes) -> str:
     """Times by work or cause, most first, with their shares: `Host code 1.20 s (80.0%), Compute 300 ms (20.0%)`."""
     whole = sum(times.values())
     rows = [(share_of(name, ns, causes).label, ns) for name, ns in by_time(times)]
-    told = [f"{label} {format_ns(ns)} ({format_share(ns, whole)})" for label, ns in rows[:MOST_REASONS]]
-    rest = sum(ns for _, ns in rows[MOST_REASONS:])
+    shown = [row for at, row in enumerate(rows[:MOST_REASONS]) if not at or row[1] >= LEAST_REASON * whole]
+    told = [f"{label} {format_ns(ns)} ({format_share(ns, whole)})" for label, ns in shown]
+    rest = sum(ns for _, ns in rows[len(shown) :])
     return ", ".join([*told, *([f"{format_ns(rest)} of others"] if rest else [])]) or "nothing known"
 
 
