@@ -66,7 +66,7 @@ def test_a_foreign_script_is_refused_and_noticed(browser: str, tmp_path: Path) -
 
 
 def test_a_filter_leaves_the_other_tables_of_its_section_alone(browser: str, tmp_path: Path) -> None:
-    root, console = visit(browser, FORMATS["html"].render(SAMPLES["several_devices"](), RenderOptions()), tmp_path)
+    root, console = visit(browser, FORMATS["html"].render(SAMPLES["hostile"](), RenderOptions()), tmp_path)
     assert console == []
     whole = [table for table in root.all("table") if "data-first" not in table.attributes]
     assert "Collectives by kind" in "".join(table.all("caption")[0].text for table in whole)
