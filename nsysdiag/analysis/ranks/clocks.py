@@ -27,9 +27,10 @@ FEWEST = 3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Clocks:
-    """For each rank what to add to its times, and the error of it in ns: None where no collective tells. `how` says in
-    words where the offsets come from."""
+    """For each rank the number of its clock, what to add to its times, and the error of that in ns: None where no
+    collective tells. `how` says in words where the offsets come from."""
 
+    clock: list[int]
     offset: IntArray
     error: list[int | None]
     how: str
@@ -40,7 +41,9 @@ class Clocks:
         return None if None in self.error else max(error for error in self.error if error is not None)
 
     def error_between(self, members: list[int]) -> int | None:
-        """How far apart the clocks of these ranks may be; None where nobody knows."""
+        """How far apart the clocks of these ranks may be, 0 where they have one; None where nobody knows."""
+        if len({self.clock[member] for member in members}) == 1:
+            return 0
         errors = [self.error[member] for member in members]
         return None if None in errors else 2 * max(error for error in errors if error is not None)
 
@@ -62,14 +65,14 @@ class _Link:
 
 def bring_together(ranks: list[RankTimeline], groups: list[Group]) -> Clocks:
     """The offsets to the clock of the first rank."""
-    clocks = list(dict.fromkeys(rank.clock for rank in ranks))
-    if len(clocks) == 1:
-        return Clocks(np.zeros(len(ranks), dtype=np.int64), [0] * len(ranks), "one file, one clock")
+    clock = [rank.clock for rank in ranks]
+    if len(set(clock)) == 1:
+        return Clocks(clock, np.zeros(len(ranks), dtype=np.int64), [0] * len(ranks), "one file, one clock")
     by_sessions = _by_sessions(ranks)
-    known = _along_links(clocks[0], _links(ranks, groups))
+    known = _along_links(clock[0], _links(ranks, groups))
     offset = np.array([known[rank.clock][0] if rank.clock in known else by_sessions[rank.clock] for rank in ranks])
     error = [known[rank.clock][1] if rank.clock in known else None for rank in ranks]
-    return Clocks(offset.astype(np.int64), error, _how(known, by_sessions))
+    return Clocks(clock, offset.astype(np.int64), error, _how(known, by_sessions))
 
 
 def _by_sessions(ranks: list[RankTimeline]) -> dict[int, int]:

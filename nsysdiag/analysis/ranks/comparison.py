@@ -142,7 +142,8 @@ def _imbalance(values: list[int]) -> float:
 def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> str:
     if not found:
         return "No collective of one rank could be matched with one of another."
-    if clocks.largest_error is None:
+    unknown = any(clocks.error_between(each.group.members) is None for each in found)
+    if not late and unknown:
         return "Collectives match, but nothing tells how the clocks differ: who is late stays open."
     count = sum(len(each.group) for each in found)
     if not late:

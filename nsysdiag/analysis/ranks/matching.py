@@ -16,7 +16,7 @@ import numpy as np
 
 from nsysdiag.activity.collectives import KINDS
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.analysis.ranks.sliding import place_of
+from nsysdiag.analysis.ranks.sliding import move_of
 from nsysdiag.analysis.ranks.timeline import RankTimeline
 
 MOST_NAMED = 4
@@ -77,16 +77,19 @@ def _rows(rank: RankTimeline, communicator: int, kind: int) -> IntArray:
 
 
 def _moved(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> dict[int, IntArray]:
-    """Where a rank is alone with its number, all of them cut to what the one with fewest recorded as well; those of
-    which that is not clear stay as they are."""
-    shared = Counter(len(own) for own in rows.values())
-    if len(rows) < 2 or 1 not in shared.values():
+    """All rows cut to what the rank with fewest and those that can be moved along it recorded together; those of which
+    that is not clear stay as they are."""
+    if len(rows) < 2:
         return rows
     shortest = min(rows, key=lambda at: len(rows[at]))
-    least = ranks[shortest].collectives.end[rows[shortest]]
-    places = {at: place_of(least, ranks[at].collectives.end[own]) for at, own in rows.items() if at != shortest}
-    cut = {at: rows[at][place : place + len(least)] for at, place in places.items() if place is not None}
-    return rows | cut
+    ends = {at: ranks[at].collectives.end[own] for at, own in rows.items()}
+    found = {at: move_of(ends[shortest], ends[at]) for at in rows}
+    moves = {at: move for at, move in found.items() if move is not None}
+    low = max(-move for move in moves.values())
+    high = min(len(rows[at]) - move for at, move in moves.items())
+    if high <= low:
+        return rows
+    return rows | {at: rows[at][low + move : high + move] for at, move in moves.items()}
 
 
 def _same_number(rows: dict[int, IntArray]) -> Iterator[dict[int, IntArray]]:

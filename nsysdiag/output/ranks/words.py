@@ -100,6 +100,6 @@ def ranks_label(ranks: list[str]) -> str:
 def clock_sentence(found: RankComparison) -> str:
     """How the clocks were brought together, with the error of it."""
     if found.clock_error_ns is None:
-        return f"Clocks: {found.clock}; their error is unknown, so that nobody is called late."
+        return f"Clocks: {found.clock}; how far they are off is unknown, so nobody is called late across them."
     error = f", give or take {format_ns(found.clock_error_ns)}" if found.clock_error_ns else ""
     return f"Clocks: {found.clock}{error}."

@@ -48,7 +48,7 @@ def expected(steps: list[list[int]]) -> dict[str, list[int]]:
     found = {name: [0 for _ in ranks] for name in ("wait", "late", "late_ns", "caused")}
     for step in steps:
         waits = [max(step) - arrive for arrive in step]
-        last = max(ranks, key=lambda rank: step[rank])
+        last = max(ranks, key=lambda rank: (step[rank], rank))  # of equal ones the last in order
         delay = step[last] - median_high(sorted(arrive for rank, arrive in enumerate(step) if rank != last))
         for rank in ranks:
             found["wait"][rank] += waits[rank]
