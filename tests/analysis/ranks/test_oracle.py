@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import shutil
 import sqlite3
 import tempfile
 from contextlib import closing
@@ -113,3 +114,39 @@ def test_the_demo_is_as_sql_says_and_waits_for_the_loader_of_the_first_rank(tmp_
 def test_two_real_ranks_are_as_sql_says(name: str, waits: tuple[int, ...]) -> None:
     path = TRACES / f"{name}.sqlite"
     assert waits_found(path) == waits_by_sql(path) == waits
+
+
+def one_process(source: Path, target: Path, number: int, ahead_ns: int) -> Path:
+    """The trace of one process alone, the `number`-th, on a clock that is ahead; without the start of its session."""
+    shutil.copyfile(source, target)
+    target.chmod(0o600)
+    with closing(sqlite3.connect(target)) as trace:
+        processes = trace.execute("SELECT DISTINCT globalPid FROM CUPTI_ACTIVITY_KIND_KERNEL ORDER BY 1").fetchall()
+        kept = processes[number][0]
+        for (table,) in trace.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            columns = {row[1] for row in trace.execute(f"PRAGMA table_info({table})")}
+            if "globalPid" in columns and "start" in columns:
+                trace.execute(f"DELETE FROM {table} WHERE globalPid <> {kept}")
+            if "globalTid" in columns and "start" in columns:
+                trace.execute(f"DELETE FROM {table} WHERE globalTid & ~0xFFFFFF <> {kept}")
+            if {"start", "end"} <= columns:
+                trace.execute(f"UPDATE {table} SET start = start + {ahead_ns}, end = end + {ahead_ns}")
+        trace.execute(f"UPDATE ANALYSIS_DETAILS SET duration = duration + {ahead_ns}")
+        trace.commit()
+    return target
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("name", ["nsysai_mfu-2gpu-before_nsys2026.2", "nsysai_mfu-2gpu-after_nsys2026.2"])
+def test_two_real_ranks_apart_in_two_files_are_as_in_one(name: str, tmp_path: Path) -> None:
+    """The kernels that send and receive end some microseconds apart: so sure is the clock, and no surer."""
+    source, ahead = TRACES / f"{name}.sqlite", 7_000 * MS
+    together = analyze_ranks([source]).comparison
+    paths = [one_process(source, tmp_path / f"{at}.sqlite", at, at * ahead) for at in (0, 1)]
+    apart = compared_files(*paths)
+    assert [row.wait_ns for row in apart.ranks] == [row.wait_ns for row in together.ranks]
+    assert apart.clock_error_ns is not None
+    assert abs(apart.ranks[1].offset_ns + ahead) <= apart.clock_error_ns < 50 * US
+    for one, other in zip(apart.ranks, together.ranks, strict=True):
+        assert 0 < one.late <= other.late  # small delays are less than the clocks allow to tell
+        assert one.late_ns == pytest.approx(other.late_ns, rel=0.15)

@@ -154,6 +154,15 @@ class TestClocks:
         assert (found.clock_error_ns, found.stragglers) == (None, [])
         assert "how the clocks differ" in found.sentence
 
+    def test_ranks_of_one_file_need_no_other_one(self, tmp_path: Path) -> None:
+        """Nothing links the second file, whose steps are of another number: its own ranks still share a clock."""
+        first = one_file([[4 * MS, 7 * MS]] * 5).write(tmp_path / "a.sqlite")
+        second = one_file([[6 * MS, 4 * MS]] * 4).write(tmp_path / "b.sqlite")
+        found = compared_files(first, second)
+        assert [(late.rank, late.late_ns) for late in found.stragglers] == [("a gpu1", 15 * MS), ("b gpu0", 8 * MS)]
+        assert found.clock_error_ns is None
+        assert [row.offset_error_ns for row in found.ranks] == [0, 0, None, None]
+
     def test_ranks_that_never_meet_are_linked_by_one_between_them(self, tmp_path: Path) -> None:
         """
         rank 0   [Gather]            rank 0 and 1 gather, rank 1 and 2 reduce
