@@ -25,7 +25,7 @@ from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
-from nsysdiag.analysis.ranks.timeline import rank_timeline
+from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
@@ -162,7 +162,9 @@ def _ranks(trace: Trace, results: list[DeviceResult]) -> RankComparison | None:
     """The devices beside each other, where they ran collectives together or are in step by their iterations."""
     if len(results) < 2:
         return None
-    compared = compare_ranks([rank_timeline(each.report.key, trace.file, 0, None, each) for each in results])
+    by_mpi = meet_by_mpi(results)
+    ranks = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
+    compared = compare_ranks(ranks)
     return compared if compared.groups or compared.basis == ITERATIONS else None
 
 

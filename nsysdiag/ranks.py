@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nsysdiag.analysis.device_report import DeviceResult
 from nsysdiag.analysis.ranks.comparison import compare_ranks
-from nsysdiag.analysis.ranks.timeline import RankTimeline, rank_timeline
+from nsysdiag.analysis.ranks.timeline import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.model import Tool
@@ -82,6 +82,7 @@ def _start_utc_ns(trace: Trace) -> int | None:
 def _ranks(files: list[_File]) -> list[RankTimeline]:
     """The devices of all files in the order of the files, by the shortest names that tell them apart."""
     shown = Counter(file.trace.file for file in files)
+    by_mpi = meet_by_mpi([result for file in files for result in file.results])
     return [
         rank_timeline(
             _name(number, file, result, one_file=len(files) == 1, unique=shown[file.trace.file] == 1),
@@ -89,6 +90,7 @@ def _ranks(files: list[_File]) -> list[RankTimeline]:
             number,
             file.trace.start_utc_ns,
             result,
+            by_mpi=by_mpi,
         )
         for number, file in enumerate(files)
         for result in file.results
@@ -108,5 +110,5 @@ def _found(ranks: list[RankTimeline]) -> str:
 
 def _why_not(ranks: list[RankTimeline], unmatched: list[str]) -> str:
     if not any(len(rank.collectives) for rank in ranks):
-        return "none of the ranks ran a communication kernel"
+        return "none of the ranks ran a communication kernel or called a blocking MPI collective"
     return "; ".join(unmatched) or "no two ranks ran collectives of the same kind"

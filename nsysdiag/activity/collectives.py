@@ -53,7 +53,8 @@ def kind_of(name: str) -> int:
 @dataclass(frozen=True, slots=True)
 class Collectives(Rows):
     """The communication kernels of a device in order of start: `row` among its operations, times in ns, `kind` an index
-    into KINDS, `communicator` 0 where the trace does not name it, `stream` a code."""
+    into KINDS, `communicator` 0 where the trace does not name it, `stream` a code. MPI calls likewise, where these are
+    what ranks meet in: `row` among the calls, `stream` that of the thread."""
 
     row: IntArray
     start: IntArray

@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.collectives import KINDS, Collectives
+from nsysdiag.activity.calls import CallRows
+from nsysdiag.activity.collectives import KINDS, MEETINGS, Collectives, kind_of
+from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.lane import Lane
+from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.grouping import group_durations
@@ -50,6 +53,33 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
                 )
             )
     return rows
+
+
+def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
+    """The lanes of the threads that launched on the device."""
+    launch = device.launch[device.launch >= 0]
+    return axis.rank(distinct_values(calls.thread[launch]) if len(launch) else launch)
+
+
+def mpi_meetings(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Collectives:
+    """The blocking MPI calls that no rank leaves before all have come, by the threads with these lanes: what ranks meet
+    in where no communication kernels run."""
+    kind_of_name = np.array([_meeting(name) for name in mpi.names], dtype=np.int64)
+    lane, length = mpi.spans.start // axis.stride, mpi.spans.end - mpi.spans.start
+    kind = kind_of_name[mpi.name] if len(kind_of_name) else mpi.name
+    row = np.flatnonzero(np.isin(lane, threads) & (length > 0) & (kind >= 0))
+    start = axis.time(mpi.spans.start[row])
+    row = row[np.argsort(start, kind="stable")]
+    start = axis.time(mpi.spans.start[row])
+    nothing = np.zeros(len(row), dtype=np.int64)
+    return Collectives(row, start, start + length[row], kind[row], nothing, lane[row])
+
+
+def _meeting(name: str) -> int:
+    """The kind of a blocking MPI call; -1 for all that may leave early: MPI_Iallreduce, MPI_Send, MPI_Init."""
+    kind = kind_of(name)
+    blocking = name.startswith("MPI_") and not name.startswith("MPI_I") and not name.endswith("_init")
+    return kind if blocking and KINDS[kind] in MEETINGS else -1
 
 
 def mpi_calls(mpi: Lane, gaps: Gaps, lane: IntArray, threads: IntArray, axis: ThreadAxis) -> list[MpiCall]:

@@ -16,7 +16,7 @@ from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import LayeredEvidence, classify
-from nsysdiag.analysis.communication import collective_kinds, mpi_calls
+from nsysdiag.analysis.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
 from nsysdiag.analysis.copies import copy_rows
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.drained import Drained, sync_drained
@@ -76,14 +76,16 @@ class Shared:
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
     """The report of one device, the slices behind its ledger, the longest gap that each cause leads, and the timeline
-    in levels of detail (None: not asked for, or nothing ran); its collectives, and the work inside its window."""
+    in levels of detail (None: not asked for, or nothing ran); the work inside its window, its communication kernels,
+    and the MPI calls in which its threads met those of other ranks."""
 
     report: DeviceReport
     slices: Slices
     longest: LongestGaps
     timeline: TimelineLevels | None
-    collectives: Collectives
     split: WindowSplit
+    collectives: Collectives
+    meetings: Collectives
 
 
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:
@@ -118,8 +120,10 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     )
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
     collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
-    report = _report(context, window, split, calibration, shared, collectives)
-    return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline, collectives, split)
+    threads = launching_lanes(device, activity.api_calls.rows, axis)
+    meetings = mpi_meetings(shared.layered.evidence.host.mpi, threads, axis)
+    report = _report(context, window, split, calibration, shared, collectives, threads)
+    return DeviceResult(report, slices, longest_gaps(gaps, ledger), timeline, split, collectives, meetings)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -136,6 +140,7 @@ def _report(
     calibration: Calibration,
     shared: Shared,
     collectives: Collectives,
+    threads: IntArray,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -195,7 +200,7 @@ def _report(
             kernels,
             split,
             collective_kinds(collectives, inside, split),
-            _mpi(context, shared),
+            mpi_calls(shared.layered.evidence.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
         ),
         utilization=_utilization(split),
         notes=notes,
@@ -222,15 +227,6 @@ def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:
         bytes=sum(row.bytes for row in rows),
         exposed_ns=split.exposed_copy_ns,
     )
-
-
-def _mpi(context: GapContext, shared: Shared) -> list[MpiCall]:
-    mpi, calls = shared.layered.evidence.host.mpi, shared.activity.api_calls.rows
-    if len(mpi) == 0 or len(calls) == 0:
-        return []
-    launch = context.device.launch[context.device.launch >= 0]
-    threads = np.unique(context.axis.rank(np.unique(calls.thread[launch])))
-    return mpi_calls(mpi, context.frame.gaps, context.lane, threads, context.axis)
 
 
 def _communication(

@@ -16,6 +16,7 @@ import numpy as np
 
 from nsysdiag.activity.collectives import KINDS
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.analysis.ranks.sliding import move_of
 from nsysdiag.analysis.ranks.timeline import RankTimeline
 
@@ -66,8 +67,9 @@ def candidates(ranks: list[RankTimeline]) -> tuple[list[Group], list[str]]:
 def _keys(ranks: list[RankTimeline]) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for rank in ranks:
-        pairs = np.unique(np.stack((rank.collectives.communicator, rank.collectives.kind), axis=1), axis=0)
-        found |= {(communicator, kind) for communicator, kind in pairs.tolist()}
+        numbers, number = distinct(rank.collectives.communicator)
+        pairs = distinct_values(number * len(KINDS) + rank.collectives.kind)
+        found |= {(int(numbers[pair // len(KINDS)]), pair % len(KINDS)) for pair in pairs.tolist()}
     return sorted(found)
 
 

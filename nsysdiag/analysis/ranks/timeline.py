@@ -31,8 +31,10 @@ class RankTimeline:
     iterations: IterationReport | None
 
 
-def rank_timeline(rank: str, file: str, clock: int, epoch_ns: int | None, result: DeviceResult) -> RankTimeline:
-    """The timeline of a device that was analysed."""
+def rank_timeline(
+    rank: str, file: str, clock: int, epoch_ns: int | None, result: DeviceResult, *, by_mpi: bool
+) -> RankTimeline:
+    """The timeline of a device that was analysed; `by_mpi`: its collectives are calls of the host."""
     rows, report = result.slices.rows, result.report
     parts = dict(zip(WORK, result.split.parts, strict=True))
     for number, cause in enumerate(CAUSES):
@@ -46,8 +48,13 @@ def rank_timeline(rank: str, file: str, clock: int, epoch_ns: int | None, result
         name=report.name,
         clock=clock,
         epoch_ns=epoch_ns,
-        collectives=result.collectives,
+        collectives=result.meetings if by_mpi else result.collectives,
         window=Intervals.of(report.window.parts),
         parts=parts,
         iterations=report.iterations,
     )
+
+
+def meet_by_mpi(results: list[DeviceResult]) -> bool:
+    """Whether the ranks meet in MPI calls only: where any runs communication kernels, these tell more."""
+    return not any(len(result.collectives) for result in results)

@@ -21,7 +21,7 @@ from tests.analysis.ranks.run import (
     files,
     one_file,
 )
-from tests.builder import TraceBuilder
+from tests.builder import TraceBuilder, global_tid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -270,7 +270,7 @@ class TestMatching:
         trace.kernel(10_000, 20_000, launch=(1, 2), thread=(2, 2), device=1)
         with pytest.raises(UsageError) as raised:
             compared(tmp_path, trace)
-        assert raised.value.hint == "none of the ranks ran a communication kernel"
+        assert raised.value.hint == "none of the ranks ran a communication kernel or called a blocking MPI collective"
 
     def test_files_of_one_name_are_told_apart(self, tmp_path: Path) -> None:
         paths = []
@@ -279,6 +279,53 @@ class TestMatching:
             trace = add_rank(TraceBuilder(), [[4 * MS, 4 * MS]] * 5, at)
             paths.append(trace.write(tmp_path / str(at) / "rank.sqlite"))
         assert [row.rank for row in compared_files(*paths).ranks] == ["rank#0", "rank#1"]
+
+
+class TestMpi:
+    """
+    rank 0   [kernel)            [kernel)
+    T        [MPI_Allreduce ....]              arrives at 4 ms, waits for rank 1
+    rank 1   [kernel)            [kernel)
+    T        .. host code ..[MPI]              arrives at 7 ms
+    """
+
+    @staticmethod
+    def run(calls: dict[str, int]) -> TraceBuilder:
+        """Two ranks in one trace; `calls` are the MPI calls of each step, with how long they last when all have come."""
+        trace = TraceBuilder()
+        for rank, arrive in ((0, 4 * MS), (1, 7 * MS)):
+            thread = (100 + rank, 100 + rank)
+            trace.sched(1, True, thread=thread, cpu=rank)
+            for step in range(1, 7):
+                base = step * PERIOD
+                trace.kernel(base, base + 2 * MS, launch=(base - 20 * US, base - 15 * US), thread=thread, device=rank)
+                begin, end = base + arrive, base + 7 * MS
+                for name, ns in calls.items():
+                    end += ns
+                    row = {"start": begin, "end": end, "globalTid": global_tid(thread), "textId": trace.string(name)}
+                    trace.row("MPI_OTHER_EVENTS", dict(row))
+                    begin = end
+        return trace
+
+    def test_a_late_rank_is_found_by_mpi_calls(self, tmp_path: Path) -> None:
+        found = compared(tmp_path, self.run({"MPI_Allreduce": MS}))
+        # The device's work ends with its last kernel: the call of the last step lies behind it.
+        assert [(group.kind, group.count, group.spread_ns) for group in found.groups] == [("AllReduce", 5, 0)]
+        (late,) = found.stragglers
+        assert (late.rank, late.late, late.late_ns, late.caused_ns) == ("gpu1", 5, 15 * MS, 15 * MS)
+        assert late.more["host_compute"] == 15 * MS
+        assert [(row.wait_ns, row.transfer_ns) for row in found.ranks] == [(15 * MS, 5 * MS), (0, 5 * MS)]
+
+    def test_calls_that_may_leave_early_are_no_meeting(self, tmp_path: Path) -> None:
+        with pytest.raises(UsageError, match="no collective"):
+            compared(tmp_path, self.run({"MPI_Iallreduce": MS, "MPI_Sendrecv": MS, "MPI_Wait": MS}))
+
+    def test_kernels_come_before_calls(self, tmp_path: Path) -> None:
+        trace = self.run({"MPI_Barrier": MS})
+        for rank in (0, 1):
+            where = {"device": rank, "thread": (100 + rank, 100 + rank)}
+            trace.kernel(2 * MS, 3 * MS, name=ALL_REDUCE, stream=9, launch=(MS, MS + 5 * US), **where)
+        assert [group.kind for group in compared(tmp_path, trace).groups] == ["AllReduce"]
 
 
 class TestDevicesOfOneTrace:
