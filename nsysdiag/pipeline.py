@@ -24,6 +24,7 @@ from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.findings import BUSY_LOSSES, findings_of, ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.ranks.advice import with_waits
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
 from nsysdiag.analysis.untraced import untraced_graphs
@@ -132,6 +133,8 @@ def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list
 def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warnings: list[str]) -> Report:
     capabilities = trace.capabilities()
     devices = [result.report for result in results]
+    ranks = _ranks(trace, results)
+    found = [finding for result in results for finding in findings_of(result.report, result.slices, result.longest)]
     return Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -147,14 +150,12 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
             sha256=trace.sha256,
         ),
         devices=devices,
-        findings=ranked(
-            [finding for result in results for finding in findings_of(result.report, result.slices, result.longest)]
-        ),
+        findings=with_waits(ranked(found), ranks),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
         timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
-        ranks=_ranks(trace, results),
+        ranks=ranks,
     )
 
 

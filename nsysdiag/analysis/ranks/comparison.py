@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.collectives import KINDS
-from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.ranks.advice import title_of
 from nsysdiag.analysis.ranks.clocks import Clocks, bring_together
 from nsysdiag.analysis.ranks.lateness import Lateness, lateness_of
 from nsysdiag.analysis.ranks.matching import candidates, communicator_name
@@ -20,11 +20,6 @@ from nsysdiag.units import format_ns, format_share
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
 EVEN, WORTH_SAYING = 0.01, 0.05
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
-_WORK_TITLES = {
-    "compute": "compute",
-    "exposed_comm": "communication that nothing hides",
-    "exposed_copy": "copies that nothing hides",
-}
 
 
 def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
@@ -162,8 +157,4 @@ def _why(times: dict[str, int]) -> str:
     """The two largest reasons with their shares; the second one only where it matters."""
     whole = sum(times.values())
     first, *others = [(name, ns) for name, ns in times.items() if ns >= WORTH_SAYING * whole][:2] or [("", 0)]
-    return ", ".join(f"{format_share(ns, whole)} {_title(name)}" for name, ns in (first, *others) if name)
-
-
-def _title(name: str) -> str:
-    return _WORK_TITLES.get(name) or (CAUSES[name].title.lower() if name in CAUSES else name)
+    return ", ".join(f"{format_share(ns, whole)} {title_of(name)}" for name, ns in (first, *others) if name)

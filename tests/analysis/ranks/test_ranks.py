@@ -291,7 +291,7 @@ class TestMpi:
 
     @staticmethod
     def run(calls: dict[str, int]) -> TraceBuilder:
-        """Two ranks in one trace; `calls` are the MPI calls of each step, with how long they last when all have come."""
+        """Two ranks in one trace; `calls` are the MPI calls of each step, with how long they last once all came."""
         trace = TraceBuilder()
         for rank, arrive in ((0, 4 * MS), (1, 7 * MS)):
             thread = (100 + rank, 100 + rank)
@@ -334,6 +334,19 @@ class TestDevicesOfOneTrace:
         found = analyze(path).ranks
         assert found is not None
         assert found == analyze_ranks([path]).comparison
+
+    def test_findings_say_whom_communication_waits_for(self, tmp_path: Path) -> None:
+        findings = analyze(one_file(RANK_3_LATE).write(tmp_path / "run.sqlite")).findings
+        communication = {each.device: each for each in findings if each.cause == "exposed_comm"}
+        assert communication["gpu0"].evidence[-1] == "waited 15.0 ms for gpu3, late because of: host code 99.7%"
+        assert communication["gpu0"].advice[0].startswith("Most of it is waiting, not transfer: find out why gpu3")
+        assert communication["gpu3"].advice[0].startswith("Overlap communication")
+
+    def test_findings_of_ranks_in_step_stay_as_they_are(self, tmp_path: Path) -> None:
+        findings = analyze(one_file(EVEN).write(tmp_path / "run.sqlite")).findings
+        assert [each.evidence for each in findings if each.cause == "exposed_comm"] == [
+            [f"{ALL_REDUCE}: 5 kernels, 5.00 ms in all"]
+        ] * 4
 
     def test_one_device_is_compared_with_nothing(self, tmp_path: Path) -> None:
         assert analyze(one_file([[4 * MS]] * 5).write(tmp_path / "run.sqlite")).ranks is None
