@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.activity.nccl_payload import FIELD
 from nsysdiag.errors import UsageError
 from nsysdiag.pipeline import analyze
 from nsysdiag.ranks import analyze_ranks
+from tests.activity.test_collectives import NCCL, SCHEMA, payload
 from tests.analysis.ranks.run import (
     ALL_REDUCE,
     COMPUTE,
@@ -260,6 +262,36 @@ class TestMatching:
         found = compared(tmp_path, trace)
         assert [(group.count, group.late, group.spread_ns) for group in found.groups] == [(3, 0, 0), (3, 3, 0)]
         assert [(late.rank, late.late_ns) for late in found.stragglers] == [("gpu0", 21 * MS)]
+
+    def test_communicators_by_payload_come_before_the_order(self, tmp_path: Path) -> None:
+        """
+        rank 0   [A)      [B ..)      of A are ranks 0 and 1, of B ranks 0 and 2: on one stream each, all AllReduce
+        rank 1   [A)                  five times, so that by their numbers nothing fits
+        rank 2            [B)
+        """
+        trace = TraceBuilder(schema="3.24.8")
+        entry = {"domainId": NCCL, "schemaId": SCHEMA, "idx": 0, "name": FIELD, "offset": 0}
+        trace.row("NVTX_PAYLOAD_SCHEMA_ENTRIES", dict(entry))
+        rows = ((0, 0xA, 4, 6), (1, 0xA, 4, 6), (0, 0xB, 7, 10), (2, 0xB, 9, 10))
+        for pid in (100, 101, 102):
+            trace.nvtx("NCCL", 1, None, thread=(pid, pid), domain=NCCL, event_type=75)
+        for step in range(5):
+            for rank, communicator, start, end in rows:
+                thread, base = (100 + rank, 100 + rank), (10 + 20 * step) * MS
+                launch = (base + start * MS - 10 * US, base + start * MS - 5 * US)
+                trace.kernel(
+                    base + start * MS, base + end * MS, name=ALL_REDUCE, launch=launch, thread=thread, device=rank
+                )
+                call = {"start": launch[0] - 10, "end": launch[1] + 10, "eventType": 59, "domainId": NCCL}
+                named = {"globalTid": global_tid(thread), "text": "ncclAllReduce", "binaryData": payload(communicator)}
+                trace.row("NVTX_EVENTS", {**call, **named})
+        found = compared(tmp_path, trace)
+        assert [(group.communicator, group.ranks, group.count, group.late) for group in found.groups] == [
+            ("0xa", ["gpu0", "gpu1"], 5, 0),
+            ("0xb", ["gpu0", "gpu2"], 5, 5),
+        ]
+        assert [(late.rank, late.late_ns) for late in found.stragglers] == [("gpu2", 10 * MS)]
+        assert found.unmatched == []
 
     def test_one_rank_alone_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="gpu0 is the only GPU with work"):
