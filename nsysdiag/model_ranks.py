@@ -14,7 +14,8 @@ class RankRow(Record, frozen=True):
 
     `collectives` is how many it ran, `matched` how many of them were found on other ranks too. Inside these it spent
     `wait_ns` more than the rank that came last, and `transfer_ns` as long as that one. `late` counts those that it was
-    last to begin and late for, `late_ns` adds up its delays, `caused_ns` what all others waited in them.
+    last to begin and late for, `late_ns` adds up its delays, `caused_ns` what all others waited in them. The offset holds
+    at the first collective that tells it, and grows by `drift_ppm` millionths of the time from then on.
     """
 
     rank: str
@@ -36,6 +37,7 @@ class RankRow(Record, frozen=True):
     late: int
     late_ns: int
     caused_ns: int
+    drift_ppm: float = 0.0
 
 
 class CollectiveGroup(Record, frozen=True):

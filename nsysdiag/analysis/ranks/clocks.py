@@ -19,7 +19,9 @@ import numpy as np
 from nsysdiag.activity.collectives import KINDS, MEETINGS
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.ranks.matching import Group
+from nsysdiag.analysis.ranks.shift import Shift, fit
 from nsysdiag.analysis.ranks.timeline import RankTimeline
+from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.units import format_ns
 
 FEWEST = 3
@@ -31,7 +33,7 @@ class Clocks:
     collective tells. `how` says in words where the offsets come from."""
 
     clock: list[int]
-    offset: IntArray
+    shift: list[Shift]
     error: list[int | None]
     how: str
 
@@ -49,17 +51,25 @@ class Clocks:
 
     def shifted(self, group: Group) -> Group:
         """The group on the common clock."""
-        by = self.offset[group.members][:, np.newaxis]
-        return replace(group, start=group.start + by, end=group.end + by)
+        return replace(
+            group, start=self._common(group.members, group.start), end=self._common(group.members, group.end)
+        )
+
+    def _common(self, members: list[int], times: IntArray) -> IntArray:
+        return np.stack([self.shift[member].forward(row) for member, row in zip(members, times, strict=True)])
+
+    def own(self, rank: int, spans: Intervals) -> Intervals:
+        """Spans of the common clock on the rank's own one."""
+        return Intervals(self.shift[rank].back(spans.start), self.shift[rank].back(spans.end))
 
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """What to add to times of clock `second` to have times of clock `first`, and how sure that is."""
+    """The way from clock `second` to clock `first`, and how sure it is."""
 
     first: int
     second: int
-    offset: int
+    shift: Shift
     error: int
 
 
@@ -67,12 +77,12 @@ def bring_together(ranks: list[RankTimeline], groups: list[Group]) -> Clocks:
     """The offsets to the clock of the first rank."""
     clock = [rank.clock for rank in ranks]
     if len(set(clock)) == 1:
-        return Clocks(clock, np.zeros(len(ranks), dtype=np.int64), [0] * len(ranks), "one file, one clock")
+        return Clocks(clock, [Shift(0)] * len(ranks), [0] * len(ranks), "one file, one clock")
     by_sessions = _by_sessions(ranks)
     known = _along_links(clock[0], _links(ranks, groups))
-    offset = np.array([known[rank.clock][0] if rank.clock in known else by_sessions[rank.clock] for rank in ranks])
-    error = [known[rank.clock][1] if rank.clock in known else None for rank in ranks]
-    return Clocks(clock, offset.astype(np.int64), error, _how(known, by_sessions))
+    shift = [known[number][0] if number in known else Shift(by_sessions[number]) for number in clock]
+    error = [known[number][1] if number in known else None for number in clock]
+    return Clocks(clock, shift, error, _how(known, by_sessions))
 
 
 def _by_sessions(ranks: list[RankTimeline]) -> dict[int, int]:
@@ -83,12 +93,15 @@ def _by_sessions(ranks: list[RankTimeline]) -> dict[int, int]:
     }
 
 
-def _how(known: dict[int, tuple[int, int]], by_sessions: dict[int, int]) -> str:
+def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> str:
     if len(known) == 1:
         return "by the starts of the sessions alone"
-    moved = max(abs(offset - by_sessions[clock]) for clock, (offset, _) in known.items())
+    moved = max(abs(shift.ns - by_sessions[clock]) for clock, (shift, _) in known.items())
+    drift = max(abs(shift.rate) for shift, _ in known.values())
+    apart = f"; they drift by up to {1e6 * drift:.0f} ppm" if drift else ""
     some = "" if len(known) == len(by_sessions) else "; the rest by the starts of the sessions alone"
-    return f"by the ends of collectives, at most {format_ns(moved)} from what the starts of the sessions say{some}"
+    far = f"at most {format_ns(moved)} from what the starts of the sessions say"
+    return f"by the ends of collectives, {far}{apart}{some}"
 
 
 def _links(ranks: list[RankTimeline], groups: list[Group]) -> list[_Link]:
@@ -110,21 +123,18 @@ def _links_of(ranks: list[RankTimeline], group: Group) -> list[_Link]:
             low, high = sorted(((ranks[first].clock, row), (ranks[second].clock, other)))
             if low[0] == high[0]:
                 continue
-            apart = group.end[low[1]] - group.end[high[1]]
-            offset = int(np.median(apart))
-            error = int(np.percentile(np.abs(apart - offset), 95))
-            links.append(_Link(low[0], high[0], offset, error))
+            links.append(_Link(low[0], high[0], *fit(group.end[high[1]], group.end[low[1]])))
     return links
 
 
-def _along_links(root: int, links: list[_Link]) -> dict[int, tuple[int, int]]:
-    """Offset and error of every clock that links lead to; errors add up along the way."""
-    known = {root: (0, 0)}
-    both = [*links, *(_Link(link.second, link.first, -link.offset, link.error) for link in links)]
+def _along_links(root: int, links: list[_Link]) -> dict[int, tuple[Shift, int]]:
+    """The shift of every clock that links lead to, with its error; errors add up along the way."""
+    known = {root: (Shift(0), 0)}
+    both = [*links, *(_Link(link.second, link.first, link.shift.inverse(), link.error) for link in links)]
     while True:
         next_ones = [link for link in both if link.first in known and link.second not in known]
         if not next_ones:
             return known
         link = min(next_ones, key=lambda each: (known[each.first][1] + each.error, each.second, each.first))
-        offset, error = known[link.first]
-        known[link.second] = (offset + link.offset, error + link.error)
+        shift, error = known[link.first]
+        known[link.second] = (link.shift.then(shift), error + link.error)

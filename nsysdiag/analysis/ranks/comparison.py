@@ -60,7 +60,7 @@ def _spans(ranks: list[RankTimeline], clocks: Clocks, found: list[Lateness]) -> 
     spans = []
     for at in range(len(ranks)):
         start, end = low.end[low.members.index(at), 0], high.end[high.members.index(at), -1]
-        span = Intervals.of([(int(start - clocks.offset[at]), int(end - clocks.offset[at]))])
+        span = clocks.own(at, Intervals.of([(int(start), int(end))]))
         spans.append(intersect(span, ranks[at].window))
     return COLLECTIVES, spans
 
@@ -91,9 +91,9 @@ def _row(
         file=rank.file,
         device=rank.device,
         name=rank.name,
-        offset_ns=int(clocks.offset[at]),
+        offset_ns=clocks.shift[at].ns,
         offset_error_ns=clocks.error[at],
-        span_start_ns=int(span.start[0] + clocks.offset[at]) if len(span) else 0,
+        span_start_ns=int(clocks.shift[at].forward(span.start[:1])[0]) if len(span) else 0,
         span_ns=span.total(),
         compute_ns=compute,
         exposed_comm_ns=communication,
@@ -106,6 +106,7 @@ def _row(
         late=straggler.late if straggler else 0,
         late_ns=straggler.late_ns if straggler else 0,
         caused_ns=straggler.caused_ns if straggler else 0,
+        drift_ppm=round(1e6 * clocks.shift[at].rate, 3),
     )
 
 

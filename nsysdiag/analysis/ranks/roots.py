@@ -84,7 +84,7 @@ def _meanwhile(rank: RankTimeline, clocks: Clocks, delays: list[_Delays]) -> Tim
     for each in delays:
         start, column = each.lateness.group.start, each.column
         spans = Intervals(start[each.lateness.middle[column], column], start[each.row, column])
-        for name, ns in _did(rank, _own(clocks, each.lateness.group.members[each.row], spans)).items():
+        for name, ns in _did(rank, clocks.own(each.lateness.group.members[each.row], spans)).items():
             total[name] = total.get(name, 0) + int(ns.sum())
     return _most_first(total)
 
@@ -115,7 +115,7 @@ def _differences(
 ) -> dict[str, IntArray]:
     """What the rank in row `late` did more (or, below 0, less) than that in row `other` before each collective."""
     mine, theirs = (
-        _did(ranks[rank], _own(clocks, rank, spans))
+        _did(ranks[rank], clocks.own(rank, spans))
         for rank, spans in zip(
             (lateness.group.members[late], lateness.group.members[other]),
             _since_in_step(lateness, late, other, column),
@@ -135,10 +135,6 @@ def _since_in_step(lateness: Lateness, late: int, other: int, column: IntArray) 
     recent = (last >= 0) & (column - last <= MOST_BACK)
     since = [np.where(recent, start[row, last], end[row, column - 1]) for row in (late, other)]
     return Intervals(since[0], start[late, column]), Intervals(since[1], start[other, column])
-
-
-def _own(clocks: Clocks, rank: int, spans: Intervals) -> Intervals:
-    return Intervals(spans.start - clocks.offset[rank], spans.end - clocks.offset[rank])
 
 
 def _did(rank: RankTimeline, spans: Intervals) -> dict[str, IntArray]:

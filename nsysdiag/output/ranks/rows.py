@@ -48,6 +48,7 @@ def rank_rows(found: RankComparison) -> Rows:
             row.late,
             row.late_ns,
             row.caused_ns,
+            row.drift_ppm,
         )
 
 
@@ -96,6 +97,7 @@ RANK_COLUMNS = (
     *of("integer or none", "offset_error_ns"),
     *of("integer", "span_start_ns span_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
     *of("integer", "collectives matched transfer_ns wait_ns late late_ns caused_ns"),
+    *of("number", "drift_ppm"),
 )
 _TABLES = (
     RankTable("ranks", RANK_COLUMNS, rank_rows),

@@ -151,6 +151,24 @@ class TestClocks:
         assert [(late.rank, late.late) for late in found.stragglers] == [("rank1", 5)]
         assert found.clock_error_ns == 100 * US
 
+    def test_clocks_that_drift_are_followed(self, tmp_path: Path) -> None:
+        """60 steps, 0.6 s, in which the clock of rank 1 gains 200 millionths: 118 us; it is late by 80 us each time."""
+        drift = [2 * US * step for step in range(60)]
+        found = compared_files(*files(tmp_path, [[4 * MS, 4 * MS + 80 * US]] * 60, [0, drift], utc=[0, 0]))
+        (late,) = found.stragglers
+        assert (late.rank, late.late) == ("rank1", 60)
+        assert late.late_ns == pytest.approx(60 * 80 * US, rel=0.02)
+        assert found.ranks[1].drift_ppm == pytest.approx(-200, rel=0.01)
+        assert found.clock_error_ns is not None
+        assert found.clock_error_ns <= US
+        assert found.clock.endswith("they drift by up to 200 ppm")
+
+    def test_what_is_no_clock_is_no_drift(self, tmp_path: Path) -> None:
+        """Near miss: 2,000 millionths are more than any clock is off, and no delay below the error is believed."""
+        jumps = [20 * US * step for step in range(60)]
+        found = compared_files(*files(tmp_path, [[4 * MS, 4 * MS + 80 * US]] * 60, [0, jumps], utc=[0, 0]))
+        assert (found.stragglers, found.ranks[1].drift_ppm) == ([], 0)
+
     def test_two_collectives_do_not_tell_the_clock(self, tmp_path: Path) -> None:
         found = compared_files(*files(tmp_path, [[4 * MS, 7 * MS]] * 2, [0, 0], utc=[0, 0]))
         assert (found.clock_error_ns, found.stragglers) == (None, [])
