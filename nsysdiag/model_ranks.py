@@ -14,8 +14,8 @@ class RankRow(Record, frozen=True):
 
     `collectives` is how many it ran, `matched` how many of them were found on other ranks too. Inside these it spent
     `wait_ns` more than the rank that came last, and `transfer_ns` as long as that one. `late` counts those that it was
-    last to begin and late for, `late_ns` adds up its delays, `caused_ns` what all others waited in them. The offset holds
-    at the first collective that tells it, and grows by `drift_ppm` millionths of the time from then on.
+    last to begin and late for, `late_ns` adds up its delays, `caused_ns` what all others waited in them. The offset
+    holds at the first collective that tells it, and grows by `drift_ppm` millionths of the time from then on.
     """
 
     rank: str

@@ -51,9 +51,8 @@ class Clocks:
 
     def shifted(self, group: Group) -> Group:
         """The group on the common clock."""
-        return replace(
-            group, start=self._common(group.members, group.start), end=self._common(group.members, group.end)
-        )
+        start, end = (self._common(group.members, times) for times in (group.start, group.end))
+        return replace(group, start=start, end=end)
 
     def _common(self, members: list[int], times: IntArray) -> IntArray:
         return np.stack([self.shift[member].forward(row) for member, row in zip(members, times, strict=True)])

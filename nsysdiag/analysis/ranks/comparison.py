@@ -106,7 +106,7 @@ def _row(
         late=straggler.late if straggler else 0,
         late_ns=straggler.late_ns if straggler else 0,
         caused_ns=straggler.caused_ns if straggler else 0,
-        drift_ppm=round(1e6 * clocks.shift[at].rate, 3),
+        drift_ppm=round(1e6 * clocks.shift[at].rate, 3) + 0.0,  # never -0.0
     )
 
 

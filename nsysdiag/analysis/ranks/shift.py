@@ -36,7 +36,8 @@ class Shift:
         return times - self.ns - self._drift(times - self.ns)
 
     def _drift(self, times: IntArray) -> IntArray:
-        return np.rint(self.rate * (times - self.pivot)).astype(np.int64)
+        drift: IntArray = np.rint(self.rate * (times - self.pivot)).astype(np.int64)
+        return drift
 
     def inverse(self) -> Shift:
         """The other way round."""
@@ -49,8 +50,8 @@ class Shift:
 
 
 def fit(ends: IntArray, reference: IntArray) -> tuple[Shift, int]:
-    """The shift from the clock of `ends` to that of `reference`, of the same collectives in order, and its error: how far
-    95 of 100 distances lie from it at most. Drift counts where it halves the error."""
+    """The shift from the clock of `ends` to that of `reference`, of the same collectives in order, and its error: how
+    far 95 of 100 distances lie from it at most. Drift counts where it halves the error."""
     apart = reference - ends
     steady = Shift(int(np.median(apart)), 0.0, int(ends[0]))
     error = _error(steady, ends, reference)
