@@ -81,11 +81,11 @@ def _start_utc_ns(trace: Trace) -> int | None:
 
 def _ranks(files: list[_File]) -> list[RankTimeline]:
     """The devices of all files in the order of the files, by the shortest names that tell them apart."""
-    shown = Counter(file.trace.file for file in files)
+    shown = Counter(Path(file.trace.file).stem for file in files)
     by_mpi = meet_by_mpi([result for file in files for result in file.results])
     return [
         rank_timeline(
-            _name(number, file, result, one_file=len(files) == 1, unique=shown[file.trace.file] == 1),
+            _name(number, file, result, one_file=len(files) == 1, unique=shown[Path(file.trace.file).stem] == 1),
             file.trace.file,
             number,
             file.trace.start_utc_ns,
