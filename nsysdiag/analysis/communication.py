@@ -28,13 +28,9 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
     exposed            [AllReduce)[Gather)
     ```
     """
-    compute, exposed = split.parts[0], split.parts[1]
     spans = Intervals(found.start, found.end)
-    hidden = intersect(compute, union(spans))
-    counted = np.flatnonzero(inside[found.row])
-    groups = group_durations(found.kind[counted], (found.end - found.start)[counted])
-    count, total = (np.zeros(len(KINDS), dtype=np.int64) for _ in range(2))
-    count[groups.code], total[groups.code] = groups.count, groups.total
+    exposed, hidden = split.parts[1], intersect(split.parts[0], union(spans))
+    count, total = _counted(found, inside)
     rows = []
     # Kinds of which nothing begins inside come last: their ends may reach into the window.
     present = np.flatnonzero(np.bincount(found.kind, minlength=len(KINDS)))
@@ -42,17 +38,24 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
         time = union(spans[found.kind == kind])
         shown, covered = intersect(exposed, time), intersect(hidden, time)
         exposed, hidden = subtract(exposed, shown), subtract(hidden, covered)
-        if count[kind] or len(shown) or len(covered):
-            rows.append(
-                CollectiveKind(
-                    kind=KINDS[kind],
-                    count=int(count[kind]),
-                    total_ns=int(total[kind]),
-                    exposed_ns=shown.total(),
-                    overlapped_ns=covered.total(),
-                )
-            )
+        row = CollectiveKind(
+            kind=KINDS[kind],
+            count=int(count[kind]),
+            total_ns=int(total[kind]),
+            exposed_ns=shown.total(),
+            overlapped_ns=covered.total(),
+        )
+        rows += [row] if row.count or row.exposed_ns or row.overlapped_ns else []
     return rows
+
+
+def _counted(found: Collectives, inside: BoolArray) -> tuple[IntArray, IntArray]:
+    """How many of each kind begin inside, and how long they run in all."""
+    counted = np.flatnonzero(inside[found.row])
+    kind, length = found.kind[counted], (found.end - found.start)[counted]
+    total = np.zeros(len(KINDS), dtype=np.int64)
+    np.add.at(total, kind, length)
+    return np.bincount(kind, minlength=len(KINDS)), total
 
 
 def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
