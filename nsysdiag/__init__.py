@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.errors import InputError, NsysdiagError, OutputError, UsageError
     from nsysdiag.model import Finding, Report
+    from nsysdiag.model_ranks_report import RanksReport
     from nsysdiag.output.charts import gap_chart, ledger_chart, run_ahead_chart
     from nsysdiag.output.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze
+    from nsysdiag.ranks import analyze_ranks
     from nsysdiag.trace.trace import open_trace
 
 
@@ -25,12 +27,14 @@ __all__ = [
     "InputError",
     "NsysdiagError",
     "OutputError",
+    "RanksReport",
     "Report",
     "Settings",
     "UsageError",
     "__version__",
     "all_gaps",
     "analyze",
+    "analyze_ranks",
     "frames",
     "gap_chart",
     "ledger_chart",
@@ -43,11 +47,13 @@ _HOMES = {
     "InputError": "nsysdiag.errors",
     "NsysdiagError": "nsysdiag.errors",
     "OutputError": "nsysdiag.errors",
+    "RanksReport": "nsysdiag.model_ranks_report",
     "Report": "nsysdiag.model",
     "Settings": "nsysdiag.config",
     "UsageError": "nsysdiag.errors",
     "all_gaps": "nsysdiag.output.frames",
     "analyze": "nsysdiag.pipeline",
+    "analyze_ranks": "nsysdiag.ranks",
     "frames": "nsysdiag.output.frames",
     "gap_chart": "nsysdiag.output.charts",
     "ledger_chart": "nsysdiag.output.charts",

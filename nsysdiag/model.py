@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.model_ranks import RankComparison
+from nsysdiag.record import Record
+
 SCHEMA_VERSION = "1"
-
-
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """Base of all records: immutable, built by keyword."""
 
 
 class Tool(Record, frozen=True):
@@ -233,14 +232,38 @@ class Copies(Record, frozen=True):
     exposed_ns: int
 
 
+class CollectiveKind(Record, frozen=True):
+    """The communication kernels of one kind: AllReduce, AllGather, SendRecv, ...; Other where neither the kernel's name
+    nor an NCCL call says. `total_ns` is a sum over streams. Exposed and overlapped times of all kinds add up to those
+    of the device: where several kinds run at once the time is that of the kind with most time in all."""
+
+    kind: str
+    count: int
+    total_ns: int
+    exposed_ns: int
+    overlapped_ns: int
+
+
+class MpiCall(Record, frozen=True):
+    """The outermost calls of one MPI function by the threads that launch work on the device, while it was in use.
+    `idle_ns` is the idle time of the device in which the thread that launched next was inside such a call."""
+
+    name: str
+    count: int
+    total_ns: int
+    idle_ns: int
+
+
 class Communication(Record, frozen=True):
     """Communication kernels: `total_ns` is a sum over streams, `exposed_ns` the time in which no compute ran beside
-    them, `overlapped_ns` the time in which it did."""
+    them, `overlapped_ns` the time in which it did. `kinds` divides them, `mpi` are calls of the host."""
 
     kernels: list[KernelRow]
     total_ns: int
     exposed_ns: int
     overlapped_ns: int
+    kinds: list[CollectiveKind] = []
+    mpi: list[MpiCall] = []
 
 
 class ApiRow(Record, frozen=True):
@@ -597,7 +620,8 @@ class TimelineLevels(Record, frozen=True):
 
 
 class Report(Record, frozen=True):
-    """Everything that was found out about one trace."""
+    """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
+    nothing that they have in common."""
 
     schema_version: str
     tool: Tool
@@ -608,6 +632,7 @@ class Report(Record, frozen=True):
     recapture: str | None
     settings: dict[str, str]
     timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
+    ranks: RankComparison | None = None
 
 
 def to_json(report: Report) -> bytes:

@@ -28,6 +28,9 @@ from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.ranks.advice import with_waits
+from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
+from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
 from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.analysis.roots.search import RootSearch
@@ -37,6 +40,7 @@ from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
+from nsysdiag.model_ranks import RankComparison
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 
@@ -47,10 +51,9 @@ MARGIN_NS = 1_000_000  # host rows just before the first operation still matter 
 def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
     """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit."""
     settings = settings or Settings()
-    _check_disabled(settings.disabled)
     step = progress or (lambda _name, _share: None)
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        results, warnings = _analyze_devices(trace, settings, step)
+        results, warnings = analyze_devices(trace, settings, step)
         step("writing the report", 0.95)
         trace.check_unchanged()
         return _report(trace, settings, results, warnings)
@@ -64,7 +67,12 @@ def _check_disabled(disabled: tuple[str, ...]) -> None:
         raise UsageError(f"'{FALLBACK}' cannot be disabled: it is what remains when nothing explains a gap")
 
 
-def _analyze_devices(trace: Trace, settings: Settings, step: Progress) -> tuple[list[DeviceResult], list[str]]:
+def analyze_devices(
+    trace: Trace, settings: Settings, progress: Progress | None = None
+) -> tuple[list[DeviceResult], list[str]]:
+    """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
+    _check_disabled(settings.disabled)
+    step = progress or (lambda _name, _share: None)
     step("reading device activity", 0.0)
     ranges = read_ranges(trace)
     activity = read_device_activity(
@@ -150,6 +158,8 @@ def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list
 def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warnings: list[str]) -> Report:
     capabilities = trace.capabilities()
     devices = [result.report for result in results]
+    ranks = _ranks(trace, results)
+    found = [finding for result in results for finding in result.findings]
     return Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -165,12 +175,23 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
             sha256=trace.sha256,
         ),
         devices=devices,
-        findings=ranked([finding for result in results for finding in result.findings], settings.findings.most),
+        findings=with_waits(ranked(found, settings.findings.most), ranks),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
         timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
+        ranks=ranks,
     )
+
+
+def _ranks(trace: Trace, results: list[DeviceResult]) -> RankComparison | None:
+    """The devices beside each other, where they ran collectives together or are in step by their iterations."""
+    if len(results) < 2:
+        return None
+    by_mpi = meet_by_mpi(results)
+    ranks = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
+    compared = compare_ranks(ranks)
+    return compared if compared.groups or compared.basis == ITERATIONS else None
 
 
 def _timeline(results: list[DeviceResult]) -> dict[str, TimelineLevels]:

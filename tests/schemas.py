@@ -49,6 +49,8 @@ SCHED_EVENTS: start cpu isSchedIn globalTid? threadState?@3.13.2 threadBlock?@3.
 COMPOSITE_EVENTS: id start cpu? threadState? globalTid? cpuCycles
 SAMPLING_CALLCHAINS: id symbol module kernelMode? thumbCode? unresolved? specialEntry? originalIP? unwindMethod? stackDepth
 NVTX_EVENTS: start end? eventType rangeId? category? color? text?:text globalTid? endGlobalTid? textId? domainId? uint64Value? int64Value? doubleValue? uint32Value? int32Value? floatValue? jsonTextId? jsonText?:text binaryData?:text@3.16.1
+NVTX_PAYLOAD_SCHEMA_ENTRIES@3.16.1: domainId schemaId idx flags? type? name?:text description?:text arrayOrUnionDetail? offset?
+MPI_OTHER_EVENTS@2.9.1: start end? globalTid? textId?
 CUBLAS_EVENTS@2.9.1: start end eventClass globalTid? nameId
 CUDNN_EVENTS@2.9.1: start end eventClass globalTid? nameId
 CUDA_GRAPH_NODE_EVENTS@3.16.1: start end eventClass globalTid? nameId graphNodeId originalGraphNodeId?

@@ -15,7 +15,9 @@ import pytest
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.config import Settings
 from nsysdiag.model import Report, from_json, report_schema, to_json
+from nsysdiag.model_ranks_report import ranks_from_json, ranks_schema, ranks_to_json
 from nsysdiag.pipeline import analyze
+from tests.output.rank_samples import ranks_report
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -117,6 +119,19 @@ def test_the_schema_that_ships_is_the_model_s() -> None:
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
         Path(str(file)).write_bytes(report_schema())
     assert file.read_bytes() == report_schema()
+
+
+def test_the_schema_of_ranks_that_ships_is_the_model_s() -> None:
+    file = resources.files("nsysdiag") / "data" / "ranks.schema.json"
+    if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
+        Path(str(file)).write_bytes(ranks_schema())
+    assert file.read_bytes() == ranks_schema()
+
+
+def test_ranks_survive_saving() -> None:
+    data = ranks_to_json(ranks_report())
+    assert ranks_from_json(data) == ranks_report()
+    assert ranks_to_json(ranks_from_json(data)) == data
 
 
 def test_what_is_no_report_is_refused() -> None:

@@ -42,6 +42,11 @@ def assert_exact(device: DeviceReport) -> None:
     assert device.busy_ns + device.idle_ns == device.window_ns
     assert sum(device.ledger.values()) == sum(device.root_ledger.values()) == device.idle_ns
     assert all(ns > 0 for ns in device.ledger.values())
+    kinds = device.communication.kinds
+    assert sum(row.exposed_ns for row in kinds) == device.exposed_comm_ns == device.communication.exposed_ns
+    assert sum(row.overlapped_ns for row in kinds) == device.overlapped_comm_ns
+    assert sum(row.total_ns for row in kinds) == device.communication.total_ns
+    assert all(row.idle_ns <= min(row.total_ns, device.idle_ns) for row in device.communication.mpi)
     for cause, labels in device.labels.items():
         assert sum(labels.values()) <= device.ledger[cause]
     for gap in device.gaps:

@@ -9,6 +9,7 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.nccl_payload import read_communicators
 from nsysdiag.activity.rows import Rows
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import enclosing
@@ -32,7 +33,8 @@ UNNAMED = "(unnamed range)"
 @dataclass(frozen=True, slots=True)
 class RangeRows(Rows):
     """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
-    closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread."""
+    closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread. `communicator`
+    is the number of the communicator that an NCCL call names, else 0."""
 
     start: IntArray
     end: IntArray
@@ -41,6 +43,7 @@ class RangeRows(Rows):
     communication: BoolArray
     mpi: BoolArray
     start_end: BoolArray
+    communicator: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,9 @@ def read_ranges(trace: Trace) -> NvtxRanges:
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
     start_end = np.isin(kinds[chosen], START_END_TYPES)
-    rows = RangeRows(
-        start[chosen], closed, thread, name, in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN), start_end
-    )
+    communicator = read_communicators(trace, len(kinds))[chosen]
+    nccl, mpi = in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN)
+    rows = RangeRows(start[chosen], closed, thread, name, nccl, mpi, start_end, communicator)
     if GIL_DOMAIN in domains:
         rows = rows.take(~in_domain(GIL_DOMAIN))
     nothing = np.empty(0, dtype=np.int64)

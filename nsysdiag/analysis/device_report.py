@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysdiag.activity.callchains import CallChains
+from nsysdiag.activity.collectives import Collectives, find_collectives
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.python_stacks import PythonStacks
+from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
 from nsysdiag.analysis.call_sites import HostSide
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import LayeredEvidence, classify
+from nsysdiag.analysis.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
 from nsysdiag.analysis.copies import copy_rows
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.drained import Drained, sync_drained
@@ -45,6 +48,7 @@ from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.config import Settings
 from nsysdiag.model import (
+    CollectiveKind,
     Communication,
     Copies,
     CopyRow,
@@ -53,6 +57,7 @@ from nsysdiag.model import (
     Finding,
     IterationReport,
     KernelRow,
+    MpiCall,
     OpCounts,
     TimelineLevels,
     Window,
@@ -82,12 +87,17 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """The report of one device, its findings, and the timeline in levels of detail (None: not asked for, or nothing
-    ran)."""
+    """The report of one device, the slices behind its root ledger, its findings, and the timeline in levels of detail
+    (None: not asked for, or nothing ran); the work inside its window, its communication kernels, and the MPI calls in
+    which its threads met those of other ranks."""
 
     report: DeviceReport
+    slices: Slices
     findings: list[Finding]
     timeline: TimelineLevels | None
+    split: WindowSplit
+    collectives: Collectives
+    meetings: Collectives
 
 
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:
@@ -134,13 +144,17 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
     root = add_up(rooted.slices, len(gaps)) if rooted.slices is not slices else ledger
     keys = GapKeys.of(context, ledger.dominant)
-    report = _report(context, root, keys, window, split, calibration, shared)
+    collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
+    threads = launching_lanes(device, activity.api_calls.rows, axis)
+    meetings = mpi_meetings(shared.layered.evidence.host.mpi, threads, axis)
+    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads)
     by_root = replace(context, slices=rooted.slices)
     ground = Ground(by_root, shared.layered.evidence, keys, Blame.by_root(rooted), settings.findings)
     empty = None
     if not window.narrowed:
         empty = empty_iterations(device, activity.api_calls.rows, shared.ranges, axis.threads)
-    return DeviceResult(report, findings_of(report, ground, empty), timeline)
+    found = findings_of(report, ground, empty)
+    return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -158,6 +172,8 @@ def _report(
     split: WindowSplit,
     calibration: Calibration,
     shared: Shared,
+    collectives: Collectives,
+    threads: IntArray,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -217,7 +233,12 @@ def _report(
         launch=launch,
         kernels=kernels,
         copies=_copies(copy_rows(device, inside), split),
-        communication=_communication(kernels, split),
+        communication=_communication(
+            kernels,
+            split,
+            collective_kinds(collectives, inside, split),
+            mpi_calls(shared.layered.evidence.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
+        ),
         utilization=_utilization(split),
         notes=notes,
         root_labels=root.labels,
@@ -254,13 +275,17 @@ def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:
     )
 
 
-def _communication(kernels: list[KernelRow], split: WindowSplit) -> Communication:
+def _communication(
+    kernels: list[KernelRow], split: WindowSplit, kinds: list[CollectiveKind], mpi: list[MpiCall]
+) -> Communication:
     rows = [row for row in kernels if row.communication]
     return Communication(
         kernels=rows,
         total_ns=sum(row.total_ns for row in rows),
         exposed_ns=split.exposed_comm_ns,
         overlapped_ns=split.overlapped_comm_ns,
+        kinds=kinds,
+        mpi=mpi,
     )
 
 

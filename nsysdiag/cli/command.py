@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsysdiag.model import Report
+    from nsysdiag.model_ranks_report import RanksReport
 
 OPTION_OF_SETTING = {
     "device": "--device",
@@ -31,6 +32,13 @@ def command_of(report: Report) -> str:
     """`nsysdiag analyze` with the options that differ from their defaults; the file by its name alone."""
     options = [word for name, text in report.settings.items() for word in _words(name, text)]
     return shlex.join(["nsysdiag", "analyze", report.trace.file, *options])
+
+
+def command_of_ranks(report: RanksReport) -> str:
+    """`nsysdiag ranks` with its files, by their names alone, and options."""
+    files = [trace.file for trace in report.traces]
+    options = [word for name, text in report.settings.items() for word in _words(name, text)]
+    return shlex.join(["nsysdiag", "ranks", *files, *options])
 
 
 def _words(name: str, text: str) -> Iterator[str]:

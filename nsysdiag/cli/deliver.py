@@ -12,6 +12,7 @@ import typer
 
 from nsysdiag.cli.console import complain, emit, note
 from nsysdiag.errors import OutputError, UsageError
+from nsysdiag.model_ranks_report import RanksReport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +21,11 @@ if TYPE_CHECKING:
     from nsysdiag.cli.destinations import Destination
     from nsysdiag.model import Report
 
+    Document = Report | RanksReport
+
 
 def deliver(
-    report: Report,
+    document: Document,
     destinations: Sequence[Destination],
     *,
     force: bool,
@@ -34,9 +37,9 @@ def deliver(
 
     Exits with the code of an unwritable output (2) after the others have been written.
     """
-    failures = [error for d in destinations if (error := _try_one(report, d, force=force, quiet=quiet))]
+    failures = [error for d in destinations if (error := _try_one(document, d, force=force, quiet=quiet))]
     if summary and not quiet and all(d.path for d in destinations):
-        emit(_summary(report))
+        emit(_summary(document))
     for error in failures:
         complain(error.message, error.hint)
     if open_html:
@@ -51,49 +54,58 @@ def require_html(destinations: Sequence[Destination], *, open_html: bool) -> Non
         raise UsageError("--open needs an HTML report", hint="add -o report.html")
 
 
-def _try_one(report: Report, destination: Destination, *, force: bool, quiet: bool) -> OutputError | None:
+def _try_one(document: Document, destination: Destination, *, force: bool, quiet: bool) -> OutputError | None:
     try:
-        _deliver_one(report, destination, force=force, quiet=quiet)
+        _deliver_one(document, destination, force=force, quiet=quiet)
     except OutputError as error:
         return error
     return None
 
 
-def _deliver_one(report: Report, destination: Destination, *, force: bool, quiet: bool) -> None:
+def _deliver_one(document: Document, destination: Destination, *, force: bool, quiet: bool) -> None:
     from nsysdiag.output.write import write
 
-    data = _rendered(report, destination.format)
+    data = _rendered(document, destination.format)
     if destination.path is None:
         emit(data)
         return
-    for path, content in _files(report, destination.path, destination.format, data):
+    for path, content in _files(document, destination.path, destination.format, data):
         write(path, content, force=force)
         if not quiet:
             note(f"wrote {path}")
 
 
-def _files(report: Report, path: Path, format_name: str, data: bytes) -> list[tuple[Path, bytes]]:
-    from nsysdiag.output.csv_ import TABLES, table_path, tables
+def _files(document: Document, path: Path, format_name: str, data: bytes) -> list[tuple[Path, bytes]]:
+    from nsysdiag.output.csv_ import MAIN_TABLE, table_path, tables
+    from nsysdiag.output.ranks import csv_ as ranks_csv
 
     if format_name != "csv":
         return [(path, data)]
-    contents = tables(report)
-    return [(path, data), *((table_path(path, table), contents[table]) for table in TABLES)]
+    if isinstance(document, RanksReport):
+        main, contents = ranks_csv.MAIN_TABLE, ranks_csv.tables(document)
+    else:
+        main, contents = MAIN_TABLE, tables(document)
+    beside = [(table_path(path, table), content) for table, content in contents.items() if table != main]
+    return [(path, data), *beside]
 
 
-def _rendered(report: Report, format_name: str, *, width: int = 100, color: bool = False) -> bytes:
-    from nsysdiag.cli.command import command_of
+def _rendered(document: Document, format_name: str, *, width: int = 100, color: bool = False) -> bytes:
+    from nsysdiag.cli.command import command_of, command_of_ranks
     from nsysdiag.output.format import RenderOptions
+    from nsysdiag.output.ranks.registry import RENDERERS
     from nsysdiag.output.registry import FORMATS
 
-    return FORMATS[format_name].render(report, RenderOptions(width=width, color=color, command=command_of(report)))
+    if isinstance(document, RanksReport):
+        options = RenderOptions(width=width, color=color, command=command_of_ranks(document))
+        return RENDERERS[format_name](document, options)
+    return FORMATS[format_name].render(document, RenderOptions(width=width, color=color, command=command_of(document)))
 
 
-def _summary(report: Report) -> bytes:
+def _summary(document: Document) -> bytes:
     if sys.stdout is None or not sys.stdout.isatty():
-        return _rendered(report, "txt")
+        return _rendered(document, "txt")
     width = shutil.get_terminal_size().columns
-    return _rendered(report, "txt", width=width, color="NO_COLOR" not in os.environ)
+    return _rendered(document, "txt", width=width, color="NO_COLOR" not in os.environ)
 
 
 def _html_files(destinations: Sequence[Destination]) -> list[Path]:

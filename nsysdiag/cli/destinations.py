@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,13 +17,17 @@ STDOUT = "-"
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """One result: a file, or stdout where `path` is None. `format` is a key of the registry of formats."""
+    """One result: a file, or stdout where `path` is None. `format` is a key of the registry of formats; `tables` names
+    the files beside a CSV file, None for those of a report."""
 
     path: Path | None
     format: str
+    tables: Sequence[str] | None = None
 
 
-def plan(outputs: Sequence[str], format_name: str | None, default_stem: str) -> list[Destination]:
+def plan(
+    outputs: Sequence[str], format_name: str | None, default_stem: str, *, tables: Sequence[str] | None = None
+) -> list[Destination]:
     """The destinations that the options ask for; without -o, one file in the current folder.
 
     Raises UsageError for an unknown format, '-' without a format, a format that nothing uses, or one place
@@ -31,8 +35,8 @@ def plan(outputs: Sequence[str], format_name: str | None, default_stem: str) -> 
     """
     _require_known(format_name)
     if not outputs:
-        return [_default(default_stem, format_name or "html")]
-    destinations = [_destination(output, format_name) for output in outputs]
+        return [replace(_default(default_stem, format_name or "html"), tables=tables)]
+    destinations = [replace(_destination(output, format_name), tables=tables) for output in outputs]
     _refuse_unused_format(outputs, format_name)
     _refuse_repeats(destinations)
     return destinations
@@ -115,7 +119,8 @@ def files_of(destination: Destination) -> list[Path]:
         return []
     if destination.format != "csv":
         return [destination.path]
-    return [destination.path, *(table_path(destination.path, table) for table in TABLES)]
+    beside = TABLES if destination.tables is None else destination.tables
+    return [destination.path, *(table_path(destination.path, table) for table in beside)]
 
 
 def _check_file(path: Path, source: Path | None, *, force: bool) -> None:

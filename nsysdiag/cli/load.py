@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from nsysdiag.cli.progress import progress_bar
 from nsysdiag.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from nsysdiag.config import Settings
     from nsysdiag.model import Report
+    from nsysdiag.model_ranks_report import RanksReport
 
 SNIFFED_BYTES = 64
+Saved = TypeVar("Saved")
 
 
 def is_saved_report(path: Path) -> bool:
@@ -34,16 +38,47 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
         return pipeline.analyze(path, settings, progress)
 
 
-def read_report(path: Path) -> Report:
-    """A report that was saved as JSON. Raises InputError where it is none, or of another schema version."""
-    import msgspec
-
-    from nsysdiag.model import from_json
+def read_document(path: Path) -> Report | RanksReport:
+    """A report that was saved as JSON, of one trace or of ranks. Raises InputError where it is neither, or of another
+    schema version."""
+    from nsysdiag.model_ranks_report import KIND, RANKS_SCHEMA_VERSION, ranks_from_json
 
     data = _read_bytes(path)
-    _require_our_report(path, data)
+    if _kind(data) != KIND:
+        return read_report(path)
+    _require_our_report(path, data, RANKS_SCHEMA_VERSION)
+    return _decoded(path, data, ranks_from_json)
+
+
+def read_report(path: Path) -> Report:
+    """A report of one trace, saved as JSON. Raises InputError where it is none, or of another schema version."""
+    from nsysdiag.model import SCHEMA_VERSION, from_json
+
+    data = _read_bytes(path)
+    if kind := _kind(data):
+        raise InputError(f"{path} is a report of {kind}, not of one trace", hint="use 'nsysdiag render' to show it")
+    _require_our_report(path, data, SCHEMA_VERSION)
+    return _decoded(path, data, from_json)
+
+
+def _kind(data: bytes) -> str | None:
+    """What a saved report is of where that is not one trace."""
+    import msgspec
+
+    class Kind(msgspec.Struct):
+        kind: str | None = None
+
     try:
-        return from_json(data)
+        return msgspec.json.decode(data, type=Kind).kind
+    except msgspec.DecodeError:
+        return None
+
+
+def _decoded(path: Path, data: bytes, decode: Callable[[bytes], Saved]) -> Saved:
+    import msgspec
+
+    try:
+        return decode(data)
     except msgspec.DecodeError as error:  # of which ValidationError is one
         raise InputError(
             f"{path} is a damaged nsysdiag report: {error}",
@@ -58,10 +93,8 @@ def _read_bytes(path: Path) -> bytes:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
 
 
-def _require_our_report(path: Path, data: bytes) -> None:
+def _require_our_report(path: Path, data: bytes, version: str) -> None:
     import msgspec
-
-    from nsysdiag.model import SCHEMA_VERSION
 
     class Head(msgspec.Struct):
         schema_version: str
@@ -74,8 +107,8 @@ def _require_our_report(path: Path, data: bytes) -> None:
         raise InputError(f"{path} is not a nsysdiag report: {error}", hint=hint) from error
     if head.tool.get("name") != "nsysdiag":
         raise InputError(f"{path} is JSON, but not a nsysdiag report", hint=hint)
-    if head.schema_version != SCHEMA_VERSION:
+    if head.schema_version != version:
         raise InputError(
-            f"{path} has schema version {head.schema_version}; this nsysdiag reads {SCHEMA_VERSION}",
+            f"{path} has schema version {head.schema_version}; this nsysdiag reads {version}",
             hint=f"nsysdiag {head.tool.get('version', '?')} wrote it: read it with that, or analyse again",
         )

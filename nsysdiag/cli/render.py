@@ -15,7 +15,9 @@ Examples:
 
 
 def render(
-    report: Annotated[str, typer.Argument(metavar="REPORT.json", help="Saved by 'analyze TRACE -o REPORT.json'.")],
+    report: Annotated[
+        str, typer.Argument(metavar="REPORT.json", help="Saved by analyze or ranks, with -o REPORT.json.")
+    ],
     *,
     output: OutputOption = None,
     format_name: FormatOption = None,
@@ -27,12 +29,16 @@ def render(
     """Write a saved report in other formats, without the trace."""
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
-    from nsysdiag.cli.load import read_report
+    from nsysdiag.cli.load import read_document
+    from nsysdiag.model_ranks_report import RanksReport
+    from nsysdiag.output.ranks.csv_ import TABLES
 
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
     path = Path(report)
-    destinations = plan(output, format_name, path.stem)
+    document = read_document(path)
+    tables = TABLES if isinstance(document, RanksReport) else None
+    destinations = plan(output, format_name, path.stem, tables=tables)
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
-    deliver(read_report(path), destinations, force=force, quiet=quiet, summary=False, open_html=open_html)
+    deliver(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html)

@@ -9,9 +9,11 @@ import csv
 import io
 from typing import TYPE_CHECKING
 
+from nsysdiag.output.columns import Cell, Rows
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.names import visible
-from nsysdiag.output.rows import BY_NAME, Cell, Table
+from nsysdiag.output.ranks.rows import BY_NAME as RANK_TABLES
+from nsysdiag.output.rows import BY_NAME, Table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,14 +44,20 @@ def table_path(path: Path, table: str) -> Path:
 def is_ours(data: bytes) -> bool:
     """Is the first row exactly the header of one of our tables?"""
     first = data.split(b"\r\n", 1)[0]
-    return any(first == ",".join(table.header).encode() for table in BY_NAME.values())
+    headers = [table.header for table in BY_NAME.values()] + [table.header for table in RANK_TABLES.values()]
+    return any(first == ",".join(header).encode() for header in headers)
 
 
 def _csv(table: Table, report: Report) -> bytes:
+    return csv_of(table.header, table.rows(report))
+
+
+def csv_of(header: list[str], rows: Rows) -> bytes:
+    """One table."""
     buffer = io.StringIO(newline="")
     writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(table.header)
-    writer.writerows([_cell(value) for value in row] for row in table.rows(report))
+    writer.writerow(header)
+    writer.writerows([_cell(value) for value in row] for row in rows)
     return buffer.getvalue().encode()
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from nsysdiag.output.columns import Cell, Column
 from nsysdiag.output.packed import unpack
-from nsysdiag.output.rows import BY_NAME, Cell, Column, Table
+from nsysdiag.output.rows import BY_NAME, Table
 
 if TYPE_CHECKING:
     import numpy.typing as npt

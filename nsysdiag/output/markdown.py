@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
 from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
-from nsysdiag.output.names import brief, clip, visible
+from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
+from nsysdiag.output.names import brief, clip
+from nsysdiag.output.ranks.markdown import rank_blocks
+from nsysdiag.output.ranks.words import DEVICES_TITLE
 from nsysdiag.output.view import (
     Causes,
     by_length,
@@ -27,46 +29,11 @@ from nsysdiag.output.view import (
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from nsysdiag.model import Bubbles, DeviceReport, Finding, Gap, Operation, Report, RunAhead, SignatureRow
 
-MARKER = "<!-- nsysdiag report -->"
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
 TOP_SLOW = 10
 TOP_LAUNCHES = 5
-NAME_LIMIT = 90
-
-_INLINE = re.compile(r"([\\`*\[\]<>|~]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_]))")
-_BLOCK_START = re.compile(r"^()([-+#=])|^(\d+)([.)])(?=\s|$)")
-# An empty comment between the sign and the word stops mentions, references and links to addresses.
-_REFERENCE = re.compile(r"([@#!$%])(?=[\w\\])|(GH)(?=-\d)|(:)(?=//)|(www)(?=\.)", re.IGNORECASE)
-
-
-def text(value: str) -> str:
-    """A sentence as plain Markdown text: no markup, no mention, no reference, no link, on one line."""
-    escaped = _INLINE.sub(r"\\\1", visible(value).strip())
-    escaped = _BLOCK_START.sub(r"\1\3\\\2\4", escaped)
-    return _REFERENCE.sub(lambda match: f"{match.group()}<!-- -->", escaped)
-
-
-def code(value: str, *, in_table: bool = False, limit: int = NAME_LIMIT) -> str:
-    """A name as a code span, fenced with more backticks than it holds; in a table its pipes are escaped."""
-    shown = clip(value, limit)
-    if not shown.strip():
-        return "–"
-    if in_table:
-        shown = re.sub(r"(\\*)\|", _escape_pipe, shown)
-    fence = "`" * (max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    ends = shown[0] + shown[-1]
-    pad = " " if "`" in ends or ends == "  " else ""
-    return f"{fence}{pad}{shown}{pad}{fence}"
-
-
-def _escape_pipe(match: re.Match[str]) -> str:
-    # A pipe needs an odd number of backslashes before it, or it ends the cell.
-    slashes = match.group(1)
-    return slashes + ("\\|" if len(slashes) % 2 == 0 else "\\\\|")
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
@@ -76,12 +43,15 @@ def render(report: Report, options: RenderOptions) -> bytes:
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
+        blocks += _communication(device)
         blocks += _iterations(device, causes)
         blocks += _launches(device, causes)
         blocks += _signatures(device, causes, limit)
         blocks += _gaps(device, causes, limit)
     if not report.devices:
         blocks += _no_devices(report)
+    if report.ranks is not None:
+        blocks += rank_blocks(report.ranks, causes, f"## {DEVICES_TITLE}")
     blocks += _findings(report)
     blocks += _health(report)
     blocks.append(_footer(report, options))
@@ -106,12 +76,6 @@ def _device(device: DeviceReport, causes: Causes) -> list[str]:
     blocks += [text(drained)] if drained else []
     blocks += [f"> {text(note)}" for note in device.notes]
     return blocks
-
-
-def table(header: Sequence[str], aligns: str, rows: Sequence[Sequence[str]]) -> str:
-    """A pipe table; `aligns` has `l` or `r` for each column. The cells must be escaped already."""
-    rules = ["---:" if align == "r" else "---" for align in aligns]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [header, rules, *rows])
 
 
 def _split(device: DeviceReport) -> str:
@@ -146,6 +110,21 @@ def _roots(device: DeviceReport, causes: Causes) -> list[str]:
     ]
     title = "### At the root: each wait counted as what the thread did that ended it"
     return [title, table(["Cause", "Time", "Of idle", ""], "lrrl", rows)] if rows else []
+
+
+def _communication(device: DeviceReport) -> list[str]:
+    found = device.communication
+    kinds = [
+        [text(row.kind), f"{row.count:,}", *map(format_ns, (row.total_ns, row.exposed_ns, row.overlapped_ns))]
+        for row in found.kinds
+    ]
+    calls = [
+        [code(row.name, in_table=True), f"{row.count:,}", format_ns(row.total_ns), format_ns(row.idle_ns)]
+        for row in found.mpi
+    ]
+    blocks = [table(["Collective", "Count", "Total", "Exposed", "Overlapped"], "lrrrr", kinds)] if kinds else []
+    blocks += [table(["MPI call", "Count", "Total", "GPU idle meanwhile"], "lrrr", calls)] if calls else []
+    return ["### Communication", *blocks] if blocks else []
 
 
 def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
@@ -323,13 +302,6 @@ def _health(report: Report) -> list[str]:
     if report.recapture:
         health += ["To resolve more, capture again with", fenced(report.recapture, "sh")]
     return health
-
-
-def fenced(value: str, language: str) -> str:
-    """A code block with a fence longer than any run of backticks inside."""
-    shown = visible(value)
-    fence = "`" * max(3, max((len(run) for run in re.findall("`+", shown)), default=0) + 1)
-    return f"{fence}{language}\n{shown}\n{fence}"
 
 
 def _source(report: Report) -> str:

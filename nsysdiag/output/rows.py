@@ -5,29 +5,19 @@ Every table begins with the device. The unit of a number is in the name of its c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from nsysdiag.output import launch_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
+from nsysdiag.output.columns import Column, Rows, of
+from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
 from nsysdiag.output.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.output.words import chain_label, path_label, row_query
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, KernelRow, Report
-
-Cell = str | int | float | bool | None
-Rows = Iterator[tuple[Cell, ...]]
-Kind = Literal["text", "integer", "integer or none", "number", "truth"]
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column and what its cells hold. Text and numbers may be None, integers only where their kind says so."""
-
-    name: str
-    kind: Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +122,23 @@ def _kernels(report: Report) -> Rows:
 
 def _communication(report: Report) -> Rows:
     return _kernel_rows((device, device.communication.kernels) for device in report.devices)
+
+
+def _collectives(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.communication.kinds:
+            yield (device.key, row.kind, row.count, row.total_ns, row.exposed_ns, row.overlapped_ns)
+
+
+def _mpi(report: Report) -> Rows:
+    for device in report.devices:
+        for row in device.communication.mpi:
+            yield (device.key, row.name, row.count, row.total_ns, row.idle_ns)
+
+
+def _ranks(report: Report) -> Rows:
+    if report.ranks is not None:
+        yield from rank_rows(report.ranks)
 
 
 def _kernel_rows(groups: Iterable[tuple[DeviceReport, list[KernelRow]]]) -> Rows:
@@ -247,139 +254,142 @@ def _findings(report: Report) -> Rows:
         )
 
 
-def _of(kind: Kind, names: str) -> tuple[Column, ...]:
-    return tuple(Column(name, kind) for name in names.split())
-
-
-_DURATIONS = _of("integer", "count total_ns mean_ns median_ns min_ns max_ns")
-_KERNEL_COLUMNS = (*_of("text", "device short_name name"), *_DURATIONS, *_of("truth", "communication"))
+_DURATIONS = of("integer", "count total_ns mean_ns median_ns min_ns max_ns")
+_KERNEL_COLUMNS = (*of("text", "device short_name name"), *_DURATIONS, *of("truth", "communication"))
 _TABLES = (
     Table(
         "gaps",
         (
-            *_of("text", "device"),
-            *_of("integer", "start_ns end_ns length_ns"),
-            *_of("text", "cause cause_title slices_ns evidence"),
-            *_of("integer or none", "process_id thread_id"),
-            *_of("text", "thread_name previous_op next_op nvtx"),
-            *_of("truth", "sync_drained"),
-            *_of("number", "confidence"),
-            *_of("text", "root_cause root_chain"),
-            *_of("number", "root_confidence"),
-            *_of("text", "call_site nvtx_elsewhere"),
+            *of("text", "device"),
+            *of("integer", "start_ns end_ns length_ns"),
+            *of("text", "cause cause_title slices_ns evidence"),
+            *of("integer or none", "process_id thread_id"),
+            *of("text", "thread_name previous_op next_op nvtx"),
+            *of("truth", "sync_drained"),
+            *of("number", "confidence"),
+            *of("text", "root_cause root_chain"),
+            *of("number", "root_confidence"),
+            *of("text", "call_site nvtx_elsewhere"),
         ),
         _gaps,
     ),
     Table(
         "devices",
         (
-            *_of("text", "device name"),
-            *_of("integer", "window_start_ns window_end_ns window_ns"),
-            *_of("integer", "busy_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
-            *_of("number", "coverage"),
-            *_of("text", "verdict"),
-            *_of("integer", "gap_count kernels memcpys memsets graphs"),
+            *of("text", "device name"),
+            *of("integer", "window_start_ns window_end_ns window_ns"),
+            *of("integer", "busy_ns compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
+            *of("number", "coverage"),
+            *of("text", "verdict"),
+            *of("integer", "gap_count kernels memcpys memsets graphs"),
         ),
         _devices,
     ),
     Table(
         "ledger",
         (
-            *_of("text", "device cause title"),
-            *_of("integer", "idle_ns root_idle_ns"),
-            *_of("number", "share_of_idle share_of_window"),
+            *of("text", "device cause title"),
+            *of("integer", "idle_ns root_idle_ns"),
+            *of("number", "share_of_idle share_of_window"),
         ),
         _ledger,
     ),
-    Table("labels", (*_of("text", "device cause label"), *_of("integer", "idle_ns root_idle_ns")), _labels),
+    Table("labels", (*of("text", "device cause label"), *of("integer", "idle_ns root_idle_ns")), _labels),
     Table("kernels", _KERNEL_COLUMNS, _kernels),
     Table(
         "copies",
         (
-            *_of("text", "device operation source_memory destination_memory"),
-            *_of("integer", "count total_ns bytes"),
-            *_of("number", "bytes_per_second"),
+            *of("text", "device operation source_memory destination_memory"),
+            *of("integer", "count total_ns bytes"),
+            *of("number", "bytes_per_second"),
         ),
         _copies,
     ),
     Table("communication", _KERNEL_COLUMNS, _communication),
     Table(
+        "collectives",
+        (*of("text", "device kind"), *of("integer", "count total_ns exposed_ns overlapped_ns")),
+        _collectives,
+    ),
+    Table("mpi", (*of("text", "device name"), *of("integer", "count total_ns idle_ns")), _mpi),
+    Table("ranks", RANK_COLUMNS, _ranks),
+    Table(
         "signatures",
         (
-            *_of("text", "device id previous_op next_op nvtx cause"),
-            *_of("integer", "count total_ns median_ns max_ns representative_start_ns representative_index p95_ns"),
-            *_of("integer or none", "per_iteration_ns"),
-            *_of("number", "share_of_idle"),
-            *_of("text", "call_site host_code"),
+            *of("text", "device id previous_op next_op nvtx cause"),
+            *of("integer", "count total_ns median_ns max_ns representative_start_ns representative_index p95_ns"),
+            *of("integer or none", "per_iteration_ns"),
+            *of("number", "share_of_idle"),
+            *of("text", "call_site host_code"),
         ),
         _signatures,
     ),
     Table(
         "iterations",
         (
-            *_of("text", "device"),
-            *_of("integer", "iteration start_ns end_ns length_ns"),
-            *_of("integer", "compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
-            *_of("text", "ledger_ns"),
-            *_of("truth", "steady"),
+            *of("text", "device"),
+            *of("integer", "iteration start_ns end_ns length_ns"),
+            *of("integer", "compute_ns exposed_comm_ns exposed_copy_ns idle_ns"),
+            *of("text", "ledger_ns"),
+            *of("truth", "steady"),
         ),
         _iterations,
     ),
-    Table("api", (*_of("text", "device name cause"), *_DURATIONS), _api),
+    Table("api", (*of("text", "device name cause"), *_DURATIONS), _api),
     Table(
         "launches",
         (
-            *_of("text", "device what"),
-            *_of("integer", "count total_ns p5_ns p25_ns p50_ns p75_ns p95_ns p99_ns max_ns"),
+            *of("text", "device what"),
+            *of("integer", "count total_ns p5_ns p25_ns p50_ns p75_ns p95_ns p99_ns max_ns"),
         ),
         launch_rows.launch_rows,
     ),
     Table(
         "run_ahead",
         (
-            *_of("text", "device"),
-            *_of("integer", "start_ns end_ns lowest_depth"),
-            *_of("number", "mean_depth"),
-            *_of("integer", "highest_depth"),
+            *of("text", "device"),
+            *of("integer", "start_ns end_ns lowest_depth"),
+            *of("number", "mean_depth"),
+            *of("integer", "highest_depth"),
         ),
         launch_rows.run_ahead_rows,
     ),
     Table(
         "collapses",
-        (*_of("text", "device call cause"), *_of("integer", "count idle_ns median_depth")),
+        (*of("text", "device call cause"), *of("integer", "count idle_ns median_depth")),
         launch_rows.collapse_rows,
     ),
     Table(
         "bubbles",
         (
-            *_of("text", "device"),
-            *_of("integer", "start_ns end_ns length_ns launches busy_ns idle_ns median_interval_ns median_work_ns"),
-            *_of("text", "nvtx"),
+            *of("text", "device"),
+            *of("integer", "start_ns end_ns length_ns launches busy_ns idle_ns median_interval_ns median_work_ns"),
+            *of("text", "nvtx"),
         ),
         launch_rows.bubble_rows,
     ),
     Table(
         "graphs",
         (
-            *_of("text", "device name"),
-            *_of("integer or none", "executable"),
-            *_of("integer", "launches"),
-            *_of("integer or none", "nodes"),
-            *_of("integer", "api_ns median_api_ns work_ns between_ns between_gaps"),
+            *of("text", "device name"),
+            *of("integer or none", "executable"),
+            *of("integer", "launches"),
+            *of("integer or none", "nodes"),
+            *of("integer", "api_ns median_api_ns work_ns between_ns between_gaps"),
         ),
         launch_rows.graph_rows,
     ),
     Table(
         "findings",
         (
-            *_of("text", "device id severity cause title"),
-            *_of("integer", "lost_ns"),
-            *_of("number", "lost_share"),
-            *_of("integer", "ceiling_ns"),
-            *_of("number", "confidence"),
-            *_of("text", "nvtx evidence advice signature call"),
-            *_of("integer", "gaps"),
-            *_of("text", "chain rows"),
+            *of("text", "device id severity cause title"),
+            *of("integer", "lost_ns"),
+            *of("number", "lost_share"),
+            *of("integer", "ceiling_ns"),
+            *of("number", "confidence"),
+            *of("text", "nvtx evidence advice signature call"),
+            *of("integer", "gaps"),
+            *of("text", "chain rows"),
         ),
         _findings,
     ),

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -15,6 +13,12 @@ from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import launch_sentences
 from nsysdiag.output.names import brief, clip, visible
+from nsysdiag.output.ranks.text import rank_blocks
+from nsysdiag.output.ranks.words import DEVICES_TITLE
+from nsysdiag.output.terminal import grid as _grid
+from nsysdiag.output.terminal import heading as _heading
+from nsysdiag.output.terminal import indented as _indented
+from nsysdiag.output.terminal import printed
 from nsysdiag.output.view import (
     Causes,
     LedgerRow,
@@ -47,26 +51,8 @@ SEVERITY_STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan", "info"
 def render(report: Report, options: RenderOptions) -> bytes:
     """The report as plain text of `options.width` columns, with colours only where asked for."""
     width = max(MIN_WIDTH, min(options.width, MAX_WIDTH))
-    buffer = io.StringIO()
-    console = Console(
-        file=buffer,
-        width=width,
-        force_terminal=options.color,
-        color_system="256" if options.color else None,
-        no_color=not options.color,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        _environ={},
-    )
-    console.print(_report(report, width))
-    for line in (*_recapture(report), *_origin(options)):
-        console.print(line, soft_wrap=True)  # a command stays on one line, so that it can be copied whole
-    text = buffer.getvalue()
-    if not options.color:
-        text = "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
-    return text.encode()
+    lines = (*_recapture(report), *_origin(options))
+    return printed(_report(report, width), lines, width, color=options.color)
 
 
 def _report(report: Report, width: int) -> Group:
@@ -78,6 +64,8 @@ def _report(report: Report, width: int) -> Group:
         blocks += _gaps(device, causes, width, limit)
     if not report.devices:
         blocks += _no_devices(report)
+    if report.ranks is not None:
+        blocks += rank_blocks(report.ranks, causes, DEVICES_TITLE)
     return Group(*blocks, *_findings(report), *_health(report))
 
 
@@ -86,14 +74,6 @@ def _head(report: Report) -> Text:
     facts = [trace.file, format_bytes(trace.size_bytes)]
     facts += [f"nsys {trace.nsys_version}"] if trace.nsys_version else []
     return Text(f"{report.tool.name} {visible(report.tool.version)} · " + " · ".join(visible(fact) for fact in facts))
-
-
-def _heading(title: str, note: str = "") -> Text:
-    return Text.assemble("\n", (visible(title), "bold"), (f"  {visible(note)}" if note else "", "dim"))
-
-
-def _indented(block: RenderableType, columns: int = 2) -> Padding:
-    return Padding(block, (0, 0, 0, columns))
 
 
 def _device(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
@@ -110,14 +90,15 @@ def _device(device: DeviceReport, causes: Causes, width: int) -> list[Renderable
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
         blocks += _roots(device, causes, width)
-    return [*blocks, *_iterations(device, causes), *_launches(device, causes)]
+    return [*blocks, *_communication(device), *_iterations(device, causes), *_launches(device, causes)]
 
 
-def _grid(*justify: str) -> Table:
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for side in justify:
-        table.add_column(justify="right" if side == "r" else "left", no_wrap=side != "w", overflow="fold")
-    return table
+def _communication(device: DeviceReport) -> list[RenderableType]:
+    """Kinds of collectives and of MPI calls that take over 1% of the window."""
+    least, found = max(device.window_ns // 100, 1), device.communication
+    lines = [words.kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
+    lines += [words.mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
+    return [_heading("Communication"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def bar(part: int, whole: int, columns: int) -> str:

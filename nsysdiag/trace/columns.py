@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.trace.tables import ColumnSpec, ColumnType
+from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -100,7 +100,7 @@ class Columns:
 
 def defaults(spec: ColumnSpec, rows: int) -> Values:
     """A column that the file does not have: its default everywhere."""
-    if spec.type is ColumnType.TEXT:
+    if spec.type in TEXTS:
         return Text(np.full(rows, -1, np.int64), [])
     if spec.type is ColumnType.REAL:
         return np.full(rows, np.nan)

@@ -59,7 +59,7 @@ def _expression(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> 
     column: sa.ColumnElement[Any] = source.c[found.name]
     if spec.type is ColumnType.REAL:
         return sa.cast(sa.func.coalesce(column, sa.literal_column(NULL_REAL)), sa.REAL).label(spec.name)
-    if spec.binary:
+    if spec.type is ColumnType.BLOB:
         # Of NULL, hex() makes the empty text.
         column = sa.func.nullif(sa.func.hex(column), sa.literal_column("''"))
     if spec.type is ColumnType.INTEGER and not found.not_null:

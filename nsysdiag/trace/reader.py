@@ -11,7 +11,7 @@ from nsysdiag.trace.columns import Columns, Text, Values, defaults
 from nsysdiag.trace.connect import stdlib_connection
 from nsysdiag.trace.query import Chosen, count_sql, select_sql
 from nsysdiag.trace.rows import read_rows, read_text
-from nsysdiag.trace.tables import ColumnSpec, ColumnType
+from nsysdiag.trace.tables import TEXTS, ColumnSpec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,12 +38,12 @@ class Reader:
     ) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
         found = [column for column in columns if table.column(column.name, *column.older)]
-        numbers = [column for column in found if column.type is not ColumnType.TEXT]
+        numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}
         if numbers:
             values.update(self._numbers(table, numbers, capacity, chosen))
         for column in found:
-            if column.type is ColumnType.TEXT:
+            if column.type in TEXTS:
                 values[column.name] = self._text(table, column, chosen)
         rows = len(next(iter(values.values()))) if values else self._count(table, chosen)
         complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}

@@ -25,24 +25,28 @@ from enum import StrEnum
 
 
 class ColumnType(StrEnum):
-    """How a column is stored in an export, and read: int64, float64 or Text."""
+    """How a column is stored in an export, and read: int64, float64 or Text; bytes as Text of hex digits."""
 
     INTEGER = "INTEGER"
     REAL = "REAL"
     TEXT = "TEXT"
+    BLOB = "BLOB"
+
+
+TEXTS = (ColumnType.TEXT, ColumnType.BLOB)
+"""The types that are read as Text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnSpec:
-    """A column of a declared table. `default` stands for NULL (only of an INTEGER column). A column of `binary` cells
-    reads as TEXT of hexadecimal digits, two a byte."""
+    """A column of a declared table. `default` stands for NULL (only of an INTEGER column). A BLOB
+    reads as text of hexadecimal digits, two a byte."""
 
     name: str
     type: ColumnType = ColumnType.INTEGER
     default: int = -1
     required: bool = False
     older: tuple[str, ...] = ()
-    binary: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,8 +243,12 @@ _HOST = (
             *_quantities("uint64Value", "int64Value", "uint32Value", "int32Value"),
             *_reals("doubleValue", "floatValue"),
             *_texts("text", "jsonText"),
-            ColumnSpec("binaryData", ColumnType.TEXT, binary=True),
+            ColumnSpec("binaryData", ColumnType.BLOB),
         ),
+    ),
+    TableSpec(
+        "NVTX_PAYLOAD_SCHEMA_ENTRIES",
+        (*_required("domainId", "schemaId"), *_quantities("offset"), *_texts("name", required=True)),
     ),
     TableSpec(
         "MPI_COLLECTIVES_EVENTS",

@@ -101,7 +101,7 @@
     return update;
   };
   for (const table of document.querySelectorAll("table[data-sortable]")) {
-    const toolbar = table.closest(".section").querySelector(".toolbar");
+    const toolbar = table.dataset.first ? table.closest(".section").querySelector(".toolbar") : null;
     addSorting(table, toolbar ? addFilter(table, toolbar) : () => {});
   }
 

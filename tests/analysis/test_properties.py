@@ -78,6 +78,10 @@ def check_sums(device: DeviceReport) -> None:
     assert len(device.gaps) == device.gap_count == device.gaps_packed.count
     assert device.sync_drained["ns"] <= device.idle_ns
     check_launches(device)
+    kinds = device.communication.kinds
+    assert sum(row.exposed_ns for row in kinds) == device.exposed_comm_ns
+    assert sum(row.overlapped_ns for row in kinds) == device.overlapped_comm_ns
+    assert sum(row.total_ns for row in kinds) == device.communication.total_ns
 
 
 def check_slices(device: DeviceReport) -> None:

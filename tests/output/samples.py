@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from nsysdiag.model import (
     CodeFrame,
     CodeShare,
     Collapses,
+    CollectiveKind,
     Communication,
     Copies,
     CopyRow,
@@ -35,6 +36,7 @@ from nsysdiag.model import (
     IterationReport,
     KernelRow,
     Launch,
+    MpiCall,
     OpCounts,
     Operation,
     Report,
@@ -49,6 +51,7 @@ from nsysdiag.model import (
     Verdict,
     Window,
 )
+from tests.output.rank_samples import comparison
 
 US, MS = 1_000, 1_000_000
 PACKED_CAUSES = ["sync", "host_compute", "dispatch"]
@@ -372,10 +375,21 @@ def copies_of(*rows: CopyRow) -> Copies:
     return Copies(rows=list(rows), total_ns=total, bytes=size, exposed_ns=5 * MS)
 
 
-def communication_of(rows: list[KernelRow]) -> Communication:
-    """Communication kernels with their total."""
+def communication_of(rows: list[KernelRow], calls: Sequence[str] = ("MPI_Allreduce",)) -> Communication:
+    """Communication kernels with their total, and MPI calls."""
     total = sum(row.total_ns for row in rows)
-    return Communication(kernels=rows, total_ns=total, exposed_ns=10 * MS, overlapped_ns=3 * MS)
+    kinds = [
+        CollectiveKind(kind="AllReduce", count=30, total_ns=total - MS, exposed_ns=9 * MS, overlapped_ns=3 * MS),
+        CollectiveKind(kind="Broadcast", count=2, total_ns=MS, exposed_ns=MS, overlapped_ns=0),
+    ]
+    return Communication(
+        kernels=rows,
+        total_ns=total,
+        exposed_ns=10 * MS,
+        overlapped_ns=3 * MS,
+        kinds=kinds if rows else [],
+        mpi=[MpiCall(name=name, count=7, total_ns=4 * MS, idle_ns=3 * MS) for name in calls if rows],
+    )
 
 
 def device(index: int = 0, **changes: object) -> DeviceReport:
@@ -599,7 +613,8 @@ def several_devices() -> Report:
             id="unresolved", sentence="Unresolved: no cause of the idle time can be named with this capture."
         ),
     )
-    return report([device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")])
+    made = report([device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")])
+    return msgspec.structs.replace(made, ranks=comparison())
 
 
 def never_idle_device(index: int = 0) -> DeviceReport:
@@ -689,7 +704,7 @@ def hostile() -> Report:
         name=bad,
         gaps=gaps,
         kernels=kernels,
-        communication=communication_of(kernels),
+        communication=communication_of(kernels, names),
         labels={"sync": {name: 1000 + index for index, name in enumerate(names)}},
         notes=[bad, *names],
         verdict=Verdict(id=bad, sentence=bad),
@@ -750,7 +765,9 @@ def hostile() -> Report:
         tables=dict.fromkeys(names, 3),
     )
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
-    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=dict.fromkeys(names, bad))
+    settings = dict.fromkeys(names, bad)
+    ranks = comparison(names, names)
+    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks)
 
 
 def _hostile_iterations(bad: str, names: list[str]) -> IterationReport:

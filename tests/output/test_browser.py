@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.ranks.registry import RENDERERS
 from tests.output.page import Element, parse
+from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -61,3 +63,17 @@ def test_a_foreign_script_is_refused_and_noticed(browser: str, tmp_path: Path) -
     root, console = visit(browser, forged, tmp_path)
     assert root.all("title")[0].text != "taken"
     assert re.search("Content Security Policy", "".join(console))
+
+
+def test_a_filter_leaves_the_other_tables_of_its_section_alone(browser: str, tmp_path: Path) -> None:
+    root, console = visit(browser, FORMATS["html"].render(SAMPLES["hostile"](), RenderOptions()), tmp_path)
+    assert console == []
+    whole = [table for table in root.all("table") if "data-first" not in table.attributes]
+    assert "Collectives by kind" in "".join(table.all("caption")[0].text for table in whole)
+    assert [record for table in whole for record in table.all("tbody") if "hidden" in record.attributes] == []
+
+
+def test_ranks_need_no_script_and_complain_of_none(browser: str, tmp_path: Path) -> None:
+    root, console = visit(browser, RENDERERS["html"](ranks_report(), RenderOptions()), tmp_path)
+    assert console == []
+    assert [len(table.all("tbody")) for table in root.all("table")] == [4, 1, 4, 1, 2]

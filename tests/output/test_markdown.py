@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output import FORMATS, RenderOptions, markup
 from nsysdiag.output import markdown as subject
 from nsysdiag.output.names import clip, visible
 from tests.output.samples import HOSTILE, SAMPLES
@@ -82,7 +82,7 @@ def test_code_shows_the_name(name: str) -> None:
     shape = drawn(f"x {subject.code(name)} y")
     if visible(name).strip():
         assert set(shape.elements) == {"p", "code"}
-        assert shape.code == [clip(name, subject.NAME_LIMIT)]
+        assert shape.code == [clip(name, markup.NAME_LIMIT)]
 
 
 @given(tricky, tricky)

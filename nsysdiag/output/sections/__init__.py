@@ -21,13 +21,14 @@ from nsysdiag.output.sections import (
     ledger,
     method,
     overview,
+    ranks,
     signatures,
 )
 
 if TYPE_CHECKING:
     from nsysdiag.output.sections.section import DeviceSection, ReportSection
 
-OPENING: tuple[ReportSection, ...] = (overview.SECTION, findings.SECTION)
+OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, findings.SECTION)
 PER_DEVICE: tuple[DeviceSection, ...] = (
     ledger.SECTION,
     iterations.SECTION,

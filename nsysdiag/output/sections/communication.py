@@ -1,9 +1,10 @@
-"""The communication kernels by the time that they ran."""
+"""Communication: collectives by kind, the kernels behind them, and MPI calls of the host."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.output.figures import percent
 from nsysdiag.output.sections.kernels import rows_view
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 
@@ -12,8 +13,18 @@ if TYPE_CHECKING:
 
 
 def view(page: Page, device: DeviceReport) -> View | None:
-    """The communication kernels with the most time; left out where none ran."""
-    return rows_view(page, device.communication.kernels)
+    """Collectives by kind, MPI calls by name, the communication kernels with the most time; left out where there are
+    none of them."""
+    found = device.communication
+    kernels = rows_view(page, found.kernels)
+    if kernels is None and not found.mpi:
+        return None
+    longest = max((row.total_ns for row in found.kinds), default=0)
+    return {
+        "kinds": [(row, percent(row.total_ns, longest)) for row in found.kinds],
+        "mpi": found.mpi,
+        "kernels": kernels,
+    }
 
 
 SECTION = DeviceSection("communication", "Communication", view)

@@ -1,0 +1,115 @@
+"""Ranks beside each other as plain data: how even their work is, who comes late to collectives, and why.
+
+Times are integer nanoseconds. Moments are on the clock of the first file; a rank's own clock is `offset_ns` behind it.
+Work goes by the same names as in iterations: compute, exposed_comm, exposed_copy; idle time goes by its cause.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record
+
+
+class RankRow(Record, frozen=True):
+    """One rank: a device of a file. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = span_ns.
+
+    `collectives` is how many it ran, `matched` how many of them were found on other ranks too. Inside these it spent
+    `wait_ns` more than the rank that came last, and `transfer_ns` as long as that one. `late` counts those that it was
+    last to begin and late for, `late_ns` adds up its delays, `caused_ns` what all others waited in them. The offset
+    holds at the first collective that tells it, and grows by `drift_ppm` millionths of the time from then on.
+    """
+
+    rank: str
+    file: str
+    device: str
+    name: str
+    offset_ns: int
+    offset_error_ns: int | None
+    span_start_ns: int
+    span_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    idle_ns: int
+    collectives: int
+    matched: int
+    wait_ns: int
+    transfer_ns: int
+    late: int
+    late_ns: int
+    caused_ns: int
+    drift_ppm: float = 0.0
+
+
+class CollectiveGroup(Record, frozen=True):
+    """The collectives of one kind that the same ranks ran together. `communicator` is its number in the trace (in hex),
+    None where the k-th on one rank was matched with the k-th on the others.
+
+    `transfer_ns` adds up the shortest run of each, `wait_ns` what all ranks ran longer than that. `spread_ns` is how
+    far apart their ends are (95th percentile): no delay below it is believed. `late` is how many had a late rank.
+    """
+
+    kind: str
+    communicator: str | None
+    ranks: list[str]
+    count: int
+    transfer_ns: int
+    wait_ns: int
+    spread_ns: int
+    late: int
+
+
+class Straggler(Record, frozen=True):
+    """A rank that others waited for: `late` times out of `of`, `late_ns` in all since more than half of the others had
+    begun; the others waited `caused_ns` together.
+
+    `more` divides `late_ns` by what the rank had more of than the rank in the middle since both were in step: work by
+    name, idle time by cause; empty where there is nothing to compare. `meanwhile` is what it did from when more than
+    half of the others had begun until it did; it adds up to `late_ns` but for time outside the window. `confidence` is
+    0..1. The worst delay ends at `worst_start_ns`, on the clock of the first file.
+    """
+
+    rank: str
+    late: int
+    of: int
+    late_ns: int
+    caused_ns: int
+    more: dict[str, int]
+    meanwhile: dict[str, int]
+    confidence: float
+    worst_start_ns: int
+    worst_ns: int
+
+
+class RankWait(Record, frozen=True):
+    """What one rank waited for another in collectives, divided by why the other one was late: `causes` adds up to
+    `wait_ns`. Both `late_rank` and `causes` are empty for waits that no single rank can be blamed for."""
+
+    rank: str
+    late_rank: str | None
+    wait_ns: int
+    causes: dict[str, int]
+
+
+class RankComparison(Record, frozen=True):
+    """Ranks, or the devices of one trace, beside each other.
+
+    `basis` says what is compared: `collectives`, the time from the first to the last collective in which all meet;
+    where they do not, `iterations`, from the first to the last one of those that all have; else `window`, all of each
+    one's window. `imbalance` is (largest - smallest) / mean of the fields of RankRow that it names. `slowest` is the
+    rank with most time of its own, outside of exposed communication, `fastest` that with least; None for `window`.
+    `clock` says in words how the clocks were brought together; `clock_error_ns` is the largest error of it, 0
+    where there is one clock, None where nothing tells.
+    """
+
+    basis: str
+    sentence: str
+    ranks: list[RankRow]
+    groups: list[CollectiveGroup]
+    unmatched: list[str]
+    stragglers: list[Straggler]
+    waits: list[RankWait]
+    imbalance: dict[str, float]
+    slowest: str | None
+    fastest: str | None
+    clock: str
+    clock_error_ns: int | None

@@ -1,0 +1,51 @@
+"""The result of `nsysdiag ranks` as plain data, saved as JSON and read back unchanged."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nsysdiag.model import CauseInfo, Tool
+from nsysdiag.model_ranks import RankComparison
+from nsysdiag.record import Record
+
+RANKS_SCHEMA_VERSION = "1"
+KIND = "ranks"
+
+
+class RankTrace(Record, frozen=True):
+    """One of the files; `start_utc_ns` is the UTC of its time 0, None where it does not say."""
+
+    file: str
+    size_bytes: int
+    fingerprint: str
+    nsys_version: str | None
+    start_utc_ns: int | None
+    warnings: list[str]
+
+
+class RanksReport(Record, frozen=True):
+    """Everything that was found out about the ranks of one run."""
+
+    schema_version: str
+    kind: str
+    tool: Tool
+    traces: list[RankTrace]
+    comparison: RankComparison
+    causes: list[CauseInfo]
+    settings: dict[str, str]
+
+
+def ranks_to_json(report: RanksReport) -> bytes:
+    """The report as UTF-8 JSON, keys sorted, indented by two, one final newline: same report, same bytes."""
+    return msgspec.json.format(msgspec.json.encode(report, order="sorted"), indent=2) + b"\n"
+
+
+def ranks_from_json(data: bytes) -> RanksReport:
+    """Read a saved report back. Raises msgspec.ValidationError or msgspec.DecodeError where it is none."""
+    return msgspec.json.decode(data, type=RanksReport)
+
+
+def ranks_schema() -> bytes:
+    """The JSON Schema of a saved report of ranks; the copy in nsysdiag/data is made from it."""
+    schema = msgspec.json.schema(RanksReport)
+    return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"
