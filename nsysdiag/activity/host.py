@@ -15,7 +15,7 @@ from nsysdiag.activity.overhead import cupti_inside_calls
 from nsysdiag.activity.samples import Samples, samples_of
 from nsysdiag.activity.scheduling import Scheduling, scheduling_of
 from nsysdiag.activity.streams import distinct_values
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import Intervals
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def host_activity(tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, lat
         overhead=overhead,
         cupti=cupti_inside_calls(axis, tables.overhead, api, latest),
         scheduling=scheduling_of(axis, tables.switches),
-        samples=samples_of(axis, tables.samples, union(api.spans, os_calls.spans)),
+        samples=samples_of(axis, tables.samples, (api.spans[api.outermost], os_calls.spans)),
         os_traced=traced,
         malformed={"API call": api_calls.malformed, "OS call": lost_os, "profiler overhead": lost_overhead},
     )

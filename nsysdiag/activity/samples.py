@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +48,12 @@ class Samples:
     time: Intervals
 
 
-def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Intervals) -> Samples:
+def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -> Samples:
     """The CPU samples of the axis's threads. Each vouches for half its thread's sampling period to either side.
 
-    `calls` (positions, a set) are the calls of the threads. A sample inside one shows the thread in that call: for the
-    time before and after it vouches only if it ran on, with another sample about a period away.
+    `calls` are the calls of the threads, by kind: positions, sorted, none inside another. A sample inside one shows the
+    thread in that call: for the time before and after it vouches only if it ran on, the next sample being about a
+    period away.
 
     ```
     call               [--------------)
@@ -69,7 +71,8 @@ def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Intervals) -> Samples:
     time, lane, half = time[mine], lane[mine], period[mine] // 2
     position = axis.position(lane, time)
     spans = axis.place(lane, Intervals(time - half, time + half))
-    spans = _within_calls(position, spans, calls, runs[:-1][mine], runs[1:][mine])
+    for kind in calls:
+        spans = _within_calls(position, spans, kind, runs[:-1][mine], runs[1:][mine])
     by_position = np.argsort(position, kind="stable")
     return Samples(position[by_position], rows.id[order][mine][by_position], union(spans))
 

@@ -1,4 +1,4 @@
-"""Durations by group: counts, totals and percentiles in one sort."""
+"""Durations by group: counts and totals, and percentiles in one sort."""
 
 from __future__ import annotations
 
@@ -26,6 +26,25 @@ class Groups:
     def mean(self) -> IntArray:
         """Rounded down."""
         return self.total // np.maximum(self.count, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """One row a group that occurs, by total, largest first."""
+
+    code: IntArray
+    count: IntArray
+    total: IntArray
+
+
+def group_totals(code: IntArray, duration: IntArray) -> Totals:
+    """Counts and totals of `duration` by `code`, which is not negative: no sort, as there are no percentiles."""
+    size = int(code.max(initial=-1)) + 1
+    total, count = np.zeros(size, dtype=np.int64), np.bincount(code, minlength=size)
+    np.add.at(total, code, duration)
+    present = np.flatnonzero(count)
+    ranked = present[np.lexsort((present, -total[present]))]
+    return Totals(ranked, count[ranked], total[ranked])
 
 
 def group_durations(code: IntArray, duration: IntArray) -> Groups:

@@ -16,7 +16,7 @@ from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.distribution import distribution
 from nsysdiag.analysis.frame import Case, Frame
-from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.analysis.grouping import group_durations, group_totals
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.model import ApiRow, Launch
 from nsysdiag.timeline.intervals import contains
@@ -79,7 +79,7 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     names = set(api_calls.names)
     texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
     rows = np.flatnonzero(texts[slices.rows.text])
-    groups = group_durations(slices.rows.text[rows] * len(CAUSES) + slices.rows.cause[rows], slices.ns[rows])
+    groups = group_totals(slices.rows.text[rows] * len(CAUSES) + slices.rows.cause[rows], slices.ns[rows])
     ids = list(CAUSES)
     found: dict[str, str] = {}
     for code in groups.code.tolist():

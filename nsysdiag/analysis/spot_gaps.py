@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray, pid_of, tid_of
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.gap_keys import GapKeys
-from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.analysis.places import Shares
 from nsysdiag.analysis.spots import Spot
 from nsysdiag.model import Thread
@@ -43,7 +43,7 @@ class SpotGaps:
 
     def leading(self, code: IntArray) -> tuple[int, float]:
         """Of a code for each gap of the device the one with most time here, and its share."""
-        groups = group_durations(code[self.gap], self.ns)
+        groups = group_totals(code[self.gap], self.ns)
         return int(groups.code[0]), int(groups.total[0]) / int(self.ns.sum())
 
     def typical(self, keys: GapKeys) -> int:
@@ -63,7 +63,7 @@ class SpotGaps:
     def threads(self, context: GapContext) -> tuple[Thread | None, int]:
         """The launching thread with most of the time (None: unknown), and the number of others."""
         known = context.lane[self.gap] >= 0
-        groups = group_durations(context.lane[self.gap][known], self.ns[known])
+        groups = group_totals(context.lane[self.gap][known], self.ns[known])
         if len(groups.code) == 0:
             return None, 0
         identity = int(context.axis.threads[int(groups.code[0])])

@@ -14,7 +14,7 @@ from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.gap_keys import GapKeys
-from nsysdiag.analysis.grouping import group_durations
+from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.analysis.kernel_names import normal_kernel
 from nsysdiag.analysis.kind import IN_COLLECTOR, IN_INTERPRETER, Kind
 from nsysdiag.analysis.kinds import KINDS
@@ -122,7 +122,7 @@ def _facts(device: DeviceReport, ground: Ground, shares: Shares, spot: Spot) -> 
 def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Kind, bool]:
     """The kind with most of the spot's time, and whether that is almost all of it."""
     kinds = KINDS[spot.cause]
-    groups = group_durations(shares.kind, np.maximum(shares.lost, shares.drained))
+    groups = group_totals(shares.kind, np.maximum(shares.lost, shares.drained))
     kind, share = kinds[int(groups.code[0])], int(groups.total[0]) / max(int(groups.total.sum()), 1)
     hints = (
         (IN_COLLECTOR, "garbage collector", thresholds.collector),
@@ -138,7 +138,7 @@ def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: Findi
 def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
     """Pieces without a word are left out."""
     known = code >= 0
-    groups = group_durations(code[known], ns[known])
+    groups = group_totals(code[known], ns[known])
     columns = (groups.code.tolist(), groups.total.tolist(), groups.count.tolist())
     return {words[each]: (total, count) for each, total, count in zip(*columns, strict=True)}
 
