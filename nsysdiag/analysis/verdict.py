@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nsysdiag.analysis.busy import WindowSplit
-from nsysdiag.analysis.causes import CAUSES, host_compute
+from nsysdiag.analysis.causes import CAUSES, host_compute, off_cpu
 from nsysdiag.analysis.ledger import UNRESOLVED
 from nsysdiag.config import Thresholds
 from nsysdiag.model import Verdict
@@ -117,7 +117,11 @@ def _contended(given: VerdictInput) -> Verdict | None:
         share = min(share, given.off_cpu_ns / given.split.idle_ns)
     if share < given.thresholds.contended:
         return None
-    text = f"{format_share(share, 1)} of that because the launching thread had no CPU."
+    untraced = given.labels.get("off_cpu", {}).get(off_cpu.UNTRACED, 0)
+    why = "because the launching thread had no CPU"
+    if untraced > MOSTLY * given.ledger["off_cpu"]:
+        why = "with the launching thread off the CPU in no captured call: preempted, or in a wait that leaves no row"
+    text = f"{format_share(share, 1)} of that {why}."
     return Verdict(id="contended", sentence=_claim(given, text))
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from nsysdiag.analysis.busy import WindowSplit
+from nsysdiag.analysis.causes.off_cpu import UNTRACED
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.config import Settings, Thresholds
 from nsysdiag.timeline.intervals import Intervals
@@ -163,3 +165,18 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
     report = report_of(trace, tmp_path, strict)
     assert report.devices[0].verdict.id == "io_wait-bound"
     assert report.settings == {"thresholds": "input 2.0"}
+
+
+@pytest.mark.parametrize(("untraced", "told"), [(60_000, True), (40_000, False)])
+def test_off_the_cpu_for_no_known_reason_is_not_simply_contended(untraced: int, told: bool) -> None:
+    """Most of it in no captured call: preempted, or in a wait that leaves no row, and the sentence says so."""
+    labels = {"off_cpu": {UNTRACED: untraced, "another thread held its CPU": 100_000 - untraced}}
+    found = verdict(replace(given({"off_cpu": 100_000, "sync": 200_000}), labels=labels))
+    assert found.id == "contended"
+    assert ("leaves no row" in found.sentence) is told
+
+
+def test_what_leads_elsewhere_is_no_contention_of_the_launching_thread() -> None:
+    """A worker without a CPU is at the root; the launching thread itself only waited."""
+    found = verdict(replace(given({"off_cpu": 200_000, "io_wait": 90_000}), off_cpu_ns=0))
+    assert found.id == "off_cpu-bound"
