@@ -111,7 +111,9 @@ def analyze_devices(
         settings=settings,
         batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
         leaf_symbols=partial(leaf_symbols, trace),
-        roots=RootSearch(world, View(host, facts), People(world), Files(trace), settings.thresholds.root_floor),
+        roots=RootSearch(
+            world, View(host, facts), People(world), Files(trace), settings.thresholds.root_floor, settings.disabled
+        ),
         call_chains=CallChains(trace, activity.api_calls),
         python_stacks=PythonStacks(trace, ranges.python),
     )

@@ -58,17 +58,19 @@ class Loaders:
     def _is_worker_process(self, waits: Waits, waker: IntArray) -> BoolArray:
         """True for a waker in another process of the same program, or forked from it, that works on no GPU."""
         own, other = process_of(waits.thread), process_of(waker)
-        pairs, code = distinct(other)
-        idle = ~np.isin(pairs, self._world.gpu_processes)
-        names = self._world.process_names(np.unique(np.append(own, other)))
-        # A process that only forked has no name of its own.
-        alike = [
-            names.get(there, names.get(here)) == names.get(here)
-            for here, there in zip(own.tolist(), other.tolist(), strict=True)
-        ]
-        apart = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
-        result: BoolArray = apart & np.array(alike, dtype=np.bool_) & idle[code]
+        result: BoolArray = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
+        chosen = np.flatnonzero(result & ~np.isin(other, self._world.gpu_processes))
+        pairs, place = np.unique(np.stack((own[chosen], other[chosen])), axis=1, return_inverse=True)
+        alike = np.array([self._alike(here, there) for here, there in pairs.T.tolist()], dtype=np.bool_)
+        result[:] = False
+        result[chosen] = alike[place.reshape(-1)]
         return result
+
+    def _alike(self, here: int, there: int) -> bool:
+        """Whether a process runs the same program as another whose program is known. One that only forked has no name
+        of its own."""
+        names = self._world.process_names(np.array([here, there]))
+        return here in names and names.get(there, names[here]) == names[here]
 
     def _by_name_or_frames(self, thread: int) -> bool:
         name = self._world.thread_names(np.array([thread])).get(thread, "")

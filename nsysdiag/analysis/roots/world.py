@@ -98,7 +98,8 @@ class View:
 
     @cached_property
     def _joined(self) -> Intervals:
-        """Each OS call's span, those of a wait that went on in several calls with a time limit as one.
+        """Each OS call's span, those of a wait that went on in several calls with a time limit as one. A thread that
+        called the GPU in between had what it waited for.
 
         ```
         poll(5 ms) poll(5 ms) poll     [-----)[-----)[--)
@@ -113,6 +114,8 @@ class View:
         again &= (spans.start[1:] - spans.end[:-1] <= AGAIN_NS) & (
             spans.start[1:] // stride == spans.start[:-1] // stride
         )
+        launched = self.host.api.spans.start
+        again &= np.searchsorted(launched, spans.end[:-1]) == np.searchsorted(launched, spans.start[1:])
         group = np.append(0, np.cumsum(~again))
         first = np.flatnonzero(np.append(True, ~again))
         last = np.append(first[1:] - 1, len(spans) - 1)
