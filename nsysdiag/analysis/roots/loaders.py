@@ -69,15 +69,16 @@ class Loaders:
     def _alike(self, here: int, there: int) -> bool:
         """Whether a process runs the same program as another whose program is known. One that only forked has no name
         of its own."""
-        names = self._world.process_names(np.array([here, there]))
+        names = self._world.process_names
         return here in names and names.get(there, names[here]) == names[here]
 
     def _by_name_or_frames(self, thread: int) -> bool:
-        name = self._world.thread_names(np.array([thread])).get(thread, "")
+        name = self._world.thread_names.get(thread, "")
         if NAMES.search(name):
             return True
         samples = self._world.tables.samples
         mine = np.flatnonzero(samples.thread == thread)
+        mine = mine[np.lexsort((samples.id[mine], samples.time[mine]))]
         step = max(len(mine) // MOST_SAMPLES, 1)
         frames = self._world.frames(samples.id[mine[::step]]) if len(mine) else []
         return any(NAMES.search(frame) for frame in frames)

@@ -334,3 +334,14 @@ def test_a_thread_that_came_in_and_never_left_runs_on(neighbour: ThreadId, tmp_p
         trace.sched(2 * MS, True, thread=thread, cpu=thread[1] % 7)
     device = only_device(trace, tmp_path, Settings(thresholds=Thresholds(root_floor=0.3)))
     assert waker(device.gaps[0]) == OTHER
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_which_samples_are_looked_at_does_not_depend_on_their_order(seed: int, tmp_path: Path) -> None:
+    """Of 200 samples every third is looked at: the fourth is."""
+    trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US)
+    for number in range(200):
+        symbol = "_worker_loop" if number == 3 else "main"
+        trace.sample((2_000 + 30 * number) * US, thread=NEIGHBOUR, symbols=(symbol,))
+    (device,) = analyze(trace.write(tmp_path / "trace.sqlite", shuffle_seed=seed)).devices
+    assert "data_loading" in device.root_ledger
