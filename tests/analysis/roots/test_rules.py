@@ -17,7 +17,7 @@ from nsysdiag.analysis.causes.lock_wait import INTERPRETER_LOCK
 from nsysdiag.config import Settings, Thresholds
 from nsysdiag.pipeline import analyze
 from tests.analysis.causes.example import NEIGHBOUR, STRANGER, late
-from tests.analysis.traces import devices, only_device
+from tests.analysis.traces import devices, only_device, report_of
 from tests.builder import MAIN
 
 if TYPE_CHECKING:
@@ -345,3 +345,19 @@ def test_which_samples_are_looked_at_does_not_depend_on_their_order(seed: int, t
         trace.sample((2_000 + 30 * number) * US, thread=NEIGHBOUR, symbols=(symbol,))
     (device,) = analyze(trace.write(tmp_path / "trace.sqlite", shuffle_seed=seed)).devices
     assert "data_loading" in device.root_ledger
+
+
+def test_a_chain_that_leads_nowhere_makes_nothing_sure(tmp_path: Path) -> None:
+    """
+    T          [sem_wait: nobody known ---------)[cond_wait ----)     0.2 to 6 ms, 6.1 to 9 ms
+    OTHER                                          [pread64 -][signal
+    """
+    trace = late(10 * MS, schema="3.24.8").osrt("sem_wait", BEGAN, 6 * MS)
+    trace.osrt("pthread_cond_wait", 6_100 * US, ENDED).osrt("pread64", 6_200 * US, 8_900 * US, thread=OTHER)
+    trace.osrt("pthread_cond_signal", 8_955 * US, 8_960 * US, thread=OTHER)
+    report = report_of(trace, tmp_path)
+    root = report.devices[0].gaps[0].root
+    assert root is not None
+    assert root.hops == []
+    (finding,) = [each for each in report.findings if each.cause == "io_wait"]
+    assert finding.confidence <= 0.5
