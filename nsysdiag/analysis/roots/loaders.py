@@ -46,14 +46,15 @@ class Loaders:
         return (result | self._is_worker_process(waits, waker)) & (waker > 0)
 
     def in_own_range(self, thread: IntArray, start: IntArray, end: IntArray) -> BoolArray:
-        """True for waits during [start, end) inside a range that the waiting thread itself named after loading data.
+        """True for waits during [start, end) mostly inside a range that the waiting thread named after loading data.
         That names the time; that it waited for another thread at all is for the wake-up to show."""
         return self._in_range(thread, Intervals(start, end))
 
     def _in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
+        """True where such a range of the thread holds at least half of the time."""
         lane = self._axis.rank(thread)
         covered = coverage(self._ranges, self._axis.place(np.maximum(lane, 0), time))
-        return (lane >= 0) & (covered > 0)
+        return (lane >= 0) & (covered > 0) & (2 * covered >= time.end - time.start)
 
     def _is_worker_process(self, waits: Waits, waker: IntArray) -> BoolArray:
         """True for a waker in another process of the same program, or forked from it, that works on no GPU."""

@@ -361,3 +361,10 @@ def test_a_chain_that_leads_nowhere_makes_nothing_sure(tmp_path: Path) -> None:
     assert root.hops == []
     (finding,) = [each for each in report.findings if each.cause == "io_wait"]
     assert finding.confidence <= 0.5
+
+
+@pytest.mark.parametrize(("thread", "name"), [(NEIGHBOUR, "load_batch"), (MAIN, "next(dataloader)")])
+def test_a_short_range_names_no_long_wait(thread: ThreadId, name: str, tmp_path: Path) -> None:
+    """50 us of 8.8 ms."""
+    trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).nvtx(name, 3 * MS, 3_050 * US, thread=thread)
+    assert "data_loading" not in only_device(trace, tmp_path).root_ledger
