@@ -87,7 +87,7 @@ def analyze_devices(
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
     evidence = HostEvidence.of(host, facts)
-    names = process_names(trace)
+    names = thread_names(trace)
     world = World(
         tables=tables,
         activity=activity,
@@ -95,8 +95,8 @@ def analyze_devices(
         ranges=ranges,
         low=host.axis.origin,
         high=host.axis.origin + host.axis.span,
-        thread_names=partial(thread_names, trace),
-        process_names=lambda processes: {each: names[each] for each in processes.tolist() if each in names},
+        thread_names=names,
+        process_names=process_names(trace),
         frames=partial(chain_symbols, trace),
         profilers=profiler_threads(trace),
     )
@@ -107,11 +107,13 @@ def analyze_devices(
         draining=draining_calls(evidence),
         untraced=untraced_graphs(activity, facts),
         strings=trace.strings,
-        thread_names=thread_names(trace, host.axis.threads),
+        thread_names=names,
         settings=settings,
         batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
         leaf_symbols=partial(leaf_symbols, trace),
-        roots=RootSearch(world, View(host, facts), People(world), Files(trace), settings.thresholds.root_floor),
+        roots=RootSearch(
+            world, View(host, facts), People(world), Files(trace), settings.thresholds.root_floor, settings.disabled
+        ),
         call_chains=CallChains(trace, activity.api_calls),
         python_stacks=PythonStacks(trace, ranges.python),
     )

@@ -34,7 +34,7 @@ class ThreadAxis:
         """An axis with a lane for each of `threads` over [low, high). Raises InputError where it has no room."""
         unique = distinct_values(threads)
         axis = cls(unique, low, max(high - low, 1))
-        if len(unique) * axis.stride >= _POSITION_LIMIT:
+        if max(len(unique), 1) * axis.stride >= _POSITION_LIMIT:
             raise InputError(
                 f"times from {low} to {high} ns on {len(unique)} launching threads are too far apart to be real",
                 hint="the export holds malformed times; export the report again",

@@ -111,7 +111,10 @@ def _outermost_of_each(keys: IntArray, rows: IntArray, calls: CallRows) -> IntAr
         return rows
     shared = np.concatenate((repeats, [False])) | np.concatenate(([False], repeats))
     group = rows[shared]
-    group = group[np.lexsort((-calls.end[group], calls.start[group], keys[group]))]
+    # By name and thread last: which of two calls at the very same time it is must not depend on the order of rows.
+    group = group[
+        np.lexsort((calls.thread[group], calls.name[group], -calls.end[group], calls.start[group], keys[group]))
+    ]
     first = np.concatenate(([True], keys[group][1:] != keys[group][:-1]))
     merged = np.concatenate((rows[~shared], group[first]))
     return merged[np.argsort(keys[merged], kind="stable")]

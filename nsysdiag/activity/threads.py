@@ -12,11 +12,10 @@ from nsysdiag.trace.trace import Trace
 _PROFILER = re.compile(r"\[NSys.*|.*CommsProcess.*|nsys-\w*|CUPTI.*", re.IGNORECASE)
 
 
-def thread_names(trace: Trace, threads: IntArray) -> dict[int, str]:
-    """The name of each of `threads` (globalTids) that has one; of several names the first in the alphabet."""
+def thread_names(trace: Trace) -> dict[int, str]:
+    """The name of each thread (globalTid) that has one; of several names the first in the alphabet."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
-    rows = np.flatnonzero(np.isin(columns["globalTid"], threads))
-    named = zip(columns["globalTid"][rows].tolist(), trace.strings.texts(columns["nameId"][rows]), strict=True)
+    named = zip(columns["globalTid"].tolist(), trace.strings.texts(columns["nameId"]), strict=True)
     return dict(sorted(named, reverse=True))
 
 

@@ -45,11 +45,12 @@ def gil_waits(host: HostActivity) -> BoolArray:
     process = process[spans.start // host.axis.stride]
     longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])
     often = np.bincount(process, full) >= np.maximum(longer, LEAST)
-    result[rows] = often[process] & (full | _follows(spans, full) | (longer == 0)[process])
+    result[rows] = often[process] & (full | _follows(spans, full, host.axis.stride) | (longer == 0)[process])
     return result
 
 
-def _follows(spans: Intervals, full: BoolArray) -> BoolArray:
-    """True for waits that begin where one of the whole switch interval ended."""
+def _follows(spans: Intervals, full: BoolArray, stride: int) -> BoolArray:
+    """True for waits that begin where one of the whole switch interval, of the same thread, ended."""
     soon = spans.start[1:] - spans.end[:-1] <= AGAIN_NS
+    soon &= spans.start[1:] // stride == spans.start[:-1] // stride
     return np.append(False, soon & full[:-1])

@@ -176,7 +176,8 @@ def _confidence(device: DeviceReport, ground: Ground, facts: _Facts) -> float:
     ns = ground.context.slices.ns[slices]
     moved = ground.blame.cause[slices] != ground.blame.own[slices]
     share = int(ns[moved].sum()) / max(int(ns.sum()), 1)
-    sure = UNNAMED_ROOT if facts.root is None else facts.root.confidence
+    # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
+    sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
     return round(known * (1 - share + share * sure), 4)
 
 

@@ -57,3 +57,8 @@ def test_times_outside_move_to_the_border(far: int) -> None:
 def test_times_too_far_apart_to_be_real() -> None:
     with pytest.raises(InputError, match="too far apart"):
         ThreadAxis.over(np.arange(1_000, dtype=np.int64), 0, 2**55)
+
+
+def test_times_too_far_apart_without_any_thread() -> None:
+    with pytest.raises(InputError, match="too far apart"):
+        ThreadAxis.over(np.array([], dtype=np.int64), -1_000_000, 2**63 - 1)

@@ -9,7 +9,7 @@ from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
 from nsysdiag.analysis.roots.files import Files
-from nsysdiag.analysis.roots.levels import Chains, Level
+from nsysdiag.analysis.roots.levels import LOADING, Chains, Level, vague
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.analysis.roots.wakers import How
 from nsysdiag.model import Hop, Root
@@ -17,8 +17,7 @@ from nsysdiag.units import format_ns
 
 MOST_PARTS = 3
 _IDS = list(CAUSES)
-_LOADING = "data_loading"
-_LOADING_TITLE = CAUSES[_LOADING].title
+_LOADING_TITLE = CAUSES[LOADING].title
 _HOW = {
     How.CALL: "woke it by {call}",
     How.CALL_OF_SEVERAL: "woke it by {call}; others made such calls too",
@@ -51,14 +50,16 @@ class ChainTeller:
         self._floor = floor
         self._words = list(chains.words.known)
         self._children = [np.argsort(level.pieces.parent, kind="stable") for level in chains.levels]
+        self._parents = [level.pieces.parent[order] for level, order in zip(chains.levels, self._children, strict=True)]
         first = chains.levels[0].pieces if chains.levels else None
-        self._gap = slices.rows.gap[first.slice] if first is not None else np.zeros(0, dtype=np.int64)
-        self._by_gap = np.argsort(self._gap, kind="stable")
+        gap = slices.rows.gap[first.slice] if first is not None else np.zeros(0, dtype=np.int64)
+        self._by_gap = np.argsort(gap, kind="stable")
+        self._gap = gap[self._by_gap]
 
     def root(self, gap: int, cause: int, ns: int) -> Root | None:
         """The chain of the longest wait in a gap; None where `cause`, which leads in the gap with `ns`, is mostly no
         waiting."""
-        low, high = np.searchsorted(self._gap[self._by_gap], (gap, gap + 1))
+        low, high = np.searchsorted(self._gap, (gap, gap + 1))
         pieces = self._by_gap[low:high]
         if low < high:
             rows = self._chains.levels[0].pieces
@@ -86,12 +87,14 @@ class ChainTeller:
             piece = self._longest(hop, inner[level.pieces.cause[inner] == self._leading(level, inner)])
             seen.append((level, piece))
         level, piece = next((level, piece) for level, piece in reversed(seen) if not level.aside[piece])
+        if vague(level.pieces.take(np.array([piece])), self._chains.words)[0]:
+            level, piece = seen[0]
         cause = _IDS[int(level.pieces.cause[piece])]
         loads = bool(level.loader[piece])
         chain.append(
             f"root: {_LOADING_TITLE} ({self._kind(level, piece)})" if loads else f"root: {self._kind(level, piece)}"
         )
-        return Root(chain=chain, confidence=round(confidence, 4), cause=_LOADING if loads else cause, hops=hops)
+        return Root(chain=chain, confidence=round(confidence, 4), cause=LOADING if loads else cause, hops=hops)
 
     def _kind(self, level: Level, piece: int) -> str:
         """The title of a piece's cause, with its label where that says more."""
@@ -122,9 +125,8 @@ class ChainTeller:
         """What the waker of a piece did: pieces of the next level."""
         if hop >= len(self._chains.levels):
             return np.zeros(0, dtype=np.int64)
-        order = self._children[hop]
-        low, high = np.searchsorted(self._chains.levels[hop].pieces.parent[order], (piece, piece + 1))
-        return order[low:high]
+        low, high = np.searchsorted(self._parents[hop], (piece, piece + 1))
+        return self._children[hop][low:high]
 
     def _leading(self, level: Level, pieces: IntArray) -> int:
         total = np.bincount(level.pieces.cause[pieces], level.pieces.end[pieces] - level.pieces.start[pieces])

@@ -16,7 +16,7 @@ class Files:
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._loaded = False
-        self._tid = self._start = self._end = self._file = np.zeros(0, dtype=np.int64)
+        self._tid = self._start = self._end = self._file = self._reach = np.zeros(0, dtype=np.int64)
         self._paths: dict[int, str] = {}
 
     def read_by(self, thread: IntArray, start: IntArray, end: IntArray) -> str:
@@ -28,7 +28,9 @@ class Files:
             return ""
         found: dict[str, int] = {}
         for who, low, high in zip(tid_of(thread).tolist(), start.tolist(), end.tolist(), strict=True):
-            first, behind = np.searchsorted(self._tid, (who, who + 1))
+            first, behind = np.searchsorted(self._tid, (who, who + 1)).tolist()
+            behind = first + int(np.searchsorted(self._start[first:behind], high))
+            first += int(np.searchsorted(self._reach[first:behind], low, side="right"))
             rows = np.arange(first, behind)
             overlap = np.minimum(self._end[rows], high) - np.maximum(self._start[rows], low)
             for row, ns in zip(rows[overlap > 0].tolist(), overlap[overlap > 0].tolist(), strict=True):
@@ -47,5 +49,9 @@ class Files:
         order = np.lexsort((rows["startedAt"], tid_of(rows["threadId"])))
         self._tid, self._file = tid_of(rows["threadId"])[order], rows["fileAccessId"][order]
         self._start, self._end = rows["startedAt"][order], rows["endedAt"][order]
+        # The latest end so far of each thread: what ends before a stretch is skipped without a look.
+        self._reach = self._end.copy()
+        for mine in np.split(np.arange(len(order)), np.flatnonzero(np.diff(self._tid)) + 1):
+            self._reach[mine] = np.maximum.accumulate(self._end[mine])
         paths = zip(known["fileAccessId"].tolist(), known.text("filePath").texts(), strict=True)
         self._paths = {number: path for number, path in paths if path}

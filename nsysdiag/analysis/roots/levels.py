@@ -29,6 +29,7 @@ from nsysdiag.timeline.intervals import Intervals
 
 MOST_HOPS = 4
 WAITS = ("lock_wait", "io_wait", "sleep")
+LOADING = "data_loading"
 _IDS = list(CAUSES)
 _WAITS = [_IDS.index(cause) for cause in WAITS]
 _OFF_CPU = _IDS.index("off_cpu")
@@ -65,6 +66,12 @@ class Pieces(Rows):
     text: IntArray
 
 
+def vague(pieces: Pieces, words: Words) -> BoolArray:
+    """True for time off the CPU for no known reason: no cause that another's wait could lead to."""
+    result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.code(off_cpu.UNTRACED))
+    return result
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """The pieces of one hop; for those that wait who ended the wait, and the confidence of all hops so far. `loader`
@@ -87,12 +94,15 @@ class Chains:
     words: Words
 
 
-def follow(slices: Slices, lane: IntArray, host: View, world: World, floor: float) -> Chains:
+def follow(
+    slices: Slices, lane: IntArray, host: View, world: World, floor: float, disabled: tuple[str, ...] = ()
+) -> Chains:
     """The wake chains of all slices in which the launching thread (lane of `host` for each gap) waited for others.
 
-    A hop less sure than `floor`, all before it counted, is not followed."""
+    A hop less sure than `floor`, all before it counted, is not followed; what a waker did by a `disabled` cause is not
+    known."""
     words = Words()
-    search = _Search(world, Loaders(world), words, floor)
+    search = _Search(world, Loaders(world), words, floor, disabled)
     pieces, view = _first(slices, lane, host, words), host
     before = _Before.nothing(len(pieces))
     levels: list[Level] = []
@@ -103,7 +113,7 @@ def follow(slices: Slices, lane: IntArray, host: View, world: World, floor: floa
         if len(followed) == 0:
             break
         view = world.view(np.unique(level.wakers.thread[followed]))
-        pieces = _next(level, followed, view, words)
+        pieces = _next(level, followed, view, words, disabled)
         before = _Before.of(level, pieces.parent, pieces_aside=level.pieces.label == search.interpreter)
     return Chains(levels, words)
 
@@ -165,6 +175,7 @@ class _Search:
     loaders: Loaders
     words: Words
     floor: float
+    disabled: tuple[str, ...]
 
     @property
     def interpreter(self) -> int:
@@ -174,7 +185,7 @@ class _Search:
     def level(self, pieces: Pieces, view: View, before: _Before, *, last: bool) -> Level:
         """The level of these pieces; at the last one nobody is asked for."""
         lane = view.host.axis.rank(pieces.thread)
-        away = (pieces.cause == _OFF_CPU) & (pieces.label == self.words.code(off_cpu.UNTRACED))
+        away = vague(pieces, self.words)
         waits = view.waits(lane, pieces.start, away)
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
         # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
@@ -184,7 +195,7 @@ class _Search:
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
         loader = self.loaders.by_waker(waits, sure, wakers.at)
         loader |= self.loaders.in_own_range(pieces.thread, pieces.start, pieces.end) & (sure > 0)
-        loader = before.loader | (loader & (pieces.label != self.interpreter))
+        loader = before.loader | (loader & (pieces.label != self.interpreter) & (LOADING not in self.disabled))
         return Level(pieces, wakers, confidence, loader, before.aside, view)
 
 
@@ -203,7 +214,7 @@ def _found(waits: Waits, rows: IntArray, until: IntArray, world: World) -> Waker
     return wakers
 
 
-def _next(level: Level, followed: IntArray, view: View, words: Words) -> Pieces:
+def _next(level: Level, followed: IntArray, view: View, words: Words, disabled: tuple[str, ...]) -> Pieces:
     """What the wakers did during the pieces that waited for them, until they woke them."""
     waiting, wakers = level.pieces.take(followed), level.wakers.take(followed)
     axis = view.host.axis
@@ -220,7 +231,7 @@ def _next(level: Level, followed: IntArray, view: View, words: Words) -> Pieces:
             text = words.recoded(layer.names)[layer.name[source]]
             start = axis.time(claimed.spans.start)
             # Where the trace cannot tell what a waker did, the wait stays what it is.
-            if number not in _UNRESOLVED:
+            if number not in _UNRESOLVED and cause not in disabled:
                 parts.append(_pieces(waiting, followed, wakers, start, claimed, number, words.code(layer.label), text))
     found = Pieces.concatenate(parts)
     return found.take(np.argsort(found.start, kind="stable"))

@@ -46,36 +46,40 @@ class Loaders:
         return (result | self._is_worker_process(waits, waker)) & (waker > 0)
 
     def in_own_range(self, thread: IntArray, start: IntArray, end: IntArray) -> BoolArray:
-        """True for waits during [start, end) inside a range that the waiting thread itself named after loading data.
+        """True for waits during [start, end) mostly inside a range that the waiting thread named after loading data.
         That names the time; that it waited for another thread at all is for the wake-up to show."""
         return self._in_range(thread, Intervals(start, end))
 
     def _in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
+        """True where such a range of the thread holds at least half of the time."""
         lane = self._axis.rank(thread)
         covered = coverage(self._ranges, self._axis.place(np.maximum(lane, 0), time))
-        return (lane >= 0) & (covered > 0)
+        return (lane >= 0) & (covered > 0) & (2 * covered >= time.end - time.start)
 
     def _is_worker_process(self, waits: Waits, waker: IntArray) -> BoolArray:
         """True for a waker in another process of the same program, or forked from it, that works on no GPU."""
         own, other = process_of(waits.thread), process_of(waker)
-        pairs, code = distinct(other)
-        idle = ~np.isin(pairs, self._world.gpu_processes)
-        names = self._world.process_names(np.unique(np.append(own, other)))
-        # A process that only forked has no name of its own.
-        alike = [
-            names.get(there, names.get(here)) == names.get(here)
-            for here, there in zip(own.tolist(), other.tolist(), strict=True)
-        ]
-        apart = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
-        result: BoolArray = apart & np.array(alike, dtype=np.bool_) & idle[code]
+        result: BoolArray = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
+        chosen = np.flatnonzero(result & ~np.isin(other, self._world.gpu_processes))
+        pairs, place = np.unique(np.stack((own[chosen], other[chosen])), axis=1, return_inverse=True)
+        alike = np.array([self._alike(here, there) for here, there in pairs.T.tolist()], dtype=np.bool_)
+        result[:] = False
+        result[chosen] = alike[place.reshape(-1)]
         return result
 
+    def _alike(self, here: int, there: int) -> bool:
+        """Whether a process runs the same program as another whose program is known. One that only forked has no name
+        of its own."""
+        names = self._world.process_names
+        return here in names and names.get(there, names[here]) == names[here]
+
     def _by_name_or_frames(self, thread: int) -> bool:
-        name = self._world.thread_names(np.array([thread])).get(thread, "")
+        name = self._world.thread_names.get(thread, "")
         if NAMES.search(name):
             return True
         samples = self._world.tables.samples
         mine = np.flatnonzero(samples.thread == thread)
+        mine = mine[np.lexsort((samples.id[mine], samples.time[mine]))]
         step = max(len(mine) // MOST_SAMPLES, 1)
         frames = self._world.frames(samples.id[mine[::step]]) if len(mine) else []
         return any(NAMES.search(frame) for frame in frames)

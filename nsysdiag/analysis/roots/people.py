@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import cache
 from pathlib import PurePath
 
-import numpy as np
-
 from nsysdiag.activity.identity import pid_of, process_of, tid_of
 from nsysdiag.analysis.roots.world import World
 from nsysdiag.model import Thread
@@ -25,7 +23,7 @@ class People:
         return Thread(pid=pid_of(identity), tid=tid_of(identity), name=self.name(identity))
 
     def _name(self, identity: int) -> str | None:
-        return self._world.thread_names(np.array([identity])).get(identity)
+        return self._world.thread_names.get(identity)
 
     def _named(self, identity: int) -> str:
         """`thread 17 'loader'`, in a process without GPU work `process 9 'python3', thread 17 'loader'`."""
@@ -33,7 +31,7 @@ class People:
         own = f"thread {tid_of(identity)}" + (f" '{name}'" if name else "")
         if process in self._world.gpu_processes:
             return own
-        program = PurePath(self._world.process_names(np.array([process])).get(process, "")).name
+        program = PurePath(self._world.process_names.get(process, "")).name
         if tid_of(identity) == pid_of(identity):
             program, own = name or program, ""
         return f"process {pid_of(identity)}" + (f" '{program}'" if program else "") + (f", {own}" if own else "")

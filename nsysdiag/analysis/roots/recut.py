@@ -9,14 +9,14 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.assignment import SliceRows, Slices
-from nsysdiag.analysis.causes import CAUSES, off_cpu
-from nsysdiag.analysis.roots.levels import Chains, Pieces
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.roots.levels import LOADING, Chains, Pieces, vague
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.timeline.assign import Owned, claim
 from nsysdiag.timeline.intervals import Intervals, union
 
 _IDS = list(CAUSES)
-_LOADING, _OFF_CPU = _IDS.index("data_loading"), _IDS.index("off_cpu")
+_LOADING = _IDS.index(LOADING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,8 @@ def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
         piece, spans = _rest(chains, hop)
         mine, loads = level.pieces.take(piece), level.loader[piece]
         text = mine.text if hop == 0 else _with_thread(mine, chains, people)
-        # Off the CPU for no known reason is no cause that another's wait could lead to: it stays what it was.
-        vague = (mine.label == words.code(off_cpu.UNTRACED)) & (mine.cause == _OFF_CPU) & (hop > 0)
-        cause = np.where(vague, rows.cause[mine.slice], mine.cause)
+        unknown = vague(mine, words) & (hop > 0)
+        cause = np.where(unknown, rows.cause[mine.slice], mine.cause)
         own.append(rows.cause[mine.slice])
         parts.append(
             SliceRows(
@@ -55,9 +54,9 @@ def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
                 start=spans.start,
                 end=spans.end,
                 label=np.where(
-                    loads, words.recoded(_IDS)[cause], np.where(vague, labels[rows.label[mine.slice]], mine.label)
+                    loads, words.recoded(_IDS)[cause], np.where(unknown, labels[rows.label[mine.slice]], mine.label)
                 ),
-                text=np.where(vague, texts[rows.text[mine.slice]], text),
+                text=np.where(unknown, texts[rows.text[mine.slice]], text),
             )
         )
     found = SliceRows.concatenate(parts)

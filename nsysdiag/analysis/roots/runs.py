@@ -13,7 +13,6 @@ from nsysdiag.activity.scheduling import SwitchRows
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import nearest_before
 
-PAIRS_AT_ONCE = 2_000_000
 AROUND_NS = 1_000_000_000
 FloatArray = np.ndarray[tuple[int], np.dtype[np.float64]]
 
@@ -29,15 +28,32 @@ class Seen(Rows):
 
 
 @dataclass(frozen=True, slots=True)
+class _Stretches(Rows):
+    """Times [start, end) in which a thread, by its lane, was on a CPU, or (`left`) had just left it, sorted by lane.
+
+    ```
+    switches     in             out                in
+    stretches    [--------------)[-- just --)      [-------------
+    ```
+    """
+
+    lane: IntArray
+    start: IntArray
+    end: IntArray
+    left: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
 class Runs:
     """Context switches by thread, then time: positions on `axis`, and True where the thread comes in. `share` is for
-    each thread how likely it is seen at any moment at all: on a CPU, or off it for less than `just`."""
+    each thread how likely it is seen at any moment at all: on a CPU, or off it for no more than the time `just` that
+    the runs were made with."""
 
     axis: ThreadAxis
     position: IntArray
     comes_in: BoolArray
     share: FloatArray
-    just: int
+    stretches: _Stretches
 
     @classmethod
     def of(cls, switches: SwitchRows, ignored: IntArray, low: int, high: int, just: int) -> Runs:
@@ -51,14 +67,8 @@ class Runs:
         position = axis.position(axis.rank(switches.thread), switches.time)
         order = np.lexsort((switches.comes_in, position))
         position, comes_in = position[order], switches.comes_in[order]
-        lane = position // axis.stride
-        until = np.append(position[1:], 0)
-        # What comes after a thread's last event is unknown.
-        until = np.where(np.append(lane[1:] != lane[:-1], True), position, until)
-        seen = np.where(comes_in, until - position, np.minimum(until - position, just))
-        whole = max(int(np.ptp(switches.time)), 1) if len(switches) else 1
-        share = np.minimum(np.bincount(lane, weights=seen, minlength=len(axis.threads)) / whole, 1)
-        return cls(axis, position, comes_in, share, just)
+        stretches = _stretches(axis, position, comes_in, just)
+        return cls(axis, position, comes_in, _share(stretches, switches.time, len(axis.threads)), stretches)
 
     def switched_in(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
         """When each thread last came in within (start, end]; -1 where it did not."""
@@ -86,14 +96,12 @@ class Runs:
 
     def seen(self, moment: IntArray, low_lane: IntArray, high_lane: IntArray) -> Seen:
         """Who of the threads on lanes [low_lane, high_lane) was on a CPU at each moment, or had just left it."""
-        count = high_lane - low_lane
         parts = [Seen(*(np.zeros(0, dtype=np.int64) for _ in range(3)))]
-        border = np.flatnonzero(np.diff(np.cumsum(count) // PAIRS_AT_ONCE)) + 1
-        for chosen in np.split(np.arange(len(moment)), border):
-            query = np.repeat(chosen, count[chosen])
-            first = np.repeat(np.cumsum(count[chosen]) - count[chosen], count[chosen])
-            lane = np.arange(len(query)) - first + low_lane[query]
-            parts.append(self._seen(query, lane, moment[query]))
+        # A pair of lanes is a process, or all threads: there are few.
+        for low, high in np.unique(np.stack((low_lane, high_lane)), axis=1).T.tolist():
+            asked = np.flatnonzero((low_lane == low) & (high_lane == high))
+            first, behind = np.searchsorted(self.stretches.lane, (low, high)).tolist()
+            parts.append(self._seen(asked[np.argsort(moment[asked], kind="stable")], moment, slice(first, behind)))
         return Seen.concatenate(parts)
 
     def lanes_of(self, process: IntArray) -> tuple[IntArray, IntArray]:
@@ -101,20 +109,16 @@ class Runs:
         owners = process_of(self.axis.threads)
         return np.searchsorted(owners, process), np.searchsorted(owners, process, side="right")
 
-    def _seen(self, query: IntArray, lane: IntArray, moment: IntArray) -> Seen:
-        at = self._last(lane, moment)
-        inside = (at >= 0) & (self._lane_at(at) == lane)
-        here = self.axis.position(lane, moment)
-        following = np.minimum(at + 1, len(self.position) - 1)
-        running = inside & self._comes_in_at(at)
-        # A thread is also seen on a CPU before its first event, if that takes it off.
-        early = ~inside & (at + 1 < len(self.position)) & (self._lane_at(following) == lane)
-        running |= early & ~self._comes_in_at(following)
-        ends = np.where(self._lane_at(following) == lane, self.position[following], here + self.axis.span)
-        left = here - self.position[np.maximum(at, 0)]
-        distance = np.where(running, ends - here, left)
-        kept = running | (inside & (left <= self.just))
-        return Seen(query[kept], lane[kept], distance[kept])
+    def _seen(self, query: IntArray, moment: IntArray, rows: slice) -> Seen:
+        """The same for queries in order of their moments, and the stretches at `rows`."""
+        lane, start, end, left = (getattr(self.stretches, each)[rows] for each in ("lane", "start", "end", "left"))
+        time = np.clip(moment[query], self.axis.origin, self.axis.origin + self.axis.span)
+        first = np.searchsorted(time, start)
+        count = np.searchsorted(time, end) - first
+        chosen = np.repeat(np.arange(len(start)), count)
+        at = np.arange(len(chosen)) + np.repeat(first - (np.cumsum(count) - count), count)
+        distance = np.where(left[chosen], time[at] - start[chosen], end[chosen] - time[at])
+        return Seen(query[at], lane[chosen], distance)
 
     def _last(self, lane: IntArray, time: IntArray) -> IntArray:
         return nearest_before(self.position, self.axis.position(np.maximum(lane, 0), time))
@@ -126,3 +130,31 @@ class Runs:
         if len(self.position) == 0:
             return np.full(len(at), -1, dtype=np.int64)
         return np.where(at >= 0, self.position[np.maximum(at, 0)] // self.axis.stride, -1)
+
+
+def _stretches(axis: ThreadAxis, position: IntArray, comes_in: BoolArray, just: int) -> _Stretches:
+    """Those of context switches sorted by lane, then time. A thread that its first switch takes off ran before it; one
+    that its last brings in runs on."""
+    lane, time = position // axis.stride, axis.time(position)
+    another = lane[1:] != lane[:-1]
+    first, last = np.append(True, another)[: len(lane)], np.append(another, True)[: len(lane)]
+    end = np.where(last, axis.origin + axis.stride, np.append(time[1:], 0)[: len(lane)])
+    end = np.where(comes_in, end, np.minimum(end, time + just + 1))
+    early = first & ~comes_in
+    stretches = _Stretches(
+        lane=np.append(lane, lane[early]),
+        start=np.append(time, np.full(int(early.sum()), axis.origin)),
+        end=np.append(end, time[early]),
+        left=np.append(~comes_in, np.zeros(int(early.sum()), dtype=np.bool_)),
+    )
+    return stretches.take(np.argsort(stretches.lane, kind="stable"))
+
+
+def _share(stretches: _Stretches, time: IntArray, threads: int) -> FloatArray:
+    """The share of the time with any switches that each thread's stretches cover."""
+    if len(time) == 0:
+        return np.zeros(threads)
+    low, high = int(time.min()), int(time.max())
+    length = np.minimum(stretches.end, high) - np.maximum(stretches.start, low)
+    share = np.bincount(stretches.lane, weights=np.maximum(length, 0), minlength=threads) / max(high - low, 1)
+    return np.minimum(share, 1)

@@ -17,18 +17,19 @@ from nsysdiag.analysis.roots.world import View, World
 
 @dataclass(frozen=True, slots=True)
 class RootSearch:
-    """What all devices share: the trace's world, the launching threads, names, files, and the least confidence of a
-    hop that is followed."""
+    """What all devices share: the trace's world, the launching threads, names, files, the least confidence of a hop
+    that is followed, and the causes that are nobody's root."""
 
     world: World
     launching: View
     people: People
     files: Files
     floor: float
+    disabled: tuple[str, ...] = ()
 
     def roots(self, slices: Slices, lane: IntArray, symbols: LeafSymbols) -> tuple[Rooted, ChainTeller]:
         """The root ledger's slices, and who tells the chain behind a gap. `lane` is each gap's launching thread."""
-        chains = follow(slices, lane, self.launching, self.world, self.floor)
+        chains = follow(slices, lane, self.launching, self.world, self.floor, self.disabled)
         found = recut(slices, chains, self.people)
         calls = self.world.tables.os_calls.names
         return found, ChainTeller(slices, chains, self.people, self.files, symbols, calls, self.floor)

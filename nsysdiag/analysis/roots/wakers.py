@@ -10,6 +10,7 @@ waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -26,6 +27,7 @@ from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 BEFORE_NS = 100_000
 AFTER_NS = 15_000
 CHILD_NS = 2_000_000
+PAIRS_AT_ONCE = 2_000_000
 REPEATED = 5
 ALWAYS = 0.8
 STANDS_OUT = 0.25
@@ -129,17 +131,16 @@ class WakeFinder:
         return found
 
     def _by_calls(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
-        calls = self._wake_calls
-        first = np.searchsorted(calls.start, moment - BEFORE_NS)
-        count = np.searchsorted(calls.start, moment + AFTER_NS, side="right") - first
-        count = np.where(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)), count, 0)
-        wait = np.repeat(np.arange(len(waits)), count)
-        call = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
-        fits = (calls.thread[call] != waits.thread[wait]) & (calls.ends[call] == waits.ends[wait])
-        fits &= calls.start[call] >= waits.start[wait]
-        same = process_of(calls.thread[call]) == process_of(waits.thread[wait])
-        fits &= same | (waits.ends[wait] == Ends.WRITE)
-        wait, call = wait[fits], call[fits]
+        calls, process, own = self._wake_calls, process_of(self._wake_calls.thread), process_of(waits.thread)
+
+        def fits(wait: IntArray, call: IntArray) -> BoolArray:
+            other = (calls.thread[call] != waits.thread[wait]) & (calls.start[call] >= waits.start[wait])
+            reaches = (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
+            result: BoolArray = other & reaches & (calls.ends[call] == waits.ends[wait])
+            return result
+
+        chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
+        wait, call = _within(calls.start, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
         at = calls.start[call]
         pairs = _Pairs(wait, calls.thread[call], at, np.abs(moment[wait] - at), calls.name[call])
         threads, code = distinct(calls.thread)
@@ -192,16 +193,17 @@ class WakeFinder:
         if len(chosen) == 0 or len(self._runs.position):
             return
         calls = self._os_calls
-        kept = ~np.isin(calls.thread, self._ignored)
+        kept = ~np.isin(calls.thread, self._ignored) & (calls.start >= 0) & (calls.end >= calls.start)
         time = np.concatenate((calls.start[kept], calls.end[kept]))
         order = np.argsort(time, kind="stable")
         time, thread = time[order], np.concatenate((calls.thread[kept], calls.thread[kept]))[order]
-        first = np.searchsorted(time, moment[chosen] - BEFORE_NS)
-        count = np.searchsorted(time, moment[chosen] + AFTER_NS, side="right") - first
-        wait = np.repeat(chosen, count)
-        row = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
-        fits = (thread[row] != waits.thread[wait]) & (process_of(thread[row]) == process_of(waits.thread[wait]))
-        wait, row = wait[fits], row[fits]
+        process, own = process_of(thread), process_of(waits.thread)
+
+        def fits(wait: IntArray, row: IntArray) -> BoolArray:
+            result: BoolArray = (thread[row] != waits.thread[wait]) & (process[row] == own[wait])
+            return result
+
+        wait, row = _within(time, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
         pairs = _Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
         _settle(found, pairs.take(_alone(pairs)), How.RETURNED)
 
@@ -209,13 +211,33 @@ class WakeFinder:
         """A child ends 0.4 to 1 ms before the wait for it does."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == Ends.CHILD))
         end, thread = self._runs.process_ends()
-        first = np.searchsorted(end, np.maximum(moment[chosen] - CHILD_NS, waits.start[chosen]))
-        count = np.searchsorted(end, moment[chosen], side="right") - first
-        wait = np.repeat(chosen, count)
-        row = np.arange(len(wait)) + np.repeat(first - (np.cumsum(count) - count), count)
+        process, own = process_of(thread), process_of(waits.thread)
+
+        def fits(wait: IntArray, row: IntArray) -> BoolArray:
+            result: BoolArray = process[row] != own[wait]
+            return result
+
+        wait, row = _within(end, np.maximum(moment - CHILD_NS, waits.start), moment, chosen, fits)
         pairs = _Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
-        pairs = pairs.take(process_of(pairs.thread) != process_of(waits.thread[wait]))
         _settle(found, pairs.take(_alone(pairs)), How.ENDED)
+
+
+def _within(
+    time: IntArray, low: IntArray, high: IntArray, chosen: IntArray, fits: Callable[[IntArray, IntArray], BoolArray]
+) -> tuple[IntArray, IntArray]:
+    """For the `chosen` of some waits the rows of the sorted `time` in [low, high] that fit: (wait, row) pairs. Tried in
+    parts: of many rows few fit."""
+    first = np.searchsorted(time, low[chosen])
+    count = np.maximum(np.searchsorted(time, high[chosen], side="right") - first, 0)
+    parts = [(chosen[:0], first[:0])]
+    for part in np.split(np.arange(len(chosen)), np.flatnonzero(np.diff(np.cumsum(count) // PAIRS_AT_ONCE)) + 1):
+        some, begin = count[part], first[part]
+        wait = np.repeat(chosen[part], some)
+        row = np.arange(len(wait)) + np.repeat(begin - (np.cumsum(some) - some), some)
+        kept = fits(wait, row)
+        parts.append((wait[kept], row[kept]))
+    waits, rows = (np.concatenate(side) for side in zip(*parts, strict=True))
+    return waits, rows
 
 
 def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
@@ -240,7 +262,7 @@ def _settle(found: Wakers, pairs: _Pairs, how: How) -> None:
 
 def _nearest(pairs: _Pairs) -> _Pairs:
     """The nearest pair of each wait, of equally near ones the thread with the lower number."""
-    order = np.lexsort((pairs.thread, pairs.distance, pairs.wait))
+    order = np.lexsort((pairs.call, pairs.at, pairs.thread, pairs.distance, pairs.wait))
     pairs = pairs.take(order)
     return pairs.take(np.append(True, pairs.wait[1:] != pairs.wait[:-1])[: len(pairs)])
 
@@ -277,7 +299,7 @@ def _most_often(pairs: _Pairs, group: IntArray) -> _Pairs:
 
 def _one_a_thread(pairs: _Pairs) -> _Pairs:
     """The nearest pair of each wait and thread."""
-    order = np.lexsort((pairs.distance, pairs.thread, pairs.wait))
+    order = np.lexsort((pairs.call, pairs.at, pairs.distance, pairs.thread, pairs.wait))
     pairs = pairs.take(order)
     new = (pairs.wait[1:] != pairs.wait[:-1]) | (pairs.thread[1:] != pairs.thread[:-1])
     return pairs.take(np.append(True, new)[: len(pairs)])

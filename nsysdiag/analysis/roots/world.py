@@ -23,7 +23,6 @@ from nsysdiag.analysis.roots.wakers import WakeFinder
 from nsysdiag.timeline.intervals import Intervals, nearest_before
 
 AGAIN_NS = 100_000
-Names = Callable[[IntArray], dict[int, str]]
 Frames = Callable[[IntArray], list[str]]
 
 
@@ -31,8 +30,8 @@ Frames = Callable[[IntArray], list[str]]
 class World:
     """One trace, as far as wake-ups need it; times lie in [low, high).
 
-    `thread_names` and `process_names` look names up by globalTid and globalPid; `frames` gives the functions in
-    the call chains of CPU samples, by their ids. `profilers` are the profiler's own threads.
+    `thread_names` and `process_names` are names by globalTid and globalPid; `frames` gives the functions in the call
+    chains of CPU samples, by their ids. `profilers` are the profiler's own threads.
     """
 
     tables: HostTables
@@ -41,8 +40,8 @@ class World:
     ranges: NvtxRanges
     low: int
     high: int
-    thread_names: Names
-    process_names: Names
+    thread_names: dict[int, str]
+    process_names: dict[int, str]
     frames: Frames
     profilers: IntArray
 
@@ -98,7 +97,8 @@ class View:
 
     @cached_property
     def _joined(self) -> Intervals:
-        """Each OS call's span, those of a wait that went on in several calls with a time limit as one.
+        """Each OS call's span, those of a wait that went on in several calls with a time limit as one. A thread that
+        called the GPU in between had what it waited for.
 
         ```
         poll(5 ms) poll(5 ms) poll     [-----)[-----)[--)
@@ -113,6 +113,8 @@ class View:
         again &= (spans.start[1:] - spans.end[:-1] <= AGAIN_NS) & (
             spans.start[1:] // stride == spans.start[:-1] // stride
         )
+        launched = self.host.api.spans.start
+        again &= np.searchsorted(launched, spans.end[:-1]) == np.searchsorted(launched, spans.start[1:])
         group = np.append(0, np.cumsum(~again))
         first = np.flatnonzero(np.append(True, ~again))
         last = np.append(first[1:] - 1, len(spans) - 1)

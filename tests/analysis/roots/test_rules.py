@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.analysis.causes.lock_wait import INTERPRETER_LOCK
+from nsysdiag.config import Settings, Thresholds
+from nsysdiag.pipeline import analyze
 from tests.analysis.causes.example import NEIGHBOUR, STRANGER, late
-from tests.analysis.traces import devices, only_device
+from tests.analysis.traces import devices, only_device, report_of
 from tests.builder import MAIN
 
 if TYPE_CHECKING:
@@ -270,3 +272,99 @@ def test_a_file_that_the_waker_read_is_named(tmp_path: Path) -> None:
     assert gap.root is not None
     assert "of /data/train-00017.tar" in gap.root.chain[1]
     assert "other.tar" not in " ".join(gap.root.chain)
+
+
+def test_a_process_of_an_unknown_program_is_no_loader(tmp_path: Path) -> None:
+    """Without the names of processes nothing says that the writer belongs to the program."""
+    trace = waiting("read").osrt("write", 8_950 * US, 8_960 * US, thread=STRANGER).drop_table("PROCESSES")
+    gap, moved = root_of(runs(trace, STRANGER, 1 * MS, 9_500 * US), tmp_path)
+    assert waker(gap) == STRANGER
+    assert moved == {"host_compute": 7_950 * US, "io_wait": -7_950 * US}
+
+
+def test_what_a_waker_did_by_a_disabled_cause_is_not_known(tmp_path: Path) -> None:
+    trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US)
+    device = only_device(trace, tmp_path, Settings(disabled=("host_compute",)))
+    assert device.root_ledger == device.ledger
+    root = device.gaps[0].root
+    assert root is not None
+    assert root.cause == "lock_wait"
+
+
+def test_data_loading_can_be_disabled(tmp_path: Path) -> None:
+    trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).thread_name("pt_data_worker", thread=NEIGHBOUR)
+    device = only_device(trace, tmp_path, Settings(disabled=("data_loading",)))
+    assert device.root_ledger["lock_wait"] == 1_810 * US
+    assert "data_loading" not in device.root_ledger
+
+
+def test_a_launch_between_two_waits_keeps_them_apart(tmp_path: Path) -> None:
+    """
+    T          [poll ---------)[launch][poll ---------)[launch]    25 us between the calls
+    NEIGHBOUR  [pread64 -----][write
+    OTHER      [pread64 ------------------------------][write
+    """
+    trace = late(9_100 * US).osrt("poll", BEGAN, 9_070 * US).osrt("poll", 9_095 * US, 20 * MS)
+    trace.kernel(20_050 * US, 20_100 * US, launch=(20_010 * US, 20_020 * US))
+    for thread, at in ((NEIGHBOUR, 9_040 * US), (OTHER, 19_970 * US)):
+        trace.osrt("pread64", 300 * US, at - 100 * US, thread=thread).osrt("write", at, at + 5 * US, thread=thread)
+    gaps = sorted(only_device(trace, tmp_path).gaps, key=lambda gap: gap.start_ns)
+    assert [waker(gap) for gap in gaps] == [NEIGHBOUR, OTHER]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_of_two_calls_at_the_same_time_it_is_always_the_same(seed: int, tmp_path: Path) -> None:
+    """OTHER's broadcast and its signal begin together, 10 us before T comes in."""
+    trace = waiting("pthread_cond_wait").osrt("pread64", 1 * MS, 8_900 * US, thread=OTHER)
+    trace.osrt("pthread_cond_broadcast", 8_985 * US, 8_986 * US, thread=OTHER)
+    trace.osrt("pthread_cond_signal", 8_985 * US, 8_986 * US, thread=OTHER)
+    (device,) = analyze(trace.write(tmp_path / "trace.sqlite", shuffle_seed=seed)).devices
+    root = device.gaps[0].root
+    assert root is not None
+    assert root.hops[0].how == "woke it by pthread_cond_broadcast"
+
+
+@pytest.mark.parametrize("neighbour", [NEIGHBOUR, (4242, 4299)], ids=["lower number", "lowest number"])
+def test_a_thread_that_came_in_and_never_left_runs_on(neighbour: ThreadId, tmp_path: Path) -> None:
+    """Of the two that ran, OTHER left its CPU 20 us after T came in; the neighbour, on the last lane or not, is still
+    there at the end of the capture."""
+    late_one: ThreadId = (4242, 4399)
+    trace = runs(waiting(), OTHER, 3 * MS, 9_015 * US, cpu=4)
+    for thread in (neighbour, late_one):
+        trace.sched(2 * MS, True, thread=thread, cpu=thread[1] % 7)
+    device = only_device(trace, tmp_path, Settings(thresholds=Thresholds(root_floor=0.3)))
+    assert waker(device.gaps[0]) == OTHER
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_which_samples_are_looked_at_does_not_depend_on_their_order(seed: int, tmp_path: Path) -> None:
+    """Of 200 samples every third is looked at: the fourth is."""
+    trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US)
+    for number in range(200):
+        symbol = "_worker_loop" if number == 3 else "main"
+        trace.sample((2_000 + 30 * number) * US, thread=NEIGHBOUR, symbols=(symbol,))
+    (device,) = analyze(trace.write(tmp_path / "trace.sqlite", shuffle_seed=seed)).devices
+    assert "data_loading" in device.root_ledger
+
+
+def test_a_chain_that_leads_nowhere_makes_nothing_sure(tmp_path: Path) -> None:
+    """
+    T          [sem_wait: nobody known ---------)[cond_wait ----)     0.2 to 6 ms, 6.1 to 9 ms
+    OTHER                                          [pread64 -][signal
+    """
+    trace = late(10 * MS, schema="3.24.8").osrt("sem_wait", BEGAN, 6 * MS)
+    trace.osrt("pthread_cond_wait", 6_100 * US, ENDED).osrt("pread64", 6_200 * US, 8_900 * US, thread=OTHER)
+    trace.osrt("pthread_cond_signal", 8_955 * US, 8_960 * US, thread=OTHER)
+    report = report_of(trace, tmp_path)
+    root = report.devices[0].gaps[0].root
+    assert root is not None
+    assert root.hops == []
+    (finding,) = [each for each in report.findings if each.cause == "io_wait"]
+    assert finding.confidence <= 0.5
+
+
+@pytest.mark.parametrize(("thread", "name"), [(NEIGHBOUR, "load_batch"), (MAIN, "next(dataloader)")])
+def test_a_short_range_names_no_long_wait(thread: ThreadId, name: str, tmp_path: Path) -> None:
+    """50 us of 8.8 ms."""
+    trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).nvtx(name, 3 * MS, 3_050 * US, thread=thread)
+    assert "data_loading" not in only_device(trace, tmp_path).root_ledger
