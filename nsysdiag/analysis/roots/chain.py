@@ -73,28 +73,42 @@ class ChainTeller:
         return int(pieces[np.lexsort((rows.start[pieces], -length))[0]])
 
     def _told(self, piece: int) -> Root:
-        level = self._chains.levels[0]
-        chain, hops, seen = [self._wait(level, piece)], [], [(level, piece)]
-        confidence, hop = 1.0, 0
-        while level.wakers.thread[piece] > 0 and level.confidence[piece] >= self._floor and not level.aside[piece]:
-            inner = self._inner(hop + 1, piece)
-            hops.append(self._hop(level, piece, hop + 1, inner))
-            chain.append(f"{self._people.named(int(level.wakers.thread[piece]))}: {hops[-1].how}; {hops[-1].did}")
-            confidence = float(level.confidence[piece])
-            if len(inner) == 0:
+        way = self._way(piece)
+        hops = [
+            self._hop(level, piece, at + 1, inner) for at, (level, piece, inner) in enumerate(way) if inner is not None
+        ]
+        who = [self._people.named(int(level.wakers.thread[piece])) for level, piece, inner in way if inner is not None]
+        sure = [float(level.confidence[piece]) for level, piece, inner in way if inner is not None]
+        cause, loads, kind = self._end(way)
+        chain = [
+            self._wait(*way[0][:2]),
+            *(f"{name}: {hop.how}; {hop.did}" for name, hop in zip(who, hops, strict=True)),
+            f"root: {_LOADING_TITLE} ({kind})" if loads else f"root: {kind}",
+        ]
+        confidence = round(sure[-1], 4) if sure else 1.0
+        return Root(chain=chain, confidence=confidence, cause=LOADING if loads else cause, hops=hops)
+
+    def _way(self, piece: int) -> list[tuple[Level, int, IntArray | None]]:
+        """From a wait to its root: the pieces, each with what the thread did that ended it, None where nobody is known
+        to have."""
+        way: list[tuple[Level, int, IntArray | None]] = []
+        for hop, level in enumerate(self._chains.levels):
+            if level.wakers.thread[piece] == 0 or level.confidence[piece] < self._floor or level.aside[piece]:
                 break
-            hop, level = hop + 1, self._chains.levels[hop + 1]
-            piece = self._longest(hop, inner[level.pieces.cause[inner] == self._leading(level, inner)])
-            seen.append((level, piece))
-        level, piece = next((level, piece) for level, piece in reversed(seen) if not level.aside[piece])
+            inner = self._inner(hop + 1, piece)
+            way.append((level, piece, inner))
+            if len(inner) == 0:
+                return way
+            following = self._chains.levels[hop + 1]
+            piece = self._longest(hop + 1, inner[following.pieces.cause[inner] == self._leading(following, inner)])
+        return [*way, (self._chains.levels[len(way)], piece, None)]
+
+    def _end(self, way: list[tuple[Level, int, IntArray | None]]) -> tuple[str, bool, str]:
+        """The cause where a way ends, whether a loading worker is on it, and the cause's kind in words."""
+        level, piece = next((level, piece) for level, piece, _ in reversed(way) if not level.aside[piece])
         if vague(level.pieces.take(np.array([piece])), self._chains.words)[0]:
-            level, piece = seen[0]
-        cause = _IDS[int(level.pieces.cause[piece])]
-        loads = bool(level.loader[piece])
-        chain.append(
-            f"root: {_LOADING_TITLE} ({self._kind(level, piece)})" if loads else f"root: {self._kind(level, piece)}"
-        )
-        return Root(chain=chain, confidence=round(confidence, 4), cause=LOADING if loads else cause, hops=hops)
+            level, piece = way[0][:2]
+        return _IDS[int(level.pieces.cause[piece])], bool(level.loader[piece]), self._kind(level, piece)
 
     def _kind(self, level: Level, piece: int) -> str:
         """The title of a piece's cause, with its label where that says more."""
