@@ -47,9 +47,10 @@ def _warnings(report: RanksReport) -> list[RenderableType]:
     return [heading("Trace health"), *(indented(Text(visible(line))) for line in lines)] if lines else []
 
 
-def rank_blocks(found: RankComparison, causes: Causes, title: str) -> list[RenderableType]:
-    """The comparison as blocks under a title of its own."""
-    lines = [words.basis_sentence(found), words.imbalance_sentence(found), words.clock_sentence(found)]
+def rank_blocks(found: RankComparison, causes: Causes, title: str, *, brief: bool = False) -> list[RenderableType]:
+    """The comparison as blocks under a title of its own; the brief form says who is late and why, and no more."""
+    lines = [words.basis_sentence(found)]
+    lines += [] if brief else [words.imbalance_sentence(found), words.clock_sentence(found)]
     blocks: list[RenderableType] = [
         heading(title),
         indented(Text(visible(found.sentence), "bold cyan")),
@@ -58,10 +59,12 @@ def rank_blocks(found: RankComparison, causes: Causes, title: str) -> list[Rende
         indented(_table(found)),
     ]
     late = [line for each in found.stragglers[:TOP_STRAGGLERS] for line in _straggler(each, causes)]
+    blocks += _list("Who is late, and why", late, more=len(found.stragglers) - TOP_STRAGGLERS)
+    if brief:
+        return blocks
     waits = [words.wait_sentence(wait, causes) for wait in found.waits[:TOP_WAITS] if wait.late_rank is not None]
     groups = [words.group_sentence(group) for group in found.groups[:TOP_GROUPS]]
     groups += [f"not matched: {line}" for line in found.unmatched[:TOP_UNMATCHED]]
-    blocks += _list("Who is late, and why", late, more=len(found.stragglers) - TOP_STRAGGLERS)
     blocks += _list("Who waits for whom", [Text(visible(line)) for line in waits])
     blocks += _list("Collectives", [Text(visible(line)) for line in groups], more=len(found.groups) - TOP_GROUPS)
     return blocks
