@@ -44,6 +44,8 @@ def opening(cause: str, *, call: str | None, label: str, thread: str, code: str)
 def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, drained: bool) -> str:
     """What that did to the device, over `count` gaps."""
     times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
+    if 2 * median_ns * count < total_ns:
+        times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"
     if 2 * longest_ns >= total_ns:
         rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
         times = f"{format_ns(longest_ns)} in one gap{rest}"

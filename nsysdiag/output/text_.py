@@ -63,7 +63,7 @@ def _report(report: Report, width: int) -> Group:
         blocks += _no_devices(report)
     if report.ranks is not None:
         blocks += rank_blocks(report.ranks, causes, DEVICES_TITLE, brief=True)
-    blocks += _findings(report)
+    blocks += _findings(report, width)
     for device in report.devices:
         blocks += [_heading(f"Details of {device.key}")] if several else []
         blocks += _details(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)
@@ -198,7 +198,7 @@ def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     return [_heading("Launches"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
-def _findings(report: Report) -> list[RenderableType]:
+def _findings(report: Report, width: int) -> list[RenderableType]:
     if not report.findings:
         return []
     several = len(report.devices) > 1
@@ -208,12 +208,12 @@ def _findings(report: Report) -> list[RenderableType]:
     note = words.overlap_note(report.findings)
     return [
         _heading("Findings"),
-        *(_indented(_finding(finding, several)) for finding in shown),
+        *(_indented(_finding(finding, several, width)) for finding in shown),
         *(_indented(Text(line, "dim")) for line in [*notes, *([note] if note else [])]),
     ]
 
 
-def _finding(finding: Finding, several: bool) -> Group:
+def _finding(finding: Finding, several: bool, width: int) -> Group:
     icon = words.SEVERITY_ICONS.get(finding.severity, "○")
     head = Text.assemble(
         (f"{icon} {visible(finding.severity)}  ", SEVERITY_STYLES.get(finding.severity, "")),
@@ -223,9 +223,21 @@ def _finding(finding: Finding, several: bool) -> Group:
     facts += [finding.device] if several else []
     facts += [words.where_sentence(finding)] if finding.gaps else []
     lines = [Text(visible(" · ".join(facts)))]
-    lines += [Text(visible(words.chain_label(finding.chain[:-1])), "dim")] if finding.chain else []
-    lines += [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
+    lines += [Text(line, "dim") for line in _steps(finding.chain[:-1], width - 6)]
+    lines += [Text(visible(f"Fix: {advice}"), "green") for advice in finding.advice[:1]]
     return Group(head, *(_indented(line, 4) for line in lines))
+
+
+def _steps(chain: list[str], room: int) -> list[str]:
+    """A chain from the root on; a step that does not fit behind the one before it begins a line."""
+    lines: list[str] = []
+    for step in chain:
+        told = f"→ {visible(step)}" if lines else visible(step)
+        if lines and len(lines[-1]) + 1 + len(told) <= room:
+            lines[-1] += f" {told}"
+        else:
+            lines.append(told)
+    return lines
 
 
 def _health(report: Report) -> list[RenderableType]:

@@ -7,6 +7,7 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
 from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.levels import Chains, Level
@@ -21,7 +22,7 @@ _LOADING = "data_loading"
 _LOADING_TITLE = CAUSES[_LOADING].title
 _HOW = {
     How.CALL: "woke it by {call}",
-    How.CALL_OF_SEVERAL: "woke it by {call}; others made such calls too",
+    How.CALL_OF_SEVERAL: "one of several that may have woken it by {call}",
     How.RAN: "the only thread that ran until then",
     How.RAN_OFTEN: "ran until then, as at the end of nearly every such wait",
     How.RAN_NEAREST: "of several threads the one that stopped running closest to it",
@@ -78,7 +79,9 @@ class ChainTeller:
         while level.wakers.thread[piece] > 0 and level.confidence[piece] >= self._floor and not level.aside[piece]:
             inner = self._inner(hop + 1, piece)
             hops.append(self._hop(level, piece, hop + 1, inner))
-            chain.append(f"{self._people.named(int(level.wakers.thread[piece]))}: {hops[-1].how}; {hops[-1].did}")
+            meanwhile = "meanwhile " if len(inner) else ""
+            name = self._people.named(int(level.wakers.thread[piece]))
+            chain.append(f"{name}: {hops[-1].how}; {meanwhile}{hops[-1].did}")
             confidence = float(level.confidence[piece])
             if len(inner) == 0:
                 break
@@ -95,8 +98,9 @@ class ChainTeller:
 
     def _kind(self, level: Level, piece: int) -> str:
         """The title of a piece's cause, with its label where that says more."""
-        title, label = CAUSES[_IDS[int(level.pieces.cause[piece])]].title, int(level.pieces.label[piece])
-        return f"{title}: {self._words[label]}" if label >= 0 else title
+        title, code = CAUSES[_IDS[int(level.pieces.cause[piece])]].title, int(level.pieces.label[piece])
+        label = self._words[code] if code >= 0 else ""
+        return f"{title}: {label}" if label and label not in (BY_SCHEDULING, BY_SAMPLES) else title
 
     def _wait(self, level: Level, piece: int) -> str:
         rows = level.pieces
