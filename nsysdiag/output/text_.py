@@ -34,7 +34,8 @@ from nsysdiag.units import format_bytes, format_ns, format_share
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Finding, Report
 
-TOP_GAPS, TOP_GAPS_OF_SEVERAL = 5, 3
+TOP_GAPS, TOP_GAPS_OF_SEVERAL = 5, 2
+TOP_SIGNATURES, TOP_SIGNATURES_OF_SEVERAL = 3, 1
 TOP_FINDINGS = 6
 TOP_LABELS = 3
 TOP_SLOW = 3
@@ -66,7 +67,7 @@ def _report(report: Report, width: int) -> Group:
     blocks += _findings(report, width)
     for device in report.devices:
         blocks += [_heading(f"Details of {device.key}")] if several else []
-        blocks += _details(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)
+        blocks += _details(device, causes, width, several)
     return Group(*blocks, *_health(report))
 
 
@@ -89,14 +90,15 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
     ]
 
 
-def _details(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
+def _details(device: DeviceReport, causes: Causes, width: int, several: bool) -> list[RenderableType]:
     blocks: list[RenderableType] = []
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
         blocks += _roots(device, causes, width)
     blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
-    return [*blocks, *signature_blocks(device, causes, width, limit - 2), *gap_blocks(device, causes, width, limit)]
+    blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
+    return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
 
 
 def _communication(device: DeviceReport) -> list[RenderableType]:
@@ -208,12 +210,19 @@ def _findings(report: Report, width: int) -> list[RenderableType]:
     note = words.overlap_note(report.findings)
     return [
         _heading("Findings"),
-        *(_indented(_finding(finding, several, width)) for finding in shown),
+        *(_indented(_finding(finding, _namesake(finding, shown), several, width)) for finding in shown),
         *(_indented(Text(line, "dim")) for line in [*notes, *([note] if note else [])]),
     ]
 
 
-def _finding(finding: Finding, several: bool, width: int) -> Group:
+def _namesake(finding: Finding, shown: list[Finding]) -> Finding | None:
+    """The first finding with this title, where that is on another device."""
+    first = next(each for each in shown if each.title == finding.title)
+    return first if first.device != finding.device else None
+
+
+def _finding(finding: Finding, namesake: Finding | None, several: bool, width: int) -> Group:
+    """One finding; of what is found on several devices, the first one tells the chain."""
     icon = words.SEVERITY_ICONS.get(finding.severity, "○")
     head = Text.assemble(
         (f"{icon} {visible(finding.severity)}  ", SEVERITY_STYLES.get(finding.severity, "")),
@@ -223,8 +232,10 @@ def _finding(finding: Finding, several: bool, width: int) -> Group:
     facts += [finding.device] if several else []
     facts += [words.where_sentence(finding)] if finding.gaps else []
     lines = [Text(visible(" · ".join(facts)))]
-    lines += [Text(line, "dim") for line in _steps(finding.chain[:-1], width - 6)]
-    lines += [Text(visible(f"Fix: {advice}"), "green") for advice in finding.advice[:1]]
+    steps = _steps(finding.chain[:-1], width - 6) if namesake is None else [f"as on {visible(namesake.device)}, above"]
+    lines += [Text(line, "dim") for line in steps]
+    if namesake is None or namesake.advice[:1] != finding.advice[:1]:
+        lines += [Text(visible(f"Fix: {advice}"), "green") for advice in finding.advice[:1]]
     return Group(head, *(_indented(line, 4) for line in lines))
 
 

@@ -48,9 +48,9 @@ def _warnings(report: RanksReport) -> list[RenderableType]:
 
 
 def rank_blocks(found: RankComparison, causes: Causes, title: str, *, brief: bool = False) -> list[RenderableType]:
-    """The comparison as blocks under a title of its own; the brief form says who is late and why, and no more."""
+    """The comparison as blocks under a title of its own; the brief form says who is late most, and why."""
     lines = [words.basis_sentence(found)]
-    lines += [] if brief else [words.imbalance_sentence(found), words.clock_sentence(found)]
+    lines += _meanwhile(found, causes) if brief else [words.imbalance_sentence(found), words.clock_sentence(found)]
     blocks: list[RenderableType] = [
         heading(title),
         indented(Text(visible(found.sentence), "bold cyan")),
@@ -58,10 +58,18 @@ def rank_blocks(found: RankComparison, causes: Causes, title: str, *, brief: boo
         Text(),
         indented(_table(found)),
     ]
+    return blocks if brief else [*blocks, *_lists(found, causes)]
+
+
+def _meanwhile(found: RankComparison, causes: Causes) -> list[str]:
+    """What the rank that is late most did while others waited."""
+    told = [(late.rank, words.reasons(late.meanwhile, causes)) for late in found.stragglers[:1] if late.meanwhile]
+    return [f"While the others waited, {rank} had: {reasons}." for rank, reasons in told]
+
+
+def _lists(found: RankComparison, causes: Causes) -> list[RenderableType]:
     late = [line for each in found.stragglers[:TOP_STRAGGLERS] for line in _straggler(each, causes)]
-    blocks += _list("Who is late, and why", late, more=len(found.stragglers) - TOP_STRAGGLERS)
-    if brief:
-        return blocks
+    blocks = _list("Who is late, and why", late, more=len(found.stragglers) - TOP_STRAGGLERS)
     waits = [words.wait_sentence(wait, causes) for wait in found.waits[:TOP_WAITS] if wait.late_rank is not None]
     groups = [words.group_sentence(group) for group in found.groups[:TOP_GROUPS]]
     groups += [f"not matched: {line}" for line in found.unmatched[:TOP_UNMATCHED]]

@@ -100,7 +100,7 @@ def test_the_demo_is_as_sql_says_and_waits_for_the_loader_of_the_first_rank(tmp_
     assert waits_found(path) == waits_by_sql(path) == (90, 37_800_000, 0, 129_121_600)
     (late,) = analyze_ranks([path]).comparison.stragglers
     assert (late.rank, late.late, late.confidence) == ("gpu0", 45, 1.0)
-    assert late.more["io_wait"] > 0.99 * late.late_ns
+    assert late.more["data_loading"] > 0.99 * late.late_ns
 
 
 @pytest.mark.real
