@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.analysis.chains import effect
+from nsysdiag.analysis.chains import effect, opening
 
 MS = 1_000_000
 
@@ -22,3 +22,11 @@ MS = 1_000_000
 def test_times_stand_for_what_is_lost(total_ns: int, longest_ns: int, median_ns: int, count: int, told: str) -> None:
     said = effect("io_wait", total_ns=total_ns, longest_ns=longest_ns, median_ns=median_ns, count=count, drained=False)
     assert said == f"the queue is empty for {told}"
+
+
+def test_a_thread_that_polls_in_mpi_does_not_compute() -> None:
+    thread = "thread 7 'MPI Rank 7'"
+    said = opening("host_compute", call="MPI_Sendrecv", label="inside MPI calls", thread=thread, code="ucp_progress")
+    assert said == "thread 7 'MPI Rank 7' is inside MPI_Sendrecv: ucp_progress"
+    own = opening("host_compute", call="on a CPU", label="by scheduling events", thread=thread, code="decode")
+    assert own == "thread 7 'MPI Rank 7' computes: decode"

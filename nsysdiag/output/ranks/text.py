@@ -12,6 +12,7 @@ from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks import words
 from nsysdiag.output.terminal import grid, heading, indented, printed
 from nsysdiag.output.view import Causes
+from nsysdiag.output.words import confidence_word
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -62,9 +63,12 @@ def rank_blocks(found: RankComparison, causes: Causes, title: str, *, brief: boo
 
 
 def _meanwhile(found: RankComparison, causes: Causes) -> list[str]:
-    """What the rank that is late most did while others waited."""
-    told = [(late.rank, words.reasons(late.meanwhile, causes)) for late in found.stragglers[:1] if late.meanwhile]
-    return [f"While the others waited, {rank} had: {reasons}." for rank, reasons in told]
+    """What the rank that is late most did while others waited, and how sure its reason is."""
+    late = next((each for each in found.stragglers[:1] if each.meanwhile), None)
+    if late is None:
+        return []
+    sure = f"Why it is late is {confidence_word(late.confidence)}."
+    return [f"While the others waited, {late.rank} had: {words.reasons(late.meanwhile, causes)}. {sure}"]
 
 
 def _lists(found: RankComparison, causes: Causes) -> list[RenderableType]:

@@ -38,7 +38,7 @@ def imbalance_sentence(found: RankComparison) -> str:
     compared = {label: found.imbalance[name] for name, label in COMPARED.items() if name in found.imbalance}
     shares = [f"{label} {format_share(share, 1)}" for label, share in compared.items()]
     ends = f"; {found.slowest} has most time of its own, {found.fastest} least" if found.slowest else ""
-    return f"Imbalance, largest less smallest over the mean: {', '.join(shares)}{ends}."
+    return f"Imbalance, (largest - smallest) / mean: {', '.join(shares)}{ends}."
 
 
 def straggler_sentence(late: Straggler) -> str:
