@@ -52,6 +52,7 @@ def _likeness(gap: Gap) -> tuple[str, ...]:
     """What the details of a gap say beside times."""
     names = [brief(operation.name) if operation else "" for operation in (gap.previous_op, gap.next_op)]
     threads = [hop.how + words.thread_label(hop.thread) for hop in gap.root.hops] if gap.root else []
+    threads += [words.thread_label(gap.thread), gap.root.cause if gap.root else ""]
     site = [gap.drained_by or "", call_site_label(gap.call_site), words.path_label(gap.nvtx_elsewhere)]
     return (*names, *threads, *site, *(part.cause for part in _large(gap)))
 
