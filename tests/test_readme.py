@@ -59,8 +59,8 @@ def demo_text() -> str:
 
 def demo() -> str:
     """The output in two blocks, the longer one folded away."""
-    first, rest = demo_text().split("\nLargest gaps", maxsplit=1)
-    folded = f"<details><summary>The rest of it</summary>\n\n{block('Largest gaps' + rest)}\n\n</details>"
+    first, rest = demo_text().split("\nDetails of gpu0", maxsplit=1)
+    folded = f"<details><summary>The rest of it</summary>\n\n{block('Details of gpu0' + rest)}\n\n</details>"
     return f"{block(first)}\n\n{folded}"
 
 

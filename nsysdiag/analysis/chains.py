@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.causes.host_compute import INSIDE_MPI
 from nsysdiag.model import Root, Thread
 from nsysdiag.units import format_count, format_ns
 
@@ -16,6 +17,7 @@ _OPENINGS = {
     "launch_latency": "launches of {thread} find the device idle",
     "data_loading": "{thread} waits for input data in {call}",
 }
+_IN_MPI = "{thread} is inside {call}{code}"
 _ON_THREAD = "{call}{label} on {thread}"
 _ON_DEVICE = "{title}{label}"
 
@@ -32,6 +34,8 @@ def opening(cause: str, *, call: str | None, label: str, thread: str, code: str)
     """What stood at the beginning, where nothing leads further back; `code` is what CPU samples were in."""
     rule = CAUSES[cause]
     pattern = _OPENINGS.get(cause, _ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
+    if label == INSIDE_MPI:
+        pattern = _IN_MPI
     return pattern.format(
         call=call or rule.title.lower(),
         label=f" ({label})" if label and label != call else "",
@@ -44,6 +48,8 @@ def opening(cause: str, *, call: str | None, label: str, thread: str, code: str)
 def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, drained: bool) -> str:
     """What that did to the device, over `count` gaps."""
     times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
+    if 2 * median_ns * count < total_ns:
+        times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"
     if 2 * longest_ns >= total_ns:
         rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
         times = f"{format_ns(longest_ns)} in one gap{rest}"

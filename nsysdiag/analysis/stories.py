@@ -183,7 +183,7 @@ def _confidence(device: DeviceReport, ground: Ground, facts: _Facts) -> float:
 
 def _evidence(ground: Ground, facts: _Facts) -> list[str]:
     """Labels, the calls with most of the time, what CPU samples were in, the longest gap, and the gaps drained."""
-    lines = [f"{label}: {format_ns(ns)}" for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]]
+    lines = [f"{_worded(label)}: {format_ns(ns)}" for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]]
     if facts.spot.lost_ns:
         lines += [
             f"{call}: {format_ns(ns)} in {format_count(count)} {'piece' if count == 1 else 'pieces'}"
@@ -198,6 +198,11 @@ def _evidence(ground: Ground, facts: _Facts) -> list[str]:
     if facts.spot.drained_ns:
         lines.append(f"{format_ns(facts.spot.drained_ns)} of gaps began when such a call had emptied the queue")
     return lines
+
+
+def _worded(label: str) -> str:
+    """A label in words: those of data loading are the ids of what the workers did."""
+    return CAUSES[label].title.lower() if label in CAUSES else label
 
 
 def _advice(kind: Kind, general: tuple[str, ...]) -> list[str]:

@@ -9,40 +9,38 @@ from rich.table import Table
 from rich.text import Text
 
 from nsysdiag.output import words
-from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import launch_sentences
-from nsysdiag.output.names import brief, clip, visible
+from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks.text import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
 from nsysdiag.output.terminal import grid as _grid
 from nsysdiag.output.terminal import heading as _heading
 from nsysdiag.output.terminal import indented as _indented
 from nsysdiag.output.terminal import printed
+from nsysdiag.output.text_gaps import gap_blocks, signature_blocks
 from nsysdiag.output.view import (
     Causes,
     LedgerRow,
-    by_length,
     by_rank,
-    by_total,
-    evidence,
-    flags,
     held,
     ledger_rows,
     missing,
     moved,
-    slices_by_time,
     window_parts,
 )
-from nsysdiag.units import format_bytes, format_count, format_ns, format_share
+from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding, Gap, Operation, Report, SignatureRow, Slice
+    from nsysdiag.model import DeviceReport, Finding, Report
 
-TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 3
-TOP_SLICES = 3
+TOP_GAPS, TOP_GAPS_OF_SEVERAL = 5, 2
+TOP_SIGNATURES, TOP_SIGNATURES_OF_SEVERAL = 3, 1
+TOP_FINDINGS = 6
 TOP_LABELS = 3
 TOP_SLOW = 3
+LEAST_CAUSE = 1000
+"""Causes with less than a thousandth of the idle time share a row."""
 MIN_WIDTH, MAX_WIDTH = 60, 160
 BLOCKS = " ▏▎▍▌▋▊▉█"
 SEVERITY_STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
@@ -56,17 +54,21 @@ def render(report: Report, options: RenderOptions) -> bytes:
 
 
 def _report(report: Report, width: int) -> Group:
+    """What happened, who is late, what to do about it; then the details of each device."""
     causes = Causes(report.causes)
+    several = len(report.devices) > 1
     blocks: list[RenderableType] = [_head(report)]
-    limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
-        blocks += [*_device(device, causes, width), *_signatures(device, causes, width, limit // 2)]
-        blocks += _gaps(device, causes, width, limit)
+        blocks += _overview(device, width)
     if not report.devices:
         blocks += _no_devices(report)
     if report.ranks is not None:
-        blocks += rank_blocks(report.ranks, causes, DEVICES_TITLE)
-    return Group(*blocks, *_findings(report), *_health(report))
+        blocks += rank_blocks(report.ranks, causes, DEVICES_TITLE, brief=True)
+    blocks += _findings(report, width)
+    for device in report.devices:
+        blocks += [_heading(f"Details of {device.key}")] if several else []
+        blocks += _details(device, causes, width, several)
+    return Group(*blocks, *_health(report))
 
 
 def _head(report: Report) -> Text:
@@ -76,8 +78,8 @@ def _head(report: Report) -> Text:
     return Text(f"{report.tool.name} {visible(report.tool.version)} · " + " · ".join(visible(fact) for fact in facts))
 
 
-def _device(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
-    blocks: list[RenderableType] = [
+def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
+    return [
         _heading(device.name, device.key),
         _indented(Text(visible(device.verdict.sentence), "bold cyan")),
         _indented(Text(visible(f"Window: {words.window_sentence(device)}."))),
@@ -86,11 +88,17 @@ def _device(device: DeviceReport, causes: Causes, width: int) -> list[Renderable
         Text(),
         _indented(_split(device, width)),
     ]
+
+
+def _details(device: DeviceReport, causes: Causes, width: int, several: bool) -> list[RenderableType]:
+    blocks: list[RenderableType] = []
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
         blocks += _roots(device, causes, width)
-    return [*blocks, *_communication(device), *_iterations(device, causes), *_launches(device, causes)]
+    blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
+    blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
+    return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
 
 
 def _communication(device: DeviceReport) -> list[RenderableType]:
@@ -122,33 +130,40 @@ def _ledger(device: DeviceReport, causes: Causes, width: int) -> Table:
     room = min(44, width - 48)
     table = _grid("l", "r", "r", "r", "l")
     table.add_row(*(Text(title, "dim") for title in ("", "time", "of idle", "of window", "")))
-    for row in ledger_rows(device, causes):
-        if row.ns:
-            _add_ledger_row(table, device, row, room)
+    rows = [row for row in ledger_rows(device, causes) if row.ns]
+    shown = [row for row in rows if row.ns * LEAST_CAUSE >= device.idle_ns]
+    if len(rows) - len(shown) < 2:
+        shown = rows
+    for row in shown:
+        _add_ledger_row(table, device, row, room)
+    if rest := rows[len(shown) :]:
+        _add_time(table, device, f"{len(rest)} smaller causes", sum(row.ns for row in rest))
     return table
 
 
 def _add_ledger_row(table: Table, device: DeviceReport, row: LedgerRow, room: int) -> None:
     style = "dim" if row.cause.unresolved else ""
+    title, labels = row.cause.title, row.labels
+    if len(labels) == 1 and labels[0][1] == row.ns and len(title) + len(labels[0][0]) + 2 <= room:
+        title, labels = f"{title}: {labels[0][0]}", ()
     table.add_row(
-        Text(clip(row.cause.title, room), style),
+        Text(clip(title, room), style),
         format_ns(row.ns),
         format_share(row.ns, device.idle_ns),
         format_share(row.ns, device.window_ns),
         Text(bar(row.ns, device.idle_ns, 10), "cyan"),
     )
-    for label, ns in row.labels[:TOP_LABELS]:
-        table.add_row(
-            Text(f"  {clip(label, room - 2)}", "dim"),
-            Text(format_ns(ns), "dim"),
-            Text(format_share(ns, device.idle_ns), "dim"),
-            Text(format_share(ns, device.window_ns), "dim"),
-            "",
-        )
-    hidden = row.labels[TOP_LABELS:]
+    for label, ns in labels[:TOP_LABELS]:
+        _add_time(table, device, f"  {clip(label, room - 2)}", ns)
+    hidden = labels[TOP_LABELS:]
     if hidden:
-        rest = sum(ns for _label, ns in hidden)
-        table.add_row(Text(f"  {len(hidden)} more", "dim"), Text(format_ns(rest), "dim"), "", "", "")
+        _add_time(table, device, f"  {len(hidden)} more", sum(ns for _label, ns in hidden))
+
+
+def _add_time(table: Table, device: DeviceReport, title: str, ns: int) -> None:
+    """A faint row without a bar."""
+    cells = (title, format_ns(ns), format_share(ns, device.idle_ns), format_share(ns, device.window_ns), "")
+    table.add_row(*(Text(cell, "dim") for cell in cells))
 
 
 def _below_ledger(device: DeviceReport) -> list[str]:
@@ -162,12 +177,11 @@ def _roots(device: DeviceReport, causes: Causes, width: int) -> list[RenderableT
     rows = moved(device, causes)
     if not rows:
         return []
-    table = _grid("l", "r", "r", "l")
+    table = _grid("l", "r", "r", "w")
     for row in rows:
-        change = clip(words.root_change(row), max(20, width - 62))
+        change = clip(words.root_change(row), 2 * max(20, width - 62))
         title = clip(row.cause.title, min(44, width - 48))
-        time, share = (format_ns(row.ns), format_share(row.ns, device.idle_ns)) if row.ns else ("–", "–")
-        table.add_row(title, time, share, Text(change, "dim"))
+        table.add_row(title, format_ns(row.ns), format_share(row.ns, device.idle_ns), Text(change, "dim"))
     return [_heading("At the root", "each wait counted as what the thread did that ended it"), _indented(table)]
 
 
@@ -186,94 +200,29 @@ def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     return [_heading("Launches"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
-def _signatures(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
-    """The gaps that come again: only where some do."""
-    rows = by_total(device.signatures)[:limit]
-    if not any(row.count > 1 for row in rows):
-        return []
-    heading = _heading("Recurring gaps", words.signatures_sentence(device))
-    return [heading, *(_signature(row, causes, width) for row in rows)]
-
-
-def _signature(row: SignatureRow, causes: Causes, width: int) -> Group:
-    head = Text.assemble((f"{format_ns(row.total_ns):>9}", "bold"), f"  {words.signature_sentence(row)}")
-    what = Text(visible(causes.title(row.cause)), "cyan")
-    between = Text(f": {words.between_label(row, width - 15 - len(what))}")
-    lines = [Text.assemble(what, between), Text(words.lengths_sentence(row), "dim")]
-    lines += [Text(clip(f"in {words.path_label(row.nvtx)}", width - 11), "dim")] if row.nvtx else []
-    return Group(head, *(_indented(line, 11) for line in lines))
-
-
-def _gaps(device: DeviceReport, causes: Causes, width: int, limit: int) -> list[RenderableType]:
-    gaps = by_length(device.gaps)[:limit]
-    if not gaps:
-        return []
-    heading = _heading("Largest gaps", f"{len(gaps)} of {format_count(device.gap_count)}")
-    return [heading, *(_gap(gap, causes, width) for gap in gaps)]
-
-
-def _gap(gap: Gap, causes: Causes, width: int) -> Group:
-    head = Text.assemble((f"{format_ns(gap.end_ns - gap.start_ns):>9}", "bold"), f"  at {words.instant(gap.start_ns)}")
-    if gap.nvtx:
-        head.append(f"  in {clip(words.path_label(gap.nvtx), width - len(head) - 5)}", "dim")
-    slices = slices_by_time(gap)
-    lines = [_slice_line(gap, part, causes, width - 11) for part in slices[:TOP_SLICES]]
-    if not slices:
-        lines = [Text("no cause")]
-    elif slices[TOP_SLICES:]:
-        rest = format_ns(sum(part.ns for part in slices[TOP_SLICES:]))
-        lines.append(Text(f"{rest} of {words.counted(len(slices) - TOP_SLICES, 'other cause')}", "dim"))
-    context = [*_chain(gap, width - 11), *_context(gap, width - 11)]
-    return Group(head, *(_indented(line, 11) for line in [*lines, *(Text(line, "dim") for line in context)]))
-
-
-def _slice_line(gap: Gap, part: Slice, causes: Causes, room: int) -> Text:
-    share = format_share(part.ns, gap.end_ns - gap.start_ns)
-    line = Text.assemble(f"{share} ", (visible(causes.title(part.cause)), "cyan"))
-    told = evidence(part, causes)
-    if told:
-        line.append(f": {clip(told, max(20, room - len(line) - 2))}")
-    return line
-
-
-def _chain(gap: Gap, room: int) -> list[str]:
-    """Who ended the wait, a line a hop, and the root."""
-    if gap.root is None or not gap.root.hops:
-        return []
-    *hops, root = gap.root.chain[1:]
-    return [*(clip(f"← {hop}", 2 * room) for hop in hops), clip(f"{root} ({words.root_sentence(gap)})", room)]
-
-
-def _context(gap: Gap, room: int) -> list[str]:
-    """Where the gap lies and who launched the operation that ended it."""
-    half = (room - 13) // 2
-    lines = [f"between {_operation(gap.previous_op, half)} and {_operation(gap.next_op, half)}"]
-    facts = [f"launched by {words.short_thread_label(gap.thread)}"] if gap.thread else []
-    facts += flags(gap)
-    lines += [clip("; ".join(facts), room)] if facts else []
-    place = call_site_label(gap.call_site)
-    lines += [clip(f"code: {place}", room)] if place else []
-    elsewhere = words.path_label(gap.nvtx_elsewhere)
-    return [*lines, clip(f"open on other threads: {elsewhere}", room)] if elsewhere else lines
-
-
-def _operation(operation: Operation | None, room: int) -> str:
-    return clip(brief(operation.name), room) if operation else "nothing"
-
-
-def _findings(report: Report) -> list[RenderableType]:
+def _findings(report: Report, width: int) -> list[RenderableType]:
     if not report.findings:
         return []
     several = len(report.devices) > 1
+    shown = by_rank(report.findings)[:TOP_FINDINGS]
+    rest = len(report.findings) - len(shown)
+    notes = [f"{words.counted(rest, 'more finding')} in the other formats."] if rest else []
     note = words.overlap_note(report.findings)
     return [
         _heading("Findings"),
-        *(_indented(_finding(finding, several)) for finding in by_rank(report.findings)),
-        *([_indented(Text(note, "dim"))] if note else []),
+        *(_indented(_finding(finding, _namesake(finding, shown), several, width)) for finding in shown),
+        *(_indented(Text(line, "dim")) for line in [*notes, *([note] if note else [])]),
     ]
 
 
-def _finding(finding: Finding, several: bool) -> Group:
+def _namesake(finding: Finding, shown: list[Finding]) -> Finding | None:
+    """The first finding with this title, where that is on another device."""
+    first = next(each for each in shown if each.title == finding.title)
+    return first if first.device != finding.device else None
+
+
+def _finding(finding: Finding, namesake: Finding | None, several: bool, width: int) -> Group:
+    """One finding; of what is found on several devices, the first one tells the chain."""
     icon = words.SEVERITY_ICONS.get(finding.severity, "○")
     head = Text.assemble(
         (f"{icon} {visible(finding.severity)}  ", SEVERITY_STYLES.get(finding.severity, "")),
@@ -283,10 +232,23 @@ def _finding(finding: Finding, several: bool) -> Group:
     facts += [finding.device] if several else []
     facts += [words.where_sentence(finding)] if finding.gaps else []
     lines = [Text(visible(" · ".join(facts)))]
-    lines += [Text(visible(words.chain_label(finding.chain[:-1])), "dim")] if finding.chain else []
-    lines += [Text(visible(f"→ {advice}"), "green") for advice in finding.advice[:1]]
-    lines += [Text(visible(words.row_label(row)), "dim") for row in finding.rows[:1]]
+    steps = _steps(finding.chain[:-1], width - 6) if namesake is None else [f"as on {visible(namesake.device)}, above"]
+    lines += [Text(line, "dim") for line in steps]
+    if namesake is None or namesake.advice[:1] != finding.advice[:1]:
+        lines += [Text(visible(f"Fix: {advice}"), "green") for advice in finding.advice[:1]]
     return Group(head, *(_indented(line, 4) for line in lines))
+
+
+def _steps(chain: list[str], room: int) -> list[str]:
+    """A chain from the root on; a step that does not fit behind the one before it begins a line."""
+    lines: list[str] = []
+    for step in chain:
+        told = f"→ {visible(step)}" if lines else visible(step)
+        if lines and len(lines[-1]) + 1 + len(told) <= room:
+            lines[-1] += f" {told}"
+        else:
+            lines.append(told)
+    return lines
 
 
 def _health(report: Report) -> list[RenderableType]:

@@ -73,9 +73,14 @@ def root_sentence(gap: Gap) -> str:
     return f"{format_share(gap.root.confidence, 1)} sure" if gap.root and gap.root.hops else ""
 
 
+def root_kinds(row: RootRow) -> str:
+    """The kinds of what a cause is after wake-ups were followed; empty where there are none."""
+    return ", ".join(f"{label} {format_ns(ns)}" for label, ns in row.labels)
+
+
 def root_change(row: RootRow) -> str:
     """What a cause was before wake-ups were followed, and the kinds of what it is then."""
-    kinds = ", ".join(f"{label} {format_ns(ns)}" for label, ns in row.labels)
+    kinds = root_kinds(row)
     was = f"was {format_ns(row.before_ns)}" if row.before_ns else ""
     return "; ".join(part for part in (was, kinds) if part)
 

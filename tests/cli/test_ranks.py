@@ -30,7 +30,7 @@ def test_no_output_writes_html_here_and_a_summary(cli: Callable[..., Result], tr
     result = cli("ranks", *traces)
     assert result.code == 0
     assert result.stderr == "wrote ranks.nsysdiag.html\n"
-    assert "rank1 is late 5 times in 5 collectives, 15.0 ms in all" in " ".join(result.stdout.decode().split())
+    assert "rank1 is late for 5 of 5 collectives, by 15.0 ms in all" in " ".join(result.stdout.decode().split())
     assert b"<html" in (folder / "ranks.nsysdiag.html").read_bytes()
 
 
@@ -55,7 +55,7 @@ def test_one_file_with_several_devices(cli: Callable[..., Result], folder: Path)
     one_file(LATE).write(folder / "run.sqlite")
     result = cli("ranks", "run.sqlite", "-o", "-", "--format", "md")
     assert result.code == 0
-    assert b"gpu1 is late 5 times" in result.stdout
+    assert b"gpu1 is late for 5 of 5" in result.stdout
 
 
 class TestRefused:

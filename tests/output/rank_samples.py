@@ -12,7 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MS, US = 1_000_000, 1_000
-SENTENCE = "gpu1 is late 12 times in 40 collectives, 9.00 ms in all, in which others wait 26.0 ms: 80.0% host code."
+SENTENCE = (
+    "gpu1 is late for 12 of 40 collectives, by 9.00 ms in all, and the others wait 26.0 ms for it. "
+    "Why: 80.0% host code."
+)
 
 
 def rank_row(rank: str, *, device: str = "gpu0", **changes: int) -> RankRow:
@@ -79,7 +82,7 @@ def comparison(
         imbalance={"compute_ns": 0.02, "exposed_comm_ns": 1.25, "exposed_copy_ns": 0.0, "idle_ns": 0.5, "wait_ns": 2.0},
         slowest=late,
         fastest=names[0],
-        clock="by the ends of collectives, at most 2.00 ms from what the starts of the sessions say",
+        clock="brought together by the ends of collectives, up to 2.00 ms away from the starts of the sessions",
         clock_error_ns=1_200,
     )
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.text_ import bar
-from tests.output.samples import RECAPTURE, SAMPLES
+from tests.output.samples import RECAPTURE, SAMPLES, device, gap
+
+if TYPE_CHECKING:
+    from nsysdiag.model import Gap
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -60,6 +65,65 @@ def test_iterations_in_a_few_lines() -> None:
         "  #13 took 499 us more than the median one: Compute +250 us, Host computing +200 us, No evidence +100 us",
     ]
     assert "Iterations" not in text("never_idle")
+
+
+def test_what_to_do_comes_before_the_details() -> None:
+    """
+    overview of each device | who is late | findings | ledgers, iterations, launches, gaps | health
+    """
+    shown = text("several_devices", 100)
+    titles = ["gpu3", "Devices beside each other", "Findings", "Details of gpu0", "What the GPU waited for"]
+    titles += ["Largest gaps", "Details of gpu1", "Trace health"]
+    places = [re.search(rf"^(?:.*  )?{title}", shown, re.MULTILINE) for title in titles]
+    assert [place.start() for place in places if place] == sorted(place.start() for place in places if place)
+    assert all(places)
+    assert "Details of" not in text("one_device")
+
+
+def test_the_same_finding_on_another_device_is_told_once() -> None:
+    shown = text("several_devices", 120).split("\nFindings\n")[1].split("\n\n")[0].splitlines()
+    title = "  ▲ high  The step ends in a stream synchronisation"
+    first, second = (at for at, line in enumerate(shown) if line == title)
+    between = shown[first:second]
+    assert sum("the queue is empty for 170 us" in line for line in between) == 1
+    assert "      as on gpu0, above" in shown[second:]
+    assert not any("the queue is empty" in line for line in shown[second:])
+    assert sum(line.startswith("      Fix: ") for line in shown) == 1
+
+
+def test_steps_of_a_chain_begin_lines_of_their_own_where_they_do_not_fit() -> None:
+    shown = text("one_device", 120).split("\nFindings\n")[1].splitlines()
+    assert [line.strip() for line in shown[3:6]] == [
+        "cudaStreamSynchronize (waits for a stream) on thread 4242 'python'",
+        "→ the queue is empty for 170 us at a time, 96 times",
+        "→ idle before vectorized_elementwise_kernel<AddFunctor, …> in train › forward",
+    ]
+
+
+def with_gaps(*gaps: Gap, **changes: object) -> str:
+    made = SAMPLES["one_device"]()
+    made = msgspec.structs.replace(made, devices=[device(gaps=list(gaps), **changes)])
+    return FORMATS["txt"].render(made, RenderOptions(width=100)).decode()
+
+
+def test_a_gap_like_an_earlier_one_is_not_told_again() -> None:
+    """The second gap is 2 us shorter and otherwise alike; the third has another operation behind it."""
+    other = msgspec.structs.replace(gap(6), next_op=None)
+    block = with_gaps(gap(2), gap(4), other).split("\nLargest gaps")[1].split("\n\n")[0]
+    assert block.count("like the one at 0.104000 s") == 1
+    assert block.count("launched by") == 2
+    assert block.splitlines()[-1].strip() != "like the one at 0.104000 s"
+
+
+def test_the_smallest_causes_share_a_row() -> None:
+    """Of 40 ms, 39.95 ms are synchronization; two causes have less than a thousandth, which is 40 us."""
+    ledger = {"sync": 39_950_000, "uncovered": 20_000, "launch_call": 30_000}
+    shown = with_gaps(ledger=ledger, root_ledger=ledger, labels={"sync": {"a stream": 39_950_000}})
+    rows = shown.split("\nWhat the GPU waited for\n")[1].split("\n\n")[0].splitlines()[1:]
+    assert [" ".join(row.rstrip("█▏▎▍▌▋▊▉ ").split()) for row in rows] == [
+        "Waiting in a synchronisation: a stream 40.0 ms 99.9% 40.0%",
+        "2 smaller causes 50.0 us 0.1% <0.1%",
+    ]
 
 
 def test_no_gpu_work_is_said_plainly() -> None:

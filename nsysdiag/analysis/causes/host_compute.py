@@ -7,6 +7,8 @@ from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_inside, plain_
 from nsysdiag.timeline.intervals import union
 
 INSIDE_MPI = "inside MPI calls"
+BY_SCHEDULING, BY_SAMPLES = "by scheduling events", "by CPU samples"
+"""Labels that say how it is known, not what it is."""
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -15,8 +17,8 @@ def evidence(evidence: HostEvidence) -> list[Layer]:
     host = evidence.host
     return [
         layer_inside(union(host.scheduling.on_cpu, host.samples.time), host.mpi, INSIDE_MPI),
-        plain_layer(host.scheduling.on_cpu, "on a CPU by scheduling events", "by scheduling events"),
-        plain_layer(host.samples.time, "on a CPU by samples", "by CPU samples"),
+        plain_layer(host.scheduling.on_cpu, "on a CPU by scheduling events", BY_SCHEDULING),
+        plain_layer(host.samples.time, "on a CPU by samples", BY_SAMPLES),
     ]
 
 
@@ -29,7 +31,6 @@ CAUSE = Cause(
     advice=(
         "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching thread or ahead of time.",
         "Interpreter overhead between small kernels: torch.compile, CUDA graphs, larger batches.",
-        "Inside MPI calls the thread waits for other ranks: look for the late one, and overlap communication with compute.",
         "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
     ),
     color="#16a34a",

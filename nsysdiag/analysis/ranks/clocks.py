@@ -99,8 +99,8 @@ def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> st
     drift = max(abs(shift.rate) for shift, _ in known.values())
     apart = f"; they drift by up to {1e6 * drift:.0f} ppm" if drift else ""
     some = "" if len(known) == len(by_sessions) else "; the rest by the starts of the sessions alone"
-    far = f"at most {format_ns(moved)} from what the starts of the sessions say"
-    return f"by the ends of collectives, {far}{apart}{some}"
+    far = f"up to {format_ns(moved)} away from the starts of the sessions"
+    return f"brought together by the ends of collectives, {far}{apart}{some}"
 
 
 def _links(ranks: list[RankTimeline], groups: list[Group]) -> list[_Link]:

@@ -147,10 +147,10 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
         return f"No rank is late by more than {doubt}, the least that can be told, for any of {count:,} collectives."
     first = late[0]
     why = _why(first.more or first.meanwhile)
-    times = "once" if first.late == 1 else f"{first.late:,} times"
+    collectives = "collective" if first.of == 1 else "collectives"
     return (
-        f"{first.rank} is late {times} in {first.of:,} collectives, {format_ns(first.late_ns)} in all, in which others "
-        f"wait {format_ns(first.caused_ns)}{f': {why}' if why else ''}."
+        f"{first.rank} is late for {first.late:,} of {first.of:,} {collectives}, by {format_ns(first.late_ns)} in all, "
+        f"and the others wait {format_ns(first.caused_ns)} for it{f'. Why: {why}' if why else ''}."
     )
 
 

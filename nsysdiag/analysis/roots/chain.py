@@ -7,6 +7,7 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
 from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.levels import LOADING, Chains, Level, vague
@@ -20,13 +21,18 @@ _IDS = list(CAUSES)
 _LOADING_TITLE = CAUSES[LOADING].title
 _HOW = {
     How.CALL: "woke it by {call}",
-    How.CALL_OF_SEVERAL: "woke it by {call}; others made such calls too",
+    How.CALL_OF_SEVERAL: "one of several that may have woken it by {call}",
     How.RAN: "the only thread that ran until then",
     How.RAN_OFTEN: "ran until then, as at the end of nearly every such wait",
     How.RAN_NEAREST: "of several threads the one that stopped running closest to it",
     How.RETURNED: "the only thread whose call ended or began then",
     How.ENDED: "ended just before",
 }
+
+
+Step = tuple[Level, int, IntArray | None]
+"""A level, a piece of it, and the pieces of what the thread did that ended its wait; None where nobody is known to have
+ended it."""
 
 
 class ChainTeller:
@@ -74,24 +80,30 @@ class ChainTeller:
 
     def _told(self, piece: int) -> Root:
         way = self._way(piece)
-        hops = [
-            self._hop(level, piece, at + 1, inner) for at, (level, piece, inner) in enumerate(way) if inner is not None
-        ]
-        who = [self._people.named(int(level.wakers.thread[piece])) for level, piece, inner in way if inner is not None]
-        sure = [float(level.confidence[piece]) for level, piece, inner in way if inner is not None]
+        hops = self._hops(way)
         cause, loads, kind = self._end(way)
-        chain = [
-            self._wait(*way[0][:2]),
-            *(f"{name}: {hop.how}; {hop.did}" for name, hop in zip(who, hops, strict=True)),
-            f"root: {_LOADING_TITLE} ({kind})" if loads else f"root: {kind}",
-        ]
-        confidence = round(sure[-1], 4) if sure else 1.0
-        return Root(chain=chain, confidence=confidence, cause=LOADING if loads else cause, hops=hops)
+        known, root = (LOADING, f"{_LOADING_TITLE} ({kind})") if loads else (cause, kind)
+        chain = [self._wait(*way[0][:2]), *self._steps(way, hops), f"root: {root}"]
+        return Root(chain=chain, confidence=round(self._sure(way), 4), cause=known, hops=hops)
 
-    def _way(self, piece: int) -> list[tuple[Level, int, IntArray | None]]:
-        """From a wait to its root: the pieces, each with what the thread did that ended it, None where nobody is known
-        to have."""
-        way: list[tuple[Level, int, IntArray | None]] = []
+    def _hops(self, way: list[Step]) -> list[Hop]:
+        return [self._hop(level, piece, at + 1, did) for at, (level, piece, did) in enumerate(way) if did is not None]
+
+    def _steps(self, way: list[Step], hops: list[Hop]) -> list[str]:
+        who = [
+            (self._people.named(int(level.wakers.thread[piece])), "meanwhile " if len(did) else "")
+            for level, piece, did in way
+            if did is not None
+        ]
+        return [f"{name}: {hop.how}; {meanwhile}{hop.did}" for (name, meanwhile), hop in zip(who, hops, strict=True)]
+
+    def _sure(self, way: list[Step]) -> float:
+        """The confidence of all hops together; a wait that leads to nobody is its own root for certain."""
+        return next((float(level.confidence[piece]) for level, piece, did in reversed(way) if did is not None), 1.0)
+
+    def _way(self, piece: int) -> list[Step]:
+        """From a wait to its root."""
+        way: list[Step] = []
         for hop, level in enumerate(self._chains.levels):
             if level.wakers.thread[piece] == 0 or level.confidence[piece] < self._floor or level.aside[piece]:
                 break
@@ -103,7 +115,7 @@ class ChainTeller:
             piece = self._longest(hop + 1, inner[following.pieces.cause[inner] == self._leading(following, inner)])
         return [*way, (self._chains.levels[len(way)], piece, None)]
 
-    def _end(self, way: list[tuple[Level, int, IntArray | None]]) -> tuple[str, bool, str]:
+    def _end(self, way: list[Step]) -> tuple[str, bool, str]:
         """The cause where a way ends, whether a loading worker is on it, and the cause's kind in words."""
         level, piece = next((level, piece) for level, piece, _ in reversed(way) if not level.aside[piece])
         if vague(level.pieces.take(np.array([piece])), self._chains.words)[0]:
@@ -112,8 +124,9 @@ class ChainTeller:
 
     def _kind(self, level: Level, piece: int) -> str:
         """The title of a piece's cause, with its label where that says more."""
-        title, label = CAUSES[_IDS[int(level.pieces.cause[piece])]].title, int(level.pieces.label[piece])
-        return f"{title}: {self._words[label]}" if label >= 0 else title
+        title, code = CAUSES[_IDS[int(level.pieces.cause[piece])]].title, int(level.pieces.label[piece])
+        label = self._words[code] if code >= 0 else ""
+        return f"{title}: {label}" if label and label not in (BY_SCHEDULING, BY_SAMPLES) else title
 
     def _wait(self, level: Level, piece: int) -> str:
         rows = level.pieces

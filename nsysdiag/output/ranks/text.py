@@ -12,6 +12,7 @@ from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks import words
 from nsysdiag.output.terminal import grid, heading, indented, printed
 from nsysdiag.output.view import Causes
+from nsysdiag.output.words import confidence_word
 from nsysdiag.units import format_bytes, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def _warnings(report: RanksReport) -> list[RenderableType]:
     return [heading("Trace health"), *(indented(Text(visible(line))) for line in lines)] if lines else []
 
 
-def rank_blocks(found: RankComparison, causes: Causes, title: str) -> list[RenderableType]:
-    """The comparison as blocks under a title of its own."""
-    lines = [words.basis_sentence(found), words.imbalance_sentence(found), words.clock_sentence(found)]
+def rank_blocks(found: RankComparison, causes: Causes, title: str, *, brief: bool = False) -> list[RenderableType]:
+    """The comparison as blocks under a title of its own; the brief form says who is late most, and why."""
+    lines = [words.basis_sentence(found)]
+    lines += _meanwhile(found, causes) if brief else [words.imbalance_sentence(found), words.clock_sentence(found)]
     blocks: list[RenderableType] = [
         heading(title),
         indented(Text(visible(found.sentence), "bold cyan")),
@@ -57,11 +59,24 @@ def rank_blocks(found: RankComparison, causes: Causes, title: str) -> list[Rende
         Text(),
         indented(_table(found)),
     ]
+    return blocks if brief else [*blocks, *_lists(found, causes)]
+
+
+def _meanwhile(found: RankComparison, causes: Causes) -> list[str]:
+    """What the rank that is late most did while others waited, and how sure its reason is."""
+    late = next((each for each in found.stragglers[:1] if each.meanwhile), None)
+    if late is None:
+        return []
+    sure = f"Why it is late is {confidence_word(late.confidence)}."
+    return [f"While the others waited, {late.rank} had: {words.reasons(late.meanwhile, causes)}. {sure}"]
+
+
+def _lists(found: RankComparison, causes: Causes) -> list[RenderableType]:
     late = [line for each in found.stragglers[:TOP_STRAGGLERS] for line in _straggler(each, causes)]
+    blocks = _list("Who is late, and why", late, more=len(found.stragglers) - TOP_STRAGGLERS)
     waits = [words.wait_sentence(wait, causes) for wait in found.waits[:TOP_WAITS] if wait.late_rank is not None]
     groups = [words.group_sentence(group) for group in found.groups[:TOP_GROUPS]]
     groups += [f"not matched: {line}" for line in found.unmatched[:TOP_UNMATCHED]]
-    blocks += _list("Who is late, and why", late, more=len(found.stragglers) - TOP_STRAGGLERS)
     blocks += _list("Who waits for whom", [Text(visible(line)) for line in waits])
     blocks += _list("Collectives", [Text(visible(line)) for line in groups], more=len(found.groups) - TOP_GROUPS)
     return blocks

@@ -38,15 +38,15 @@ def imbalance_sentence(found: RankComparison) -> str:
     compared = {label: found.imbalance[name] for name, label in COMPARED.items() if name in found.imbalance}
     shares = [f"{label} {format_share(share, 1)}" for label, share in compared.items()]
     ends = f"; {found.slowest} has most time of its own, {found.fastest} least" if found.slowest else ""
-    return f"Imbalance, largest less smallest over the mean: {', '.join(shares)}{ends}."
+    return f"Imbalance, (largest - smallest) / mean: {', '.join(shares)}{ends}."
 
 
 def straggler_sentence(late: Straggler) -> str:
     """How often and how long a rank was late."""
     return (
-        f"{late.rank}: late for {late.late:,} of {counted(late.of, 'collective')}, {format_ns(late.late_ns)} in all, "
-        f"at worst {format_ns(late.worst_ns)} at {instant(late.worst_start_ns)}, in which others waited "
-        f"{format_ns(late.caused_ns)} ({confidence_word(late.confidence)})"
+        f"{late.rank}: late for {late.late:,} of {counted(late.of, 'collective')}, by {format_ns(late.late_ns)} in all "
+        f"and {format_ns(late.worst_ns)} at worst, at {instant(late.worst_start_ns)}; the others waited "
+        f"{format_ns(late.caused_ns)} for it ({confidence_word(late.confidence)})"
     )
 
 
@@ -101,5 +101,6 @@ def clock_sentence(found: RankComparison) -> str:
     """How the clocks were brought together, with the error of it."""
     if found.clock_error_ns is None:
         return f"Clocks: {found.clock}; how far they are off is unknown, so nobody is called late across them."
-    error = f", give or take {format_ns(found.clock_error_ns)}" if found.clock_error_ns else ""
+    several = len({row.file for row in found.ranks}) > 1
+    error = f", give or take {format_ns(found.clock_error_ns)}" if found.clock_error_ns or several else ""
     return f"Clocks: {found.clock}{error}."

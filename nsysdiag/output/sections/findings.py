@@ -63,7 +63,7 @@ def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
         cause=cause.title,
         color=safe_color(cause.color) if page.causes.knows(finding.cause) else None,
         device=device_label(page.report, finding.device) if several else None,
-        lost=format_ns(finding.lost_ns),
+        lost=format_ns(finding.lost_ns) if finding.lost_ns else "",
         share=format_share(finding.lost_share, 1),
         ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > finding.lost_ns else None,
         confidence=f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})",

@@ -36,7 +36,7 @@ def view(page: Page, device: DeviceReport) -> View:
         "rows": [_draw(row, longest) for row in rows],
         "segments": stack((row.cause.title, row.ns, row.cause.color, "") for row in rows),
         "wakes": follows_wakes(device),
-        "moved": [(row, safe_color(row.cause.color), words.root_change(row)) for row in moved(device, page.causes)],
+        "moved": [(row, safe_color(row.cause.color), words.root_kinds(row)) for row in moved(device, page.causes)],
         "coverage": words.coverage_sentence(device.coverage),
         "drained": words.drained_sentence(device),
         "calibration": words.calibration_sentence(device),

@@ -49,7 +49,7 @@ def test_a_late_rank_is_found_with_what_it_costs_and_why(tmp_path: Path) -> None
         (0, 5 * MS, 5)
     ]
     assert found.sentence.startswith(
-        "gpu3 is late 5 times in 5 collectives, 15.0 ms in all, in which others wait 45.0 ms"
+        "gpu3 is late for 5 of 5 collectives, by 15.0 ms in all, and the others wait 45.0 ms for it."
     )
 
 
@@ -127,7 +127,10 @@ class TestClocks:
         (late,) = found.stragglers
         assert (late.rank, late.late, late.late_ns, late.caused_ns) == ("rank2", 5, 15 * MS, 30 * MS)
         assert late.more == WHY
-        assert found.clock == "by the ends of collectives, at most 2.00 ms from what the starts of the sessions say"
+        assert (
+            found.clock
+            == "brought together by the ends of collectives, up to 2.00 ms away from the starts of the sessions"
+        )
 
     def test_files_without_a_session_start_are_brought_together_all_the_same(self, tmp_path: Path) -> None:
         paths = files(tmp_path, [[4 * MS, 7 * MS]] * 5, [0, 500 * MS])

@@ -61,7 +61,7 @@ def test_same_report_same_bytes(name: str) -> None:
 def test_each_says_who_is_late_why_and_how_sure_that_is(name: str) -> None:
     text = " ".join(re.sub(r"<[^>]*>|\\", " ", plain(name)).split())
     for fact in (
-        "gpu1 is late 12 times in 40 collectives",
+        "gpu1 is late for 12 of 40 collectives",
         "9.00 ms",
         "7.20 ms",
         "Host code",
