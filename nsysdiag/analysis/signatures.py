@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.call_sites import Place, places_of
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.gap_keys import GapKeys, signature_id
@@ -31,8 +32,7 @@ def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None)
         return []
     length = gaps.end - gaps.start
     groups = group_durations(keys.code, length)
-    order = np.lexsort((gaps.start, -length, keys.code))
-    first = order[np.searchsorted(keys.code[order], np.arange(len(groups.code)))]
+    first = _longest(keys.code, length, len(groups.code))
     inside = np.zeros(len(groups.code), dtype=np.int64)
     if steady is not None:
         np.add.at(inside, keys.code, coverage(union(steady), Intervals(gaps.start, gaps.end)))
@@ -44,6 +44,17 @@ def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None)
     return [
         _row(keys, gaps, groups, at, int(first[group]), cost[at], places[at]) for at, group in enumerate(shown.tolist())
     ]
+
+
+def _longest(code: IntArray, length: IntArray, count: int) -> IntArray:
+    """Of each group the longest gap, of equal ones the first; gaps are in order of time."""
+    most = np.zeros(count, dtype=np.int64)
+    np.maximum.at(most, code, length)
+    candidates = np.flatnonzero(length == most[code])[::-1]
+    first = np.zeros(count, dtype=np.int64)
+    # Written last to first, so that the first one stays.
+    first[code[candidates]] = candidates
+    return first
 
 
 def _row(

@@ -65,8 +65,10 @@ class Runs:
         switches = switches.take(kept)
         axis = ThreadAxis.over(switches.thread, low, high)
         position = axis.position(axis.rank(switches.thread), switches.time)
-        order = np.lexsort((switches.comes_in, position))
-        position, comes_in = position[order], switches.comes_in[order]
+        comes_in = switches.comes_in
+        if not np.all(position[1:] > position[:-1]):
+            order = np.lexsort((comes_in, position))
+            position, comes_in = position[order], comes_in[order]
         stretches = _stretches(axis, position, comes_in, just)
         return cls(axis, position, comes_in, _share(stretches, switches.time, len(axis.threads)), stretches)
 
