@@ -10,7 +10,6 @@ waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -21,13 +20,13 @@ from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.lane import CallTable
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.roots.candidates import Pairs, alone, group_and_thread, most_often, nearest, two_best, within
 from nsysdiag.analysis.roots.runs import FloatArray, Runs
 from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 
 BEFORE_NS = 100_000
 AFTER_NS = 15_000
 CHILD_NS = 2_000_000
-PAIRS_AT_ONCE = 2_000_000
 REPEATED = 5
 ALWAYS = 0.8
 STANDS_OUT = 0.25
@@ -79,23 +78,6 @@ class Wakers(Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class _Pairs(Rows):
-    """Waits, and threads that may have ended them, at a `distance` in ns from the moment; `at` is when they did, `call`
-    by what, -1 where that is not known."""
-
-    wait: IntArray
-    thread: IntArray
-    at: IntArray
-    distance: IntArray
-    call: IntArray
-
-    @classmethod
-    def without_calls(cls, wait: IntArray, thread: IntArray, at: IntArray, distance: IntArray) -> _Pairs:
-        """Pairs whose calls are not known."""
-        return cls(wait, thread, at, distance, np.full(len(wait), -1, dtype=np.int64))
-
-
-@dataclass(frozen=True, slots=True)
 class _WakeCalls(Rows):
     """Calls that end waits, by start; `ends` as in `Ends`, `name` an index into the names of OS calls."""
 
@@ -140,12 +122,12 @@ class WakeFinder:
             return result
 
         chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
-        wait, call = _within(calls.start, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
+        wait, call = within(calls.start, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
         at = calls.start[call]
-        pairs = _Pairs(wait, calls.thread[call], at, np.abs(moment[wait] - at), calls.name[call])
+        pairs = Pairs(wait, calls.thread[call], at, np.abs(moment[wait] - at), calls.name[call])
         threads, code = distinct(calls.thread)
         chance = np.minimum(np.bincount(code, minlength=len(threads)) * (BEFORE_NS + AFTER_NS) / self._span, 1)
-        one, several = _alone(pairs), _most_often(pairs, group)
+        one, several = alone(pairs), most_often(pairs, group)
         _settle(found, pairs.take(one), How.CALL)
         _settle(found, several, How.CALL_OF_SEVERAL)
         # A thread that makes such calls all the time is around any wait's end.
@@ -165,22 +147,22 @@ class WakeFinder:
         seen = self._runs.seen(moment[chosen], low[chosen], high[chosen])
         wait, thread = chosen[seen.query], self._runs.axis.threads[seen.lane]
         other = (thread != waits.thread[wait]) & (own[wait] | self._untraced[seen.lane])
-        pairs = _Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
+        pairs = Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
         plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
-        _settle(found, pairs.take(_alone(pairs) & plain), How.RAN)
+        _settle(found, pairs.take(alone(pairs) & plain), How.RAN)
         _settle(found, pairs.take(self._stands_out(pairs, group, chosen)), How.RAN_OFTEN)
-        _settle(found, _nearest(pairs.take(plain)), How.RAN_NEAREST)
+        _settle(found, nearest(pairs.take(plain)), How.RAN_NEAREST)
 
-    def _stands_out(self, pairs: _Pairs, group: IntArray, waits: IntArray) -> BoolArray:
+    def _stands_out(self, pairs: Pairs, group: IntArray, waits: IntArray) -> BoolArray:
         """Which pairs are of a thread that is there at nearly every such wait, and more than chance and any other."""
         if len(pairs) == 0:
             return np.zeros(0, dtype=np.bool_)
-        key, _ = _group_and_thread(pairs, group)
+        key, _ = group_and_thread(pairs, group)
         hits = np.bincount(key)
         total = np.bincount(group[waits], minlength=int(group.max()) + 1)[group[pairs.wait]]
         rate = hits[key] / total
         lift = rate - self._runs.share[self._runs.axis.rank(pairs.thread)]
-        best, second = _two_best(pairs.wait, lift)
+        best, second = two_best(pairs.wait, lift)
         ahead = best[pairs.wait] - np.maximum(second, np.finfo(np.float64).min)[pairs.wait]
         leads = (lift == best[pairs.wait]) & (ahead >= STANDS_OUT)
         result: BoolArray = (total >= REPEATED) & (rate >= ALWAYS) & leads & (lift >= STANDS_OUT)
@@ -203,9 +185,9 @@ class WakeFinder:
             result: BoolArray = (thread[row] != waits.thread[wait]) & (process[row] == own[wait])
             return result
 
-        wait, row = _within(time, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
-        pairs = _Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
-        _settle(found, pairs.take(_alone(pairs)), How.RETURNED)
+        wait, row = within(time, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
+        pairs = Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
+        _settle(found, pairs.take(alone(pairs)), How.RETURNED)
 
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
@@ -217,27 +199,9 @@ class WakeFinder:
             result: BoolArray = process[row] != own[wait]
             return result
 
-        wait, row = _within(end, np.maximum(moment - CHILD_NS, waits.start), moment, chosen, fits)
-        pairs = _Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
-        _settle(found, pairs.take(_alone(pairs)), How.ENDED)
-
-
-def _within(
-    time: IntArray, low: IntArray, high: IntArray, chosen: IntArray, fits: Callable[[IntArray, IntArray], BoolArray]
-) -> tuple[IntArray, IntArray]:
-    """For the `chosen` of some waits the rows of the sorted `time` in [low, high] that fit: (wait, row) pairs. Tried in
-    parts: of many rows few fit."""
-    first = np.searchsorted(time, low[chosen])
-    count = np.maximum(np.searchsorted(time, high[chosen], side="right") - first, 0)
-    parts = [(chosen[:0], first[:0])]
-    for part in np.split(np.arange(len(chosen)), np.flatnonzero(np.diff(np.cumsum(count) // PAIRS_AT_ONCE)) + 1):
-        some, begin = count[part], first[part]
-        wait = np.repeat(chosen[part], some)
-        row = np.arange(len(wait)) + np.repeat(begin - (np.cumsum(some) - some), some)
-        kept = fits(wait, row)
-        parts.append((wait[kept], row[kept]))
-    waits, rows = (np.concatenate(side) for side in zip(*parts, strict=True))
-    return waits, rows
+        wait, row = within(end, np.maximum(moment - CHILD_NS, waits.start), moment, chosen, fits)
+        pairs = Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
+        _settle(found, pairs.take(alone(pairs)), How.ENDED)
 
 
 def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
@@ -250,71 +214,11 @@ def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
     return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen], calls.name[chosen])
 
 
-def _settle(found: Wakers, pairs: _Pairs, how: How) -> None:
+def _settle(found: Wakers, pairs: Pairs, how: How) -> None:
     """Write down the nearest pair of each wait that is still open."""
-    pairs = _nearest(pairs.take(found.how[pairs.wait] == How.NOTHING))
+    pairs = nearest(pairs.take(found.how[pairs.wait] == How.NOTHING))
     found.thread[pairs.wait] = pairs.thread
     found.at[pairs.wait] = pairs.at
     found.call[pairs.wait] = pairs.call
     found.how[pairs.wait] = how
     found.confidence[pairs.wait] = CONFIDENCE[how]
-
-
-def _nearest(pairs: _Pairs) -> _Pairs:
-    """The nearest pair of each wait, of equally near ones the thread with the lower number."""
-    order = np.lexsort((pairs.call, pairs.at, pairs.thread, pairs.distance, pairs.wait))
-    pairs = pairs.take(order)
-    return pairs.take(np.append(True, pairs.wait[1:] != pairs.wait[:-1])[: len(pairs)])
-
-
-def _alone(pairs: _Pairs) -> BoolArray:
-    """True for pairs of waits that have a single thread."""
-    if len(pairs) == 0:
-        return np.zeros(0, dtype=np.bool_)
-    size = int(pairs.wait.max()) + 1
-    lowest, highest = np.full(size, np.iinfo(np.int64).max), np.zeros(size, dtype=np.int64)
-    np.minimum.at(lowest, pairs.wait, pairs.thread)
-    np.maximum.at(highest, pairs.wait, pairs.thread)
-    single: BoolArray = lowest == highest
-    return single[pairs.wait]
-
-
-def _group_and_thread(pairs: _Pairs, group: IntArray) -> tuple[IntArray, IntArray]:
-    """A number for each pair's (group of waits, thread), every wait counted once for a thread; and the threads."""
-    threads, code = distinct(pairs.thread)
-    _, key = distinct(group[pairs.wait] * len(threads) + code)
-    return key, threads
-
-
-def _most_often(pairs: _Pairs, group: IntArray) -> _Pairs:
-    """Of each wait's pairs those of the thread that is there at most waits of its group."""
-    if len(pairs) == 0:
-        return pairs
-    pairs = _one_a_thread(pairs)
-    key, _ = _group_and_thread(pairs, group)
-    hits = np.bincount(key)[key].astype(np.float64)
-    best, _ = _two_best(pairs.wait, hits)
-    return pairs.take(hits == best[pairs.wait])
-
-
-def _one_a_thread(pairs: _Pairs) -> _Pairs:
-    """The nearest pair of each wait and thread."""
-    order = np.lexsort((pairs.call, pairs.at, pairs.distance, pairs.thread, pairs.wait))
-    pairs = pairs.take(order)
-    new = (pairs.wait[1:] != pairs.wait[:-1]) | (pairs.thread[1:] != pairs.thread[:-1])
-    return pairs.take(np.append(True, new)[: len(pairs)])
-
-
-def _two_best(owner: IntArray, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The largest and the second largest value of each owner; -inf where there is none."""
-    size = int(owner.max(initial=-1)) + 1
-    best, second = np.full(size, -np.inf), np.full(size, -np.inf)
-    order = np.lexsort((value, owner))
-    owner, value = owner[order], value[order]
-    last = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
-    best[owner[last]] = value[last]
-    before = np.flatnonzero(last) - 1
-    before = before[before >= 0]
-    again = before[owner[before] == owner[before + 1]]
-    second[owner[again]] = value[again]
-    return best, second
