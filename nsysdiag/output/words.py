@@ -240,11 +240,6 @@ def row_query(row: EvidenceRow) -> str:
     return f"SELECT * FROM {row.table} WHERE {where}"
 
 
-def row_label(row: EvidenceRow) -> str:
-    """The table of a row of evidence and the values that tell it, short enough for a line."""
-    return f"{row.table} {' '.join(f'{column}={value}' for column, value in _identity(row))}"
-
-
 def _identity(row: EvidenceRow) -> list[tuple[str, int]]:
     columns = (
         ("start", row.start_ns),

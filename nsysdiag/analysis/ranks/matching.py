@@ -21,7 +21,6 @@ from nsysdiag.analysis.ranks.sliding import move_of
 from nsysdiag.analysis.ranks.timeline import RankTimeline
 
 MOST_NAMED = 4
-ODD_NUMBERS = "other numbers than the rest, so that their order matches nothing"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
