@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_findings_of_a_scenario(name: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.sqlite"
@@ -35,6 +36,7 @@ def test_findings_of_a_scenario(name: str, tmp_path: Path) -> None:
         assert [selected(path, row) for row in finding.rows] == [1] * len(finding.rows), finding
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_no_finding_about_a_cause_without_time(name: str, tmp_path: Path) -> None:
     path = tmp_path / "trace.sqlite"
@@ -46,6 +48,7 @@ def test_no_finding_about_a_cause_without_time(name: str, tmp_path: Path) -> Non
                 assert device.root_ledger[finding.cause] > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_order_of_rows_changes_no_finding(name: str, tmp_path: Path) -> None:
     told = []

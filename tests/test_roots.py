@@ -126,6 +126,7 @@ def test_what_a_loader_did_is_told(name: str, tmp_path: Path) -> None:
             assert common(found, labels) >= least, f"{cause}: found {found}, true {labels}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {UNSEEN_WAIT}))
 def test_no_cause_has_more_than_leads_to_it(name: str, tmp_path: Path) -> None:
     """A wait may keep its own cause, or that of a thread on the way to its root; of another thread's it may not."""
@@ -176,6 +177,7 @@ def test_findings_name_the_root(name: str, tmp_path: Path) -> None:
     assert {finding.cause for finding in report.findings} >= SCENARIOS[name].findings
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in sorted(SCENARIOS) if SCENARIOS[name].forbidden and name != UNSEEN_WAIT]
 )

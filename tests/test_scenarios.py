@@ -100,6 +100,7 @@ def test_the_ledger_is_true(name: str, tmp_path: Path) -> None:
     compare(report, simulation, capture, tolerated=SCENARIOS[name].tolerated)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_order_of_rows_means_nothing(name: str, tmp_path: Path) -> None:
     simulation, capture = scenario(name), SCENARIOS[name].capture

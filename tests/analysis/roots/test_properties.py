@@ -155,6 +155,7 @@ def test_every_gap_is_cut_whole(drawn: Wakes, floor: float) -> None:
                 assert all(hop.confidence > 0 for hop in gap.root.hops)
 
 
+@pytest.mark.slow
 @given(wakes(), st.integers(0, 3))
 @settings(max_examples=EXAMPLES)
 def test_the_order_of_rows_means_nothing(drawn: Wakes, seed: int) -> None:
@@ -168,6 +169,7 @@ def test_the_order_of_rows_means_nothing(drawn: Wakes, seed: int) -> None:
     assert plain.findings == shuffled.findings
 
 
+@pytest.mark.slow
 @given(wakes(), st.integers(0, TICKS), st.integers(1, TICKS))
 @settings(max_examples=EXAMPLES)
 def test_a_narrowed_window_adds_up(drawn: Wakes, start: int, length: int) -> None:
@@ -181,6 +183,7 @@ def test_a_narrowed_window_adds_up(drawn: Wakes, start: int, length: int) -> Non
         assert sum(device.root_ledger.values()) == device.idle_ns
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", DISABLED)
 @given(drawn=wakes())
 @settings(max_examples=EXAMPLES // 4)
