@@ -54,6 +54,31 @@ class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: float = 0.50
 
 
+class TroubleThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """When a kind of trouble holds; shares are of the judged time unless said otherwise.
+
+    `feed`, `communication` and `runtime` are what their causes take, `kernels` is compute. A batch is too small where
+    the kernels that compute keep less than `filled` of the chip at work while they run; `tiny_kernel_ns` is what the
+    median one is compared with. Work is small where all of it would keep less than `small` of the chip at work.
+
+    Steps are steady if the median deviation from the median length is at most `regular` of that. A gap of at least
+    `burst_gap_ns` in which the host had nothing to do separates bursts; there are at least `fewest_bursts`, and what
+    lies between them is at least `between` of the window.
+    """
+
+    feed: float = 0.10
+    communication: float = 0.15
+    runtime: float = 0.10
+    kernels: float = 0.50
+    filled: float = 0.50
+    tiny_kernel_ns: int = 10_000
+    small: float = 0.10
+    regular: float = 0.25
+    burst_gap_ns: int = 1_000_000
+    fewest_bursts: int = 5
+    between: float = 0.20
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window."""
@@ -69,6 +94,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     communication_patterns: tuple[str, ...] = ("nccl", "nvshmem", "rccl")
     thresholds: Thresholds = Thresholds()
     findings: FindingThresholds = FindingThresholds()
+    trouble: TroubleThresholds = TroubleThresholds()
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
@@ -84,7 +110,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(name: str, value: object) -> str:
-    if isinstance(value, Thresholds | FindingThresholds):
+    if isinstance(value, msgspec.Struct):
         plain = type(value)()
         changed = {each: getattr(value, each) for each in value.__struct_fields__}
         return ", ".join(f"{each} {new}" for each, new in changed.items() if new != getattr(plain, each))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import structs
 
 from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.collectives import Collectives, find_collectives
@@ -42,6 +43,7 @@ from nsysdiag.analysis.places import Blame
 from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.analysis.signatures import signature_rows
 from nsysdiag.analysis.stories import Ground
+from nsysdiag.analysis.trouble.device import device_trouble
 from nsysdiag.analysis.untraced import untraced_on
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
@@ -147,8 +149,10 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
     threads = launching_lanes(device, activity.api_calls.rows, axis)
     meetings = mpi_meetings(shared.layered.evidence.host.mpi, threads, axis)
-    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads)
+    iterations, steady = _iterations(context, window, split, shared)
+    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, iterations, steady)
     by_root = replace(context, slices=rooted.slices)
+    report = structs.replace(report, trouble=device_trouble(report, by_root, window.parts, split, steady, settings))
     ground = Ground(by_root, shared.layered.evidence, keys, Blame.by_root(rooted), settings.findings)
     empty = None
     if not window.narrowed:
@@ -174,6 +178,8 @@ def _report(
     shared: Shared,
     collectives: Collectives,
     threads: IntArray,
+    iterations: IterationReport | None,
+    steady: Intervals | None,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -193,7 +199,6 @@ def _report(
         off_cpu_ns=ledger.total.get("off_cpu", 0),
         thresholds=settings.thresholds,
     )
-    iterations, steady = _iterations(context, window, split, shared)
     notes = device_notes(
         assumed_apart=shared.activity.assumed_apart and device.gpu_id is None,
         malformed=device.malformed,

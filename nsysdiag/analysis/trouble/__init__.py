@@ -1,0 +1,1 @@
+"""Which kind of trouble a device is in."""

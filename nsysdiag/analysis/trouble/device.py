@@ -1,0 +1,57 @@
+"""A device's kind of trouble, from its report and from how its gaps came about."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.analysis.busy import WindowSplit
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.details import GapContext
+from nsysdiag.analysis.trouble.bursts import Bursts, find_bursts
+from nsysdiag.analysis.trouble.given import Given
+from nsysdiag.analysis.trouble.trouble import trouble
+from nsysdiag.analysis.trouble.workload import BURSTS, workload
+from nsysdiag.config import Settings
+from nsysdiag.model import DeviceReport
+from nsysdiag.model_trouble import Trouble
+from nsysdiag.timeline.intervals import Intervals
+
+
+def device_trouble(
+    report: DeviceReport,
+    by_root: GapContext,
+    parts: Intervals,
+    split: WindowSplit,
+    steady: Intervals | None,
+    settings: Settings,
+) -> Trouble | None:
+    """The trouble of the device that `report` is about; the slices of `by_root` are by root cause. None where nothing
+    ran in the window."""
+    if split.window_ns == 0:
+        return None
+    gaps, limits = by_root.frame.gaps, settings.trouble
+    bursts = find_bursts(gaps, by_root.slices, parts, limits)
+    between_ns = int((gaps.end - gaps.start)[bursts.between].sum())
+    work = workload(steady, bursts, split.window_ns, between_ns, limits)
+    return trouble(
+        Given(
+            workload=work,
+            split=split,
+            idle=_inside(by_root, bursts) if work.kind == BURSTS else report.root_ledger,
+            launch=report.launch,
+            kernels=report.kernels,
+            filling=None,
+            tensor_active=None,
+            headroom_bytes=None,
+            limits=limits,
+        )
+    )
+
+
+def _inside(by_root: GapContext, bursts: Bursts) -> dict[str, int]:
+    """The root ledger without the gaps between bursts."""
+    rows, ns = by_root.slices.rows, by_root.slices.ns
+    inside = ~bursts.between[rows.gap]
+    total = np.zeros(len(CAUSES), dtype=np.int64)
+    np.add.at(total, rows.cause[inside], ns[inside])
+    return {cause: int(total[number]) for number, cause in enumerate(CAUSES) if total[number]}

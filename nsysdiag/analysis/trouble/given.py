@@ -1,0 +1,45 @@
+"""What the kinds of trouble are judged by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag.analysis.busy import WindowSplit
+from nsysdiag.config import TroubleThresholds
+from nsysdiag.model import KernelRow, Launch
+from nsysdiag.model_trouble import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How much of the chip the kernels that compute keep at work while any runs, 0 to 1; `source` says how it is
+    known."""
+
+    share: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """`idle` is the root ledger inside the judged time, in ns; the medians are None where nothing was launched or ran.
+
+    `filling` is None where neither counters nor launch shapes tell, `tensor_active` (0 to 1, while kernels run) where
+    no counters were captured, `headroom_bytes` where allocations were not traced or the memory's size is unknown."""
+
+    workload: Workload
+    split: WindowSplit
+    idle: dict[str, int]
+    launch: Launch
+    kernels: list[KernelRow]
+    filling: Filling | None
+    tensor_active: float | None
+    headroom_bytes: int | None
+    limits: TroubleThresholds
+
+    def share(self, ns: int) -> float:
+        """`ns` as a part of the judged time."""
+        return ns / self.workload.judged_ns if self.workload.judged_ns else 0.0
+
+    def idle_ns(self, causes: frozenset[str]) -> int:
+        """Judged idle time of these root causes."""
+        return sum(ns for cause, ns in self.idle.items() if cause in causes)
