@@ -56,17 +56,18 @@ def _advice(given: Given) -> list[str]:
     ]
 
 
-def sizing(given: Given, earlier: list[TroubleKind]) -> TroubleKind:
-    """Whether the work is simply small: all of it would keep only a little of the chip at work, and nothing holds it
-    up. Then there is nothing to tune; `earlier` are the kinds that would hold it up."""
+def sizing(given: Given) -> TroubleKind:
+    """Whether the work is simply small: all of it would keep only a little of the chip at work, and next to nothing of
+    the judged time is idle or lost to copies and communication. Then there is nothing to tune."""
     window = given.split.window_ns
     running = given.split.compute_ns / window if window else 0.0
     used = running * (1.0 if given.filling is None else given.filling.share)
-    small = window > 0 and used < given.limits.small
-    holds = small and given.split.compute_ns > 0 and not any(kind.holds is not False for kind in earlier)
-    bound = "at most " if given.filling is None else ""
+    small = given.split.compute_ns > 0 and used < given.limits.small
+    held_up = sum(given.idle.values()) + given.split.exposed_copy_ns + given.split.exposed_comm_ns
+    holds = small and given.share(held_up) < given.limits.feed
+    bound = "" if given.filling else "at most "
     said = [f"All kernels that compute would keep {bound}{format_share(used, 1)} of the chip at work over the window."]
-    if small and not holds and given.split.compute_ns:
+    if small and not holds:
         said.append("Something else holds the work up, or may: repair that first.")
     return TroubleKind(
         id="sizing",

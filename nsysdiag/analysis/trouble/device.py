@@ -32,12 +32,16 @@ def device_trouble(
     gaps, limits = by_root.frame.gaps, settings.trouble
     bursts = find_bursts(gaps, by_root.slices, parts, limits)
     between_ns = int((gaps.end - gaps.start)[bursts.between].sum())
+    bubbles = report.launch.bubbles
     work = workload(steady, bursts, split.window_ns, between_ns, limits)
+    idle = _inside(by_root, bursts) if work.kind == BURSTS else report.root_ledger
+    between_launches = bubbles.causes.get("host_compute", 0) if bubbles else 0
     return trouble(
         Given(
             workload=work,
             split=split,
-            idle=_inside(by_root, bursts) if work.kind == BURSTS else report.root_ledger,
+            idle=idle,
+            between_launches_ns=min(between_launches, idle.get("host_compute", 0)),
             launch=report.launch,
             kernels=report.kernels,
             filling=None,

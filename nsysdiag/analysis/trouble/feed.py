@@ -45,7 +45,7 @@ def feed(given: Given) -> TroubleKind:
     may be the same: where it would decide, the trace cannot tell."""
     parts = (
         _Part("waiting for input", given.idle_ns(INPUT), _INPUT_ADVICE),
-        _Part("the host being late", given.idle_ns(HOST), _HOST_ADVICE),
+        _Part("the host being late", given.idle_ns(HOST) - given.between_launches_ns, _HOST_ADVICE),
         _Part("copying with no kernel beside it", given.split.exposed_copy_ns, _COPY_ADVICE),
         _Part("moving pages of unified memory", given.idle_ns(PAGES), _PAGES_ADVICE),
     )
@@ -62,17 +62,19 @@ def feed(given: Given) -> TroubleKind:
         title="The feed path: input, host, copies",
         holds=holds,
         share=round(given.share(total), 6),
-        evidence=said or ["Work reaches the device in time."],
+        evidence=said or ["Next to no time is lost to input, to the host or to copies."],
         advice=[part.advice for part in named] if holds else [],
     )
 
 
 def _led_by(given: Given) -> list[str]:
     """The root causes that make up most of the idle part, the three largest."""
-    total = given.idle_ns(FEED)
+    idle = {cause: ns for cause, ns in given.idle.items() if cause in FEED}
+    idle["host_compute"] = idle.get("host_compute", 0) - given.between_launches_ns
+    total = sum(idle.values())
     if given.share(total) < LEAST_NAMED:
         return []
-    found = sorted((-ns, cause) for cause, ns in given.idle.items() if cause in FEED and ns)
+    found = sorted((-ns, cause) for cause, ns in idle.items() if ns)
     named = [f"{CAUSES[cause].title.lower()} {format_share(-ns, total)}" for ns, cause in found[:3]]
     return [f"Root causes of this idle time: {', '.join(named)}."]
 

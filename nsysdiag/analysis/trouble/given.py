@@ -23,12 +23,16 @@ class Filling:
 class Given:
     """`idle` is the root ledger inside the judged time, in ns; the medians are None where nothing was launched or ran.
 
+    `between_launches_ns` is the part of it in which the host computed from one launch to the next, in stretches in
+    which launches came slower than the device did their work: overhead of the runtime, not late input.
+
     `filling` is None where neither counters nor launch shapes tell, `tensor_active` (0 to 1, while kernels run) where
     no counters were captured, `headroom_bytes` where allocations were not traced or the memory's size is unknown."""
 
     workload: Workload
     split: WindowSplit
     idle: dict[str, int]
+    between_launches_ns: int
     launch: Launch
     kernels: list[KernelRow]
     filling: Filling | None

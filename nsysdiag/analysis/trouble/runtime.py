@@ -22,9 +22,14 @@ TENSOR = re.compile(r"tf32|tensorop|[hs](884|1688|16816)|bf16|f16|fp16", re.IGNO
 def runtime(given: Given) -> TroubleKind:
     """Idle time between launches that come too slowly, and in calls that prepare them."""
     launching, preparing = given.idle_ns(LAUNCHING), given.idle_ns(PREPARING)
-    share = given.share(launching + preparing)
+    between = given.between_launches_ns
+    share = given.share(launching + between + preparing)
     holds = share >= given.limits.runtime
-    parts = {"launching and other CUDA calls": launching, "allocating, loading code, building graphs": preparing}
+    parts = {
+        "launching and other CUDA calls": launching,
+        "host code between launches that come too slowly": between,
+        "allocating, loading code, building graphs": preparing,
+    }
     said = lost_in_all(given, parts)
     return TroubleKind(
         id="runtime",
@@ -32,7 +37,7 @@ def runtime(given: Given) -> TroubleKind:
         holds=holds,
         share=round(share, 6),
         evidence=[*(said or ["Launching takes next to no time of the device."]), *_launches(given)],
-        advice=_advice(given, launching, preparing) if holds else [],
+        advice=_advice(given, launching + between, preparing) if holds else [],
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.trouble.batch import batch, sizing
 from nsysdiag.analysis.trouble.feed import communication, feed
 from nsysdiag.analysis.trouble.given import Given
 from nsysdiag.analysis.trouble.runtime import kernels, runtime
 from nsysdiag.analysis.trouble.workload import BURSTS, STEPS
-from nsysdiag.model_trouble import Trouble, TroubleKind, Workload
+from nsysdiag.model_trouble import Trouble, TroubleKind
+from nsysdiag.units import format_share
 
 _FIRST = {
     "feed": "Repair the feed path first",
@@ -27,10 +29,10 @@ def trouble(given: Given) -> Trouble:
     """What to repair first: what keeps work from the device, then what the work leaves unused, then what launching it
     costs, then the work itself. Work that nothing holds up and that is small is no trouble of tuning."""
     fed, exchange, filled, launched, work = (rule(given) for rule in (feed, communication, batch, runtime, kernels))
-    size = sizing(given, [fed, exchange, launched])
+    size = sizing(given)
     kinds = [fed, exchange, filled, launched, work, size]
     first = _first(fed, size, kinds)
-    return Trouble(id=first, sentence=_sentence(first, kinds, given.workload), workload=given.workload, kinds=kinds)
+    return Trouble(id=first, sentence=_sentence(first, kinds, given), workload=given.workload, kinds=kinds)
 
 
 def _first(fed: TroubleKind, size: TroubleKind, kinds: list[TroubleKind]) -> str:
@@ -41,13 +43,23 @@ def _first(fed: TroubleKind, size: TroubleKind, kinds: list[TroubleKind]) -> str
     return next((kind.id for kind in kinds if kind.holds), "none")
 
 
-def _sentence(first: str, kinds: list[TroubleKind], workload: Workload) -> str:
-    yardstick = _YARDSTICK.get(workload.kind)
+def _other(given: Given) -> str:
+    """What most of a long idle time is, where it is of none of the kinds."""
+    total = sum(given.idle.values())
+    if given.share(total) < given.limits.feed:
+        return ""
+    cause = max(given.idle, key=lambda name: (given.idle[name], name))
+    idle, part = format_share(given.share(total), 1), format_share(given.idle[cause], total)
+    return f" The device is idle {idle} of the time, {part} of that: {CAUSES[cause].title.lower()}."
+
+
+def _sentence(first: str, kinds: list[TroubleKind], given: Given) -> str:
+    yardstick = _YARDSTICK.get(given.workload.kind)
     measured = f" ({yardstick})" if yardstick else ""
     if first == "unresolved":
         said = next(kind for kind in kinds if kind.id == "feed").evidence[-1]
         return f"Whether work reaches the device in time, the trace cannot tell{measured}. {said}"
     if first == "none":
-        return f"No kind of trouble stands out{measured}."
+        return f"No kind of trouble stands out{measured}.{_other(given)}"
     kind = next(kind for kind in kinds if kind.id == first)
     return f"{_FIRST[first]}{measured}. {kind.evidence[0]}"

@@ -47,6 +47,7 @@ def given(
     headroom: int | None = None,
     kind: str = "unclear",
     between: int = 0,
+    between_launches: int = 0,
 ) -> Given:
     """A window of 1 ms: the idle time by root cause, copies and communication that nothing hides, the rest compute.
     `between` ns more of it are idle between bursts."""
@@ -66,6 +67,7 @@ def given(
         workload=Workload(kind=kind, why="", judged_ns=WINDOW, between_ns=between),
         split=split,
         idle=idle,
+        between_launches_ns=between_launches,
         launch=Launch(
             launched_ops=100,
             unlaunched_ops=0,
@@ -104,7 +106,10 @@ CASES = {
     "copies feed too": ("feed", given({}, copy=100_000)),
     "no evidence may be the feed": ("unresolved", given({"uncovered": 60_000, "sync": 40_000})),
     "no evidence, and too little": ("kernels", given({"uncovered": 60_000, "sync": 39_999})),
-    "small, and nothing holds it up": ("sizing", given({"stream_wait": 0}, filling=Filling(0.0999, "x"))),
+    "host code between launches": ("runtime", given({"host_compute": 100_000}, between_launches=100_000)),
+    "host code not between them": ("feed", given({"host_compute": 200_000}, between_launches=100_000)),
+    "small, and nothing holds it up": ("sizing", given({"stream_wait": 99_999}, filling=Filling(0.1, "x"))),
+    "small, and other streams hold it up": ("batch", given({"stream_wait": 100_000}, filling=Filling(0.1, "x"))),
     "small, at the threshold": ("batch", given({}, filling=Filling(0.1, "x"))),
     "small, but launches hold it up": ("batch", given({"launch_call": 100_000}, filling=Filling(0.05, "x"))),
     "rarely asked": ("sizing", given({}, kind="bursts", between=10 * WINDOW)),
@@ -154,7 +159,7 @@ def test_without_the_chip_the_batch_cannot_be_judged() -> None:
 
 def test_small_without_the_chip_is_told_by_compute_alone() -> None:
     """Kernels that filled the chip would use 9 % of it: they use at most that."""
-    found = kind(trouble(given({"stream_wait": 910_000}, filling=None)), "sizing")
+    found = kind(trouble(given({}, filling=None, kind="bursts", between=100_000_000 // 9 - WINDOW + 1)), "sizing")
     assert found.holds
     assert found.evidence == ["All kernels that compute would keep at most 9.0% of the chip at work over the window."]
 
@@ -208,6 +213,14 @@ def test_the_yardstick_is_said() -> None:
     assert unresolved.sentence == (
         "Whether work reaches the device in time, the trace cannot tell (measured inside its bursts). "
         "30.0% of the time (300 us): idle time that has no evidence."
+    )
+
+
+def test_what_else_the_device_waits_for_is_said() -> None:
+    found = trouble(given({"stream_wait": 600_000, "device_stall": 200_000}))
+    assert found.sentence == (
+        "No kind of trouble stands out. The device is idle 80.0% of the time, 75.0% of that: "
+        "waiting for another stream."
     )
 
 
