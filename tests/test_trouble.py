@@ -58,4 +58,3 @@ def test_time_between_bursts_is_no_loss(tmp_path: Path) -> None:
     assert feed.share is not None
     late = len(ARRIVALS) * 7 * 200_000
     assert late * 0.95 < feed.share * found.workload.judged_ns < late * 1.05
-

@@ -12,6 +12,8 @@ from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
 from nsysdiag.output.names import brief, clip
 from nsysdiag.output.ranks.markdown import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
+from nsysdiag.output.trouble_words import TITLE as TROUBLE_TITLE
+from nsysdiag.output.trouble_words import holds_word, share_label, workload_sentence
 from nsysdiag.output.view import (
     Causes,
     by_length,
@@ -75,7 +77,22 @@ def _device(device: DeviceReport, causes: Causes) -> list[str]:
     drained = words.drained_sentence(device)
     blocks += [text(drained)] if drained else []
     blocks += [f"> {text(note)}" for note in device.notes]
-    return blocks
+    return [*blocks, *_trouble(device)]
+
+
+def _trouble(device: DeviceReport) -> list[str]:
+    found = device.trouble
+    if found is None:
+        return []
+    rows = [
+        [kind.title, holds_word(kind), share_label(kind), text(" ".join((*kind.evidence, *kind.advice)))]
+        for kind in found.kinds
+    ]
+    return [
+        f"### {TROUBLE_TITLE}",
+        text(f"{found.sentence} {workload_sentence(found)}"),
+        table(["Kind", "Holds", "Share", "Evidence, and what to do"], "llrl", rows),
+    ]
 
 
 def _split(device: DeviceReport) -> str:

@@ -19,6 +19,8 @@ from nsysdiag.output.terminal import heading as _heading
 from nsysdiag.output.terminal import indented as _indented
 from nsysdiag.output.terminal import printed
 from nsysdiag.output.text_gaps import gap_blocks, signature_blocks
+from nsysdiag.output.trouble_words import TITLE as TROUBLE_TITLE
+from nsysdiag.output.trouble_words import trouble_sentences
 from nsysdiag.output.view import (
     Causes,
     LedgerRow,
@@ -91,7 +93,7 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
 
 
 def _details(device: DeviceReport, causes: Causes, width: int, several: bool) -> list[RenderableType]:
-    blocks: list[RenderableType] = []
+    blocks = _trouble(device)
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
@@ -99,6 +101,13 @@ def _details(device: DeviceReport, causes: Causes, width: int, several: bool) ->
     blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
     blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
     return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
+
+
+def _trouble(device: DeviceReport) -> list[RenderableType]:
+    if device.trouble is None:
+        return []
+    lines = trouble_sentences(device.trouble)
+    return [_heading(TROUBLE_TITLE), *(_indented(Text(visible(line))) for line in lines)]
 
 
 def _communication(device: DeviceReport) -> list[RenderableType]:

@@ -18,7 +18,7 @@ FEED = INPUT | HOST | PAGES
 
 _INPUT_ADVICE = (
     "Input: more data loader workers with prefetching (num_workers, prefetch_factor, persistent_workers=True), data in "
-    "shards on a local disk, decoding in the workers or on the GPU."
+    "shards on a local disk, decoding in the workers or on the GPU; logs and checkpoints written by another thread."
 )
 _HOST_ADVICE = (
     "Host: take synchronizations and read-backs (.item(), .cpu(), print) out of the step, prepare the next step while "
@@ -44,7 +44,7 @@ def feed(given: Given) -> TroubleKind:
     """Idle time for which input or the host is the root, and copies that no kernel hides. Idle time without evidence
     may be the same: where it would decide, the trace cannot tell."""
     parts = (
-        _Part("waiting for input", given.idle_ns(INPUT), _INPUT_ADVICE),
+        _Part("waiting for input or output", given.idle_ns(INPUT), _INPUT_ADVICE),
         _Part("the host being late", given.idle_ns(HOST) - given.between_launches_ns, _HOST_ADVICE),
         _Part("copying with no kernel beside it", given.split.exposed_copy_ns, _COPY_ADVICE),
         _Part("moving pages of unified memory", given.idle_ns(PAGES), _PAGES_ADVICE),

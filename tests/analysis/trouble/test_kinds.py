@@ -144,7 +144,7 @@ def test_evidence_names_the_largest_part_first() -> None:
     assert found.evidence == [
         "35.0% of the time (350 us): most of it copying with no kernel beside it.",
         "30.0% of the time (300 us): copying with no kernel beside it.",
-        "3.0% of the time (30.0 us): waiting for input.",
+        "3.0% of the time (30.0 us): waiting for input or output.",
         "2.0% of the time (20.0 us): the host being late.",
         "Root causes of this idle time: waiting for input data 60.0%, host code 40.0%.",
     ]
@@ -207,7 +207,7 @@ def test_every_cause_is_of_one_kind_at_most() -> None:
 def test_the_yardstick_is_said() -> None:
     by_steps = trouble(given({"data_loading": 200_000}, kind="steps"))
     assert by_steps.sentence == (
-        "Repair the feed path first (measured by its steps). 20.0% of the time (200 us): waiting for input."
+        "Repair the feed path first (measured by its steps). 20.0% of the time (200 us): waiting for input or output."
     )
     unresolved = trouble(given({"uncovered": 300_000}, kind="bursts"))
     assert unresolved.sentence == (

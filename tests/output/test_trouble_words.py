@@ -1,0 +1,38 @@
+"""What is said of the kinds of trouble: each kind's word, what comes after the first, and what to do about it."""
+
+from __future__ import annotations
+
+from nsysdiag.model_trouble import Trouble, TroubleKind, Workload
+from nsysdiag.output.trouble_words import also_sentence, holds_word, share_label, trouble_sentences
+
+
+def kind(name: str, holds: bool | None, share: float | None, advice: list[str] | None = None) -> TroubleKind:
+    return TroubleKind(id=name, title=f"The {name}", holds=holds, share=share, evidence=["?"], advice=advice or [])
+
+
+def trouble(first: str, *kinds: TroubleKind) -> Trouble:
+    return Trouble(
+        id=first,
+        sentence="A sentence.",
+        workload=Workload(kind="unclear", why="no steps come round", judged_ns=1),
+        kinds=list(kinds),
+    )
+
+
+def test_a_kind_in_a_word() -> None:
+    assert [holds_word(kind("feed", holds, None)) for holds in (True, False, None)] == ["yes", "no", "cannot tell"]
+    assert [share_label(kind("feed", True, share)) for share in (None, 0.25)] == ["–", "25.0%"]
+
+
+def test_what_comes_after_the_first() -> None:
+    feed, batch, kernels = kind("feed", True, 0.2), kind("batch", True, None), kind("kernels", True, 0.6)
+    assert also_sentence(trouble("feed", feed, batch, kernels)) == "Then: the batch; the kernels (60.0%)."
+    assert also_sentence(trouble("feed", feed, kind("kernels", False, 0.1))) is None
+
+
+def test_advice_is_given_where_no_finding_gives_it() -> None:
+    feed = trouble("feed", kind("feed", True, 0.2, ["Read faster."]))
+    assert trouble_sentences(feed) == ["A sentence.", "No steps come round."]
+    sizing = trouble("sizing", kind("sizing", True, None, ["A smaller GPU."]))
+    assert trouble_sentences(sizing) == ["A sentence.", "No steps come round.", "A smaller GPU."]
+    assert trouble_sentences(trouble("none")) == ["A sentence.", "No steps come round."]
