@@ -622,9 +622,16 @@ class TimelineLevels(Record, frozen=True):
     encoding: str = "base64(zlib(uint8))"
 
 
+class Untold(Record, frozen=True):
+    """Something that matters for the use of a GPU and that no trace of this kind tells, and the program that does."""
+
+    what: str
+    told_by: str
+
+
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
-    nothing that they have in common."""
+    nothing that they have in common; `untold` is what no such trace tells."""
 
     schema_version: str
     tool: Tool
@@ -636,6 +643,7 @@ class Report(Record, frozen=True):
     settings: dict[str, str]
     timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
     ranks: RankComparison | None = None
+    untold: list[Untold] = []
 
 
 def to_json(report: Report) -> bytes:

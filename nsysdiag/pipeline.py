@@ -35,6 +35,7 @@ from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.analysis.roots.world import View, World
+from nsysdiag.analysis.untold import UNTOLD
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
@@ -183,6 +184,7 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
         settings=settings.changed(),
         timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
         ranks=ranks,
+        untold=list(UNTOLD),
     )
 
 

@@ -264,6 +264,7 @@ def _health(report: Report) -> list[RenderableType]:
     absent = missing(report)
     lines = [f"not captured: {', '.join(absent)}"] if absent else []
     lines += [f"warning: {warning}" for warning in report.trace.warnings]
+    lines += [words.untold_sentence(report.untold)] if report.untold else []
     if not lines:
         return []
     return [_heading("Trace health"), *(_indented(Text(visible(line))) for line in lines)]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         SignatureRow,
         SlowIteration,
         Thread,
+        Untold,
     )
     from nsysdiag.output.view import Causes, RootRow
 
@@ -286,3 +287,8 @@ def calibration_sentence(device: DeviceReport) -> str:
         f"Gaps up to {format_ns(device.floor_ns)} between issued operations are the device's own dispatch ({floor}); "
         f"a launch reaches the idle device in {format_ns(device.launch_latency_ns)} ({latency})."
     )
+
+
+def untold_sentence(rows: list[Untold]) -> str:
+    """What no such trace tells."""
+    return f"No trace of this kind tells: {'; '.join(row.what for row in rows)}."

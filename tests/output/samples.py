@@ -48,10 +48,12 @@ from nsysdiag.model import (
     Thread,
     Tool,
     TraceInfo,
+    Untold,
     Verdict,
     Window,
 )
 from tests.output.rank_samples import comparison
+from tests.output.trouble_samples import sample_trouble
 
 US, MS = 1_000, 1_000_000
 PACKED_CAUSES = ["sync", "host_compute", "dispatch"]
@@ -518,6 +520,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         ),
         utilization={"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45},
         notes=[],
+        trouble=sample_trouble(),
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -582,6 +585,7 @@ def report(devices: list[DeviceReport], findings: list[Finding], **trace: object
         causes=CAUSES,
         recapture=RECAPTURE,
         settings={"gaps": "200"},
+        untold=[Untold(what="temperature", told_by="nvidia-smi")],
     )
 
 
@@ -733,6 +737,7 @@ def hostile() -> Report:
             graphs=graphs(*names),
         ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
+        trouble=sample_trouble(bad),
         iterations=_hostile_iterations(bad, names),
     )
     findings = [

@@ -12,6 +12,7 @@ def view(page: Page) -> View:
         "capabilities": sorted(trace.capabilities, key=lambda capability: capability.available),
         "missing": sum(not capability.available for capability in trace.capabilities),
         "warnings": trace.warnings,
+        "untold": page.report.untold,
         "tables": sorted(trace.tables.items()),
         "settings": sorted(page.report.settings.items()),
         "recapture": page.report.recapture if page.report.devices else None,  # else the overview has it

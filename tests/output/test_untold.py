@@ -1,0 +1,29 @@
+"""What no trace tells stands under trace health in every output that a person reads."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec import structs
+
+from nsysdiag.analysis.untold import UNTOLD
+from nsysdiag.output.format import RenderOptions
+from nsysdiag.output.registry import FORMATS
+from tests.output.samples import no_device, one_device
+
+
+@pytest.mark.parametrize("name", ["txt", "md", "html"])
+def test_it_is_listed(name: str) -> None:
+    for sample in (one_device(), no_device()):
+        made = structs.replace(sample, untold=list(UNTOLD))
+        shown = " ".join(FORMATS[name].render(made, RenderOptions(width=160)).decode().split())
+        for row in UNTOLD:
+            assert row.what.split(" (")[0] in shown, row.what
+        without = structs.replace(sample, untold=[])
+        assert "temperature" not in FORMATS[name].render(without, RenderOptions()).decode()
+
+
+def test_what_a_dashboard_shows_beside_utilization_is_named() -> None:
+    """What a reader of a utilization dashboard asks next: heat, swap, faults of the host."""
+    words = " ".join(row.what for row in UNTOLD)
+    assert all(word in words for word in ("temperature", "power", "swapping", "page faults of the host"))
+    assert all(row.told_by for row in UNTOLD)
