@@ -33,20 +33,11 @@ def pip(command: str, *arguments: str | Path) -> None:
     run(sys.executable, "-m", "pip", command, "--quiet", *arguments)
 
 
-# TODO: remove once these files are there.
-unfinished = pytest.mark.skipif(
-    not all((ROOT / name).exists() for name in ("README.md", "nsysdiag/pipeline.py", "nsysdiag/data")),
-    reason="the package is not complete yet",
-)
-
-
-@unfinished
 def test_imports_run_one_way() -> None:
     code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(cache_dir=None))"
     assert "0 broken" in python(code)
 
 
-@unfinished
 def test_public_names_resolve() -> None:
     for name in nsysdiag.__all__:
         assert getattr(nsysdiag, name) is not None
@@ -93,7 +84,6 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@unfinished
 @pytest.mark.slow
 class TestWheel:
     def test_holds_the_package_and_its_templates(self, wheel: Path) -> None:
