@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.model_cost import Cost, TotalCost
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.record import Record
 
@@ -503,7 +504,8 @@ class DeviceReport(Record, frozen=True):
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
     that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the
-    share of the window in which at least one kernel ran: what a utilization counter shows.
+    share of the window in which at least one kernel ran: what a utilization counter shows. `cost` is None where the
+    settings have no price for this device.
     """
 
     key: str
@@ -541,6 +543,7 @@ class DeviceReport(Record, frozen=True):
     utilization: dict[str, float]
     notes: list[str]
     root_labels: dict[str, dict[str, int]] = {}
+    cost: Cost | None = None
 
 
 class EvidenceRow(Record, frozen=True):
@@ -621,7 +624,7 @@ class TimelineLevels(Record, frozen=True):
 
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
-    nothing that they have in common."""
+    nothing that they have in common; `cost` is that of all devices that have a price."""
 
     schema_version: str
     tool: Tool
@@ -633,6 +636,7 @@ class Report(Record, frozen=True):
     settings: dict[str, str]
     timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
     ranks: RankComparison | None = None
+    cost: TotalCost | None = None
 
 
 def to_json(report: Report) -> bytes:
