@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from nsysdiag.config import CostSettings, FindingThresholds, Settings, Thresholds
-from nsysdiag.config_file import PLAIN, read_settings
+from nsysdiag.config_file import PLAIN, _filled, read_settings
 from nsysdiag.errors import UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVERYTHING = """
 gaps = 50
@@ -173,6 +171,30 @@ def test_every_struct_of_the_settings_can_stand_in_a_file(file: Path) -> None:
         plain = [line for line in lines if line.split(" = ")[1].replace(".", "").isdigit()]
         file.write_text("\n".join([f"[{name}]", *plain]))
         assert read_settings(file) == Settings(config="nsysdiag.toml")
+
+
+class Example(msgspec.Struct, frozen=True):
+    """A struct as a newcomer may add it: numbers without limits, and a struct within."""
+
+    factor: float = 1.0
+    limits: Thresholds = Thresholds()
+
+
+def filled(table: dict[str, object]) -> Example:
+    fields = {field.name: field.type for field in msgspec.structs.fields(Example)}
+    return _filled(Example(), table, fields, Path("x.toml"), ("example",))
+
+
+def test_structs_within_structs() -> None:
+    assert filled({"factor": -3, "limits": {"busy": 1}}) == Example(factor=-3.0, limits=Thresholds(busy=1.0))
+    with pytest.raises(UsageError, match=r"x\.toml: example\.limits\.busy is 2, but must be a number from 0 to 1"):
+        filled({"limits": {"busy": 2}})
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_no_number_is_infinite(value: float) -> None:
+    with pytest.raises(UsageError, match=r"x\.toml: example\.factor is -?(nan|inf), but must be a number$"):
+        filled({"factor": value})
 
 
 def test_settings_that_are_no_structs_are_named() -> None:

@@ -64,6 +64,12 @@ class TestOfTheAnalysis:
         assert analysis.settings.same_gpu
         assert analysis.settings.cost == CostSettings(gpu_hour_cost=9.0, currency="EUR", run_hours=72.0)
 
+    def test_zero_on_the_command_line_wins_too(
+        self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis, config: str
+    ) -> None:
+        assert cli("analyze", trace, "--gaps", "0", "--config", config).code == 0
+        assert analysis.settings.gaps == 0
+
     def test_no_file_is_looked_for(
         self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis, config: str
     ) -> None:

@@ -131,6 +131,12 @@ def test_a_finding_counts_for_its_own_device() -> None:
     assert values["nsysdiag_findings_lost_seconds"] == 0.003
 
 
+def test_an_unknown_severity_is_info() -> None:
+    values = of_device(report([device()], [finding(severity="dire"), finding("f-2", severity="info")]), "gpu0")
+    assert values["nsysdiag_findings{severity=info}"] == 2
+    assert not [name for name in values if "dire" in name]
+
+
 def test_what_was_not_measurable_is_left_out() -> None:
     """No evidence needed, nothing that comes round, no window: no zero and no NaN for it."""
     odd = device(coverage=None, iterations=None, window_ns=0, utilization={"util_time_share": math.nan})

@@ -129,6 +129,16 @@ def test_other_gaps_have_their_cause_alone() -> None:
     assert (str(event["ts"]), str(event["dur"])) == ("90004.000", "0.809")
 
 
+def test_gaps_need_no_order_in_the_report() -> None:
+    mixed = device(gaps=[], gaps_packed=pack([(30, 4, 1), (10, 5, 0), (20, 1, 0)], ["sync", "io_wait"]))
+    found = of("gap", document(report([mixed], []))["traceEvents"])
+    assert [(ns(event["ts"]), ns(event["dur"]), event["args"]["cause"]) for event in found] == [
+        (10, 5, "sync"),
+        (20, 1, "sync"),
+        (30, 4, "io_wait"),
+    ]
+
+
 def test_of_too_many_gaps_the_longest_are_kept() -> None:
     """Of 5, 1, 4, 1 and 3 ns on two devices the three longest: 5 and 4 on the first, 3 on the second."""
     first = device(gaps=[], gaps_packed=pack([(10, 5, 0), (20, 1, 1), (30, 4, 2)], ["sync", "io_wait", "dispatch"]))
