@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nsysdiag.model_cost import Amount, Cost, TotalCost
 
 TITLE = 60
+DEVICES_IN_FULL = 3
 IF_TYPICAL = "if the whole run is like this window"
 TYPICAL = f"The amounts hold {IF_TYPICAL}."
 BEST = "What a fix saves at best may overlap with what other fixes save: it may not be added up."
@@ -69,17 +70,21 @@ def _brief(report: Report, device: DeviceReport) -> str:
 
 
 def price_sentences(report: Report) -> list[str]:
-    """What an hour and a step of each device cost, and which devices have no price."""
-    sentences = []
+    """What an hour and a step of each device cost, and which devices have no price; like ones share a sentence."""
+    keys: dict[tuple[str, str], list[str]] = {}
     for device in report.devices:
-        cost = device.cost
-        if cost is None:
-            sentences.append(f"There is no price for {device.key}, {device.name}.")
-            continue
-        by = f", the price for “{cost.matched}”" if cost.matched is not None else ""
-        step = f"; a step costs {_money(cost, cost.step)}" if cost.step is not None else ""
-        sentences.append(f"An hour of {device.key} costs {_money(cost, cost.gpu_hour_cost)}{by}{step}.")
-    return sentences
+        keys.setdefault(_price(device), []).append(device.key)
+    return [f"{before} {', '.join(names)}{after}." for (before, after), names in keys.items()]
+
+
+def _price(device: DeviceReport) -> tuple[str, str]:
+    """What is said of the price before the name of the device, and what after it."""
+    cost = device.cost
+    if cost is None:
+        return "There is no price for", f", {device.name}"
+    by = f", the price for “{cost.matched}”" if cost.matched is not None else ""
+    step = f"; a step costs {_money(cost, cost.step)}" if cost.step is not None else ""
+    return "An hour of", f" costs {_money(cost, cost.gpu_hour_cost)}{by}{step}"
 
 
 def run_title(report: Report) -> str:
@@ -90,13 +95,17 @@ def run_title(report: Report) -> str:
 
 
 def cost_rows(report: Report) -> list[CostRow]:
-    """The amounts of each device that has a price, then of all together where those are several."""
-    rows: list[CostRow] = []
+    """The amounts of all devices that have a price together, where those are several, then of each; of many devices
+    the sums alone."""
+    if report.cost is None:
+        return []
+    several, in_full = len(report.cost.devices) > 1, len(report.cost.devices) <= DEVICES_IN_FULL
+    rows = _rows(_all(report.cost), report.cost) if several else []
     for device in report.devices:
         if device.cost is not None:
-            rows += [*_rows(device.key, device.cost), *_best_rows(report, device.key, device.cost)]
-    if report.cost is not None and len(report.cost.devices) > 1:
-        rows += _rows(_all(report.cost), report.cost)
+            own = _rows(device.key, device.cost)
+            rows += own if in_full else [row for row in own if row.kind == "sum"]
+            rows += _best_rows(report, device.key, device.cost)
     return rows
 
 

@@ -10,7 +10,7 @@ import pytest
 from nsysdiag.config import CostSettings
 from nsysdiag.cost import priced
 from nsysdiag.output import FORMATS, RenderOptions, tables
-from nsysdiag.output.cost_words import cost_lines, cost_rows
+from nsysdiag.output.cost_words import cost_lines, cost_rows, price_sentences
 from tests.output.page import Element, parse
 from tests.output.samples import SAMPLES, device, finding, report
 
@@ -56,14 +56,26 @@ def test_several_devices_in_a_line_each() -> None:
 
 def test_rows_of_the_table() -> None:
     rows = [(row.device, row.what, row.hour, row.run, row.thousand_steps) for row in cost_rows(SAMPLES["priced"]())]
-    assert rows[:4] == [
+    assert rows[3] == ("2 GPUs together", "Lost together", "2.75 USD", "198.00 USD", "0.00382 USD")
+    assert rows[4:8] == [
         ("gpu0", "Idle", "1.00 USD", "72.00 USD", "0.00139 USD"),
         ("gpu0", "Exposed communication", "0.250 USD", "18.00 USD", "0.000347 USD"),
         ("gpu0", "Exposed copies", "0.125 USD", "9.00 USD", "0.000174 USD"),
         ("gpu0", "Lost together", "1.38 USD", "99.00 USD", "0.00191 USD"),
     ]
-    assert rows[4][1].startswith("At best saved by fixing “The step ends")
-    assert rows[-1] == ("2 GPUs together", "Lost together", "2.75 USD", "198.00 USD", "0.00382 USD")
+    assert rows[8][1].startswith("At best saved by fixing “The step ends")
+
+
+def test_of_many_devices_the_sums_alone() -> None:
+    """Eight GPUs: four rows of all together, and two of each."""
+    findings = [finding(f"f-{at}", device=f"gpu{at}") for at in range(8)]
+    made = priced(report([device(at) for at in range(8)], findings), CostSettings(gpu_hour_cost=2.5))
+    rows = cost_rows(made)
+    assert [row.kind for row in rows] == ["part", "part", "part", "sum", *["sum", "best"] * 8]
+    assert (rows[3].device, rows[3].hour) == ("8 GPUs together", "11.00 USD")
+    assert price_sentences(made) == [
+        "An hour of gpu0, gpu1, gpu2, gpu3, gpu4, gpu5, gpu6, gpu7 costs 2.50 USD; a step costs 0.00000347 USD."
+    ]
 
 
 def test_savings_are_never_added_up() -> None:
