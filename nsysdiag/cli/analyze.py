@@ -86,7 +86,7 @@ def analyze(
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.iterations import parse_iterations
-    from nsysdiag.cli.settings import known_causes, settings_of_file, with_price
+    from nsysdiag.cli.settings import known_causes, say_unpriced, settings_of_file, with_price
 
     _narrowed_in_one_way(start if start is not None else end, nvtx, iterations)
     start_ns, end_ns = _window(start, end)
@@ -110,6 +110,8 @@ def analyze(
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
     report = _report(path, settings, file, quiet=quiet)
+    if not quiet:
+        say_unpriced(report, settings)
     deliver(report, destinations, force=force, quiet=quiet, open_html=open_html)
 
 

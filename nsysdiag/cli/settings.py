@@ -82,3 +82,18 @@ def priced_again(report: Report, settings: Settings) -> Report:
         return report
     told = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
     return replace(made, settings={**report.settings, **told})
+
+
+def say_unpriced(report: Report, settings: Settings) -> None:
+    """A note where there are prices and none of them is for a device of this report."""
+    from nsysdiag.cli.console import note
+
+    cost = settings.cost
+    if (
+        cost.gpus
+        and cost.gpu_hour_cost is None
+        and report.devices
+        and all(device.cost is None for device in report.devices)
+    ):
+        names = ", ".join(sorted({device.name for device in report.devices}))
+        note(f"no price in [cost.gpus] is for {names}, so nothing is said of costs")

@@ -138,6 +138,13 @@ class TestOfASavedReport:
         assert report["devices"][0]["cost"]["idle"]["hour"] == 1.6
         assert report["settings"] == {"config": "prices.toml", "cost": "gpus.H100 4.0", "gaps": "200"}
 
+    def test_says_where_no_price_fits(self, cli: Callable[..., Result], saved: str, folder: Path) -> None:
+        (folder / "prices.toml").write_text("[cost.gpus]\nA100 = 4")
+        result = cli("analyze", saved, "--config", "prices.toml", "-o", "x.md")
+        assert result.code == 0
+        assert "no price in [cost.gpus] is for NVIDIA H100 80GB HBM3" in result.stderr
+        assert "What it costs" not in (folder / "x.md").read_text()
+
     def test_refuses_another_analysis(self, cli: Callable[..., Result], saved: str, config: str) -> None:
         result = cli("analyze", saved, "--config", config)
         assert result.code == 2
