@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
+from msgspec import Meta
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0, le=10**15)]
+MOST_MONEY = 1_000_000
+Money = Annotated[float, Meta(gt=0, le=MOST_MONEY)]
+Hours = Annotated[float, Meta(gt=0, le=1_000_000)]
+Word = Annotated[str, Meta(min_length=1)]
+"""What a settings file may hold: a limit is checked where a value is read, see `nsysdiag.config_file`."""
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,22 +27,22 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     collapses if at least `collapse_depth` operations were outstanding at the last launch before.
     """
 
-    busy: float = 0.05
-    copies: float = 0.10
-    communication: float = 1 / 3
-    unresolved: float = 0.5
-    input: float = 1 / 3
-    contended: float = 1 / 3
-    sync: float = 0.5
-    launch: float = 0.5
-    leading: float = 0.30
-    likely: float = 0.5
-    unresolved_claim: float = 0.2
-    root_floor: float = 0.5
-    bubble_gap_ns: int = 50_000
-    bubble_run: int = 8
-    bubble_launches: int = 20
-    collapse_depth: int = 4
+    busy: Share = 0.05
+    copies: Share = 0.10
+    communication: Share = 1 / 3
+    unresolved: Share = 0.5
+    input: Share = 1 / 3
+    contended: Share = 1 / 3
+    sync: Share = 0.5
+    launch: Share = 0.5
+    leading: Share = 0.30
+    likely: Share = 0.5
+    unresolved_claim: Share = 0.2
+    root_floor: Share = 0.5
+    bubble_gap_ns: Count = 50_000
+    bubble_run: Count = 8
+    bubble_launches: Count = 20
+    collapse_depth: Count = 4
 
 
 class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,16 +53,26 @@ class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
     `places` of one cause and device, `rows` of evidence for each.
     """
 
-    most: int = 12
-    places: int = 3
-    rows: int = 3
-    smallest: float = 0.01
-    high: float = 0.20
-    medium: float = 0.05
-    low: float = 0.01
-    empty: float = 0.10
-    collector: float = 0.25
-    interpreter: float = 0.50
+    most: Count = 12
+    places: Count = 3
+    rows: Count = 3
+    smallest: Share = 0.01
+    high: Share = 0.20
+    medium: Share = 0.05
+    low: Share = 0.01
+    empty: Share = 0.10
+    collector: Share = 0.25
+    interpreter: Share = 0.50
+
+
+class CostSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an hour of a GPU costs: `gpus` by a part of its name, upper or lower case, of which the longest that fits
+    wins, `gpu_hour_cost` for all others. `run_hours` is the length of the whole run that the trace is a piece of."""
+
+    gpu_hour_cost: Money | None = None
+    currency: Annotated[str, Meta(min_length=1, max_length=8)] = "USD"
+    run_hours: Hours | None = None
+    gpus: dict[Word, Money] = {}
 
 
 class TroubleThresholds(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,22 +87,23 @@ class TroubleThresholds(msgspec.Struct, frozen=True, kw_only=True):
     lies between them is at least `between` of the window.
     """
 
-    feed: float = 0.10
-    communication: float = 0.15
-    runtime: float = 0.10
-    kernels: float = 0.50
-    filled: float = 0.50
-    tiny_kernel_ns: int = 10_000
-    small: float = 0.10
-    regular: float = 0.25
-    burst_gap_ns: int = 1_000_000
-    fewest_bursts: int = 5
-    between: float = 0.20
+    feed: Share = 0.10
+    communication: Share = 0.15
+    runtime: Share = 0.10
+    kernels: Share = 0.50
+    filled: Share = 0.50
+    tiny_kernel_ns: Count = 10_000
+    small: Share = 0.10
+    regular: Share = 0.25
+    burst_gap_ns: Count = 1_000_000
+    fewest_bursts: Count = 5
+    between: Share = 0.20
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
-    (from the first, up to but not including the second) narrow the window."""
+    (from the first, up to but not including the second) narrow the window. `config` names the file that some of the
+    others come from."""
 
     device: str | None = None
     same_gpu: bool = False
@@ -89,15 +111,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     end_ns: int | None = None
     nvtx: str | None = None
     iterations: tuple[int | None, int | None] | None = None
-    gaps: int = 200
-    disabled: tuple[str, ...] = ()
-    communication_patterns: tuple[str, ...] = ("nccl", "nvshmem", "rccl")
+    gaps: Count = 200
+    disabled: tuple[Word, ...] = ()
+    communication_patterns: tuple[Word, ...] = ("nccl", "nvshmem", "rccl")
     thresholds: Thresholds = Thresholds()
     findings: FindingThresholds = FindingThresholds()
     trouble: TroubleThresholds = TroubleThresholds()
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
+    cost: CostSettings = CostSettings()
+    config: str | None = None
 
     def changed(self) -> dict[str, str]:
         """The settings that differ from their defaults, as text; how a trace was read changes no result."""
@@ -113,7 +137,16 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, msgspec.Struct):
         plain = type(value)()
         changed = {each: getattr(value, each) for each in value.__struct_fields__}
-        return ", ".join(f"{each} {new}" for each, new in changed.items() if new != getattr(plain, each))
+        return ", ".join(_text_within(each, new) for each, new in changed.items() if new != getattr(plain, each))
     if isinstance(value, tuple):
         return (":" if name == "iterations" else ", ").join("" if part is None else str(part) for part in value)
     return str(value)
+
+
+def _text_within(name: str, value: object) -> str:
+    """A field of a nested struct; one with several values as one of them after the other."""
+    if isinstance(value, msgspec.Struct):
+        return f"{name} ({_text(name, value)})"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}.{key} {each}" for key, each in value.items())
+    return f"{name} {_text(name, value)}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.model_cost import Cost, TotalCost
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_trouble import Trouble
 from nsysdiag.record import Record
@@ -503,9 +504,9 @@ class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened. `iterations` is None where nothing comes round, `trouble` where nothing ran.
-    `utilization.util_time_share` is the
-    share of the window in which at least one kernel ran: what a utilization counter shows.
+    that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the
+    share of the window in which at least one kernel ran: what a utilization counter shows. `trouble` is None where
+    nothing ran, `cost` where the settings have no price for this device.
     """
 
     key: str
@@ -544,6 +545,7 @@ class DeviceReport(Record, frozen=True):
     notes: list[str]
     root_labels: dict[str, dict[str, int]] = {}
     trouble: Trouble | None = None
+    cost: Cost | None = None
 
 
 class EvidenceRow(Record, frozen=True):
@@ -631,7 +633,8 @@ class Untold(Record, frozen=True):
 
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
-    nothing that they have in common; `untold` is what no such trace tells."""
+    nothing that they have in common; `untold` is what no such trace tells, `cost` that of all devices that have a
+    price."""
 
     schema_version: str
     tool: Tool
@@ -644,6 +647,7 @@ class Report(Record, frozen=True):
     timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
     ranks: RankComparison | None = None
     untold: list[Untold] = []
+    cost: TotalCost | None = None
 
 
 def to_json(report: Report) -> bytes:

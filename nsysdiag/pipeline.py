@@ -39,6 +39,7 @@ from nsysdiag.analysis.untold import UNTOLD
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
+from nsysdiag.cost import priced
 from nsysdiag.errors import UsageError
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
 from nsysdiag.model_ranks import RankComparison
@@ -57,7 +58,7 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
         results, warnings = analyze_devices(trace, settings, step)
         step("writing the report", 0.95)
         trace.check_unchanged()
-        return _report(trace, settings, results, warnings)
+        return priced(_report(trace, settings, results, warnings), settings.cost)
 
 
 def _check_disabled(disabled: tuple[str, ...]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from nsysdiag.errors import UsageError
@@ -55,6 +56,19 @@ def format_bytes(size: float) -> str:
         if size >= scale:
             return f"{_three_digits(size / scale)} {unit}"
     return f"{size:.0f} B"
+
+
+def format_money(amount: float, currency: str) -> str:
+    """An amount of money: whole from ten thousand on, with cents from one on, else three significant digits."""
+    size = abs(amount)
+    if size >= 9_999.5:
+        return f"{amount:,.0f} {currency}"
+    if size >= 0.995:
+        return f"{amount:,.2f} {currency}"
+    if size == 0:
+        return f"0 {currency}"
+    places = 2 - math.floor(math.log10(size))
+    return f"{amount:.{places}f} {currency}"
 
 
 def format_count(count: int) -> str:

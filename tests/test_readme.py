@@ -26,6 +26,8 @@ from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.cli import guard
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.config_file import read_settings
+from nsysdiag.cost import price_of
 from nsysdiag.errors import NsysdiagError
 from nsysdiag.output import FORMATS
 from nsysdiag.output.csv_ import TABLES
@@ -155,6 +157,16 @@ def shell_lines(program: str) -> list[str]:
 def test_commands_shown_are_understood(line: str) -> None:
     name, *arguments = shlex.split(line, comments=True)[1:]
     COMMANDS[name].make_context(name, arguments)
+
+
+def test_settings_shown_are_understood(tmp_path: Path) -> None:
+    (example,) = fenced("toml")
+    (tmp_path / "nsysdiag.toml").write_text(example, encoding="utf-8")
+    settings = read_settings(tmp_path / "nsysdiag.toml")
+    named = {"gaps", "disabled", "communication_patterns", "thresholds", "findings", "cost", "config"}
+    assert settings.changed().keys() == named
+    assert price_of("NVIDIA H100 80GB HBM3", settings.cost) == (3.2, "H100")
+    assert set(settings.disabled) <= set(CAUSES)
 
 
 def test_examples_of_help_are_understood() -> None:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.errors import UsageError
-from nsysdiag.units import format_bytes, format_exact_ns, format_moment, format_ns, format_share, parse_time
+from nsysdiag.units import (
+    format_bytes,
+    format_exact_ns,
+    format_moment,
+    format_money,
+    format_ns,
+    format_share,
+    parse_time,
+)
 
 
 @pytest.mark.parametrize(
@@ -70,3 +78,22 @@ def test_other_units() -> None:
     assert format_moment(12_345_678_901) == "12.345678901 s"
     assert format_moment(-5) == "-0.000000005 s"
     assert [format_bytes(size) for size in (0, 1023, 1536, 5 << 30)] == ["0 B", "1023 B", "1.50 KiB", "5.00 GiB"]
+
+
+@pytest.mark.parametrize(
+    ("amount", "text"),
+    [
+        (0.0, "0 EUR"),
+        (0.00000347222, "0.00000347 EUR"),
+        (0.0733412, "0.0733 EUR"),
+        (0.5, "0.500 EUR"),
+        (0.9949, "0.995 EUR"),
+        (0.996, "1.00 EUR"),
+        (2.5, "2.50 EUR"),
+        (1234.567, "1,234.57 EUR"),
+        (9_999.49, "9,999.49 EUR"),
+        (1_234_567.8, "1,234,568 EUR"),
+    ],
+)
+def test_money(amount: float, text: str) -> None:
+    assert format_money(amount, "EUR") == text

@@ -1,12 +1,10 @@
 """`nsysdiag analyze`: the report of one trace."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.command import OPTION_OF_SETTING
 from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
 from nsysdiag.errors import UsageError
 
@@ -19,7 +17,8 @@ Examples:
   nsysdiag analyze train.sqlite
   nsysdiag analyze train.sqlite -o report.html -o report.json --quiet
   nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md
-  nsysdiag analyze train.sqlite --iterations 10:20"""
+  nsysdiag analyze train.sqlite --iterations 10:20
+  nsysdiag analyze train.sqlite --config nsysdiag.toml --gpu-hour-cost 2.5"""
 
 
 def analyze(
@@ -58,11 +57,20 @@ def analyze(
         ),
     ] = None,
     gaps: Annotated[
-        int, typer.Option("--gaps", metavar="N", min=0, help="How many gaps to list in full; 0 is all.")
-    ] = 200,
+        int | None,
+        typer.Option("--gaps", metavar="N", min=0, help="How many gaps to list in full, 200 unless said; 0 is all."),
+    ] = None,
     disable: Annotated[
         list[str] | None,
         typer.Option("--disable", metavar="CAUSE", help="Leave this cause out; repeats. See 'nsysdiag rules'."),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml; options win."),
+    ] = None,
+    gpu_hour_cost: Annotated[
+        float | None,
+        typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
     ] = None,
     open_html: OpenOption = False,
     force: ForceOption = False,
@@ -73,53 +81,53 @@ def analyze(
 
     Prints a summary and, without -o, writes TRACE-stem.nsysdiag.html into the current folder.
     """
+    from msgspec.structs import replace
+
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.iterations import parse_iterations
-    from nsysdiag.config import Settings
+    from nsysdiag.cli.settings import known_causes, say_unpriced, settings_of_file, with_price
 
     _narrowed_in_one_way(start if start is not None else end, nvtx, iterations)
     start_ns, end_ns = _window(start, end)
-    settings = Settings(
+    file = settings_of_file(config)
+    settings = replace(
+        file,
         device=device,
-        same_gpu=same_gpu,
+        same_gpu=same_gpu or file.same_gpu,
         start_ns=start_ns,
         end_ns=end_ns,
         nvtx=nvtx,
         iterations=None if iterations is None else parse_iterations(iterations),
-        gaps=gaps,
-        disabled=_known_causes(disable or ()),
+        gaps=file.gaps if gaps is None else gaps,
+        disabled=known_causes(disable) if disable else file.disabled,
         full_hash=full_hash,
         timeline=not no_timeline,
+        cost=with_price(file.cost, gpu_hour_cost),
     )
     path = Path(trace)
     destinations = plan(output or (), format_name, _stem(path))
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
-    report = _report(path, settings, quiet=quiet)
+    report = _report(path, settings, file, quiet=quiet)
+    if not quiet:
+        say_unpriced(report, settings)
     deliver(report, destinations, force=force, quiet=quiet, open_html=open_html)
 
 
-def _report(path: Path, settings: "Settings", *, quiet: bool) -> "Report":
+def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":
     from msgspec import UNSET
     from msgspec.structs import replace
 
     from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
+    from nsysdiag.cli.settings import priced_again, refuse_analysis_settings
 
     if not is_saved_report(path):
         return analyze_trace(path, settings, quiet=quiet)
-    _refuse_analysis_options(path, settings)
     report = read_report(path)
+    refuse_analysis_settings(path, report, file, settings)
+    report = priced_again(report, settings)
     return report if settings.timeline else replace(report, timeline=UNSET)
-
-
-def _refuse_analysis_options(path: Path, settings: "Settings") -> None:
-    given = [OPTION_OF_SETTING[name] for name in settings.changed() if name in OPTION_OF_SETTING]
-    if given:
-        raise UsageError(
-            f"{', '.join(given)} cannot be used with {path}: it is a saved report, already analysed",
-            hint="analyse the trace itself again",
-        )
 
 
 def _narrowed_in_one_way(time: str | None, nvtx: str | None, iterations: str | None) -> None:
@@ -137,12 +145,6 @@ def _window(start: str | None, end: str | None) -> tuple[int | None, int | None]
     if start_ns is not None and end_ns is not None and end_ns <= start_ns:
         raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be the later one")
     return start_ns, end_ns
-
-
-def _known_causes(ids: Sequence[str]) -> tuple[str, ...]:
-    from nsysdiag.cli.causes import find_cause
-
-    return tuple(find_cause(id).id for id in ids)
 
 
 def _stem(path: Path) -> str:

@@ -21,8 +21,13 @@ OPTION_OF_SETTING = {
     "gaps": "--gaps",
     "disabled": "--disable",
     "full_hash": "--full-hash",
+    "config": "--config",
+    "cost": "--gpu-hour-cost",
 }
-"""The options that change an analysis; `timeline` is not one, since it can be left out of a saved report too."""
+"""The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
+
+AFTERWARDS = ("config", "cost")
+"""What a saved report can still be given: a price. The other options change the analysis."""
 
 FLAGS = ("same_gpu", "full_hash")
 TIMES = ("start_ns", "end_ns")
@@ -47,8 +52,17 @@ def _words(name: str, text: str) -> Iterator[str]:
         return
     if name in FLAGS:
         yield option
+    elif name == "cost":
+        yield from (part for price in _general_price(text) for part in (option, price))
     elif name == "disabled":
         for cause in text.split(", "):
             yield from (option, cause)
     else:
         yield from (option, f"{text}ns" if name in TIMES else text)
+
+
+def _general_price(text: str) -> list[str]:
+    """The price of an hour of any GPU; where prices by name are beside it they come from a file, and so does it."""
+    parts = dict(part.partition(" ")[::2] for part in text.split(", "))
+    by_name = any(part.startswith("gpus.") for part in parts)
+    return [parts["gpu_hour_cost"]] if "gpu_hour_cost" in parts and not by_name else []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 STDOUT = "-"
 
@@ -51,7 +51,7 @@ def _default(stem: str, format_name: str) -> Destination:
 def _destination(output: str, format_name: str | None) -> Destination:
     if output == STDOUT:
         if format_name is None:
-            raise UsageError("'-o -' needs a format", hint="add --format json, md, txt, csv or html")
+            raise UsageError("'-o -' needs a format", hint=f"add --format with one of {', '.join(_formats())}")
         return Destination(None, format_name)
     return Destination(Path(output), _format_of(output, format_name))
 
@@ -65,6 +65,21 @@ def _format_of(output: str, format_name: str | None) -> str:
         if format_name is None:
             raise
         return format_name
+
+
+def _formats() -> list[str]:
+    from nsysdiag.output.registry import FORMATS
+
+    return list(FORMATS)
+
+
+def require_formats(destinations: Sequence[Destination], possible: Collection[str], what: str) -> None:
+    """Raise UsageError for the first destination whose format `what` cannot be written in."""
+    for destination in destinations:
+        if destination.format not in possible:
+            raise UsageError(
+                f"{what} cannot be written as {destination.format}", hint=f"its formats are: {', '.join(possible)}"
+            )
 
 
 def _require_known(format_name: str | None) -> None:

@@ -19,7 +19,7 @@ FormatOption = Annotated[
     typer.Option(
         "--format",
         metavar="F",
-        help="Format of '-o -', and of a PATH whose suffix says nothing: html, json, md, txt or csv.",
+        help="Format of '-o -', and of a PATH whose suffix says nothing: html, json, md, txt, csv, prom or perfetto.",
         show_default=False,
     ),
 ]

@@ -38,13 +38,15 @@ def ranks(
     Without -o, writes ranks.nsysdiag.html into the current folder.
     """
     from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan
+    from nsysdiag.cli.destinations import check, plan, require_formats
     from nsysdiag.config import Settings
     from nsysdiag.output.ranks.csv_ import TABLES
+    from nsysdiag.output.ranks.registry import RENDERERS
 
     paths = [Path(trace) for trace in traces]
     _refuse_repeats(paths)
     destinations = plan(output or (), format_name, "ranks", tables=TABLES)
+    require_formats(destinations, RENDERERS, "a comparison of ranks")
     require_html(destinations, open_html=open_html)
     for path in paths:
         check(destinations, path, force=force)

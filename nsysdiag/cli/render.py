@@ -28,10 +28,11 @@ def render(
 ) -> None:
     """Write a saved report in other formats, without the trace."""
     from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan
+    from nsysdiag.cli.destinations import check, plan, require_formats
     from nsysdiag.cli.load import read_document
     from nsysdiag.model_ranks_report import RanksReport
     from nsysdiag.output.ranks.csv_ import TABLES
+    from nsysdiag.output.ranks.registry import RENDERERS
 
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
@@ -39,6 +40,8 @@ def render(
     document = read_document(path)
     tables = TABLES if isinstance(document, RanksReport) else None
     destinations = plan(output, format_name, path.stem, tables=tables)
+    if isinstance(document, RanksReport):
+        require_formats(destinations, RENDERERS, "a comparison of ranks")
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
     deliver(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
 from nsysdiag.output.code import call_site_label
+from nsysdiag.output.cost_markdown import cost_blocks
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
@@ -54,6 +55,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += _no_devices(report)
     if report.ranks is not None:
         blocks += rank_blocks(report.ranks, causes, f"## {DEVICES_TITLE}")
+    blocks += cost_blocks(report)
     blocks += _findings(report)
     blocks += _health(report)
     blocks.append(_footer(report, options))

@@ -1,4 +1,4 @@
-"""What a saved report keeps in packed form, read back into arrays: all gaps, and how far the host ran ahead."""
+"""What a saved report keeps in packed form, read back into arrays: all gaps, how far the host ran ahead, timelines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from nsysdiag.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.model import GapsPacked, RunAhead
+    from nsysdiag.model import GapsPacked, RunAhead, TimelineLevels
+
+LANES = ("compute", "communication", "copies", "idle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +62,29 @@ def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
 
 def _array(text: str, kind: str) -> npt.NDArray[np.int64]:
     return np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), dtype=kind).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A timeline in buckets: `edges` in ns has one element more than each lane; a lane is 0 to 255 for none to all."""
+
+    edges: list[int]
+    lanes: dict[str, npt.NDArray[np.int64]]
+
+
+def unpack_lanes(timeline: TimelineLevels, most: int) -> Lanes | None:
+    """The finest level of at most so many buckets, None where there is none. Raises InputError where it is damaged."""
+    level = max(
+        (each for each in timeline.levels if 0 < each.buckets <= most), key=lambda each: each.buckets, default=None
+    )
+    if level is None:
+        return None
+    packed = {name: getattr(level, name) for name in LANES}
+    try:
+        lanes = {name: _array(text, "u1") for name, text in packed.items()}
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise InputError("the packed timeline of this report cannot be read: the file is damaged") from error
+    if any(len(lane) != level.buckets for lane in lanes.values()):
+        raise InputError("the packed timeline of this report contradicts itself: the file is damaged")
+    span = timeline.end_ns - timeline.start_ns
+    return Lanes([timeline.start_ns + span * at // level.buckets for at in range(level.buckets + 1)], lanes)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from nsysdiag.errors import UsageError
-from nsysdiag.output import csv_, html, json_, markdown, text_
+from nsysdiag.output import csv_, html, json_, markdown, openmetrics, perfetto, text_
 from nsysdiag.output.format import Format
 from nsysdiag.output.names import visible
 
 FORMATS: dict[str, Format] = {
-    known.name: known for known in (html.FORMAT, json_.FORMAT, markdown.FORMAT, text_.FORMAT, csv_.FORMAT)
+    known.name: known
+    for known in (
+        html.FORMAT,
+        json_.FORMAT,
+        markdown.FORMAT,
+        text_.FORMAT,
+        csv_.FORMAT,
+        openmetrics.FORMAT,
+        perfetto.FORMAT,
+    )
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output import launch_rows
+from nsysdiag.output import cost_rows, launch_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.columns import Column, Rows, of
 from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
@@ -378,6 +378,14 @@ _TABLES = (
             *of("integer", "api_ns median_api_ns work_ns between_ns between_gaps"),
         ),
         launch_rows.graph_rows,
+    ),
+    Table(
+        "cost",
+        (
+            *of("text", "device what finding currency"),
+            *of("number", "gpu_hour_cost run_hours step hour run thousand_steps"),
+        ),
+        cost_rows.cost_rows,
     ),
     Table(
         "findings",

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nsysdiag.output import words
+from nsysdiag.output.cost_words import cost_lines
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import launch_sentences
 from nsysdiag.output.names import clip, visible
@@ -66,6 +67,7 @@ def _report(report: Report, width: int) -> Group:
         blocks += _no_devices(report)
     if report.ranks is not None:
         blocks += rank_blocks(report.ranks, causes, DEVICES_TITLE, brief=True)
+    blocks += _cost(report)
     blocks += _findings(report, width)
     for device in report.devices:
         blocks += [_heading(f"Details of {device.key}")] if several else []
@@ -207,6 +209,11 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
 def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     lines = launch_sentences(device, causes)
     return [_heading("Launches"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
+
+
+def _cost(report: Report) -> list[RenderableType]:
+    lines = cost_lines(report)
+    return [_heading("What it costs"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _findings(report: Report, width: int) -> list[RenderableType]:

@@ -52,6 +52,7 @@ from nsysdiag.model import (
     Verdict,
     Window,
 )
+from nsysdiag.model_cost import Amount, Cost, Saving, TotalCost
 from tests.output.rank_samples import comparison
 from tests.output.trouble_samples import sample_trouble
 
@@ -658,6 +659,52 @@ def no_device_no_rows() -> Report:
     return report([], [], tables={}, warnings=[], capabilities=[], nsys_version=None)
 
 
+def cost(currency: str = "USD", finding: str = "f-sync-1a2b", matched: str | None = None) -> Cost:
+    """What `device` costs at 2.50 an hour, in a run of 72 hours; a thousand steps of 5 ms are 5 s."""
+    return Cost(
+        currency=currency,
+        gpu_hour_cost=2.5,
+        matched=matched,
+        run_hours=72.0,
+        run_given=True,
+        idle=Amount(hour=1.0, run=72.0, thousand_steps=0.00138889),
+        exposed_comm=Amount(hour=0.25, run=18.0, thousand_steps=0.000347222),
+        exposed_copy=Amount(hour=0.125, run=9.0, thousand_steps=0.000173611),
+        lost=Amount(hour=1.375, run=99.0, thousand_steps=0.00190972),
+        step=0.00000347222,
+        best=Saving(finding=finding, amount=Amount(hour=0.525, run=37.8, thousand_steps=0.000729167)),
+    )
+
+
+def total_cost(currency: str = "USD", *devices: str) -> TotalCost:
+    """So many devices like the one above."""
+    one, many = cost(), len(devices)
+
+    def times(amount: Amount) -> Amount:
+        steps = amount.thousand_steps
+        return Amount(
+            hour=amount.hour * many, run=amount.run * many, thousand_steps=None if steps is None else steps * many
+        )
+
+    return TotalCost(
+        currency=currency,
+        devices=list(devices),
+        gpu_hour_cost=2.5 * many,
+        run_given=True,
+        idle=times(one.idle),
+        exposed_comm=times(one.exposed_comm),
+        exposed_copy=times(one.exposed_copy),
+        lost=times(one.lost),
+    )
+
+
+def priced() -> Report:
+    """Two devices with a price, one by its name, and one without."""
+    devices = [device(cost=cost(matched="H100")), device(1, cost=cost(finding="f-2")), device(2)]
+    made = report(devices, [finding(), finding("f-2", device="gpu1", title="The input pipeline is late")])
+    return msgspec.structs.replace(made, cost=total_cost("USD", "gpu0", "gpu1"))
+
+
 HOSTILE = (
     "[bold]",
     "f<[/b]>",
@@ -739,6 +786,7 @@ def hostile() -> Report:
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
         trouble=sample_trouble(bad),
         iterations=_hostile_iterations(bad, names),
+        cost=cost(bad, f"f {names[0]} 0", bad),
     )
     findings = [
         finding(
@@ -772,7 +820,9 @@ def hostile() -> Report:
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
     settings = dict.fromkeys(names, bad)
     ranks = comparison(names, names)
-    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks)
+    return msgspec.structs.replace(
+        made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks, cost=total_cost(bad, bad)
+    )
 
 
 def _hostile_iterations(bad: str, names: list[str]) -> IterationReport:
@@ -831,6 +881,7 @@ SAMPLES: dict[str, Callable[[], Report]] = {
     "one_device": one_device,
     "several_devices": several_devices,
     "never_idle": never_idle,
+    "priced": priced,
     "no_device": no_device,
     "no_device_no_rows": no_device_no_rows,
     "hostile": hostile,

@@ -11,6 +11,7 @@ from nsysdiag.output.sections import (
     api,
     communication,
     copies,
+    cost,
     findings,
     gap_lengths,
     gaps,
@@ -29,7 +30,7 @@ from nsysdiag.output.sections import (
 if TYPE_CHECKING:
     from nsysdiag.output.sections.section import DeviceSection, ReportSection
 
-OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, findings.SECTION)
+OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, cost.SECTION, findings.SECTION)
 PER_DEVICE: tuple[DeviceSection, ...] = (
     trouble.SECTION,
     ledger.SECTION,

@@ -1,0 +1,61 @@
+"""What time on a GPU costs, as plain data: part of a saved report that was given a price.
+
+Amounts are in `currency`, rounded to six decimals, small ones to six digits. All of them take the window for typical:
+what it loses in an hour, the whole run loses in each of its hours.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record
+
+
+class Amount(Record, frozen=True):
+    """The same share of the time in three measures: of an hour, of the whole run, and of a thousand steps; the last is
+    None where the device has no iterations."""
+
+    hour: float
+    run: float
+    thousand_steps: float | None
+
+
+class Saving(Record, frozen=True):
+    """What a fix brings at best: the ceiling of one finding. Savings of several findings overlap."""
+
+    finding: str
+    amount: Amount
+
+
+class Cost(Record, frozen=True):
+    """What a device costs and loses. `gpu_hour_cost` is the price of an hour of it; `matched` is the part of its name
+    that the price is for, None for the general one. `run_hours` is the length of the run: of the window itself unless
+    `run_given`.
+
+    `idle`, `exposed_comm` and `exposed_copy` add up to `lost`. `step` is the price of the window divided by its number
+    of iterations, warm-up and what lies between them included. `best` is for the finding of this device that comes
+    first in the report."""
+
+    currency: str
+    gpu_hour_cost: float
+    matched: str | None
+    run_hours: float
+    run_given: bool
+    idle: Amount
+    exposed_comm: Amount
+    exposed_copy: Amount
+    lost: Amount
+    step: float | None
+    best: Saving | None
+
+
+class TotalCost(Record, frozen=True):
+    """The devices that have a price, together: `gpu_hour_cost` is that of all in one hour. Steps are those of each
+    device, so a thousand of them cost what they cost on all; None unless each has some."""
+
+    currency: str
+    devices: list[str]
+    gpu_hour_cost: float
+    run_given: bool
+    idle: Amount
+    exposed_comm: Amount
+    exposed_copy: Amount
+    lost: Amount
