@@ -54,6 +54,24 @@ class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: float = 0.50
 
 
+class UtilizationSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dashboard samples, and when its number is misleading.
+
+    `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. An alert is
+    due from `hollow_utilization` on with SM activity below `hollow_activity`, and from `inefficient_utilization` on
+    with SM activity / utilization below `inefficient_efficiency`. From `poll_difference` between the share of periods
+    and the share of time on, the difference is what matters most about a device that nothing else is to be said of.
+    """
+
+    sample_ns: int = 166_666_667
+    poll_ns: int = 50_000_000
+    hollow_utilization: float = 0.80
+    hollow_activity: float = 0.30
+    inefficient_utilization: float = 0.50
+    inefficient_efficiency: float = 0.30
+    poll_difference: float = 0.20
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window."""
@@ -72,6 +90,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
+    utilization: UtilizationSettings = UtilizationSettings()
 
     def changed(self) -> dict[str, str]:
         """The settings that differ from their defaults, as text; how a trace was read changes no result."""
@@ -84,7 +103,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(name: str, value: object) -> str:
-    if isinstance(value, Thresholds | FindingThresholds):
+    if isinstance(value, Thresholds | FindingThresholds | UtilizationSettings):
         plain = type(value)()
         changed = {each: getattr(value, each) for each in value.__struct_fields__}
         return ", ".join(f"{each} {new}" for each, new in changed.items() if new != getattr(plain, each))

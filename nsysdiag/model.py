@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from nsysdiag.model_ranks import RankComparison
+from nsysdiag.model_utilization import Utilization
 from nsysdiag.record import Record
 
 SCHEMA_VERSION = "1"
@@ -502,8 +503,7 @@ class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the
-    share of the window in which at least one kernel ran: what a utilization counter shows.
+    that a synchronization opened. `iterations` is None where nothing comes round.
     """
 
     key: str
@@ -538,7 +538,7 @@ class DeviceReport(Record, frozen=True):
     kernels: list[KernelRow]
     copies: Copies
     communication: Communication
-    utilization: dict[str, float]
+    utilization: Utilization
     notes: list[str]
     root_labels: dict[str, dict[str, int]] = {}
 
