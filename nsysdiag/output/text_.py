@@ -19,6 +19,7 @@ from nsysdiag.output.terminal import heading as _heading
 from nsysdiag.output.terminal import indented as _indented
 from nsysdiag.output.terminal import printed
 from nsysdiag.output.text_gaps import gap_blocks, signature_blocks
+from nsysdiag.output.utilization_words import utilization_sentences
 from nsysdiag.output.view import (
     Causes,
     LedgerRow,
@@ -91,7 +92,7 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
 
 
 def _details(device: DeviceReport, causes: Causes, width: int, several: bool) -> list[RenderableType]:
-    blocks: list[RenderableType] = []
+    blocks: list[RenderableType] = _utilization(device)
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
@@ -99,6 +100,11 @@ def _details(device: DeviceReport, causes: Causes, width: int, several: bool) ->
     blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
     blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
     return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
+
+
+def _utilization(device: DeviceReport) -> list[RenderableType]:
+    lines = utilization_sentences(device)
+    return [_heading("Utilization"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _communication(device: DeviceReport) -> list[RenderableType]:

@@ -23,6 +23,7 @@ from nsysdiag.output.sections import (
     overview,
     ranks,
     signatures,
+    utilization,
 )
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, findings.SECTION)
 PER_DEVICE: tuple[DeviceSection, ...] = (
+    utilization.SECTION,
     ledger.SECTION,
     iterations.SECTION,
     gaps.SECTION,
