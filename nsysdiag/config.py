@@ -59,8 +59,8 @@ class UtilizationSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. An alert is
     due from `hollow_utilization` on with SM activity below `hollow_activity`, and from `inefficient_utilization` on
-    with SM activity / utilization below `inefficient_efficiency`. From `poll_difference` between the share of periods
-    and the share of time on, the difference is what matters most about a device that nothing else is to be said of.
+    with SM activity / utilization below `inefficient_efficiency`. A poll misleads where its share of periods is at
+    least `poll_factor` times the share of time and `poll_difference` above it.
     """
 
     sample_ns: int = 166_666_667
@@ -69,6 +69,7 @@ class UtilizationSettings(msgspec.Struct, frozen=True, kw_only=True):
     hollow_activity: float = 0.30
     inefficient_utilization: float = 0.50
     inefficient_efficiency: float = 0.30
+    poll_factor: float = 2.0
     poll_difference: float = 0.20
 
 

@@ -26,8 +26,8 @@ from nsysdiag.timeline.loads import taken
 
 WHOLE = 1_000_000_000  # all SMs, in parts: whole numbers add up to the same in any order
 NO_CHIP = (
-    "the trace does not say how many SMs this GPU has and what one holds (TARGET_INFO_GPU, which nsys writes into its "
-    "exports); GPU metrics measure SM activity itself (--gpu-metrics-devices=all)"
+    "TARGET_INFO_GPU does not tell how many SMs this GPU has and what one holds; "
+    "a capture with --gpu-metrics-devices=all measures it"
 )
 NO_SHAPE = (
     "some of the kernels' time has no launch shape that fits the GPU, as that of graphs captured as a whole "

@@ -129,7 +129,8 @@ def _polled(given: UtilizationInput) -> str | None:
     if given.dashboard is None:
         return None
     polled = given.dashboard.period_share
-    if polled - given.utilization < given.settings.poll_difference:
+    limits = given.settings
+    if polled - given.utilization < limits.poll_difference or polled < limits.poll_factor * given.utilization:
         return None
     every = format_ns(given.dashboard.by_period.period_ns)
     return f"{format_share(polled, 1)} by polling every {every}, {given.shown} of the time."

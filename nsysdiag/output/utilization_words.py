@@ -43,7 +43,7 @@ def _numbers(found: Utilization) -> list[str]:
     if by_time is None or by_period is None:
         return []
     spread = f"{percent_of(by_time.lowest)} to {percent_of(by_time.highest)}"
-    samples = f" (samples of {format_ns(by_time.period_ns)}: {spread})" if by_time.periods > 1 else ""
+    samples = f" (samples of {format_ns(by_time.period_ns)}: {spread})" if by_time.lowest < by_time.highest else ""
     polled = f"by polling every {format_ns(by_period.period_ns)} {percent_of(found.util_period_share)}"
     rest = f"busy {percent_of(found.busy_share)}, computing {percent_of(found.compute_share)}"
     return [f"Utilization by time {percent_of(found.util_time_share)}{samples}, {polled}; {rest}."]

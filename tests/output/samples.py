@@ -52,6 +52,12 @@ from nsysdiag.model import (
     Window,
 )
 from tests.output.rank_samples import comparison
+from tests.output.utilization_samples import (
+    hostile_utilization,
+    long_utilization,
+    measured_utilization,
+    utilization_of,
+)
 
 US, MS = 1_000, 1_000_000
 PACKED_CAUSES = ["sync", "host_compute", "dispatch"]
@@ -516,7 +522,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         communication=communication_of(
             [kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 13 * MS, communication=True)]
         ),
-        utilization={"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45},
+        utilization=utilization_of(),
         notes=[],
     )
     return msgspec.structs.replace(made, **changes)
@@ -639,6 +645,7 @@ def never_idle_device(index: int = 0) -> DeviceReport:
         communication=communication_of([]),
         copies=copies_of(),
         verdict=Verdict(id="gpu-bound", sentence="GPU-bound: the device was never idle."),
+        utilization=measured_utilization(),
     )
 
 
@@ -734,6 +741,7 @@ def hostile() -> Report:
         ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
         iterations=_hostile_iterations(bad, names),
+        utilization=hostile_utilization(names),
     )
     findings = [
         finding(
@@ -812,6 +820,7 @@ def long_lists() -> Report:
         kernels=[kernel(f"kernel_{index}_{'y' * 300}", (500 - index) * US) for index in range(400)],
         signatures=[msgspec.structs.replace(base.signatures[0], id=f"s-{index}") for index in range(200)],
         labels={"sync": {f"label {index}": 1000 * index + 1 for index in range(60)}},
+        utilization=long_utilization(),
         iterations=iterations(
             source="anchor",
             name=long_name,
