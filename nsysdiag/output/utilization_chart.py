@@ -71,16 +71,18 @@ def _steps(series: UtilizationSeries, end_ns: int) -> list[Step]:
 def _path(steps: list[Step], start: int, end: int, *, closed: bool) -> str:
     """Stairs, broken where the window is; `closed` ones stand on the floor."""
     pieces: list[str] = []
-    reached = None
+    reached, last = None, -1
     for begin, until, share in steps:
         level = round(HEIGHT * (1 - share))
         if begin != reached:
-            pieces.append((f"V{HEIGHT}z" if closed and pieces else "") + f"M{_x(begin, start, end)} ")
-            pieces.append(f"{HEIGHT}V{level}" if closed else f"{level}")
+            pieces += [f"V{HEIGHT}z"] if closed and pieces else []
+            pieces.append(f"M{_x(begin, start, end)} " + (f"{HEIGHT}V{level}" if closed else f"{level}"))
+        elif level == last:
+            pieces.pop()  # the step before goes on
         else:
             pieces.append(f"V{level}")
         pieces.append(f"H{_x(until, start, end)}")
-        reached = until
+        reached, last = until, level
     return "".join(pieces) + (f"V{HEIGHT}z" if closed and pieces else "")
 
 
