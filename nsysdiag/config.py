@@ -54,7 +54,7 @@ class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: float = 0.50
 
 
-class UtilizationSettings(msgspec.Struct, frozen=True, kw_only=True):
+class UtilizationThresholds(msgspec.Struct, frozen=True, kw_only=True):
     """What a dashboard samples, and when its number is misleading.
 
     `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. An alert is
@@ -91,7 +91,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
-    utilization: UtilizationSettings = UtilizationSettings()
+    utilization: UtilizationThresholds = UtilizationThresholds()
 
     def changed(self) -> dict[str, str]:
         """The settings that differ from their defaults, as text; how a trace was read changes no result."""
@@ -104,7 +104,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(name: str, value: object) -> str:
-    if isinstance(value, Thresholds | FindingThresholds | UtilizationSettings):
+    if isinstance(value, Thresholds | FindingThresholds | UtilizationThresholds):
         plain = type(value)()
         changed = {each: getattr(value, each) for each in value.__struct_fields__}
         return ", ".join(f"{each} {new}" for each, new in changed.items() if new != getattr(plain, each))

@@ -17,14 +17,15 @@ WARP = 32
 
 @dataclass(frozen=True, slots=True)
 class SmLimits:
-    """What one SM holds at a time; 0 where the export does not say. `shared_memory` is in bytes."""
+    """What one SM holds at a time; 0 where the export does not say. `shared_memory` is in bytes, `compute` the compute
+    capability, as in (8, 0)."""
 
     warps: int = 0
     blocks: int = 0
     registers: int = 0
     shared_memory: int = 0
     threads_per_warp: int = WARP
-    compute_major: int = 0
+    compute: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +127,16 @@ def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gp
 # The number of SMs, then what SmLimits holds, in its order.
 _LIMITS = (
     *("smCount", "maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm"),
-    *("threadsPerWarp", "computeMajor"),
+    *("threadsPerWarp", "computeMajor", "computeMinor"),
 )
 _OLD_LIMITS = (
     *("numMultiprocessors", "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
     *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
-    *("numThreadsPerWarp", "computeCapabilityMajor"),
+    *("numThreadsPerWarp", "computeCapabilityMajor", "computeCapabilityMinor"),
 )
 
 
 def _gpu(table: Columns, row: int, columns: tuple[str, ...]) -> Gpu:
-    sm_count, warps, blocks, registers, shared, width, major = (max(int(table[name][row]), 0) for name in columns)
-    limits = SmLimits(warps, blocks, registers, shared, width or WARP, major)
+    sm_count, warps, blocks, registers, shared, width, *compute = (max(int(table[name][row]), 0) for name in columns)
+    limits = SmLimits(warps, blocks, registers, shared, width or WARP, (compute[0], compute[1]))
     return Gpu(table["name"].text(row) or UNKNOWN_GPU, sm_count or None, limits)

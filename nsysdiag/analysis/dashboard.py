@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.identity import IntArray
-from nsysdiag.config import UtilizationSettings
+from nsysdiag.config import UtilizationThresholds
 from nsysdiag.errors import UsageError
 from nsysdiag.model_utilization import UtilizationSeries
 from nsysdiag.timeline.intervals import Intervals
@@ -36,7 +36,7 @@ class Dashboard:
     notes: list[str]
 
 
-def check_periods(settings: UtilizationSettings) -> None:
+def check_periods(settings: UtilizationThresholds) -> None:
     """Raises UsageError for periods that no counter has: from 1 ms to 1 s it may be."""
     for name in ("sample_ns", "poll_ns"):
         ns = getattr(settings, name)
@@ -47,7 +47,7 @@ def check_periods(settings: UtilizationSettings) -> None:
             raise UsageError(f"a utilization period of {format_ns(ns)} ({name}) cannot be", hint=hint)
 
 
-def dashboard(kernels: Intervals, parts: Intervals, settings: UtilizationSettings) -> Dashboard | None:
+def dashboard(kernels: Intervals, parts: Intervals, settings: UtilizationThresholds) -> Dashboard | None:
     """`kernels` is the set of time inside `parts` in which a kernel or graph ran; None where there is no time."""
     if not len(parts):
         return None

@@ -7,7 +7,7 @@ fewest of
 * warps: the warps that an SM holds / the warps of a block, which are its threads / 32, rounded up;
 * blocks: the blocks that an SM holds;
 * registers: a warp takes 32 times those of a thread, rounded up to a multiple of 256; an SM serves as many warps as
-  fit, rounded down to a multiple of four, one for each of its four partitions; that many / the warps of a block;
+  fit, rounded down to a multiple of four, for its four partitions (two in 6.0); that many / the warps of a block;
 * shared memory: that of an SM / that of a block, which is static and dynamic together, 1 KiB more from compute
   capability 8.0 on, where the system reserves that much, rounded up to a multiple of 128 bytes (256 before 8.0).
 
@@ -39,8 +39,9 @@ from nsysdiag.activity.launch_shapes import LaunchShapes
 FloatArray = npt.NDArray[np.float64]
 
 REGISTER_UNIT, PARTITIONS = 256, 4
+TWO_PARTITIONS = (6, 0)
 SHARED_UNIT, OLD_SHARED_UNIT, RESERVED_SHARED = 128, 256, 1024
-RESERVES_FROM = 8
+RESERVES_FROM = (8, 0)
 LIMITS = ("warps", "blocks", "registers", "shared memory")
 GRID = "grid too small"
 _UNLIMITED = np.iinfo(np.int64).max
@@ -97,13 +98,14 @@ def _limits(shapes: LaunchShapes, sm: SmLimits) -> tuple[IntArray, ...]:
 
 def _by_registers(shapes: LaunchShapes, sm: SmLimits, warps: IntArray) -> IntArray:
     a_warp = _rounded_up(shapes.registers * sm.threads_per_warp, REGISTER_UNIT)
-    served = sm.registers // np.maximum(a_warp, 1) // PARTITIONS * PARTITIONS
+    partitions = 2 if sm.compute == TWO_PARTITIONS else PARTITIONS
+    served = sm.registers // np.maximum(a_warp, 1) // partitions * partitions
     limited = (shapes.registers > 0) & (sm.registers > 0)
     return np.where(limited, served // warps, _UNLIMITED)
 
 
 def _by_shared_memory(shapes: LaunchShapes, sm: SmLimits) -> IntArray:
-    newer = sm.compute_major >= RESERVES_FROM
+    newer = sm.compute >= RESERVES_FROM
     reserved = RESERVED_SHARED if newer else 0
     a_block = _rounded_up(shapes.shared_memory + reserved, SHARED_UNIT if newer else OLD_SHARED_UNIT)
     limited = (a_block > 0) & (sm.shared_memory > 0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.dashboard import Dashboard
-from nsysdiag.config import Thresholds, UtilizationSettings
+from nsysdiag.config import Thresholds, UtilizationThresholds
 from nsysdiag.model_utilization import UtilizationAlert
 from nsysdiag.units import format_ns, format_share
 
@@ -24,7 +24,7 @@ class UtilizationInput:
     active: float | None = None
     at_most: float | None = None
     source: str | None = None
-    settings: UtilizationSettings = field(default_factory=UtilizationSettings)
+    settings: UtilizationThresholds = field(default_factory=UtilizationThresholds)
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     @property
