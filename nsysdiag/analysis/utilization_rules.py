@@ -79,9 +79,9 @@ def _inefficient(given: UtilizationInput, active: float) -> UtilizationAlert | N
     )
 
 
-def _sms(given: UtilizationInput, active: float) -> str:
+def _sms(given: UtilizationInput, active: float, least: str = "") -> str:
     estimated = "an estimated " if given.source == ESTIMATE else ""
-    return f"{estimated}{format_share(active, 1)} of the SMs"
+    return f"{estimated}{least}{format_share(active, 1)} of the SMs"
 
 
 def headline(given: UtilizationInput) -> str:
@@ -144,7 +144,7 @@ def _idle(given: UtilizationInput) -> str | None:
 
 
 def _known(given: UtilizationInput) -> str | None:
-    if given.active is None:
+    if given.active is None or given.at_most is None:
         return None
-    least = "at least " if given.at_most != given.active else ""
-    return f"A dashboard would show {given.shown}, with work on {least}{_sms(given, given.active)} on average."
+    least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
+    return f"A dashboard would show {given.shown}, with work on {_sms(given, given.at_most, least)} on average."
