@@ -32,9 +32,10 @@ class LaunchShapes(Rows):
 def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
     """The shapes that occur, and each kernel's place among them: -1 where a number is missing or cannot be."""
     blocks, threads, registers, shared = (kernels.integers(name) for name in SHAPE_COLUMNS)
-    grids, grid = _places(blocks)
+    # Almost always the blocks fit as they are; else their place among the numbers that occur does.
+    grids, grid = (None, blocks) if blocks.max(initial=0) < 1 << _BLOCKS_BITS else _places(blocks)
     key = _packed(grid, threads, registers, shared)
-    known = (blocks > 0) & (len(grids) < 1 << _BLOCKS_BITS)
+    known = blocks > 0
     for values, least, bits in (
         (threads, 1, _THREADS_BITS),
         (registers, 0, _REGISTERS_BITS),
@@ -56,11 +57,11 @@ def _packed(grid: IntArray, threads: IntArray, registers: IntArray, shared: IntA
     return (key << _SHARED_BITS) | shared
 
 
-def _unpacked(key: IntArray, grids: IntArray) -> LaunchShapes:
+def _unpacked(key: IntArray, grids: IntArray | None) -> LaunchShapes:
     rest = key >> _SHARED_BITS
     grid = rest >> (_REGISTERS_BITS + _THREADS_BITS)
     return LaunchShapes(
-        blocks=grids[grid],
+        blocks=grid if grids is None else grids[grid],
         threads=(rest >> _REGISTERS_BITS) & ((1 << _THREADS_BITS) - 1),
         registers=rest & ((1 << _REGISTERS_BITS) - 1),
         shared_memory=key & ((1 << _SHARED_BITS) - 1),
