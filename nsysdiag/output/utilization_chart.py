@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.bars import HEIGHT, Line, Spot
@@ -42,7 +43,8 @@ def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Utiliz
         return None
     start = by_time.start_ns
     sampled, polled = _steps(by_time, end_ns), _steps(by_period, end_ns)
-    spots = _spots((start, end_ns), sampled, polled, most_spots)
+    count = max(1, min(most_spots, len(by_period.values)))
+    edges = [start + (end_ns - start) * at // count for at in range(count + 1)]
     return UtilizationChart(
         width=WIDTH,
         height=HEIGHT,
@@ -51,8 +53,8 @@ def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Utiliz
         area=_path(sampled, start, end_ns, closed=True),
         line=_path(polled, start, end_ns, closed=False),
         lines=[Line(percent(100 - level, 100), f"{level}%") for level in LEVELS],
-        spots=spots,
-        spot_width=-(-WIDTH // max(len(spots), 1)),
+        spots=_spots(edges, sampled, polled),
+        spot_width=-(-WIDTH // count),
     )
 
 
@@ -90,22 +92,19 @@ def _x(time: int, start: int, end: int) -> int:
     return WIDTH * (time - start) // (end - start)
 
 
-def _spots(span: tuple[int, int], sampled: list[Step], polled: list[Step], most: int) -> list[Spot]:
-    """What the pointer shows: the mean of both over equal pieces of the width."""
-    start, end = span
-    count = max(1, min(most, len(polled)))
-    edges = [start + (end - start) * at // count for at in range(count + 1)]
-    return [
-        Spot(
-            _x(edges[at], start, end),
-            f"at {instant(edges[at])}: {_told(sampled, edges, at)} by time, {_told(polled, edges, at)} by polling",
-        )
-        for at in range(count)
-    ]
+def _spots(edges: list[int], sampled: list[Step], polled: list[Step]) -> list[Spot]:
+    """What the pointer shows: the mean of both between two edges, nothing where the window has a hole."""
+    spots = []
+    for begin, until in pairwise(edges):
+        by_time, by_period = _mean(sampled, begin, until), _mean(polled, begin, until)
+        if by_time is not None and by_period is not None:
+            told = f"at {instant(begin)}: {format_share(by_time, 1)} by time, {format_share(by_period, 1)} by polling"
+            spots.append(Spot(_x(begin, edges[0], edges[-1]), told))
+    return spots
 
 
-def _told(steps: list[Step], edges: list[int], at: int) -> str:
-    held = [(min(until, edges[at + 1]) - max(begin, edges[at]), share) for begin, until, share in steps]
-    held = [(ns, share) for ns, share in held if ns > 0]
-    total = sum(ns for ns, _share in held)
-    return format_share(sum(ns * share for ns, share in held), total) if total else "no"
+def _mean(steps: list[Step], low: int, high: int) -> float | None:
+    """The mean over [low, high), None where no step lies in it."""
+    held = [(min(until, high) - max(begin, low), share) for begin, until, share in steps]
+    total = sum(ns for ns, _share in held if ns > 0)
+    return sum(ns * share for ns, share in held if ns > 0) / total if total else None
