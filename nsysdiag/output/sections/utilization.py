@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.output.figures import percent
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 from nsysdiag.output.utilization_chart import draw_utilization
 from nsysdiag.output.utilization_words import ESTIMATED, METHOD, percent_of, sm_sentences
@@ -21,13 +20,12 @@ def view(page: Page, device: DeviceReport) -> View | None:
     found = device.utilization
     if found.util_time_share is None:
         return None
-    rows = found.kernels[: page.rows(MAX_ROWS)]
     return {
         "found": found,
         "facts": _facts(found),
         "sentences": [*sm_sentences(found), *(f"{note[:1].upper()}{note[1:]}." for note in found.notes)],
         "chart": draw_utilization(found, device.window.end_ns, page.rows(MAX_SPOTS)),
-        "rows": [(row, percent(row.total_ns, rows[0].total_ns)) for row in rows],
+        "rows": found.kernels[: page.rows(MAX_ROWS)],
         "method": METHOD,
         "estimated": ESTIMATED,
         "percent_of": percent_of,
