@@ -100,6 +100,25 @@ class TroubleThresholds(msgspec.Struct, frozen=True, kw_only=True):
     between: Share = 0.20
 
 
+class UtilizationThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dashboard samples, and when its number is misleading.
+
+    `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. An alert is
+    due from `hollow_utilization` on with SM activity below `hollow_activity`, and from `inefficient_utilization` on
+    with SM activity / utilization below `inefficient_efficiency`. A poll misleads where its share of periods is at
+    least `poll_factor` times the share of time and `poll_difference` above it.
+    """
+
+    sample_ns: Count = 166_666_667
+    poll_ns: Count = 50_000_000
+    hollow_utilization: Share = 0.80
+    hollow_activity: Share = 0.30
+    inefficient_utilization: Share = 0.50
+    inefficient_efficiency: Share = 0.30
+    poll_factor: Annotated[float, Meta(ge=1)] = 2.0
+    poll_difference: Share = 0.20
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window. `config` names the file that some of the
@@ -120,6 +139,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
+    utilization: UtilizationThresholds = UtilizationThresholds()
     cost: CostSettings = CostSettings()
     config: str | None = None
 

@@ -11,6 +11,7 @@ import msgspec
 from nsysdiag.model_cost import Cost, TotalCost
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_trouble import Trouble
+from nsysdiag.model_utilization import Utilization
 from nsysdiag.record import Record
 
 SCHEMA_VERSION = "1"
@@ -504,9 +505,8 @@ class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the
-    share of the window in which at least one kernel ran: what a utilization counter shows. `trouble` is None where
-    nothing ran, `cost` where the settings have no price for this device.
+    that a synchronization opened. `iterations` is None where nothing comes round, `trouble` where nothing ran, `cost`
+    where the settings have no price for this device.
     """
 
     key: str
@@ -541,7 +541,7 @@ class DeviceReport(Record, frozen=True):
     kernels: list[KernelRow]
     copies: Copies
     communication: Communication
-    utilization: dict[str, float]
+    utilization: Utilization
     notes: list[str]
     root_labels: dict[str, dict[str, int]] = {}
     trouble: Trouble | None = None

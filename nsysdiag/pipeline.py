@@ -21,6 +21,7 @@ from nsysdiag.activity.samples import chain_symbols, leaf_symbols
 from nsysdiag.activity.threads import process_names, profiler_threads, thread_names
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK, layer_evidence
+from nsysdiag.analysis.dashboard import check_periods
 from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
 from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import HostEvidence
@@ -74,6 +75,7 @@ def analyze_devices(
 ) -> tuple[list[DeviceResult], list[str]]:
     """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
     _check_disabled(settings.disabled)
+    check_periods(settings.utilization)
     step = progress or (lambda _name, _share: None)
     step("reading device activity", 0.0)
     ranges = read_ranges(trace)

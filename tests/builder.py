@@ -148,21 +148,23 @@ class TraceBuilder:
         correlation: int | None = None,
         demangled: str | None = None,
         graph_node: int | None = None,
+        shape: dict[str, Value] | None = None,
     ) -> TraceBuilder:
-        """A kernel; with `launch=(start, end)` its API row too."""
+        """A kernel; with `launch=(start, end)` its API row too. `shape` changes columns of its launch shape: 108 blocks
+        of 256 threads with 32 registers."""
         names: dict[str, Value] = {
             "shortName": self.string(name),
             "demangledName": self.string(demangled or f"{name}(float *, int)"),
         }
         names |= self._known("CUPTI_ACTIVITY_KIND_KERNEL", mangledName=self.string(f"_Z{len(name)}{name}Pfi"))
-        shape: dict[str, Value] = {"registersPerThread": 32, "gridX": 108, "blockX": 256, "launchType": 1}
-        shape |= dict.fromkeys(("gridY", "gridZ", "blockY", "blockZ"), 1) | {"graphNodeId": graph_node}
+        plain: dict[str, Value] = {"registersPerThread": 32, "gridX": 108, "blockX": 256, "launchType": 1}
+        plain |= dict.fromkeys(("gridY", "gridZ", "blockY", "blockZ"), 1) | {"graphNodeId": graph_node}
         return self._operation(
             "CUPTI_ACTIVITY_KIND_KERNEL",
             (start, end),
             where=(device, context, stream),
             issued=(thread, api, launch, correlation),
-            values=names | shape,
+            values=names | plain | (shape or {}),
         )
 
     def memcpy(
@@ -502,12 +504,19 @@ class TraceBuilder:
         """A thread with its name."""
         return self.row("ThreadNames", {"nameId": self.string(name), "priority": 20, "globalTid": global_tid(thread)})
 
-    def gpu(self, number: int = 0, name: str = "NVIDIA A100-SXM4-80GB", *, sm_count: int = 108) -> TraceBuilder:
-        """A physical GPU of the machine."""
+    def gpu(
+        self,
+        number: int = 0,
+        name: str = "NVIDIA A100-SXM4-80GB",
+        *,
+        sm_count: int = 108,
+        limits: dict[str, Value] | None = None,
+    ) -> TraceBuilder:
+        """A physical GPU of the machine; `limits` are columns about what one of its SMs holds, unknown without."""
         values: dict[str, Value] = {"vmId": global_pid(0), "id": number, "name": name, "smCount": sm_count}
         values |= {"busLocation": f"0000:{0xC1 + number:02x}:00.0", "isDiscrete": 1, "cuDevice": number}
         values |= {"totalMemory": 80 << 30, "uuid": f"cf6b97c0-bf53-a39e-febd-{number:012x}"}
-        return self.row("TARGET_INFO_GPU", values)
+        return self.row("TARGET_INFO_GPU", values | (limits or {}))
 
     def cuda_device(self, gpu: int = 0, ordinal: int = 0, pid: int = MAIN[0]) -> TraceBuilder:
         """Which GPU a process means by its device number (schema 3.17 on)."""

@@ -11,6 +11,7 @@ from nsysdiag.activity.calls import ApiCalls, CallRows, match_launches, read_api
 from nsysdiag.activity.context_switches import TimeSlices, read_time_slices
 from nsysdiag.activity.gpus import DeviceKeys, Gpu, describe, device_keys
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.launch_shapes import LaunchShapes
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import (
     Category,
@@ -69,13 +70,14 @@ class DeviceActivity:
     duration_ns: int | None
     latest_ns: int
     assumed_apart: bool
+    shapes: LaunchShapes
 
 
 def read_device_activity(
     trace: Trace, ranges: NvtxRanges, *, same_gpu: bool, communication_patterns: tuple[str, ...]
 ) -> DeviceActivity:
     """Reads operations and API calls, joins them, and divides them by GPU."""
-    every = read_operations(trace)
+    every, shapes = read_operations(trace)
     duration = session_duration(trace)
     wrong = malformed(every, duration)
     latest = latest_host_time(every, wrong, duration)
@@ -105,6 +107,7 @@ def read_device_activity(
         duration_ns=duration,
         latest_ns=latest,
         assumed_apart=keys.assumed_apart,
+        shapes=shapes,
     )
     devices = [_device(trace, activity, keys, number, stream_code, int(lost[number])) for number in range(len(lost))]
     return dataclasses.replace(activity, devices=devices)

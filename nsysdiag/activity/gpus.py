@@ -8,9 +8,24 @@ import numpy as np
 
 from nsysdiag.activity.identity import IntArray, pid_of
 from nsysdiag.activity.streams import distinct
+from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.trace import Trace
 
 UNKNOWN_GPU = "GPU"
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SmLimits:
+    """What one SM holds at a time; 0 where the export does not say. `shared_memory` is in bytes, `compute` the compute
+    capability, as in (8, 0)."""
+
+    warps: int = 0
+    blocks: int = 0
+    registers: int = 0
+    shared_memory: int = 0
+    threads_per_warp: int = WARP
+    compute: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +34,7 @@ class Gpu:
 
     name: str
     sm_count: int | None
+    limits: SmLimits = SmLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +107,13 @@ def _natural(key: str) -> tuple[int, str]:
 
 
 def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
-    """Name and SM count of a GPU: by its id, else by the process's device number, else what all GPUs have in common."""
-    old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "name", "numMultiprocessors")
+    """A GPU: by its id, else by the process's device number, else what all GPUs have in common."""
+    old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "name", *_OLD_LIMITS)
     for row in range(len(old)):
         if (int(old["pid"][row]), int(old["deviceId"][row])) in ids:
-            return _gpu(old["name"].text(row), int(old["numMultiprocessors"][row]))
-    table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", "smCount")
-    rows = [_gpu(table["name"].text(row), int(table["smCount"][row])) for row in range(len(table))]
+            return _gpu(old, row, _OLD_LIMITS)
+    table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", *_LIMITS)
+    rows = [_gpu(table, row, _LIMITS) for row in range(len(table))]
     if gpu_id is not None:
         matching = [gpu for gpu, number in zip(rows, table["id"].tolist(), strict=True) if number == gpu_id]
     else:
@@ -108,5 +124,19 @@ def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gp
     return matching[0] if matching else Gpu(UNKNOWN_GPU, None)
 
 
-def _gpu(name: str | None, sm_count: int) -> Gpu:
-    return Gpu(name or UNKNOWN_GPU, sm_count if sm_count > 0 else None)
+# The number of SMs, then what SmLimits holds, in its order.
+_LIMITS = (
+    *("smCount", "maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm"),
+    *("threadsPerWarp", "computeMajor", "computeMinor"),
+)
+_OLD_LIMITS = (
+    *("numMultiprocessors", "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
+    *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
+    *("numThreadsPerWarp", "computeCapabilityMajor", "computeCapabilityMinor"),
+)
+
+
+def _gpu(table: Columns, row: int, columns: tuple[str, ...]) -> Gpu:
+    sm_count, warps, blocks, registers, shared, width, *compute = (max(int(table[name][row]), 0) for name in columns)
+    limits = SmLimits(warps, blocks, registers, shared, width or WARP, (compute[0], compute[1]))
+    return Gpu(table["name"].text(row) or UNKNOWN_GPU, sm_count or None, limits)

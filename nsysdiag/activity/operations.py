@@ -8,6 +8,7 @@ from enum import IntEnum
 import numpy as np
 
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.launch_shapes import SHAPE_COLUMNS, LaunchShapes, launch_shapes
 from nsysdiag.activity.rows import Rows
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import MIGRATIONS, CopyKind, MemoryKind
@@ -38,7 +39,8 @@ FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
 class Operations(Rows):
     """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1
     outside graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none; `graph` is the
-    number of an instantiated graph that was recorded as a whole, else -1."""
+    number of an instantiated graph that was recorded as a whole, else -1; `shape` is a place in the table of launch
+    shapes, -1 for what is no kernel or has no known shape."""
 
     start: IntArray
     end: IntArray
@@ -56,6 +58,7 @@ class Operations(Rows):
     dst_kind: IntArray
     size: IntArray
     graph: IntArray
+    shape: IntArray
 
     @property
     def migration(self) -> BoolArray:
@@ -65,22 +68,26 @@ class Operations(Rows):
 
 _COMMON = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
 _SPECIAL: dict[Category, tuple[str, ...]] = {
-    Category.KERNEL: ("demangledName", "shortName", "graphNodeId"),
+    Category.KERNEL: ("demangledName", "shortName", "graphNodeId", *SHAPE_COLUMNS),
     Category.MEMCPY: ("graphNodeId", "copyKind", "srcKind", "dstKind", "bytes"),
     Category.MEMSET: ("graphNodeId", "memKind", "bytes"),
     Category.GRAPH: ("graphExecId",),
 }
 
 
-def read_operations(trace: Trace) -> Operations:
-    """Every row of the four tables, valid or not; see `malformed` for those that may not be used."""
+def read_operations(trace: Trace) -> tuple[Operations, LaunchShapes]:
+    """Every row of the four tables, valid or not, and the shapes of kernels that occur; see `malformed` for rows that
+    may not be used."""
+    read = {category: trace.read(TABLES[category], *_COMMON, *_SPECIAL[category]) for category in Category}
+    shapes, shape = launch_shapes(read[Category.KERNEL])
     parts = [
-        _operations(category, trace.read(TABLES[category], *_COMMON, *_SPECIAL[category])) for category in Category
+        _operations(category, columns, shape if category is Category.KERNEL else None)
+        for category, columns in read.items()
     ]
-    return Operations.concatenate([part for part in parts if len(part)] or parts[:1])
+    return Operations.concatenate([part for part in parts if len(part)] or parts[:1]), shapes
 
 
-def _operations(category: Category, columns: Columns) -> Operations:
+def _operations(category: Category, columns: Columns, shape: IntArray | None) -> Operations:
     count = len(columns)
 
     def column(name: str) -> IntArray:
@@ -103,6 +110,7 @@ def _operations(category: Category, columns: Columns) -> Operations:
         dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
         size=column("bytes"),
         graph=column("graphExecId"),
+        shape=np.full(count, -1, dtype=np.int64) if shape is None else shape,
     )
 
 

@@ -45,6 +45,7 @@ from nsysdiag.analysis.signatures import signature_rows
 from nsysdiag.analysis.stories import Ground
 from nsysdiag.analysis.trouble.device import device_trouble
 from nsysdiag.analysis.untraced import untraced_on
+from nsysdiag.analysis.utilization import utilization
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
@@ -244,7 +245,7 @@ def _report(
             collective_kinds(collectives, inside, split),
             mpi_calls(shared.layered.evidence.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
         ),
-        utilization=_utilization(split),
+        utilization=utilization(device, window.parts, split, inside, shared.activity.shapes, shared.strings, settings),
         notes=notes,
         root_labels=root.labels,
     )
@@ -292,17 +293,6 @@ def _communication(
         kinds=kinds,
         mpi=mpi,
     )
-
-
-def _utilization(split: WindowSplit) -> dict[str, float]:
-    """Empty where there is no window to share."""
-    if split.window_ns == 0:
-        return {}
-    return {
-        "util_time_share": round(split.kernel_ns / split.window_ns, 6),
-        "busy_share": round(split.busy_ns / split.window_ns, 6),
-        "compute_share": round(split.compute_ns / split.window_ns, 6),
-    }
 
 
 def _window(window: AnalysisWindow, duration_ns: int | None) -> Window:

@@ -15,6 +15,7 @@ from nsysdiag.output.ranks.markdown import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
 from nsysdiag.output.trouble_words import TITLE as TROUBLE_TITLE
 from nsysdiag.output.trouble_words import holds_word, share_label, workload_sentence
+from nsysdiag.output.utilization_markdown import utilization_blocks
 from nsysdiag.output.view import (
     Causes,
     by_length,
@@ -46,6 +47,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
+        blocks += utilization_blocks(device)
         blocks += _communication(device)
         blocks += _iterations(device, causes)
         blocks += _launches(device, causes)

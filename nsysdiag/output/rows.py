@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output import cost_rows, launch_rows
+from nsysdiag.output import cost_rows, launch_rows, utilization_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.columns import Column, Rows, of
 from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
@@ -386,6 +386,34 @@ _TABLES = (
             *of("number", "gpu_hour_cost run_hours step hour run thousand_steps"),
         ),
         cost_rows.cost_rows,
+    ),
+    Table(
+        "utilization",
+        (
+            *of("text", "device"),
+            *of("number", "util_time_share util_period_share busy_share compute_share"),
+            *of("number", "exposed_comm_share exposed_copy_share idle_share sm_active_share efficiency"),
+            *of("number", "estimated_sm_active_share estimated_sm_active_at_most estimated_resident_share"),
+            *of("number", "estimate_covered_share"),
+            *of("text", "sm_source alerts sentence"),
+        ),
+        utilization_rows.utilization_rows,
+    ),
+    Table(
+        "utilization_series",
+        (*of("text", "device series"), *of("integer", "start_ns end_ns"), *of("number", "share")),
+        utilization_rows.utilization_series_rows,
+    ),
+    Table(
+        "kernel_shapes",
+        (
+            *of("text", "device short_name name"),
+            *of("integer", "count total_ns shapes blocks threads registers shared_bytes"),
+            *of("integer or none", "blocks_per_sm"),
+            *of("number", "waves sm_share resident_share"),
+            *of("text", "limit"),
+        ),
+        utilization_rows.kernel_shape_rows,
     ),
     Table(
         "findings",

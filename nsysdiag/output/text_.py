@@ -22,6 +22,7 @@ from nsysdiag.output.terminal import printed
 from nsysdiag.output.text_gaps import gap_blocks, signature_blocks
 from nsysdiag.output.trouble_words import TITLE as TROUBLE_TITLE
 from nsysdiag.output.trouble_words import trouble_sentences
+from nsysdiag.output.utilization_words import utilization_sentences
 from nsysdiag.output.view import (
     Causes,
     LedgerRow,
@@ -95,7 +96,7 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
 
 
 def _details(device: DeviceReport, causes: Causes, width: int, several: bool) -> list[RenderableType]:
-    blocks = _trouble(device)
+    blocks = [*_utilization(device), *_trouble(device)]
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
@@ -110,6 +111,11 @@ def _trouble(device: DeviceReport) -> list[RenderableType]:
         return []
     lines = trouble_sentences(device.trouble)
     return [_heading(TROUBLE_TITLE), *(_indented(Text(visible(line))) for line in lines)]
+
+
+def _utilization(device: DeviceReport) -> list[RenderableType]:
+    lines = utilization_sentences(device)
+    return [_heading("Utilization"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _communication(device: DeviceReport) -> list[RenderableType]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.trace.connect import decode
-from nsysdiag.trace.tables import TABLES, TableSpec
+from nsysdiag.trace.tables import TABLES, ColumnSpec, TableSpec
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator
@@ -38,6 +38,12 @@ class FoundTable:
     def column(self, *names: str) -> FoundColumn | None:
         """The first of these columns that exists, letter case aside as in SQL."""
         return next((self.columns[name.casefold()] for name in names if name.casefold() in self.columns), None)
+
+    def holds(self, spec: ColumnSpec) -> bool:
+        """Whether the table has what a declared column is read from."""
+        if spec.parts:
+            return all(self.column(part) is not None for part in spec.parts)
+        return self.column(spec.name, *spec.older) is not None
 
     def is_keyed_by(self, name: str) -> bool:
         """Whether rows are found by this column without reading the whole table."""

@@ -54,6 +54,8 @@ def _restriction(source: sa.TableClause, table: FoundTable, chosen: Chosen) -> s
 
 
 def _expression(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> sa.ColumnElement[Any]:
+    if spec.parts:
+        return _combined(source, table, spec)
     found = table.column(spec.name, *spec.older)
     assert found is not None
     column: sa.ColumnElement[Any] = source.c[found.name]
@@ -65,6 +67,16 @@ def _expression(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> 
     if spec.type is ColumnType.INTEGER and not found.not_null:
         column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
     return column.label(spec.name)
+
+
+def _combined(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> sa.ColumnElement[Any]:
+    """The parts of a column combined. A product beyond 64 bits is a float to SQLite: the cast cuts it to what fits."""
+    parts = [found for found in map(table.column, spec.parts) if found is not None]
+    whole: sa.ColumnElement[Any] = source.c[parts[0].name]
+    for part in parts[1:]:
+        whole = whole.op(spec.operator)(source.c[part.name])
+    whole = sa.func.coalesce(whole, sa.literal_column(str(spec.default)))
+    return sa.cast(whole, sa.INTEGER).label(spec.name)
 
 
 def _row_order(source: sa.TableClause, table: FoundTable) -> list[sa.ColumnElement[Any]]:

@@ -37,7 +37,7 @@ class Reader:
         self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Chosen | None = None
     ) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
-        found = [column for column in columns if table.column(column.name, *column.older)]
+        found = [column for column in columns if table.holds(column)]
         numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}
         if numbers:

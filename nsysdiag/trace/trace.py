@@ -231,5 +231,5 @@ def _row_bounds(connection: sqlite3.Connection, tables: dict[str, FoundTable]) -
 
 def _empty(spec: TableSpec, found: FoundTable | None, columns: Sequence[str]) -> Columns:
     wanted = [spec.column(name) for name in columns]
-    present = [column.name for column in wanted if found and found.column(column.name, *column.older)]
+    present = [column.name for column in wanted if found and found.holds(column)]
     return Columns({column.name: defaults(column, 0) for column in wanted}, present, 0)

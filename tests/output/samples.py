@@ -55,6 +55,12 @@ from nsysdiag.model import (
 from nsysdiag.model_cost import Amount, Cost, Saving, TotalCost
 from tests.output.rank_samples import comparison
 from tests.output.trouble_samples import sample_trouble
+from tests.output.utilization_samples import (
+    hostile_utilization,
+    long_utilization,
+    measured_utilization,
+    utilization_of,
+)
 
 US, MS = 1_000, 1_000_000
 PACKED_CAUSES = ["sync", "host_compute", "dispatch"]
@@ -519,7 +525,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         communication=communication_of(
             [kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 13 * MS, communication=True)]
         ),
-        utilization={"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45},
+        utilization=utilization_of(),
         notes=[],
         trouble=sample_trouble(),
     )
@@ -644,6 +650,7 @@ def never_idle_device(index: int = 0) -> DeviceReport:
         communication=communication_of([]),
         copies=copies_of(),
         verdict=Verdict(id="gpu-bound", sentence="GPU-bound: the device was never idle."),
+        utilization=measured_utilization(),
     )
 
 
@@ -787,6 +794,7 @@ def hostile() -> Report:
         trouble=sample_trouble(bad),
         iterations=_hostile_iterations(bad, names),
         cost=cost(bad, f"f {names[0]} 0", bad),
+        utilization=hostile_utilization(names),
     )
     findings = [
         finding(
@@ -867,6 +875,7 @@ def long_lists() -> Report:
         kernels=[kernel(f"kernel_{index}_{'y' * 300}", (500 - index) * US) for index in range(400)],
         signatures=[msgspec.structs.replace(base.signatures[0], id=f"s-{index}") for index in range(200)],
         labels={"sync": {f"label {index}": 1000 * index + 1 for index in range(60)}},
+        utilization=long_utilization(),
         iterations=iterations(
             source="anchor",
             name=long_name,

@@ -422,3 +422,37 @@ def test_connections_cannot_write(tmp_path: Path, reader: str) -> None:
     refused = pytest.raises(adbc_driver_manager.Error)
     with adbc_connection(uri) as connection, connection.cursor() as cursor, refused:
         cursor.execute("DELETE FROM StringIds")
+
+
+def shaped_trace(path: Path, *rows: tuple[object, ...], columns: str = "gridX, gridY, gridZ, a, b") -> Path:
+    """Kernels with some columns more; a and b stand for static and dynamic shared memory."""
+    named = columns.replace("a,", "staticSharedMemory,").replace("b", "dynamicSharedMemory")
+    execute(path, KERNEL, *(f"ALTER TABLE {KERNELS} ADD COLUMN {each}" for each in named.split(", ")))
+    return insert(path, KERNELS, [(*KERNEL_ROW, *row) for row in rows])
+
+
+@both_readers
+def test_columns_made_of_others(tmp_path: Path, reader: str) -> None:
+    """A product, and a sum; NULL where any part is, and then the default."""
+    path = shaped_trace(tmp_path / "t.sqlite", (4, 3, 2, 100, 28), (4, None, 2, None, 28), (7, 1, 1, 0, 0))
+    columns, warnings = read(path, reader, KERNELS, "start", "blocks", "sharedMemory", "gridX")
+    assert columns["blocks"].tolist() == [24, 0, 7]
+    assert columns["sharedMemory"].tolist() == [128, 0, 0]
+    assert columns["gridX"].tolist() == [4, 4, 7]
+    assert columns.present("blocks")
+    assert warnings == []
+
+
+@both_readers
+def test_a_column_that_lacks_a_part_is_absent(tmp_path: Path, reader: str) -> None:
+    path = shaped_trace(tmp_path / "t.sqlite", (4, 3), columns="gridX, gridY")
+    columns, _ = read(path, reader, KERNELS, "blocks", "start", "sharedMemory")
+    assert (columns["blocks"].tolist(), columns["sharedMemory"].tolist()) == ([0], [0])
+    assert not columns.present("blocks")
+
+
+@both_readers
+def test_a_product_beyond_64_bits_is_cut_to_what_fits(tmp_path: Path, reader: str) -> None:
+    path = shaped_trace(tmp_path / "t.sqlite", (2**62, 2**62, 4, 0, 0), ("5", 2, 1.0, 0, 0), (b"x", 2, 2, 0, 0))
+    columns, _ = read(path, reader, KERNELS, "blocks")
+    assert columns["blocks"].tolist() == [2**63 - 1, 10, 0]

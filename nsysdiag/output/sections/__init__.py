@@ -25,6 +25,7 @@ from nsysdiag.output.sections import (
     ranks,
     signatures,
     trouble,
+    utilization,
 )
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, cost.SECTION, findings.SECTION)
 PER_DEVICE: tuple[DeviceSection, ...] = (
+    utilization.SECTION,
     trouble.SECTION,
     ledger.SECTION,
     iterations.SECTION,

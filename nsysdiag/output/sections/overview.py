@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output import words
 from nsysdiag.output.figures import Segment, stack
 from nsysdiag.output.sections.section import Page, ReportSection, View
+from nsysdiag.output.utilization_words import percent_of, real_note
 from nsysdiag.output.view import held, window_parts
 from nsysdiag.units import format_count, format_ns, format_share
 
@@ -65,6 +66,7 @@ def _cards(device: DeviceReport) -> list[Card]:
     }
     return [
         Card("Window", format_ns(device.window_ns), _outside(device), "window"),
+        *_dashboard(device),
         Card("Busy", format_share(device.busy_ns, device.window_ns), format_ns(device.busy_ns), "busy"),
         *(
             Card(
@@ -77,6 +79,14 @@ def _cards(device: DeviceReport) -> list[Card]:
         ),
         _coverage(device),
     ]
+
+
+def _dashboard(device: DeviceReport) -> list[Card]:
+    """What a dashboard shows, with what is true below it."""
+    found = device.utilization
+    if found.util_time_share is None:
+        return []
+    return [Card("Dashboard", percent_of(found.util_time_share), real_note(found), "dashboard")]
 
 
 def _outside(device: DeviceReport) -> str:

@@ -1,0 +1,108 @@
+"""How many of the SMs had work, over time: an estimate from the launch shapes of the kernels.
+
+    stream 7   [---- 54 of 108 SMs ----)                      0.5
+    stream 9          [---- 54 of 108 SMs ----)               0.5
+    SMs        0.5    1.0              0.5                     concurrent kernels add up, to all SMs at most
+
+The estimate is generous: it lets kernels side by side use different SMs, and every SM of a full wave work until the
+wave ends, whether its blocks take as long as the others or not. What is hollow by it is hollow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.operations import Category
+from nsysdiag.analysis.busy import WindowSplit
+from nsysdiag.analysis.residency import Residency
+from nsysdiag.model_utilization import SmEstimate
+from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.timeline.loads import taken
+
+WHOLE = 1_000_000_000  # all SMs, in parts: whole numbers add up to the same in any order
+NO_CHIP = (
+    "TARGET_INFO_GPU does not tell how many SMs this GPU has and what one holds; "
+    "a capture with --gpu-metrics-devices=all measures it"
+)
+NO_SHAPE = (
+    "some of the kernels' time has no launch shape that fits the GPU, as that of graphs captured as a whole "
+    "(--cuda-graph-trace=node records their kernels one by one)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSm:
+    """The mean share of SMs with work inside the window, from GPU metrics."""
+
+    active_share: float
+
+
+def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found: Residency | None) -> SmEstimate:
+    """The SM activity of a device over its window, `parts`; `found` is the residency of each launch shape."""
+    if split.window_ns == 0:
+        return _estimate(split, None, None, None, None)
+    if split.kernel_ns == 0:
+        return _estimate(split, 0.0, 0.0, 0.0, None)
+    if found is None:
+        return _estimate(split, None, None, None, 0.0, NO_CHIP)
+    operations = device.operations
+    kernel = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
+    rows = slice(None) if kernel.all() else np.flatnonzero(kernel)
+    spans, shape = Intervals(operations.start[rows], operations.end[rows]), operations.shape[rows]
+    active, resident = _weights(found.sm_share, shape), _weights(found.resident_share, shape)
+    unknown = active < 0
+    if not unknown.any():
+        ns, resident_ns = taken(spans, [active, resident], WHOLE, parts)
+        return _estimate(split, ns, resident_ns, ns, 1.0)
+    return _partly(spans, (active, resident, unknown), split, parts)
+
+
+def _weights(share: npt.NDArray[np.float64], shape: IntArray) -> IntArray:
+    """The share of each kernel in parts of WHOLE; -1 where it is not known."""
+    known = np.where(np.isnan(share), -1, np.round(np.nan_to_num(share) * WHOLE)).astype(np.int64)
+    return np.append(known, -1)[shape]
+
+
+def _partly(
+    spans: Intervals, weights: tuple[IntArray, IntArray, npt.NDArray[np.bool_]], split: WindowSplit, parts: Intervals
+) -> SmEstimate:
+    """What the kernels of known shape do at least, and at most if the others fill the GPU."""
+    active, resident, unknown = weights
+    least, most = np.where(unknown, 0, active), np.where(unknown, WHOLE, active)
+    ns, resident_ns, most_ns = taken(spans, [least, np.where(unknown, 0, resident), most], WHOLE, parts)
+    covered_ns = intersect(parts, union(spans[~unknown])).total()
+    if covered_ns == 0:
+        return _estimate(split, None, None, None, 0.0, NO_SHAPE)
+    covered = round(covered_ns / split.kernel_ns, 6)
+    return _estimate(split, ns, resident_ns, most_ns, covered, NO_SHAPE)
+
+
+def _estimate(
+    split: WindowSplit,
+    active: float | None,
+    resident: float | None,
+    most: float | None,
+    covered: float | None,
+    missing: str = "",
+) -> SmEstimate:
+    """From how long the SMs were taken, in ns of WHOLE, to shares of the window and of the time with kernels."""
+
+    def share(taken_ns: float | None, of_ns: int) -> float | None:
+        if taken_ns is None or of_ns == 0:
+            return None
+        return min(round(taken_ns / WHOLE / of_ns, 6), 1.0)
+
+    return SmEstimate(
+        sm_active_share=share(active, split.window_ns),
+        resident_share=share(resident, split.window_ns),
+        sm_active_running=share(active, split.kernel_ns),
+        resident_running=share(resident, split.kernel_ns),
+        sm_active_at_most=share(most, split.window_ns),
+        covered_share=covered,
+        missing=missing,
+    )

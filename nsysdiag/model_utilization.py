@@ -1,0 +1,112 @@
+"""Utilization as plain data: what a dashboard shows of a device, what it really did, and how far the two are apart.
+
+Shares are 0..1. None is what was not measurable: without a window, without kernels, or without what the chip can hold.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record
+
+
+class UtilizationSeries(Record, frozen=True):
+    """A share over time. Period i of `periods` is [start_ns + i * period_ns, ...); of a window in several parts only
+    time inside them counts, so a period weighs as much as lies inside, and their weighted mean is the share as a whole.
+
+    `lowest` and `highest` are over the periods that lie inside as a whole; over all where none does. `values` holds one
+    value for each `step_ns`, which is a period, or as many of them together as keep the list below 2,000 values; None
+    for a step that no part touches. `period_ns` was doubled where the window has over a million of those asked for.
+    """
+
+    period_ns: int
+    periods: int
+    lowest: float
+    highest: float
+    start_ns: int
+    step_ns: int
+    values: list[float | None]
+
+
+class SmEstimate(Record, frozen=True):
+    """SM activity as the launch shapes of kernels allow it: an estimate, never a measurement.
+
+    `sm_active_share` is the mean share of the SMs that hold at least one block, `resident_share` how much the blocks
+    are of all that the SMs could hold of these kernels; both over the window, and over the time in which a kernel ran
+    (`..._running`). Kernels without a known shape count as nothing there, and as all SMs in `sm_active_at_most`; they
+    are what `covered_share`, of the kernels' time, leaves out. `missing` says what the trace lacks, empty if nothing.
+    """
+
+    sm_active_share: float | None
+    resident_share: float | None
+    sm_active_running: float | None
+    resident_running: float | None
+    sm_active_at_most: float | None
+    covered_share: float | None
+    missing: str = ""
+    source: str = "estimate"
+
+
+class KernelShape(Record, frozen=True):
+    """What one kernel name fills of the chip by its launch shapes: an estimate. Sums are over streams.
+
+    `blocks` is the median over its launches; `threads` a block, `registers` a thread, `shared_bytes` a block,
+    `blocks_per_sm` and `limit` are those of the one of its `shapes` that took most time. `waves`, `sm_share` and
+    `resident_share` are means weighted by time. `limit` says what keeps it from filling the chip further: warps,
+    blocks, registers, shared memory, or "grid too small". None without the number of SMs, or of what an SM holds.
+    """
+
+    name: str
+    short_name: str
+    count: int
+    total_ns: int
+    shapes: int
+    blocks: int
+    threads: int
+    registers: int
+    shared_bytes: int
+    blocks_per_sm: int | None
+    waves: float | None
+    sm_share: float | None
+    resident_share: float | None
+    limit: str | None
+
+
+class UtilizationAlert(Record, frozen=True):
+    """Utilization and SM activity that do not go together: `busy-but-hollow` or `inefficient`. `source` is where the SM
+    activity comes from; `numbers` are those behind the sentence, `thresholds` those that they passed."""
+
+    id: str
+    sentence: str
+    source: str
+    numbers: dict[str, float]
+    thresholds: dict[str, float]
+
+
+class Utilization(Record, frozen=True):
+    """What a dashboard shows of a device beside what it did.
+
+    `util_time_share` is the share of the window in which at least one kernel or graph ran: what NVML documents for
+    `utilization.gpu`, over the window as a whole. `util_period_share` is the share of short periods in which any ran at
+    all: what a coarse poll shows. The other shares divide the window; busy is all but idle.
+
+    `sm_active_share` is SM activity over the window: measured where `sm_source` is `gpu-metrics`, worked out from
+    launch shapes where it is `estimate`, which stands beside it either way. `efficiency` is SM activity divided by
+    `util_time_share`. `sentence` says what a dashboard shows and what is true. `kernels` are those with most time.
+    """
+
+    util_time_share: float | None
+    busy_share: float | None
+    compute_share: float | None
+    exposed_comm_share: float | None
+    exposed_copy_share: float | None
+    idle_share: float | None
+    util_period_share: float | None
+    by_time: UtilizationSeries | None
+    by_period: UtilizationSeries | None
+    sm_active_share: float | None
+    sm_source: str | None
+    estimate: SmEstimate
+    efficiency: float | None
+    alerts: list[UtilizationAlert]
+    sentence: str
+    kernels: list[KernelShape] = []
+    notes: list[str] = []

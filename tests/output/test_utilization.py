@@ -1,0 +1,142 @@
+"""Utilization as it is shown: sentences, the drawing, tables, and what must not be claimed."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nsysdiag.output import FORMATS, RenderOptions, tables
+from nsysdiag.output.utilization_chart import MOST_STEPS, WIDTH, draw_utilization
+from nsysdiag.output.utilization_words import real_note, sm_sentences, utilization_sentences
+from tests.output.samples import device, never_idle, report
+from tests.output.utilization_samples import MS, long_utilization, measured_utilization, series, utilization_of
+
+END = 190 * MS
+
+
+def shown(name: str, **changes: object) -> str:
+    made = report([device(utilization=utilization_of(**changes))], [])
+    return FORMATS[name].render(made, RenderOptions(width=160)).decode()
+
+
+def test_what_is_said_of_a_device() -> None:
+    assert utilization_sentences(device()) == [
+        "55.0% on a dashboard, but an estimated 13.2% of the SMs have work on average over the window.",
+        "Utilization by time 55.0% (samples of 10.0 ms: 10.0% to 90.0%), by polling every 5.00 ms 94.7%; busy 60.0%, "
+        "computing 45.0%.",
+        "SM activity 11.0% to 13.2%, an estimate from launch shapes: while a kernel runs, 20.0% of the SMs have work, "
+        "and the blocks fill 8.0% of the room on all SMs.",
+        "It covers 96.0% of the kernels' time: some of the kernels' time has no launch shape.",
+        "Inefficient: while a kernel runs, an estimated 24.0% of the SMs have work. (alert inefficient)",
+    ]
+
+
+def test_what_was_measured_is_said_to_be() -> None:
+    found = measured_utilization()
+    assert sm_sentences(found) == ["SM activity 80.0%, from GPU metrics."]
+    assert real_note(found) == "80.0% of SMs, measured"
+    beside = msgspec.structs.replace(found, estimate=utilization_of().estimate)
+    assert sm_sentences(beside) == ["SM activity 80.0%, from GPU metrics; launch shapes allow 11.0%."]
+
+
+def test_what_nobody_knows_is_said_with_the_reason() -> None:
+    bare = measured_utilization()
+    unknown = msgspec.structs.replace(bare, sm_active_share=None, sm_source=None)
+    assert sm_sentences(unknown) == ["SM activity is not known: nothing is known about the chip."]
+    assert real_note(unknown) == "100.0% by polling"
+
+
+def test_without_kernels_there_are_no_sms_to_speak_of() -> None:
+    idle = utilization_of(util_time_share=0.0, sm_active_share=0.0)
+    assert sm_sentences(idle) == []
+    assert real_note(idle) == "94.7% by polling"
+
+
+def test_without_a_window_nothing_is_said() -> None:
+    empty = device(utilization=utilization_of(util_time_share=None, by_time=None, by_period=None))
+    assert utilization_sentences(empty) == []
+    made = report([empty], [])
+    text, page = (FORMATS[name].render(made, RenderOptions()).decode() for name in ("txt", "html"))
+    assert "Utilization" not in text
+    assert 'id="utilization"' not in page
+    assert "Dashboard" not in page
+
+
+def test_an_estimate_is_called_one_everywhere() -> None:
+    for name in ("txt", "md", "html"):
+        told = shown(name)
+        assert "an estimated 13.2% of the SMs" in told, name
+        assert "estimate from launch shapes" in " ".join(told.split()), name
+    assert "SM activity, estimated" in shown("html")
+    measured = FORMATS["html"].render(never_idle(), RenderOptions()).decode()
+    assert "SM activity, measured" in measured
+    assert "SM activity, estimated" not in measured
+
+
+def test_the_card_in_the_overview() -> None:
+    page = shown("html")
+    assert '<dt>Dashboard</dt><dd><span class="value">55.0%</span><span class="note">11.0% of SMs, estimated' in page
+
+
+# ---- the drawing -------------------------------------------------------------------------------------------------
+
+
+def test_stairs_of_both_series() -> None:
+    """
+    90       120      150      180 ms        by time 0.5, 0.5, 1.0; by polling 1, nothing, 0
+    """
+    found = utilization_of(by_time=series([0.5, 0.5, 1.0], 30 * MS), by_period=series([1.0, None, 0.0], 30 * MS))
+    chart = draw_utilization(found, 180 * MS, 3)
+    assert chart is not None
+    assert chart.area == "M0 1000V500H2666V0H4000V1000z"
+    assert chart.line == "M0 0H1333M2666 1000H4000"
+    assert [(spot.x, spot.told) for spot in chart.spots] == [
+        (0, "at 0.090000 s: 50.0% by time, 100.0% by polling"),
+        (2666, "at 0.150000 s: 100.0% by time, 0.0% by polling"),
+    ]
+
+
+def test_the_last_step_ends_with_the_window() -> None:
+    found = utilization_of(by_time=series([0.0, 1.0], 60 * MS), by_period=series([1.0] * 4, 30 * MS))
+    chart = draw_utilization(found, END, 10)
+    assert chart is not None
+    assert (chart.start_ns, chart.end_ns) == (90 * MS, END)
+    assert chart.area.endswith(f"H2400V0H{WIDTH}V1000z")
+
+
+@pytest.mark.parametrize("values", [[], [0.5]])
+def test_one_value_is_no_drawing(values: list[float]) -> None:
+    one = series([0.5], MS)
+    found = utilization_of(by_time=msgspec.structs.replace(one, values=values))
+    assert draw_utilization(found, END, 10) is None
+
+
+def test_a_long_series_is_drawn_in_as_many_steps_as_can_be_seen() -> None:
+    chart = draw_utilization(long_utilization(), 2090 * MS, 125)
+    assert chart is not None
+    assert chart.area.count("V") <= MOST_STEPS + 1
+    assert len(chart.area) < 8_000
+    assert len(chart.spots) == 125
+
+
+# ---- tables ------------------------------------------------------------------------------------------------------
+
+
+def test_csv_tables() -> None:
+    made = {name: data.decode().splitlines() for name, data in tables(report([device()], [])).items()}
+    head, row = made["utilization"]
+    cells = dict(zip(head.split(","), row.split(",")[:15], strict=False))
+    assert (cells["util_time_share"], cells["util_period_share"], cells["sm_source"]) == (
+        "0.55",
+        "0.947368",
+        "estimate",
+    )
+    assert made["utilization_series"][1:3] == [
+        "gpu0,by_time,90000000,100000000,0.9",
+        "gpu0,by_time,100000000,110000000,0.1",
+    ]
+    assert len(made["utilization_series"]) == 1 + 10 + 19  # the step outside of the window has no row
+    assert made["kernel_shapes"][1] == (
+        "gpu0,ampere_sgemm_128x64_tn,ampere_sgemm_128x64_tn,400,30000000,2,96,256,64,16384,4,0.181818,0.727273,0.181818,"
+        "grid too small"
+    )
