@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.record import Record
 
@@ -168,7 +169,8 @@ class Gap(Record, frozen=True):
     """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length.
 
     `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
-    thread of its process had begun, which tell the phase of the program and prove nothing."""
+    thread of its process had begun, which tell the phase of the program and prove nothing. `sm_active` is the share of
+    SMs that the GPU's counters saw active, by samples wholly inside the gap; None where there are none."""
 
     start_ns: int
     end_ns: int
@@ -183,6 +185,7 @@ class Gap(Record, frozen=True):
     confidence: float
     call_site: CallSite | None = None
     nvtx_elsewhere: list[str] = []
+    sm_active: float | None = None
 
 
 class GapsPacked(Record, frozen=True):
@@ -503,7 +506,8 @@ class DeviceReport(Record, frozen=True):
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
     that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the
-    share of the window in which at least one kernel ran: what a utilization counter shows.
+    share of the window in which at least one kernel ran: what a utilization counter shows. `gpu_metrics` is None where
+    no GPU metrics of this device were captured.
     """
 
     key: str
@@ -541,6 +545,7 @@ class DeviceReport(Record, frozen=True):
     utilization: dict[str, float]
     notes: list[str]
     root_labels: dict[str, dict[str, int]] = {}
+    gpu_metrics: GpuMetrics | None = None
 
 
 class EvidenceRow(Record, frozen=True):
