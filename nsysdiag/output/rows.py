@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output import launch_rows
+from nsysdiag.output import gpu_metric_rows, launch_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.columns import Column, Rows, of
 from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
@@ -378,6 +378,30 @@ _TABLES = (
             *of("integer", "api_ns median_api_ns work_ns between_ns between_gaps"),
         ),
         launch_rows.graph_rows,
+    ),
+    Table(
+        "gpu_metrics",
+        (
+            *of("text", "device metric title unit"),
+            *of("number", "window_mean kernels_mean compute_mean gaps_mean lowest highest"),
+            *of("integer", "samples gap_samples left_out capped"),
+            *of("integer or none", "peak_bytes_per_second"),
+            *of("text", "names"),
+        ),
+        gpu_metric_rows.metric_rows,
+    ),
+    Table(
+        "gpu_metrics_by_name",
+        (
+            *of("text", "device what name"),
+            *of("integer", "count"),
+            *of("integer or none", "gpu_ns"),
+            *of("integer", "samples"),
+            *of("truth", "whole"),
+            *of("text", "metric"),
+            *of("number", "mean"),
+        ),
+        gpu_metric_rows.metric_rows_by_name,
     ),
     Table(
         "findings",
