@@ -16,6 +16,10 @@ class GpuMetric(Record, frozen=True):
     those samples alone that lie wholly inside a gap, `gap_samples` of them: the others mix it with the work beside it.
     `lowest` and `highest` are single samples.
 
+    `idle` is the level of all time without operations. Where it is known, samples that are partly idle are parted by
+    it, so that `kernels`, `compute` and the means of ranges and kernels are of the work alone; where it is None, idle
+    time beside the work is mixed in.
+
     `samples` lie in the window. Of the whole capture, `left_out` counts values that are none (NULL, out of range, a
     second row of the same moment), `capped` those a little over 100 %, which count as 100 %. `peak_bytes_per_second` is
     what a share of 1 stands for, where the trace says so. `series` holds the mean of each bucket (see GpuMetrics).
@@ -33,6 +37,7 @@ class GpuMetric(Record, frozen=True):
     compute: float | None
     gaps: float | None
     gap_samples: int
+    idle: float | None
     lowest: float | None
     highest: float | None
     peak_bytes_per_second: int | None

@@ -14,7 +14,7 @@ def metric_rows(report: Report) -> Rows:
     """A row for each metric of each device."""
     for device in report.devices:
         for row in device.gpu_metrics.metrics if device.gpu_metrics else ():
-            means = (row.window, row.kernels, row.compute, row.gaps)
+            means = (row.window, row.kernels, row.compute, row.gaps, row.idle)
             counts = (row.samples, row.gap_samples, row.left_out, row.capped)
             name = " + ".join(row.names)
             yield (

@@ -85,7 +85,8 @@ def _activity(found: GpuMetrics) -> list[str]:
     if active is None:
         return []
     facts = [f"{share(active.window)} of the SMs are active on average over the window"]
-    facts += [f"{share(active.kernels)} while kernels run"] if active.kernels is not None else []
+    mixed = ", with short idle times between them" if active.idle is None else ""
+    facts += [f"{share(active.kernels)} while kernels run{mixed}"] if active.kernels is not None else []
     parts = [
         f"{title} {share(row.kernels)}"
         for name, title in (("sm_issue", "instruction issue"), ("tensor_active", "tensor cores"))

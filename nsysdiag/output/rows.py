@@ -383,7 +383,7 @@ _TABLES = (
         "gpu_metrics",
         (
             *of("text", "device metric title unit"),
-            *of("number", "window_mean kernels_mean compute_mean gaps_mean lowest highest"),
+            *of("number", "window_mean kernels_mean compute_mean gaps_mean idle_level lowest highest"),
             *of("integer", "samples gap_samples left_out capped"),
             *of("integer or none", "peak_bytes_per_second"),
             *of("text", "names"),

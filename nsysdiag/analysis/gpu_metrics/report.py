@@ -10,13 +10,15 @@ from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.gpu_metric_devices import Chip
 from nsysdiag.activity.gpu_metric_names import METRICS, Unit
-from nsysdiag.activity.gpu_metric_samples import Series
+from nsysdiag.activity.gpu_metric_samples import Grid, Series
 from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.gpu_metrics.clocks import clocks
-from nsysdiag.analysis.gpu_metrics.joins import iteration_metrics, joined, kernel_metrics, range_rows, rounded
+from nsysdiag.analysis.gpu_metrics.joins import Joins, rounded
 from nsysdiag.analysis.gpu_metrics.means import Sampled
+from nsysdiag.analysis.gpu_metrics.parted import Parted, Work
+from nsysdiag.analysis.gpu_metrics.targets import kernel_targets, range_targets
 from nsysdiag.analysis.packing import packed
 from nsysdiag.model import IterationReport
 from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
@@ -25,6 +27,7 @@ from nsysdiag.trace.strings import Strings
 
 BUCKETS = 1_000
 NOTHING = -1
+CLOCK = "gpc_clock"
 MEMORY = ("dram_read", "dram_write")
 
 
@@ -55,42 +58,52 @@ class Subject:
 
 def gpu_metrics(measured: Measured, subject: Subject, clock_limit: float) -> GpuMetrics | None:
     """All of it; None where nothing was sampled inside the window."""
-    parts = subject.parts
-    series = {metric: Sampled.of(each) for metric, each in measured.series.items()}
-    series = {metric: sampled for metric, sampled in series.items() if sampled.samples(parts)}
+    parts, kernels = subject.parts, union(*subject.split.parts[:2])
+    series = {metric: measured.series[metric] for metric in METRICS if metric in measured.series}
+    series = {metric: each for metric, each in series.items() if np.any(_touched(each.grid, parts))}
     if not series:
         return None
-    kernels = union(*subject.split.parts[:2])
-    edges = _edges(parts, min(sampled.grid.period_ns for sampled in series.values()))
-    rows = [
-        _metric(measured, metric, sampled, subject, kernels, edges)
-        for metric, sampled in sorted(series.items(), key=lambda item: list(METRICS).index(item[0]))
-    ]
-    shown = joined(series)
-    chip_hz = measured.chip.clock_hz if measured.chip else None
+    periods = [each.grid.period_ns for each in series.values()]
+    edges, joins = _edges(parts, min(periods)), _joins(subject, max(periods))
+    work = Work.of(subject.device)
+    rows, clock = [], None
+    for metric, each in series.items():
+        parted = work.part(each)
+        rows.append(_metric(measured, parted, each, subject, kernels, edges))
+        if METRICS[metric].joined:
+            joins.add(metric, parted)
+        if metric == CLOCK:
+            clock = clocks(parted.plain, kernels, measured.chip.clock_hz if measured.chip else None, clock_limit)
     return GpuMetrics(
         gpu=measured.gpu,
-        period_ns=max(sampled.grid.period_ns for sampled in series.values()),
+        period_ns=max(periods),
         metrics=rows,
-        clocks=clocks(series["gpc_clock"], kernels, chip_hz, clock_limit) if "gpc_clock" in series else None,
-        ranges=range_rows(subject.device, subject.calls, subject.ranges, parts, shown) if shown else [],
-        kernels=kernel_metrics(subject.device, subject.inside, parts, subject.strings, shown) if shown else [],
-        iterations=iteration_metrics(subject.iterations, shown),
+        clocks=clock,
+        ranges=joins.ranges(),
+        kernels=joins.kernels(),
+        iterations=joins.iterations(),
         start_ns=int(edges.start[0]),
         end_ns=int(edges.end[-1]),
         buckets=len(edges),
     )
 
 
+def _joins(subject: Subject, period_ns: int) -> Joins:
+    ranges = range_targets(subject.device, subject.calls, subject.ranges, subject.parts)
+    kernels = kernel_targets(subject.device, subject.inside, subject.parts, subject.strings, period_ns)
+    return Joins(ranges, kernels, subject.iterations)
+
+
 def _metric(
-    measured: Measured, metric: str, sampled: Sampled, subject: Subject, kernels: Intervals, edges: Intervals
+    measured: Measured, parted: Parted, found: Series, subject: Subject, kernels: Intervals, edges: Intervals
 ) -> GpuMetric:
-    known, found = METRICS[metric], measured.series[metric]
+    known, sampled = METRICS[found.metric], parted.plain
     gaps, gap_samples = sampled.whole_mean(subject.gaps)
-    values = sampled.value[_touched(sampled, subject.parts)]
-    memory = measured.chip.memory_bytes_per_second if measured.chip and metric in MEMORY else None
+    values = found.value[_touched(found.grid, subject.parts)]
+    values = values[~np.isnan(values)]
+    memory = measured.chip.memory_bytes_per_second if measured.chip and known.id in MEMORY else None
     return GpuMetric(
-        id=metric,
+        id=known.id,
         title=known.title,
         unit=known.unit.value,
         names=list(found.names),
@@ -98,23 +111,23 @@ def _metric(
         left_out=found.left_out,
         capped=found.capped,
         window=rounded(sampled.mean(subject.parts)),
-        kernels=rounded(sampled.mean(kernels)),
-        compute=rounded(sampled.mean(subject.split.parts[0])),
+        kernels=rounded(parted.mean(kernels)),
+        compute=rounded(parted.mean(subject.split.parts[0])),
         gaps=rounded(gaps),
         gap_samples=gap_samples,
-        lowest=rounded(values.min()),
-        highest=rounded(values.max()),
+        idle=rounded(parted.idle),
+        lowest=rounded(values.min() if len(values) else None),
+        highest=rounded(values.max() if len(values) else None),
         peak_bytes_per_second=memory,
         series=_series(sampled, edges, known.unit),
     )
 
 
-def _touched(sampled: Sampled, parts: Intervals) -> BoolArray:
-    """True for each valid sample that lies at least partly in the set."""
-    grid = sampled.grid
+def _touched(grid: Grid, parts: Intervals) -> BoolArray:
+    """True for each sample that lies at least partly in the set."""
     begun = np.searchsorted(parts.start, grid.end, side="left")
     ended = np.searchsorted(parts.end, grid.start, side="right")
-    touched: BoolArray = (begun > ended) & (np.diff(sampled.valid) > 0)
+    touched: BoolArray = begun > ended
     return touched
 
 
