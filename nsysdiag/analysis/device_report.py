@@ -207,7 +207,7 @@ def _report(
         batched=shared.batched_launches,
     )
     measured = shared.counters.of(device)
-    metrics = _metrics(measured, context, window, split, inside, iterations, shared)
+    metrics = _metrics(measured, context, window, split, iterations, shared)
     notes += [*shared.counters.absence(device), *gap_notes(metrics, settings.thresholds.gap_sm_active)]
     return DeviceReport(
         key=device.key,
@@ -259,7 +259,6 @@ def _metrics(
     context: GapContext,
     window: AnalysisWindow,
     split: WindowSplit,
-    inside: BoolArray,
     iterations: IterationReport | None,
     shared: Shared,
 ) -> GpuMetrics | None:
@@ -271,7 +270,6 @@ def _metrics(
         calls=shared.activity.api_calls.rows,
         ranges=shared.ranges,
         strings=shared.strings,
-        inside=inside,
         parts=window.parts,
         gaps=gaps,
         split=split,

@@ -60,7 +60,7 @@ def read_counters(trace: Trace, devices: Sequence[DeviceTimeline]) -> Counters:
 
 def _nothing_known(names: list[str]) -> str:
     if not names:
-        return "GPU_METRICS has rows that can not be read: no usable values, or no names for them."
+        return "GPU_METRICS has rows that cannot be read: no names, or no usable values."
     shown = ", ".join(f"'{name[:LONGEST_NAME]}'" for name in names[:MOST_NAMES])
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"GPU_METRICS holds no metric that is known here, but {shown}{more}."

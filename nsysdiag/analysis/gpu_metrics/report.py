@@ -42,14 +42,13 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The device under analysis: its operations, which of them are `inside` its window, the sets `parts` (the window)
-    and `gaps`, the window's split, its iterations, and the names of its kernels."""
+    """The device under analysis: its operations, the sets `parts` (the window) and `gaps`, the window's split, its
+    iterations, and the names of its kernels."""
 
     device: DeviceTimeline
     calls: CallRows
     ranges: NvtxRanges
     strings: Strings
-    inside: BoolArray
     parts: Intervals
     gaps: Intervals
     split: WindowSplit
@@ -90,7 +89,7 @@ def gpu_metrics(measured: Measured, subject: Subject, clock_limit: float) -> Gpu
 
 def _joins(subject: Subject, period_ns: int) -> Joins:
     ranges = range_targets(subject.device, subject.calls, subject.ranges, subject.parts)
-    kernels = kernel_targets(subject.device, subject.inside, subject.parts, subject.strings, period_ns)
+    kernels = kernel_targets(subject.device, subject.parts, subject.strings, period_ns)
     return Joins(ranges, kernels, subject.iterations)
 
 

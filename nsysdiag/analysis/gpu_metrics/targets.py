@@ -46,14 +46,12 @@ def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, p
     for chosen in _longest(word, spans, len(names)):
         mine = spans[word == chosen]
         inside = intersect(parts, union(mine))
-        found.append(Target(names[chosen], "", inside, _touching(mine, parts), 0, whole=False))
+        found.append(Target(names[chosen], "", inside, int(_touching(mine, parts).sum()), 0, whole=False))
     return _most_time(found)
 
 
-def kernel_targets(
-    device: DeviceTimeline, inside: BoolArray, parts: Intervals, strings: Strings, period_ns: int
-) -> list[Target]:
-    """The kernel names with most time among the operations `inside`, within the set `parts`.
+def kernel_targets(device: DeviceTimeline, parts: Intervals, strings: Strings, period_ns: int) -> list[Target]:
+    """The kernel names with most time inside the set `parts`.
 
     ```
     period 100 us     [-----)[-----)[-----)[-----)
@@ -62,9 +60,11 @@ def kernel_targets(
     ```
     """
     operations = device.operations
-    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside & device.running)
+    rows = np.flatnonzero((operations.category == Category.KERNEL) & device.running)
     names, name = distinct(operations.name[rows])
     spans = Intervals(operations.start[rows], operations.end[rows])
+    touching = _touching(spans, parts)
+    rows, name, spans = rows[touching], name[touching], spans[touching]
     found = []
     for chosen in _longest(name, spans, len(names)):
         mine = np.flatnonzero(name == chosen)
@@ -83,10 +83,11 @@ def _most_time(found: list[Target]) -> list[Target]:
     return sorted(there, key=lambda target: (-target.spans.total(), target.name))[:MOST_ROWS]
 
 
-def _touching(spans: Intervals, parts: Intervals) -> int:
-    """How many of the intervals have any time in the set."""
+def _touching(spans: Intervals, parts: Intervals) -> BoolArray:
+    """True for each of the intervals that has any time in the set."""
     before_end = np.searchsorted(parts.start, spans.end, side="left")
-    return int((before_end > np.searchsorted(parts.end, spans.start, side="right")).sum())
+    touching: BoolArray = before_end > np.searchsorted(parts.end, spans.start, side="right")
+    return touching
 
 
 def _longest(code: IntArray, spans: Intervals, count: int) -> list[int]:
