@@ -87,7 +87,8 @@ def test_means_of_the_window_and_of_the_work(metric: str, simulation: Simulation
     assert chosen.compute == chosen.kernels
     assert (chosen.gaps, chosen.idle, chosen.lowest) == (0.0, 0.0, 0.0)
     top = max(counters(simulation).activity[NAMES[metric]].values()) / 100
-    assert chosen.highest == pytest.approx(top, abs=WITHIN)
+    assert chosen.highest is not None
+    assert 0.97 * top <= chosen.highest <= top  # short kernels leave pauses in every sample
 
 
 @pytest.mark.parametrize("metric", NAMES)
