@@ -76,9 +76,10 @@ class KernelMetrics(Record, frozen=True):
 
 
 class IterationMetrics(Record, frozen=True):
-    """Means over one iteration of those that the iteration report lists."""
+    """Means over one iteration, `length_ns` long, of those that the iteration report lists."""
 
     index: int
+    length_ns: int
     samples: int
     means: dict[str, float | None]
 

@@ -45,4 +45,4 @@ def metric_rows_by_name(report: Report) -> Rows:
                 yield (device.key, "kernel", row.name, row.count, row.gpu_ns, row.samples, row.whole, metric, mean)
         for each in found.iterations:
             for metric, mean in sorted(each.means.items()):
-                yield (device.key, "iteration", str(each.index), 1, None, each.samples, None, metric, mean)
+                yield (device.key, "iteration", str(each.index), 1, each.length_ns, each.samples, None, metric, mean)

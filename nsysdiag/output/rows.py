@@ -394,9 +394,7 @@ _TABLES = (
         "gpu_metrics_by_name",
         (
             *of("text", "device what name"),
-            *of("integer", "count"),
-            *of("integer or none", "gpu_ns"),
-            *of("integer", "samples"),
+            *of("integer", "count time_ns samples"),
             *of("truth", "whole"),
             *of("text", "metric"),
             *of("number", "mean"),

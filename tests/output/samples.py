@@ -51,6 +51,7 @@ from nsysdiag.model import (
     Verdict,
     Window,
 )
+from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.rank_samples import comparison
 
 US, MS = 1_000, 1_000_000
@@ -597,7 +598,8 @@ def one_device() -> Report:
         confidence=0.31,
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
-    return report([device(launch=launch_in_full())], [finding(), second, third])
+    whole = device(launch=launch_in_full(), gpu_metrics=gpu_metrics())
+    return report([whole], [finding(), second, third])
 
 
 def several_devices() -> Report:
@@ -734,6 +736,7 @@ def hostile() -> Report:
         ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
         iterations=_hostile_iterations(bad, names),
+        gpu_metrics=gpu_metrics(names, clocks=msgspec.structs.replace(clock(), source=bad)),
     )
     findings = [
         finding(

@@ -99,7 +99,12 @@ class Joins:
         """The rows of the iterations, in the order of the report; none where nothing was added."""
         rows = zip(self._rows, self._iterations, strict=True)
         return [
-            IterationMetrics(index=row.index, samples=cells.samples, means=cells.means)
+            IterationMetrics(
+                index=row.index,
+                length_ns=row.end_ns - row.start_ns,
+                samples=cells.samples,
+                means=cells.means,
+            )
             for row, cells in rows
             if cells.means
         ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.config import Settings, Thresholds
-from tests.analysis.traces import only_device
+from tests.analysis.traces import devices, only_device
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:
@@ -136,13 +136,15 @@ class TestRanges:
         assert (batch.count, batch.gpu_ns) == (1, 300 * US)
 
 
-def test_a_window_without_time_has_no_metrics(tmp_path: Path) -> None:
-    """The second GPU works outside the chosen time."""
+def test_a_device_without_work_in_the_window_has_no_metrics(tmp_path: Path) -> None:
+    """The first GPU works before the chosen time, the second in it."""
     trace = run((1_000, 1_500, "a")).gpu(1)
     trace.kernel(5_000 * US, 5_100 * US, device=1, launch=(4_000 * US, 4_001 * US))
     sample(trace, lambda _at: 20).gpu_metric(SM, [(at * 100 * US, 20) for at in range(60)], gpu=1)
-    settings = Settings(device="gpu1", start_ns=5_000 * US, end_ns=5_050 * US)
-    assert metrics(trace, tmp_path, settings).gpu == 1
+    found = devices(trace, tmp_path, Settings(start_ns=5_000 * US, end_ns=5_050 * US))
+    assert found["gpu0"].gpu_metrics is None
+    assert found["gpu1"].gpu_metrics is not None
+    assert found["gpu1"].gpu_metrics.gpu == 1
 
 
 def test_bytes_a_second_need_the_chip_s_bandwidth(tmp_path: Path) -> None:
