@@ -25,6 +25,9 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     A gap of more than `bubble_gap_ns` is no part of a launch bubble, nor is a run of more than `bubble_run` launches in
     a row that found the device at work; a bubble has at least `bubble_launches` launches. A queue that runs dry
     collapses if at least `collapse_depth` operations were outstanding at the last launch before.
+
+    `clock` is the share of the highest clock below which a clock is low, `gap_sm_active` the mean share of active SMs
+    from which on gaps hold work that the trace does not show.
     """
 
     busy: Share = 0.05
@@ -43,6 +46,8 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     bubble_run: Count = 8
     bubble_launches: Count = 20
     collapse_depth: Count = 4
+    clock: Share = 0.90
+    gap_sm_active: Share = 0.20
 
 
 class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from nsysdiag.model_cost import Cost, TotalCost
+from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_trouble import Trouble
 from nsysdiag.model_utilization import Utilization
@@ -171,7 +172,8 @@ class Gap(Record, frozen=True):
     """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length.
 
     `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
-    thread of its process had begun, which tell the phase of the program and prove nothing."""
+    thread of its process had begun, which tell the phase of the program and prove nothing. `sm_active` is the share of
+    SMs that the GPU's counters saw active, by samples wholly inside the gap; None where there are none."""
 
     start_ns: int
     end_ns: int
@@ -186,6 +188,7 @@ class Gap(Record, frozen=True):
     confidence: float
     call_site: CallSite | None = None
     nvtx_elsewhere: list[str] = []
+    sm_active: float | None = None
 
 
 class GapsPacked(Record, frozen=True):
@@ -506,7 +509,7 @@ class DeviceReport(Record, frozen=True):
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
     that a synchronization opened. `iterations` is None where nothing comes round, `trouble` where nothing ran, `cost`
-    where the settings have no price for this device.
+    where the settings have no price for this device, `gpu_metrics` where no GPU metrics of it were captured.
     """
 
     key: str
@@ -546,6 +549,7 @@ class DeviceReport(Record, frozen=True):
     root_labels: dict[str, dict[str, int]] = {}
     trouble: Trouble | None = None
     cost: Cost | None = None
+    gpu_metrics: GpuMetrics | None = None
 
 
 class EvidenceRow(Record, frozen=True):

@@ -28,6 +28,7 @@ from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
+from nsysdiag.analysis.gpu_metrics.counters import read_counters
 from nsysdiag.analysis.health import malformed_warnings, recapture
 from nsysdiag.analysis.ranks.advice import with_waits
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
@@ -120,6 +121,7 @@ def analyze_devices(
         ),
         call_chains=CallChains(trace, activity.api_calls),
         python_stacks=PythonStacks(trace, ranges.python),
+        counters=read_counters(trace, activity.devices),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     return results, malformed_warnings(host.malformed)

@@ -71,6 +71,14 @@ def format_money(amount: float, currency: str) -> str:
     return f"{amount:.{places}f} {currency}"
 
 
+def format_hertz(frequency: float) -> str:
+    """A clock to three significant digits: `1.41 GHz`, `210 MHz`."""
+    for unit, scale in (("GHz", 1e9), ("MHz", 1e6), ("kHz", 1e3)):
+        if frequency >= scale * 0.9995:
+            return f"{_three_digits(frequency / scale)} {unit}"
+    return f"{frequency:.0f} Hz"
+
+
 def format_count(count: int) -> str:
     """A count with thousands separated."""
     return f"{count:,}"

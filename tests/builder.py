@@ -72,6 +72,7 @@ OVERHEAD_TYPES = {
 }
 CONTEXT_START, SAVE_END = 9, 7
 _TIMES = {"start", "end", "timestamp"}
+METRICS_TYPE = 0x112233
 
 
 def global_pid(pid: int, vm: int = VM) -> int:
@@ -492,6 +493,28 @@ class TraceBuilder:
         values |= {"contextId": context, "timestamp": time, "globalPid": global_pid(pid), "gpuId": gpu}
         return self.row(table, values)
 
+    def gpu_metric(
+        self, name: str, samples: Iterable[tuple[int, Value]], *, gpu: int = 0, kind: int = METRICS_TYPE
+    ) -> TraceBuilder:
+        """Samples of a metric of one GPU, (timestamp, value) each; its name gets the next free id of the GPU's type.
+
+        `kind` are the upper bits of the typeId, whose low byte is the GPU.
+        """
+        type_id = kind << 8 | gpu
+        known = {
+            (row["typeId"], row["metricName"]): row["metricId"] for row in self._rows.get("TARGET_INFO_GPU_METRICS", ())
+        }
+        if (type_id, name) not in known:
+            number = sum(other == type_id for other, _ in known)
+            values: dict[str, Value] = {"typeId": type_id, "sourceId": kind, "typeName": "General Metrics"}
+            self.row("TARGET_INFO_GPU_METRICS", {**values, "metricId": number, "metricName": name})
+            known[type_id, name] = number
+        number_of = known[type_id, name]
+        for time, value in samples:
+            times = {"timestamp": time, "typeId": type_id, "metricId": number_of, "value": value}
+            self.row("GPU_METRICS", times)
+        return self
+
     # ---- names and trust -----------------------------------------------------------------------------------
 
     def process(self, pid: int = MAIN[0], name: str = "/usr/bin/python3") -> TraceBuilder:
@@ -510,11 +533,16 @@ class TraceBuilder:
         name: str = "NVIDIA A100-SXM4-80GB",
         *,
         sm_count: int = 108,
+        ordinal: int | None = None,
+        clock: int | None = None,
+        bandwidth: int | None = None,
         limits: dict[str, Value] | None = None,
     ) -> TraceBuilder:
-        """A physical GPU of the machine; `limits` are columns about what one of its SMs holds, unknown without."""
+        """A physical GPU of the machine; its CUDA number is `number` unless `ordinal` says otherwise. The highest clock
+        in Hz, the memory bandwidth in bytes a second; `limits` are columns about what one of its SMs holds."""
         values: dict[str, Value] = {"vmId": global_pid(0), "id": number, "name": name, "smCount": sm_count}
-        values |= {"busLocation": f"0000:{0xC1 + number:02x}:00.0", "isDiscrete": 1, "cuDevice": number}
+        values |= {"busLocation": f"0000:{0xC1 + number:02x}:00.0", "isDiscrete": 1}
+        values |= {"cuDevice": number if ordinal is None else ordinal, "clockRate": clock, "memoryBandwidth": bandwidth}
         values |= {"totalMemory": 80 << 30, "uuid": f"cf6b97c0-bf53-a39e-febd-{number:012x}"}
         return self.row("TARGET_INFO_GPU", values | (limits or {}))
 

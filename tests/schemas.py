@@ -56,7 +56,7 @@ CUDNN_EVENTS@2.9.1: start end eventClass globalTid? nameId
 CUDA_GRAPH_NODE_EVENTS@3.16.1: start end eventClass globalTid? nameId graphNodeId originalGraphNodeId?
 GPU_CONTEXT_SWITCH_EVENTS@3.7.2: tag vmId seqNo contextId timestamp globalPid? gpuId?
 FECS_EVENTS@0-3.7.2: tag vmId seqNo contextId timestamp globalPid? gpuId?
-GPU_METRICS@3.7.2: timestamp typeId metricId value
+GPU_METRICS@3.7.2: timestamp typeId metricId value?
 TARGET_INFO_GPU_METRICS@3.7.2: typeId sourceId typeName:text metricId metricName:text
 """  # noqa: E501
 

@@ -30,6 +30,9 @@ from nsysdiag.analysis.findings import findings_of
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.gaps import find_gaps
+from nsysdiag.analysis.gpu_metrics.counters import Counters, gap_notes
+from nsysdiag.analysis.gpu_metrics.measured import with_sm_active
+from nsysdiag.analysis.gpu_metrics.report import Measured, Subject, gpu_metrics
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_report import iteration_report
 from nsysdiag.analysis.iterations import Iterations, find_iterations
@@ -65,6 +68,7 @@ from nsysdiag.model import (
     TimelineLevels,
     Window,
 )
+from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
 from nsysdiag.trace.strings import Strings
 
@@ -86,6 +90,7 @@ class Shared:
     roots: RootSearch
     call_chains: CallChains
     python_stacks: PythonStacks
+    counters: Counters
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +212,9 @@ def _report(
         migrated_share=_migrated_share(device, split),
         batched=shared.batched_launches,
     )
+    measured = shared.counters.of(device)
+    metrics = _metrics(measured, context, window, split, iterations, shared)
+    notes += [*shared.counters.absence(device), *gap_notes(metrics, settings.thresholds.gap_sm_active)]
     return DeviceReport(
         key=device.key,
         name=device.gpu.name,
@@ -232,7 +240,7 @@ def _report(
         launch_latency_calibrated=calibration.latency_calibrated,
         verdict=verdict(given),
         gap_count=len(context.frame.gaps),
-        gaps=describe_gaps(context, largest_gaps(context, settings.gaps)),
+        gaps=with_sm_active(describe_gaps(context, largest_gaps(context, settings.gaps)), measured),
         gaps_packed=pack_gaps(context.frame.gaps, ledger),
         signatures=signature_rows(context, keys, steady),
         iterations=iterations,
@@ -248,7 +256,32 @@ def _report(
         utilization=utilization(device, window.parts, split, inside, shared.activity.shapes, shared.strings, settings),
         notes=notes,
         root_labels=root.labels,
+        gpu_metrics=metrics,
     )
+
+
+def _metrics(
+    measured: Measured | None,
+    context: GapContext,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    iterations: IterationReport | None,
+    shared: Shared,
+) -> GpuMetrics | None:
+    if measured is None or window.length_ns == 0:
+        return None
+    gaps = Intervals(context.frame.gaps.start, context.frame.gaps.end)
+    subject = Subject(
+        device=context.device,
+        calls=shared.activity.api_calls.rows,
+        ranges=shared.ranges,
+        strings=shared.strings,
+        parts=window.parts,
+        gaps=gaps,
+        split=split,
+        iterations=iterations,
+    )
+    return gpu_metrics(measured, subject, shared.settings.thresholds.clock)
 
 
 def _iterations(

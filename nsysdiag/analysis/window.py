@@ -10,10 +10,10 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
+from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.iterations import find_iterations
+from nsysdiag.analysis.projection import project
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.timeline.intervals import Intervals, intersect, union
@@ -115,25 +115,5 @@ def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, want
     used = distinct_values(ranges.rows.name)
     codes = used[matching_names([ranges.names[name] for name in used.tolist()], wanted)]
     instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
-    launched = np.flatnonzero(device.running & (device.launch >= 0))
-    parts = [Intervals.empty()]
-    for thread in np.unique(instances.thread).tolist():
-        its = launched[calls.thread[device.launch[launched]] == thread] if len(launched) else launched
-        parts.append(_extents(device, calls, its, instances.take(instances.thread == thread)))
-    return union(*parts)
-
-
-def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, instances: RangeRows) -> Intervals:
-    issued = calls.start[device.launch[rows]] if len(rows) else rows
-    order = np.argsort(issued, kind="stable")
-    rows, issued = rows[order], issued[order]
-    first = np.searchsorted(issued, instances.start, side="left")
-    behind = np.searchsorted(issued, instances.end, side="left")
-    holds: BoolArray = behind > first
-    bounds = np.stack((first[holds], behind[holds]), axis=1).ravel()
-    if len(bounds) == 0:
-        return Intervals.empty()
-    # reduceat takes a bound equal to the length badly: one neutral value behind the last.
-    start = np.append(device.operations.start[rows], np.iinfo(np.int64).max)
-    end = np.append(device.operations.end[rows], np.iinfo(np.int64).min)
-    return Intervals(np.minimum.reduceat(start, bounds)[::2], np.maximum.reduceat(end, bounds)[::2])
+    _, spans = project(device, calls, instances)
+    return union(spans)

@@ -8,6 +8,7 @@ from nsysdiag.output import words
 from nsysdiag.output.code import call_site_label
 from nsysdiag.output.cost_markdown import cost_blocks
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.gpu_metric_markdown import counter_blocks
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
 from nsysdiag.output.names import brief, clip
@@ -51,6 +52,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += _communication(device)
         blocks += _iterations(device, causes)
         blocks += _launches(device, causes)
+        blocks += counter_blocks(device)
         blocks += _signatures(device, causes, limit)
         blocks += _gaps(device, causes, limit)
     if not report.devices:

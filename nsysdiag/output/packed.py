@@ -1,4 +1,4 @@
-"""What a saved report keeps in packed form, read back into arrays: all gaps, how far the host ran ahead, timelines."""
+"""What a saved report keeps in packed form, read back into arrays: all gaps, the host's lead, timelines, metrics."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.model import GapsPacked, RunAhead, TimelineLevels
+    from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
 
 LANES = ("compute", "communication", "copies", "idle")
 
@@ -41,6 +42,18 @@ def unpack_series(packed: RunAhead) -> Series:
     span = packed.end_ns - packed.start_ns
     edges = np.array([packed.start_ns + span * at // packed.buckets for at in range(packed.buckets + 1)])
     return Series(edges, columns[0], columns[1] / 1000, columns[2])
+
+
+def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
+    """The mean of each bucket: shares from 0 to 1, or Hz; NaN where nothing was sampled. Raises InputError where it
+    cannot be decoded or is not as long as it should be."""
+    try:
+        values = _array(row.series, "<i2")
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise InputError("the packed GPU metrics of this report cannot be read: the file is damaged") from error
+    if found.buckets < 1 or len(values) != found.buckets:
+        raise InputError("the packed GPU metrics of this report contradict themselves: the file is damaged")
+    return np.where(values < 0, np.nan, values * 1e6 if row.unit == "Hz" else values / 1000)
 
 
 def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:

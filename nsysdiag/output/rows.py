@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output import cost_rows, launch_rows, utilization_rows
+from nsysdiag.output import cost_rows, gpu_metric_rows, launch_rows, utilization_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.columns import Column, Rows, of
 from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
@@ -414,6 +414,28 @@ _TABLES = (
             *of("text", "limit"),
         ),
         utilization_rows.kernel_shape_rows,
+    ),
+    Table(
+        "gpu_metrics",
+        (
+            *of("text", "device metric title unit"),
+            *of("number", "window_mean kernels_mean compute_mean gaps_mean idle_level lowest highest"),
+            *of("integer", "samples gap_samples left_out capped"),
+            *of("integer or none", "peak_bytes_per_second"),
+            *of("text", "names"),
+        ),
+        gpu_metric_rows.metric_rows,
+    ),
+    Table(
+        "gpu_metrics_by_name",
+        (
+            *of("text", "device what name"),
+            *of("integer", "count time_ns samples"),
+            *of("truth", "whole"),
+            *of("text", "metric"),
+            *of("number", "mean"),
+        ),
+        gpu_metric_rows.metric_rows_by_name,
     ),
     Table(
         "findings",

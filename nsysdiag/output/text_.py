@@ -11,6 +11,8 @@ from rich.text import Text
 from nsysdiag.output import words
 from nsysdiag.output.cost_words import cost_lines
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.gpu_metric_words import TITLE as COUNTERS
+from nsysdiag.output.gpu_metric_words import counter_sentences
 from nsysdiag.output.launch_words import launch_sentences
 from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks.text import rank_blocks
@@ -102,6 +104,7 @@ def _details(device: DeviceReport, causes: Causes, width: int, several: bool) ->
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
         blocks += _roots(device, causes, width)
     blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
+    blocks += _block(COUNTERS, counter_sentences(device))
     blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
     return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
 
@@ -123,7 +126,7 @@ def _communication(device: DeviceReport) -> list[RenderableType]:
     least, found = max(device.window_ns // 100, 1), device.communication
     lines = [words.kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
     lines += [words.mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
-    return [_heading("Communication"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
+    return _block("Communication", lines)
 
 
 def bar(part: int, whole: int, columns: int) -> str:
@@ -213,8 +216,11 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
 
 
 def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
-    lines = launch_sentences(device, causes)
-    return [_heading("Launches"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
+    return _block("Launches", launch_sentences(device, causes))
+
+
+def _block(title: str, lines: list[str]) -> list[RenderableType]:
+    return [_heading(title), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _cost(report: Report) -> list[RenderableType]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.model import CauseInfo
-from nsysdiag.units import format_count
+from nsysdiag.units import format_count, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +22,8 @@ WORK = {
     "exposed_comm": ("communication", "Exposed communication"),
     "exposed_copy": ("copies", "Exposed copies"),
 }
+NOTABLE_ACTIVITY = 0.2
+"""The share of active SMs from which on a gap was hardly one."""
 SEVERITIES = ("high", "medium", "low", "info")
 
 
@@ -185,7 +187,9 @@ def evidence(part: Slice, causes: Causes) -> str:
 def flags(gap: Gap) -> list[str]:
     """What else is known about a gap, in words."""
     drained = f"queue emptied by {gap.drained_by}" if gap.drained_by else "queue emptied by a sync"
-    return [drained] if gap.sync_drained else []
+    active = f"{format_share(gap.sm_active or 0, 1)} of the SMs active by the GPU's own counters"
+    seen = gap.sm_active is not None and gap.sm_active >= NOTABLE_ACTIVITY
+    return [*([drained] if gap.sync_drained else []), *([active] if seen else [])]
 
 
 def by_rank(findings: list[Finding]) -> list[Finding]:

@@ -12,7 +12,7 @@ from nsysdiag.trace.tables import ColumnSpec, ColumnType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.trace.buffers import Buffers
+    from nsysdiag.trace.buffers import Sink
 
 BATCH_ROWS = 65536
 _FORMATS = {ColumnType.INTEGER: "l", ColumnType.REAL: "g"}
@@ -22,7 +22,7 @@ class NotColumnarError(Exception):
     """The driver cannot read these columns as they are declared; rows have to be read one by one."""
 
 
-def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Buffers) -> None:
+def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
     """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError where the driver is
     missing or refuses, such as for text in an integer column."""
     try:
@@ -41,7 +41,7 @@ def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Buffe
         raise NotColumnarError(str(error)) from error
 
 
-def _drain(stream: Any, columns: Sequence[ColumnSpec], buffers: Buffers) -> None:
+def _drain(stream: Any, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
     """Types are those of the first batch: a float or a text in an integer column shows here or fails
     later."""
     with stream:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.trace.columns import FloatArray, IntArray
+
+
+class Sink(Protocol):
+    """Takes what is read, batch by batch."""
+
+    def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
+        """One array a column, all of the same length."""
 
 
 class Buffers:

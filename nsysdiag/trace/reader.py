@@ -6,11 +6,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.trace.arrow import NotColumnarError, read_arrow
-from nsysdiag.trace.buffers import Buffers
+from nsysdiag.trace.buffers import Buffers, Sink
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
 from nsysdiag.trace.connect import stdlib_connection
-from nsysdiag.trace.query import Chosen, count_sql, select_sql
+from nsysdiag.trace.query import Chosen, ChosenPairs, count_sql, select_sql
 from nsysdiag.trace.rows import read_rows, read_text
+from nsysdiag.trace.split import Pair, SplitBuffers
 from nsysdiag.trace.tables import TEXTS, ColumnSpec
 
 if TYPE_CHECKING:
@@ -49,6 +50,19 @@ class Reader:
         complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
         return Columns(complete, [column.name for column in found], rows)
 
+    def read_split(self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs) -> dict[Pair, Columns]:
+        """The rows of each chosen pair of ids; `columns` are the two ids and then numbers, all in the table."""
+        sql = select_sql(table, columns, chosen)
+        buffers = SplitBuffers(columns[2:], chosen.pairs)
+        if self.kind == "adbc":
+            try:
+                read_arrow(self.uri, sql, columns, buffers)
+                return buffers.finish()
+            except NotColumnarError:
+                buffers = SplitBuffers(columns[2:], chosen.pairs)
+        self._rows(table, sql, columns, buffers)
+        return buffers.finish()
+
     def _numbers(
         self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Chosen | None
     ) -> dict[str, Values]:
@@ -64,7 +78,7 @@ class Reader:
             self._rows(table, sql, columns, buffers)
         return {column.name: array for column, array in zip(columns, buffers.finish(), strict=True)}
 
-    def _rows(self, table: FoundTable, sql: str, columns: Sequence[ColumnSpec], buffers: Buffers) -> None:
+    def _rows(self, table: FoundTable, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
         with stdlib_connection(self.uri) as connection:
             converted = read_rows(connection, sql, columns, buffers)
         for name, cells in converted.items():

@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Sequence
 
-    from nsysdiag.trace.buffers import Buffers
+    from nsysdiag.trace.buffers import Sink
 
 BATCH_ROWS = 8192
 _WRAP = 1 << 64
 _INT64 = range(-(1 << 63), 1 << 63)
 
 
-def read_rows(
-    connection: sqlite3.Connection, sql: str, columns: Sequence[ColumnSpec], buffers: Buffers
-) -> dict[str, int]:
+def read_rows(connection: sqlite3.Connection, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> dict[str, int]:
     """Read the result of `sql`, numbers only, into the buffers. Returns for each column the number of cells
     that were no number of its type and had to be converted."""
     converted: dict[str, int] = {}

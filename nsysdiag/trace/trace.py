@@ -18,10 +18,11 @@ from nsysdiag.trace.columns import Columns, defaults, joined
 from nsysdiag.trace.connect import stdlib_connection
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings
-from nsysdiag.trace.query import Chosen, count_sql, row_bound_sql
+from nsysdiag.trace.query import Chosen, ChosenPairs, count_sql, row_bound_sql
 from nsysdiag.trace.reader import READERS, Reader
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import Source
+from nsysdiag.trace.split import Pair
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.tables import TABLES, TableSpec, table_spec
 
@@ -143,6 +144,26 @@ class Trace:
             return _empty(spec, found, columns)
         blocks = [distinct[start : start + IDS_PER_QUERY] for start in range(0, len(distinct), IDS_PER_QUERY)]
         return joined([self._read(spec, found, columns, Chosen(key_column.name, block)) for block in blocks])
+
+    def read_split(
+        self, table: str, keys: tuple[str, str], pairs: Sequence[Pair], *columns: str
+    ) -> dict[Pair, Columns]:
+        """The rows of each of the `pairs` of values of the two INTEGER columns `keys`, read in one go, in the order of
+        the file; pairs without rows are left out, and so are all where the file lacks one of the columns.
+
+        `columns` are numbers. For tables of many millions of rows, whose ids need not be kept.
+        """
+        spec = table_spec(table)
+        wanted = [spec.column(name) for name in (*keys, *columns)]
+        found = self._resolutions[table].table
+        if found is None or found.name not in self._row_bounds or not pairs:
+            return {}
+        there = [found.column(each.name, *each.older) for each in wanted]
+        if None in there:
+            return {}
+        first, second = (each.name for each in there[:2] if each is not None)
+        with self._input_errors():
+            return self._reader.read_split(found, wanted, ChosenPairs((first, second), pairs))
 
     def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Chosen | None) -> Columns:
         wanted = [spec.column(name) for name in columns]

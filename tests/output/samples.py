@@ -53,6 +53,7 @@ from nsysdiag.model import (
     Window,
 )
 from nsysdiag.model_cost import Amount, Cost, Saving, TotalCost
+from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.rank_samples import comparison
 from tests.output.trouble_samples import sample_trouble
 from tests.output.utilization_samples import (
@@ -608,7 +609,8 @@ def one_device() -> Report:
         confidence=0.31,
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
-    return report([device(launch=launch_in_full())], [finding(), second, third])
+    whole = device(launch=launch_in_full(), gpu_metrics=gpu_metrics())
+    return report([whole], [finding(), second, third])
 
 
 def several_devices() -> Report:
@@ -795,6 +797,7 @@ def hostile() -> Report:
         iterations=_hostile_iterations(bad, names),
         cost=cost(bad, f"f {names[0]} 0", bad),
         utilization=hostile_utilization(names),
+        gpu_metrics=gpu_metrics(names, clocks=msgspec.structs.replace(clock(), source=bad)),
     )
     findings = [
         finding(

@@ -20,6 +20,7 @@ class Capture:
     event_rows: bool = True
     context_switches: bool = True
     libraries: bool = True
+    gpu_metrics: bool = True
     graphs: str = "node"
     osrt_threshold: int = 1_000
     sampling_period: int = 1_000_000

@@ -101,7 +101,8 @@ class Gpu:
     """A physical device.
 
     `slices` are (start, end, process): times in which it works for that process alone. `latency` is the time from an
-    enqueue to the start on a device that has nothing else to wait for.
+    enqueue to the start on a device that has nothing else to wait for. `clock_hz` and `bandwidth` (bytes a second) are
+    the chip's highest, where the trace is to say so.
     """
 
     def __init__(self, clock: Clock, number: int, name: str) -> None:
@@ -109,6 +110,8 @@ class Gpu:
         self.number = number
         self.name = name
         self.latency = 3 * US
+        self.clock_hz: int | None = None
+        self.bandwidth: int | None = None
         self.ops: list[Op] = []
         self.graphs: list[GraphLaunch] = []
         self.slices: list[tuple[int, int, Process]] = []

@@ -7,4 +7,5 @@ FIXTURES = {
     "sim_launch_bound.sqlite.gz": "launch_bound",
     "sim_two_gpus.sqlite.gz": "two_gpus",
     "sim_graph_replay.sqlite.gz": "graph_replay",
+    "sim_gpu_metrics.sqlite.gz": "counted_training",
 }

@@ -53,6 +53,8 @@ def record(
             for start, end, owner in gpu.slices:
                 trace.context_switch(start, CONTEXT_START, pid=owner.pid, context=5, gpu=gpu.number)
                 trace.context_switch(end, SAVE_END, pid=owner.pid, context=5, gpu=gpu.number)
+    if simulation.counters is not None and capture.gpu_metrics:
+        simulation.counters.write(trace, simulation.gpus, simulation.clock.now)
     for noise in simulation.noise:
         noise(trace)
     return trace
@@ -60,7 +62,7 @@ def record(
 
 def _machine(trace: TraceBuilder, gpus: Sequence[Gpu], processes: Sequence[Process]) -> None:
     for gpu in gpus:
-        trace.gpu(gpu.number, gpu.name)
+        trace.gpu(gpu.number, gpu.name, clock=gpu.clock_hz, bandwidth=gpu.bandwidth)
     for process in processes:
         trace.process(process.pid, process.name)
         for context in process.contexts:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
+    from tests.simulator.counters import Counters
+
 CAUSES = (
     "dispatch",
     "unified_memory",
@@ -65,6 +67,7 @@ class Simulation:
         self.gpus = [Gpu(self.clock, number, "NVIDIA A100-SXM4-80GB") for number in range(gpus)]
         self.processes: list[Process] = []
         self.noise: list[Callable[[TraceBuilder], object]] = []
+        self.counters: Counters | None = None
         self.capture = EVERYTHING
         self._cores = 0
 

@@ -6,7 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.simulator.scenarios import calls, chains, decoys, devices, hosts, mixes, patterns, serving, training, waits
+from tests.simulator.scenarios import (
+    calls,
+    chains,
+    counted,
+    decoys,
+    devices,
+    hosts,
+    mixes,
+    patterns,
+    serving,
+    training,
+    waits,
+)
 from tests.simulator.scenarios.registry import SCENARIOS, Scenario
 from tests.simulator.simulation import Simulation
 
@@ -21,6 +33,7 @@ __all__ = [
     "calls",
     "cases",
     "chains",
+    "counted",
     "decoys",
     "devices",
     "hosts",

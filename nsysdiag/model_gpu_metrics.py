@@ -1,0 +1,124 @@
+"""What the GPU's own counters measured, as plain data.
+
+Shares are fractions from 0 to 1, times integer nanoseconds. A value that was not sampled is None, never 0.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record
+
+
+class GpuMetric(Record, frozen=True):
+    """One metric of a device. `unit` is `share` (of the time, or of the most that the hardware can do) or `Hz`; `names`
+    are those of the trace, added up where there are several, or of which the largest counts (copy engines).
+
+    Means by time: `window`; `kernels`, while any kernel ran; `compute`, while any but communication did. `gaps` is over
+    those samples alone that lie wholly inside a gap, `gap_samples` of them: the others mix it with the work beside it.
+    `lowest` and `highest` are single samples.
+
+    `idle` is the level of all time without operations. Where it is known, samples that are partly idle are parted by
+    it, so that `kernels`, `compute` and the means of ranges and kernels are of the work alone; where it is None, idle
+    time beside the work is mixed in.
+
+    `samples` lie in the window. Of the whole capture, `left_out` counts values that are none (NULL, out of range, a
+    second row of the same moment), `capped` those a little over 100 %, which count as 100 %. `peak_bytes_per_second` is
+    what a share of 1 stands for, where the trace says so. `series` holds the mean of each bucket (see GpuMetrics).
+    """
+
+    id: str
+    title: str
+    unit: str
+    names: list[str]
+    samples: int
+    left_out: int
+    capped: int
+    window: float | None
+    kernels: float | None
+    compute: float | None
+    gaps: float | None
+    gap_samples: int
+    idle: float | None
+    lowest: float | None
+    highest: float | None
+    peak_bytes_per_second: int | None
+    series: str
+
+
+class RangeMetrics(Record, frozen=True):
+    """NVTX ranges of one name, counters in it read `#`: each instance from the first to the last operation that was
+    launched inside it, `gpu_ns` of the window together. `samples` is how many samples are behind the means, by the id
+    of the metric."""
+
+    name: str
+    count: int
+    gpu_ns: int
+    samples: int
+    means: dict[str, float | None]
+
+
+class KernelMetrics(Record, frozen=True):
+    """The kernels of one name: `gpu_ns` is the time in which any of them ran, `long_count` those that last at least one
+    sampling period.
+
+    `whole`: the means are over the samples that lie wholly inside such kernels, which make up at least half of the
+    name's time; nothing but what ran beside them is mixed in. Else over all samples of the name's time, each by the
+    time that it shares: then what ran before and after is mixed in.
+    """
+
+    name: str
+    short_name: str
+    count: int
+    long_count: int
+    gpu_ns: int
+    samples: int
+    whole: bool
+    means: dict[str, float | None]
+
+
+class IterationMetrics(Record, frozen=True):
+    """Means over one iteration, `length_ns` long, of those that the iteration report lists."""
+
+    index: int
+    length_ns: int
+    samples: int
+    means: dict[str, float | None]
+
+
+class Clocks(Record, frozen=True):
+    """The GPC clock while kernels ran: samples that lie wholly in their time, pauses shorter than one sampling period
+    counted in, so that clocking down while idle does not show.
+
+    `max_hz` is the chip's (`source` is `chip`) or, where the trace does not say or a higher clock was seen, the highest
+    of all samples (`seen`). `low_ns` of the `judged_ns` ran below `limit` of it, at `low_mean_hz` on average.
+    """
+
+    max_hz: int
+    source: str
+    limit: float
+    judged_ns: int
+    mean_hz: int
+    lowest_hz: int
+    low_ns: int
+    low_mean_hz: int | None
+
+
+class GpuMetrics(Record, frozen=True):
+    """The counters of a device. A sample's value is the average over the interval that ends at its timestamp, about
+    `period_ns` long. `gpu` is the GPU's number in the trace.
+
+    Each series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
+    thousandths of a share or MHz, -1 where nothing was sampled. `ranges` and `kernels` are those with most time on the
+    GPU, at most twenty each.
+    """
+
+    gpu: int
+    period_ns: int
+    metrics: list[GpuMetric]
+    clocks: Clocks | None
+    ranges: list[RangeMetrics]
+    kernels: list[KernelMetrics]
+    iterations: list[IterationMetrics]
+    start_ns: int
+    end_ns: int
+    buckets: int
+    encoding: str = "base64(zlib(little-endian int16))"

@@ -1,0 +1,1 @@
+"""Tests of what the GPU counters say about a device."""
