@@ -31,7 +31,8 @@ class SmEstimate(Record, frozen=True):
 
     `sm_active_share` is the mean share of the SMs that hold at least one block, `resident_share` how much the blocks
     are of all that the SMs could hold of these kernels; both over the window, and over the time in which a kernel ran
-    (`..._running`). Kernels without a known shape count as nothing there, and as all SMs in `sm_active_at_most`; they
+    (`..._running`); `sm_active_computing` is that of the kernels of known shape that are no communication, while any of
+    these ran. Kernels without a known shape count as nothing there, and as all SMs in `sm_active_at_most`; they
     are what `covered_share`, of the kernels' time, leaves out. `missing` says what the trace lacks, empty if nothing.
     """
 
@@ -43,6 +44,7 @@ class SmEstimate(Record, frozen=True):
     covered_share: float | None
     missing: str = ""
     source: str = "estimate"
+    sm_active_computing: float | None = None
 
 
 class KernelShape(Record, frozen=True):

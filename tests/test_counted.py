@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.analysis.gpu_metrics.measured import SmActive, measured_sm_active
+from nsysdiag.analysis.gpu_metrics.measured import measured_filling, measured_sm_active, measured_tensor
+from nsysdiag.analysis.sm_activity import MeasuredSm
 from nsysdiag.config import Settings
 from nsysdiag.model import DeviceReport
 from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
@@ -173,10 +174,15 @@ def test_long_gaps_show_that_nothing_ran(device: DeviceReport) -> None:
     assert device.notes == []
 
 
-def test_what_other_parts_are_told(found: GpuMetrics) -> None:
+def test_what_other_parts_are_told(device: DeviceReport, found: GpuMetrics) -> None:
     active = row(found, "sm_active")
-    assert measured_sm_active(found) == SmActive(active.window, active.kernels)
-    assert measured_sm_active(None) is None
+    assert active.window is not None
+    assert measured_sm_active(found) == MeasuredSm(active.window)
+    assert measured_filling(found) == active.compute
+    assert measured_tensor(found) == row(found, "tensor_active").compute
+    assert device.utilization.sm_source == "gpu-metrics"
+    assert device.utilization.sm_active_share == active.window
+    assert measured_sm_active(None) is measured_filling(None) is measured_tensor(None) is None
 
 
 def test_a_narrowed_window(simulation: Simulation, tmp_path: Path) -> None:

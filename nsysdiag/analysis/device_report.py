@@ -31,7 +31,7 @@ from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.gaps import find_gaps
 from nsysdiag.analysis.gpu_metrics.counters import Counters, gap_notes
-from nsysdiag.analysis.gpu_metrics.measured import with_sm_active
+from nsysdiag.analysis.gpu_metrics.measured import measured_sm_active, with_sm_active
 from nsysdiag.analysis.gpu_metrics.report import Measured, Subject, gpu_metrics
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_report import iteration_report
@@ -253,7 +253,16 @@ def _report(
             collective_kinds(collectives, inside, split),
             mpi_calls(shared.layered.evidence.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
         ),
-        utilization=utilization(device, window.parts, split, inside, shared.activity.shapes, shared.strings, settings),
+        utilization=utilization(
+            device,
+            window.parts,
+            split,
+            inside,
+            shared.activity.shapes,
+            shared.strings,
+            settings,
+            measured_sm_active(metrics),
+        ),
         notes=notes,
         root_labels=root.labels,
         gpu_metrics=metrics,

@@ -63,7 +63,7 @@ def _kernel(text: str, short: str, its: _Launches, shapes: LaunchShapes, found: 
         threads=int(shapes.threads[first]),
         registers=int(shapes.registers[first]),
         shared_bytes=int(shapes.shared_memory[first]),
-        blocks_per_sm=None if found is None else int(found.blocks_per_sm[first]),
+        blocks_per_sm=None if found is None else int(found.blocks_per_sm[first]) or None,
         waves=None if found is None else _mean(found.waves, its),
         sm_share=None if found is None else _mean(found.sm_share, its),
         resident_share=None if found is None else _mean(found.resident_share, its),

@@ -49,8 +49,9 @@ _UNLIMITED = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, slots=True)
 class Residency:
-    """One element a shape. `blocks_per_sm` is 0 where a block does not fit: the chip is not what the export says, and
-    the shares are NaN then. `limit` is a place in LIMITS: which of them is lowest, the first of equal ones."""
+    """One element a shape. `blocks_per_sm` is 0 where a block does not fit (the chip is not what the export says) or
+    where nothing is known of what an SM holds; what follows from it is NaN then. `limit` is a place in LIMITS: which of
+    them is lowest, the first of equal ones."""
 
     blocks_per_sm: IntArray
     limit: IntArray
@@ -61,9 +62,12 @@ class Residency:
 
 
 def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
-    """What each shape fills of the GPU; None where the export does not say how many SMs or how many warps it has."""
-    if gpu.sm_count is None or not gpu.limits.warps:
+    """What each shape fills of the GPU; None where the export does not say how many SMs it has. Where it does not say
+    how many warps one holds, grids that leave SMs empty still show how many."""
+    if gpu.sm_count is None:
         return None
+    if not gpu.limits.warps:
+        return _by_grid_alone(shapes, gpu.sm_count)
     each = np.stack(_limits(shapes, gpu.limits))
     limit = each.argmin(axis=0)
     per_sm = each[limit, np.arange(len(shapes))]
@@ -83,10 +87,25 @@ def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
     )
 
 
-def limit_name(found: Residency, shapes: LaunchShapes, shape: int) -> str:
-    """What keeps a kernel of this shape from filling the chip further: its grid, where that ends first."""
-    small = shapes.blocks[shape] < found.capacity[shape]
-    return GRID if small else LIMITS[int(found.limit[shape])]
+def _by_grid_alone(shapes: LaunchShapes, sm_count: int) -> Residency:
+    nothing, unknown = np.zeros(len(shapes), dtype=np.int64), np.full(len(shapes), np.nan)
+    small = shapes.blocks <= sm_count
+    return Residency(
+        blocks_per_sm=nothing,
+        limit=nothing,
+        capacity=np.where(small, sm_count, nothing),
+        waves=unknown,
+        sm_share=np.where(small, shapes.blocks / sm_count, np.nan),
+        resident_share=unknown,
+    )
+
+
+def limit_name(found: Residency, shapes: LaunchShapes, shape: int) -> str | None:
+    """What keeps a kernel of this shape from filling the chip further: its grid, where that ends first; None where the
+    chip is not known well enough."""
+    if shapes.blocks[shape] < found.capacity[shape]:
+        return GRID
+    return LIMITS[int(found.limit[shape])] if found.blocks_per_sm[shape] else None
 
 
 def _limits(shapes: LaunchShapes, sm: SmLimits) -> tuple[IntArray, ...]:

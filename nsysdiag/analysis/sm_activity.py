@@ -57,9 +57,23 @@ def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found
     active, resident = _weights(found.sm_share, shape), _weights(found.resident_share, shape)
     unknown = active < 0
     if not unknown.any():
-        ns, resident_ns = taken(spans, [active, resident], WHOLE, parts)
-        return _estimate(split, ns, resident_ns, ns, 1.0)
+        ns, resident_ns = taken(spans, [active, np.maximum(resident, 0)], WHOLE, parts)
+        return _estimate(split, ns, resident_ns if np.all(resident >= 0) else None, ns, 1.0)
     return _partly(spans, (active, resident, unknown), split, parts)
+
+
+def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency | None) -> float | None:
+    """The mean share of SMs with work while kernels ran that are no communication, as far as their shapes are known."""
+    operations = device.operations
+    computes = (operations.category == Category.KERNEL) & ~device.communication & (operations.shape >= 0)
+    if found is None or not computes.any():
+        return None
+    active = _weights(found.sm_share, operations.shape[computes])
+    known = active >= 0
+    spans = Intervals(operations.start[computes][known], operations.end[computes][known])
+    ran_ns = intersect(parts, union(spans)).total()
+    (ns,) = taken(spans, [active[known]], WHOLE, parts)
+    return min(round(ns / WHOLE / ran_ns, 6), 1.0) if ran_ns else None
 
 
 def _weights(share: npt.NDArray[np.float64], shape: IntArray) -> IntArray:
@@ -74,12 +88,13 @@ def _partly(
     """What the kernels of known shape do at least, and at most if the others fill the GPU."""
     active, resident, unknown = weights
     least, most = np.where(unknown, 0, active), np.where(unknown, WHOLE, active)
-    ns, resident_ns, most_ns = taken(spans, [least, np.where(unknown, 0, resident), most], WHOLE, parts)
+    ns, resident_ns, most_ns = taken(spans, [least, np.maximum(resident, 0), most], WHOLE, parts)
     covered_ns = intersect(parts, union(spans[~unknown])).total()
     if covered_ns == 0:
         return _estimate(split, None, None, None, 0.0, NO_SHAPE)
     covered = round(covered_ns / split.kernel_ns, 6)
-    return _estimate(split, ns, resident_ns, most_ns, covered, NO_SHAPE)
+    held = resident_ns if np.all(resident[~unknown] >= 0) else None
+    return _estimate(split, ns, held, most_ns, covered, NO_SHAPE)
 
 
 def _estimate(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.launch_shapes import LaunchShapes
@@ -9,7 +11,7 @@ from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.dashboard import Dashboard, dashboard
 from nsysdiag.analysis.kernel_shapes import kernel_shapes
 from nsysdiag.analysis.residency import residency
-from nsysdiag.analysis.sm_activity import MeasuredSm, estimate
+from nsysdiag.analysis.sm_activity import MeasuredSm, estimate, while_computing
 from nsysdiag.analysis.utilization_rules import ESTIMATE, MEASURED, UtilizationInput, alerts, headline
 from nsysdiag.config import Settings
 from nsysdiag.model_utilization import SmEstimate, Utilization
@@ -33,6 +35,10 @@ def utilization(
     shown = dashboard(union(compute, communication), parts, settings.utilization)
     found = residency(shapes, device.gpu)
     estimated = estimate(device, split, parts, found)
+    computing = estimated.sm_active_running
+    if device.communication.any() or estimated.covered_share != 1.0:
+        computing = while_computing(device, parts, found)
+    estimated = structs.replace(estimated, sm_active_computing=computing)
     given = _input(split, shown, estimated, measured, settings)
     return Utilization(
         util_time_share=_share(split.kernel_ns, split),

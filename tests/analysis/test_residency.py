@@ -126,9 +126,21 @@ def test_what_the_export_does_not_say_does_not_limit() -> None:
     assert blocks_and_limit(bare, shape(32, 255, 64 * KIB)) == (32, "warps")
 
 
-@pytest.mark.parametrize("gpu", [Gpu("GPU", None), Gpu("GPU", 108), Gpu("GPU", None, AMPERE.limits)])
+@pytest.mark.parametrize("gpu", [Gpu("GPU", None), Gpu("GPU", None, AMPERE.limits)])
 def test_without_the_chip_nothing_is_known(gpu: Gpu) -> None:
     assert residency(shape(256), gpu) is None
+
+
+def test_a_grid_that_leaves_sms_empty_shows_how_many_without_the_chips_limits() -> None:
+    """Of 108 SMs 54 hold a block, whatever one could hold; a larger grid may or may not be a wave."""
+    bare = Gpu("GPU", 108)
+    its = found(bare, shape(256, blocks=54))
+    assert its.sm_share.tolist() == [0.5]
+    assert np.isnan([its.waves[0], its.resident_share[0]]).all()
+    assert limit_name(its, shape(256, blocks=54), 0) == "grid too small"
+    larger = shape(256, blocks=109)
+    assert np.isnan(found(bare, larger).sm_share[0])
+    assert limit_name(found(bare, larger), larger, 0) is None
 
 
 def test_shapes_side_by_side_do_not_mix() -> None:

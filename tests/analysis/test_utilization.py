@@ -200,6 +200,29 @@ def test_one_block_on_132_sms(tmp_path: Path) -> None:
     assert found.sentence == "100.0% on a dashboard, but an estimated 0.8% of the SMs have work."
 
 
+def test_one_block_where_only_the_number_of_sms_is_known(tmp_path: Path) -> None:
+    trace = TraceBuilder().gpu(0, "NVIDIA H100 80GB HBM3", sm_count=132).kernel(MS, 101 * MS, shape=blocks(1))
+    found = utilization(trace, tmp_path)
+    assert (found.util_time_share, found.sm_active_share) == (1.0, 0.007576)
+    assert (found.estimate.covered_share, found.estimate.resident_share) == (1.0, None)
+    (kernel,) = found.kernels
+    assert (kernel.blocks_per_sm, kernel.waves, kernel.sm_share) == (None, None, 0.007576)
+
+
+def test_while_computing_leaves_communication_out(tmp_path: Path) -> None:
+    """A kernel on 66 of 132 SMs for 10 ms, then one block of NCCL for 30 ms."""
+    trace = chip().kernel(MS, 11 * MS, shape=blocks(66))
+    trace.kernel(11 * MS, 41 * MS, name="ncclDevKernel_AllReduce_Sum_f32_RING_LL", shape=blocks(1))
+    estimate = utilization(trace, tmp_path).estimate
+    assert estimate.sm_active_computing == 0.5
+    assert estimate.sm_active_running == round((10 / 2 + 30 / 132) / 40, 6)
+
+
+def test_while_computing_leaves_unknown_shapes_out(tmp_path: Path) -> None:
+    trace = chip().kernel(MS, 11 * MS, shape=blocks(33)).kernel(11 * MS, 21 * MS, shape={"gridX": 0})
+    assert utilization(trace, tmp_path).estimate.sm_active_computing == 0.25
+
+
 def test_two_kernels_side_by_side_fill_half_each(tmp_path: Path) -> None:
     """
     stream 7   [--- 66 of 132 SMs ---)                    1 .. 21 ms

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import msgspec
 
 from nsysdiag.analysis.gpu_metrics.joins import rounded
 from nsysdiag.analysis.gpu_metrics.means import Sampled
 from nsysdiag.analysis.gpu_metrics.report import Measured
+from nsysdiag.analysis.sm_activity import MeasuredSm
 from nsysdiag.model import Gap
-from nsysdiag.model_gpu_metrics import GpuMetrics
+from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
 from nsysdiag.timeline.intervals import Intervals
 
 
-@dataclass(frozen=True, slots=True)
-class SmActive:
-    """The mean share of SMs that had at least one warp: over the window, and while any kernel ran; None where that was
-    not sampled."""
-
-    window: float | None
-    kernels: float | None
-
-
-def measured_sm_active(found: GpuMetrics | None) -> SmActive | None:
+def measured_sm_active(found: GpuMetrics | None) -> MeasuredSm | None:
     """What the counters say about the activity of the SMs; None where it was not captured."""
-    rows = [row for row in found.metrics if row.id == "sm_active"] if found is not None else []
-    return SmActive(rows[0].window, rows[0].kernels) if rows else None
+    row = _row(found, "sm_active")
+    return None if row is None or row.window is None else MeasuredSm(row.window)
+
+
+def measured_filling(found: GpuMetrics | None) -> float | None:
+    """The mean share of SMs with work while kernels computed; None where that was not sampled."""
+    row = _row(found, "sm_active")
+    return None if row is None else row.compute
+
+
+def measured_tensor(found: GpuMetrics | None) -> float | None:
+    """The mean activity of the tensor cores while kernels computed; None where that was not sampled."""
+    row = _row(found, "tensor_active")
+    return None if row is None else row.compute
+
+
+def _row(found: GpuMetrics | None, metric: str) -> GpuMetric | None:
+    return next((row for row in found.metrics if row.id == metric), None) if found is not None else None
 
 
 def with_sm_active(gaps: list[Gap], measured: Measured | None) -> list[Gap]:

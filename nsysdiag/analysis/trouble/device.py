@@ -7,8 +7,9 @@ import numpy as np
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.details import GapContext
+from nsysdiag.analysis.gpu_metrics.measured import measured_filling, measured_tensor
 from nsysdiag.analysis.trouble.bursts import Bursts, find_bursts
-from nsysdiag.analysis.trouble.given import Given
+from nsysdiag.analysis.trouble.given import Filling, Given
 from nsysdiag.analysis.trouble.trouble import trouble
 from nsysdiag.analysis.trouble.workload import BURSTS, workload
 from nsysdiag.config import Settings
@@ -44,12 +45,21 @@ def device_trouble(
             between_launches_ns=min(between_launches, idle.get("host_compute", 0)),
             launch=report.launch,
             kernels=report.kernels,
-            filling=None,
-            tensor_active=None,
+            filling=_filling(report),
+            tensor_active=measured_tensor(report.gpu_metrics),
             headroom_bytes=None,
             limits=limits,
         )
     )
+
+
+def _filling(report: DeviceReport) -> Filling | None:
+    """Measured before estimated."""
+    measured = measured_filling(report.gpu_metrics)
+    if measured is not None:
+        return Filling(measured, "measured")
+    estimated = report.utilization.estimate.sm_active_computing
+    return None if estimated is None else Filling(estimated, "estimated from launch shapes")
 
 
 def _inside(by_root: GapContext, bursts: Bursts) -> dict[str, int]:
