@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.record import Record
 
@@ -621,7 +622,7 @@ class TimelineLevels(Record, frozen=True):
 
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
-    nothing that they have in common."""
+    nothing that they have in common. `host` tells of threads and CPUs, None where no device worked."""
 
     schema_version: str
     tool: Tool
@@ -633,6 +634,7 @@ class Report(Record, frozen=True):
     settings: dict[str, str]
     timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
     ranks: RankComparison | None = None
+    host: HostReport | None = None
 
 
 def to_json(report: Report) -> bytes:

@@ -12,7 +12,7 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
-from nsysdiag.activity.host import host_activity
+from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import read_ranges
@@ -28,6 +28,8 @@ from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.host.report import host_report
+from nsysdiag.analysis.host.windows import Working
 from nsysdiag.analysis.ranks.advice import with_waits
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
@@ -40,7 +42,9 @@ from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
+from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
+from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 
@@ -53,10 +57,12 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     settings = settings or Settings()
     step = progress or (lambda _name, _share: None)
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        results, warnings = analyze_devices(trace, settings, step)
+        results, warnings, tell_host = _analyzed(trace, settings, step)
+        step("looking at threads and CPUs", 0.9)
+        host = tell_host(results)
         step("writing the report", 0.95)
         trace.check_unchanged()
-        return _report(trace, settings, results, warnings)
+        return _report(trace, settings, results, warnings, host)
 
 
 def _check_disabled(disabled: tuple[str, ...]) -> None:
@@ -71,8 +77,15 @@ def analyze_devices(
     trace: Trace, settings: Settings, progress: Progress | None = None
 ) -> tuple[list[DeviceResult], list[str]]:
     """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
+    results, warnings, _ = _analyzed(trace, settings, progress or (lambda _name, _share: None))
+    return results, warnings
+
+
+def _analyzed(
+    trace: Trace, settings: Settings, step: Progress
+) -> tuple[list[DeviceResult], list[str], Callable[[list[DeviceResult]], HostReport | None]]:
+    """The devices, warnings, and what tells of the host beside them when it is asked to."""
     _check_disabled(settings.disabled)
-    step = progress or (lambda _name, _share: None)
     step("reading device activity", 0.0)
     ranges = read_ranges(trace)
     activity = read_device_activity(
@@ -118,7 +131,19 @@ def analyze_devices(
         python_stacks=PythonStacks(trace, ranges.python),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
-    return results, malformed_warnings(host.malformed)
+    parts = [window.parts for window in windows]
+    return results, malformed_warnings(host.malformed), partial(_host, world, host, chosen, parts)
+
+
+def _host(
+    world: World,
+    host: HostActivity,
+    devices: list[DeviceTimeline],
+    parts: list[Intervals],
+    results: list[DeviceResult],
+) -> HostReport | None:
+    working = [Working(result.split.busy, its) for result, its in zip(results, parts, strict=True)]
+    return host_report(world, host, devices, working)
 
 
 def _chosen(devices: list[DeviceTimeline], wanted: str | None) -> list[DeviceTimeline]:
@@ -157,7 +182,9 @@ def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list
     return ThreadAxis.over(np.concatenate(threads) if threads else np.empty(0, dtype=np.int64), low, high)
 
 
-def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warnings: list[str]) -> Report:
+def _report(
+    trace: Trace, settings: Settings, results: list[DeviceResult], warnings: list[str], host: HostReport | None
+) -> Report:
     capabilities = trace.capabilities()
     devices = [result.report for result in results]
     ranks = _ranks(trace, results)
@@ -183,6 +210,7 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
         settings=settings.changed(),
         timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
         ranks=ranks,
+        host=host,
     )
 
 

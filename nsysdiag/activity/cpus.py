@@ -114,4 +114,4 @@ def sorted_order(group: IntArray, time: IntArray, comes_in: BoolArray) -> IntArr
 def _small(numbers: IntArray) -> IntArray:
     """The numbers as 16 bits where they fit: those are sorted without comparisons."""
     few = len(numbers) and numbers.min() >= 0 and numbers.max() <= np.iinfo(np.int16).max
-    return numbers.astype(np.int16) if few else numbers  # type: ignore[return-value]
+    return numbers.astype(np.int16) if few else numbers

@@ -21,7 +21,7 @@ _MPI_TABLES = ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENT
 
 @dataclass(frozen=True, slots=True)
 class HostTables:
-    """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads; who held which CPU."""
+    """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads; who held each CPU."""
 
     os_calls: CallTable
     libraries: CallTable
