@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output import words
 from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.output.host_markdown import host_blocks
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
 from nsysdiag.output.names import brief, clip
@@ -53,6 +54,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     if report.ranks is not None:
         blocks += rank_blocks(report.ranks, causes, f"## {DEVICES_TITLE}")
     blocks += _findings(report)
+    blocks += host_blocks(report.host) if report.host else []
     blocks += _health(report)
     blocks.append(_footer(report, options))
     return ("\n\n".join(blocks) + "\n").encode()

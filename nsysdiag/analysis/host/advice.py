@@ -7,6 +7,9 @@ from nsysdiag.units import format_ns, format_share
 
 NOTABLE_SHARE = 0.01
 """Of the range: from so much lost time of a launching thread on there is something to advise."""
+COUNTS = "OMP_NUM_THREADS, torch.set_num_threads, data loader workers"
+FEWER = f"start fewer threads ({COUNTS}), or pin the launching thread to a CPU of its own (taskset, numactl)"
+APART = "keep other jobs off these CPUs, or pin the launching thread to a CPU of its own (taskset, numactl, cpuset)"
 
 
 def advice(threads: list[HostThread], contention: Contention | None, span: int) -> list[str]:
@@ -16,7 +19,8 @@ def advice(threads: list[HostThread], contention: Contention | None, span: int) 
     lines = [_limit(limit, span) for limit in contention.limits]
     lost = [row for row in threads if row.launches and (row.preempted_ns or 0) >= NOTABLE_SHARE * span]
     if lost and contention.holders:
-        lines += _neighbours(lost[0], contention, span)
+        worst = max(lost, key=lambda row: row.preempted_ns or 0)
+        lines.append(_neighbours(worst, contention.holders, span))
     return lines
 
 
@@ -27,7 +31,7 @@ def _limit(limit: CpuLimit, span: int) -> str:
         f"run; for {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited while all "
         f"{limit.cpus} were taken."
     ).replace(" 1 CPUs", " 1 CPU")
-    fewer = "start fewer threads (OMP_NUM_THREADS, torch.set_num_threads, data loader workers)"
+    fewer = f"start fewer threads ({COUNTS})"
     if limit.cpus_seen <= limit.cpus:
         return f"{told} Give the process more CPUs, or {fewer}."
     return (
@@ -36,26 +40,18 @@ def _limit(limit: CpuLimit, span: int) -> str:
     )
 
 
-def _neighbours(row: HostThread, contention: Contention, span: int) -> list[str]:
-    """For a launching thread that lost time: who had the CPUs most, of its own process or of others."""
-    who = f"{row.name or 'thread'} {row.tid}"
-    lost = f"{who}, which launches work, could have run and had no CPU for {format_ns(row.preempted_ns or 0)}"
-    lost += f" ({format_share(row.preempted_ns or 0, span)} of the time)"
-    own = [holder for holder in contention.holders if holder.tid is not None]
-    others = [holder for holder in contention.holders if holder.tid is None]
-    lines = []
-    if _together(others) > _together(own):
-        lines.append(
-            f"{lost}; of what all threads waited, {_name(others[0])} had their CPUs for {format_ns(others[0].ns)}: "
-            "keep other jobs off these CPUs, or pin the launching thread to a CPU of its own (taskset, numactl, cpuset)."
-        )
-    else:
-        lines.append(
-            f"{lost}; of what all threads waited, {_name(own[0])} had their CPUs for {format_ns(own[0].ns)}: "
-            "start fewer threads (OMP_NUM_THREADS, torch.set_num_threads, data loader workers), or pin the launching thread to a "
-            "CPU of its own."
-        )
-    return lines
+def _neighbours(row: HostThread, holders: list[CpuHolder], span: int) -> str:
+    """For a launching thread that lost time: who had the CPUs most, of the GPU's processes or of others."""
+    lost = row.preempted_ns or 0
+    own = [holder for holder in holders if holder.tid is not None]
+    others = [holder for holder in holders if holder.tid is None]
+    crowded = _together(own) >= _together(others)
+    first = own[0] if crowded else others[0]
+    return (
+        f"{row.name or 'thread'} {row.tid}, which launches work, could have run and had no CPU for {format_ns(lost)} "
+        f"({format_share(lost, span)} of the time); of what all threads waited, {_name(first)} had their CPUs for "
+        f"{format_ns(first.ns)}: {FEWER if crowded else APART}."
+    )
 
 
 def _together(holders: list[CpuHolder]) -> int:

@@ -15,6 +15,7 @@ from nsysdiag.output.sections import (
     gap_lengths,
     gaps,
     health,
+    host,
     iterations,
     kernels,
     launches,
@@ -41,4 +42,4 @@ PER_DEVICE: tuple[DeviceSection, ...] = (
     launches.SECTION,
     api.SECTION,
 )
-CLOSING: tuple[ReportSection, ...] = (health.SECTION, method.SECTION)
+CLOSING: tuple[ReportSection, ...] = (host.SECTION, health.SECTION, method.SECTION)
