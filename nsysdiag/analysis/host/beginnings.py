@@ -17,7 +17,7 @@ LEAST_AFTER = 3
 """Windows that the change must last for; it lasts to the end of the range."""
 QUIET_SHARE = 0.2
 """The part of the range that must be quiet before it: what a program does at first is no measure."""
-KEPT_SHARE = 0.9
+KEPT_SHARE = 0.8
 """So many of the windows on either side must lie on that side of the border."""
 FEWEST_SYNCS = 5
 FloatArray = npt.NDArray[np.float64]
