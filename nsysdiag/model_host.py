@@ -98,8 +98,10 @@ class Contention(Record, frozen=True):
 class HostWindow(Record, frozen=True):
     """One of the equal windows of time. Synchronizations, launches and kernels count where they begin.
 
-    `switches` is how often threads of the GPU's processes went off a CPU. `busy_share` is the mean over the devices,
-    `off_cpu_share` and `preempted_share` are means over the threads that launch work.
+    `switches` is how often threads of the GPU's processes went off a CPU. `busy_share` is the mean over the devices.
+    `off_cpu_share`, `preempted_share` and `crowded_share` are means over the threads that launch work: off a CPU; off
+    it though they could have run; off it while other threads had the CPU that they left, whatever they waited for.
+    `sync_late_p50_ns` is the median time from the end of the work that a synchronization waited for to its return.
     """
 
     start_ns: int
@@ -114,6 +116,8 @@ class HostWindow(Record, frozen=True):
     busy_share: float | None
     off_cpu_share: float | None
     preempted_share: float | None
+    crowded_share: float | None
+    sync_late_p50_ns: int | None
 
 
 class Beginning(Record, frozen=True):
@@ -128,11 +132,12 @@ class Beginning(Record, frozen=True):
 
 
 class SyncPart(Record, frozen=True):
-    """The synchronizations of some of the windows: `latency` is from the end of the work waited for to the return."""
+    """The synchronizations of some of the windows, from the end of the work waited for to the return."""
 
     windows: int
     switches_per_second: float
     preempted_share: float | None
+    crowded_share: float | None
     calls: int
     p50_ns: int | None
     p99_ns: int | None
@@ -141,9 +146,9 @@ class SyncPart(Record, frozen=True):
 class SyncLatency(Record, frozen=True):
     """How long synchronizations took to return after the work that they waited for was done.
 
-    `quiet` and `busy` are the quarters of the windows with the fewest and the most context switches; the ratios are
-    busy over quiet. None where scheduling was not captured, the two do not differ in switches, or one of them has too
-    few calls.
+    `quiet` and `busy` are the quarters of the windows with the least and the most of `by`: `crowded_share`, or where
+    that is the same everywhere, `switches`. The ratios are busy over quiet. None where scheduling was not captured, the
+    windows do not differ, or one side has too few calls.
     """
 
     calls: int
@@ -153,6 +158,7 @@ class SyncLatency(Record, frozen=True):
     busy: SyncPart | None
     p50_ratio: float | None
     p99_ratio: float | None
+    by: str | None
 
 
 class HostReport(Record, frozen=True):

@@ -29,7 +29,8 @@ WINDOW_COLUMNS = (
     *of("integer", "sync_calls"),
     *of("integer or none", "sync_p50_ns sync_p99_ns"),
     *of("integer", "sync_total_ns"),
-    *of("number", "launches_per_second kernels_per_second busy_share off_cpu_share preempted_share"),
+    *of("number", "launches_per_second kernels_per_second busy_share off_cpu_share preempted_share crowded_share"),
+    *of("integer or none", "sync_late_p50_ns"),
 )
 
 
@@ -66,5 +67,6 @@ def window_rows(report: Report) -> Rows:
             *(row.start_ns, row.end_ns, row.switches),
             *(row.sync_calls, row.sync_p50_ns, row.sync_p99_ns, row.sync_total_ns),
             *(row.launches_per_second, row.kernels_per_second),
-            *(row.busy_share, row.off_cpu_share, row.preempted_share),
+            *(row.busy_share, row.off_cpu_share, row.preempted_share, row.crowded_share),
+            row.sync_late_p50_ns,
         )

@@ -22,7 +22,9 @@ METRICS = {
     "switches_per_second": "context switches a second",
     "off_cpu_share": "launching threads off their CPU",
     "preempted_share": "launching threads without a CPU though ready to run",
+    "crowded_share": "others on the CPU that launching threads left",
     "sync_p50_ns": "a synchronization in the median",
+    "sync_late_p50_ns": "its return after the end of the work",
     "launches_per_second": "launches a second",
     "kernels_per_second": "kernels a second",
     "busy_share": "GPU busy",
@@ -142,14 +144,17 @@ def _inflated(latency: SyncLatency) -> list[str]:
         return []
     if ratio < INFLATED or busy.p50_ns - quiet.p50_ns < INFLATED_NS:
         return []
-    with_it = (
-        f"{round(busy.switches_per_second):,} context switches a second against {round(quiet.switches_per_second):,}"
-    )
-    if busy.preempted_share:
-        with_it += f", launching threads without a CPU {format_share(busy.preempted_share, 1)} of the time"
+    most = "in which others most had the CPU that launching threads left"
+    where = most if latency.by == "crowded_share" else "with most context switches"
+    with_it = [f"{round(side.switches_per_second):,} context switches a second" for side in (busy, quiet)]
+    if busy.crowded_share is not None and quiet.crowded_share is not None:
+        shares = [format_share(share, 1) for share in (busy.crowded_share, quiet.crowded_share)]
+        with_it = [
+            f"others on their CPU {share} of the time, {rate}" for share, rate in zip(shares, with_it, strict=True)
+        ]
     return [
-        f"Synchronizations return {ratio:.1f} times as late after the end of their work in the windows with most "
-        f"context switches as in those with fewest: {format_ns(busy.p50_ns)} against {format_ns(quiet.p50_ns)} in the "
-        f"median of {format_count(busy.calls)} and {format_count(quiet.calls)}. Along with it went {with_it}; that is "
-        "no proof."
+        f"Synchronizations return {ratio:.1f} times as late after the end of their work in the quarter of the time "
+        f"{where} as in the opposite quarter: {format_ns(busy.p50_ns)} against {format_ns(quiet.p50_ns)} in the median "
+        f"of {format_count(busy.calls)} and {format_count(quiet.calls)}. Along with it went {with_it[0]}, against "
+        f"{with_it[1]}; that is no proof."
     ]

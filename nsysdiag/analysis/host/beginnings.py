@@ -36,7 +36,9 @@ METRICS = (
     Metric("switches_per_second", True, 100.0),
     Metric("off_cpu_share", True, 0.05),
     Metric("preempted_share", True, 0.05),
+    Metric("crowded_share", True, 0.05),
     Metric("sync_p50_ns", True, 20_000.0),
+    Metric("sync_late_p50_ns", True, 20_000.0),
     Metric("launches_per_second", False, 10.0),
     Metric("kernels_per_second", False, 10.0),
     Metric("busy_share", False, 0.05),
@@ -67,7 +69,7 @@ def _value(window: HostWindow, metric: str) -> float:
     if metric == "switches_per_second":
         length = window.end_ns - window.start_ns
         return np.nan if window.switches is None else window.switches * NS_PER["s"] / length
-    if metric == "sync_p50_ns" and window.sync_calls < FEWEST_SYNCS:
+    if metric in ("sync_p50_ns", "sync_late_p50_ns") and window.sync_calls < FEWEST_SYNCS:
         return np.nan
     value = getattr(window, metric)
     return np.nan if value is None else float(value)

@@ -9,7 +9,7 @@ from nsysdiag.analysis.host.beginnings import beginnings
 from nsysdiag.analysis.host.contention import contention
 from nsysdiag.analysis.host.scene import host_scene
 from nsysdiag.analysis.host.states import thread_states
-from nsysdiag.analysis.host.sync_latency import sync_latency
+from nsysdiag.analysis.host.sync_latency import latencies, sync_latency
 from nsysdiag.analysis.host.thread_rows import thread_rows, thread_totals
 from nsysdiag.analysis.host.windows import Working, host_windows, window_edges
 from nsysdiag.analysis.roots.world import World
@@ -29,7 +29,8 @@ def host_report(
     states = thread_states(scene)
     scheduled = bool(states.known.any())
     edges = window_edges(low, high)
-    windows = host_windows(scene, states if scheduled else None, working, edges)
+    late = latencies(scene)
+    windows = host_windows(scene, states if scheduled else None, working, late, edges)
     threads = thread_rows(scene, states, thread_totals(scene, states))
     contended = contention(scene, states) if scheduled else None
     return HostReport(
@@ -41,6 +42,6 @@ def host_report(
         contention=contended,
         windows=windows,
         beginnings=beginnings(windows),
-        sync_latency=sync_latency(scene, windows, edges),
+        sync_latency=sync_latency(scene, late, windows, edges),
         advice=advice(threads, contended, high - low),
     )

@@ -45,7 +45,8 @@ class ThreadStates:
     away                 [----------)
     ```
 
-    `preempted` and `held` mark stretches of `away`: the thread could have run; and a thread had the CPU that it left.
+    `preempted` marks stretches of `away` in which the thread could have run, `crowded` those in which others had the
+    CPU that it left, whatever it waited for, and `held` those of which both is true.
     `left` are the times at which threads went off a CPU, and whose lane it was; `state` is what the scheduler noted
     then. `moved` counts how often each lane came back on another CPU.
     """
@@ -54,6 +55,7 @@ class ThreadStates:
     running: Stretches
     away: Stretches
     preempted: BoolArray
+    crowded: BoolArray
     held: BoolArray
     left: IntArray
     left_lane: IntArray
@@ -83,6 +85,7 @@ def thread_states(scene: HostScene) -> ThreadStates:
         running=_running(mine, lane, begin, end, low),
         away=away,
         preempted=preempted,
+        crowded=held,
         held=held & preempted,
         left=mine.time[left],
         left_lane=lane[left],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
@@ -17,18 +19,29 @@ FEWEST = 20
 """Calls that each side needs."""
 FACTOR, LEAST_RATE = 2.0, 10.0
 """How many times more context switches the busy side must have, and how many a second at least."""
+CROWDED = 0.05
+"""How much more of its time the busy side must be crowded."""
 PARTS = 4
 
 
-def sync_latency(scene: HostScene, windows: list[HostWindow], edges: IntArray) -> SyncLatency | None:
-    """None without synchronizations on threads that launch work."""
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """Windows to compare, and by which of their columns they were chosen."""
+
+    quiet: IntArray
+    busy: IntArray
+    by: str
+
+
+def sync_latency(scene: HostScene, late: IntArray, windows: list[HostWindow], edges: IntArray) -> SyncLatency | None:
+    """None without synchronizations on threads that launch work; `late` is by how much each outlasted its work."""
     mine = scene.launching[scene.sync.lane]
     if not mine.any():
         return None
-    latency = _latencies(scene)[mine]
-    window = window_of_time(edges, scene.sync.spans.start[mine])
+    latency, window = late[mine], window_of_time(edges, scene.sync.spans.start[mine])
     sides = _sides(windows)
-    quiet, busy = (None, None) if sides is None else (_part(windows, side, window, latency) for side in sides)
+    quiet = _part(windows, sides.quiet, window, latency) if sides else None
+    busy = _part(windows, sides.busy, window, latency) if sides else None
     return SyncLatency(
         calls=len(latency),
         p50_ns=_percentile(latency, 50),
@@ -37,10 +50,11 @@ def sync_latency(scene: HostScene, windows: list[HostWindow], edges: IntArray) -
         busy=busy,
         p50_ratio=_ratio(busy, quiet, "p50_ns"),
         p99_ratio=_ratio(busy, quiet, "p99_ns"),
+        by=sides.by if sides else None,
     )
 
 
-def _latencies(scene: HostScene) -> IntArray:
+def latencies(scene: HostScene) -> IntArray:
     """For each synchronization the time from the end of the last operation that it had to wait for, or from its own
     beginning where that is later, to its return.
 
@@ -80,18 +94,39 @@ def _last_end(device: DeviceTimeline, chosen: BoolArray, times: IntArray) -> Int
     return np.where(at >= 0, np.append(ends, 0)[at], np.iinfo(np.int64).min // 2)
 
 
-def _sides(windows: list[HostWindow]) -> tuple[IntArray, IntArray] | None:
-    """The quarter of the windows with the fewest and the one with the most switches a second; None where these are not
-    known, or do not differ by the factor."""
-    rates = np.array([_rate([window]) for window in windows])
-    if any(window.switches is None for window in windows) or len(windows) < PARTS:
+def _sides(windows: list[HostWindow]) -> Sides | None:
+    """A quarter of the windows on each side: by how much the launching threads' CPUs were taken by others; where that
+    is about the same everywhere, by context switches. None where these do not differ either, or nothing is known.
+
+    A neighbour with long time slices makes context switches rarer, not more frequent: they come second.
+    """
+    if len(windows) < PARTS or any(window.switches is None for window in windows):
         return None
-    order = np.argsort(rates, kind="stable")
-    part = len(windows) // PARTS
-    quiet, busy = np.sort(order[:part]), np.sort(order[-part:])
-    least, most = (_rate([windows[at] for at in side]) for side in (quiet, busy))
-    differ = most >= max(FACTOR * least, LEAST_RATE)
-    return (quiet, busy) if differ else None
+    crowded = [_mean([window], "crowded_share") or 0.0 for window in windows]
+    quiet, busy = _quarters(crowded)
+    least, most = (sum(crowded[at] for at in side) / len(side) for side in (quiet, busy))
+    if most - least >= CROWDED:
+        return Sides(quiet, busy, "crowded_share")
+    quiet, busy = _quarters([_rate([window]) for window in windows])
+    least, most = _rate(_of(windows, quiet)), _rate(_of(windows, busy))
+    return Sides(quiet, busy, "switches") if most >= max(FACTOR * least, LEAST_RATE) else None
+
+
+def _quarters(values: list[float]) -> tuple[IntArray, IntArray]:
+    """The windows with the least and with the most; of equal ones the earlier have less."""
+    order = np.argsort(np.array(values), kind="stable")
+    part = len(values) // PARTS
+    return np.sort(order[:part]), np.sort(order[-part:])
+
+
+def _of(windows: list[HostWindow], side: IntArray) -> list[HostWindow]:
+    return [windows[at] for at in side.tolist()]
+
+
+def _mean(windows: list[HostWindow], field: str) -> float | None:
+    """The mean of a column over the windows that know it."""
+    values = [value for window in windows if (value := getattr(window, field)) is not None]
+    return sum(values) / len(values) if values else None
 
 
 def _rate(windows: list[HostWindow]) -> float:
@@ -101,13 +136,14 @@ def _rate(windows: list[HostWindow]) -> float:
 
 
 def _part(windows: list[HostWindow], side: IntArray, window: IntArray, latency: IntArray) -> SyncPart:
-    chosen = [windows[at] for at in side]
+    chosen = _of(windows, side)
     mine = latency[np.isin(window, side)]
-    lost = [each.preempted_share for each in chosen if each.preempted_share is not None]
+    lost, crowded = _mean(chosen, "preempted_share"), _mean(chosen, "crowded_share")
     return SyncPart(
         windows=len(chosen),
         switches_per_second=round(_rate(chosen), 3),
-        preempted_share=round(sum(lost) / len(lost), 6) if lost else None,
+        preempted_share=None if lost is None else round(lost, 6),
+        crowded_share=None if crowded is None else round(crowded, 6),
         calls=len(mine),
         p50_ns=_percentile(mine, 50) if len(mine) >= FEWEST else None,
         p99_ns=_percentile(mine, 99) if len(mine) >= FEWEST else None,

@@ -41,19 +41,24 @@ def window_of_time(edges: IntArray, times: IntArray) -> IntArray:
 
 
 def host_windows(
-    scene: HostScene, states: ThreadStates | None, working: list[Working], edges: IntArray
+    scene: HostScene, states: ThreadStates | None, working: list[Working], late: IntArray, edges: IntArray
 ) -> list[HostWindow]:
-    """A row for each window; `states` is None where scheduling was not captured."""
+    """A row for each window; `states` is None where scheduling was not captured. `late` is by how much each
+    synchronization outlasted its work."""
     spans = Intervals(edges[:-1], edges[1:])
     length, count = spans.end - spans.start, len(spans)
     seconds = length / NS_PER["s"]
-    sync = _sync_columns(scene, edges)
+    calls = window_of_time(edges, scene.sync.spans.start)
+    sync = _sync_columns(calls, scene.sync.spans.end - scene.sync.spans.start, count)
+    mine = scene.launching[scene.sync.lane]
+    lateness = _sync_columns(calls[mine], late[mine], count)
     launches = sum((_counted(edges, times) for times in _launch_times(scene)), np.zeros(count, dtype=np.int64))
     kernels = sum((_counted(edges, times) for times in _kernel_times(scene)), np.zeros(count, dtype=np.int64))
     busy = _busy(working, spans)
     switches = None if states is None else _counted(edges, states.left)
     away = None if states is None else _shares(scene, states, states.away, spans)
     lost = None if states is None else _shares(scene, states, states.away.take(states.preempted), spans)
+    crowded = None if states is None else _shares(scene, states, states.away.take(states.crowded), spans)
     return [
         HostWindow(
             start_ns=int(edges[at]),
@@ -68,6 +73,8 @@ def host_windows(
             busy_share=_share(busy, at),
             off_cpu_share=_share(away, at),
             preempted_share=_share(lost, at),
+            crowded_share=_share(crowded, at),
+            sync_late_p50_ns=int(lateness.p50[at]) if lateness.count[at] else None,
         )
         for at in range(count)
     ]
@@ -135,9 +142,7 @@ class SyncColumns:
     total: IntArray
 
 
-def _sync_columns(scene: HostScene, edges: IntArray) -> SyncColumns:
-    spans, count = scene.sync.spans, len(edges) - 1
-    window, length = window_of_time(edges, spans.start), spans.end - spans.start
+def _sync_columns(window: IntArray, length: IntArray, count: int) -> SyncColumns:
     order = np.lexsort((length, window))
     calls = np.bincount(window, minlength=count)
     first = np.cumsum(calls) - calls
