@@ -108,7 +108,9 @@ def _unseen(host: HostReport) -> list[str]:
     span = host.end_ns - host.start_ns
     return [
         f"{thread_name(row)}, which {role(row)}, could have run and had no CPU for {format_ns(row.preempted_ns or 0)} "
-        f"({format_share(row.preempted_ns or 0, span)} of the time); the trace does not show who had it."
+        f"({format_share(row.preempted_ns or 0, span)} of the time); the trace does not show who had it. A CPU quota "
+        "of the container takes threads off their CPU like that, and so do processes that were not captured "
+        "(--cpuctxsw=system-wide shows them)."
         for row in host.threads
         if row.launches and (row.preempted_ns or 0) >= NOTABLE_SHARE * span
     ][:1]

@@ -9,6 +9,7 @@ NOTABLE_SHARE = 0.01
 """Of the range: from so much lost time of a launching thread on there is something to advise."""
 COUNTS = "OMP_NUM_THREADS, torch.set_num_threads, data loader workers"
 FEWER = f"start fewer threads ({COUNTS}), or pin the launching thread to a CPU of its own (taskset, numactl)"
+UNTRACED = "a call that nsys does not trace, as are CPython's timed waits for a lock"
 APART = "keep other jobs off these CPUs, or pin the launching thread to a CPU of its own (taskset, numactl, cpuset)"
 
 
@@ -47,10 +48,11 @@ def _neighbours(row: HostThread, holders: list[CpuHolder], span: int) -> str:
     others = [holder for holder in holders if holder.tid is None]
     crowded = _together(own) >= _together(others)
     first = own[0] if crowded else others[0]
+    unless = f" (unless it waited for it in {UNTRACED})" if crowded and row.involuntary is None else ""
     return (
         f"{row.name or 'thread'} {row.tid}, which launches work, could have run and had no CPU for {format_ns(lost)} "
         f"({format_share(lost, span)} of the time); of what all threads waited, {_name(first)} had their CPUs for "
-        f"{format_ns(first.ns)}: {FEWER if crowded else APART}."
+        f"{format_ns(first.ns)}{unless}: {FEWER if crowded else APART}."
     )
 
 

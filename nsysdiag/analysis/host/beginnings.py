@@ -19,38 +19,41 @@ QUIET_SHARE = 0.2
 """The part of the range that must be quiet before it: what a program does at first is no measure."""
 KEPT_SHARE = 0.8
 """So many of the windows on either side must lie on that side of the border."""
-FEWEST_SYNCS = 5
+FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
 FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A column, whether more of it is worse, and the least change that counts."""
+    """A column, whether more of it is worse, and the least change that counts. Of what is `counted` a second, a window
+    must hold some on one side at least."""
 
     id: str
     more_is_worse: bool
     least: float
+    counted: bool = False
 
 
 METRICS = (
-    Metric("switches_per_second", True, 100.0),
-    Metric("off_cpu_share", True, 0.05),
-    Metric("preempted_share", True, 0.05),
-    Metric("crowded_share", True, 0.05),
+    Metric("switches_per_second", True, 100.0, counted=True),
+    Metric("off_cpu_share", True, 0.1),
+    Metric("preempted_share", True, 0.1),
+    Metric("crowded_share", True, 0.1),
     Metric("sync_p50_ns", True, 20_000.0),
     Metric("sync_late_p50_ns", True, 20_000.0),
-    Metric("launches_per_second", False, 10.0),
-    Metric("kernels_per_second", False, 10.0),
-    Metric("busy_share", False, 0.05),
+    Metric("launches_per_second", False, 10.0, counted=True),
+    Metric("kernels_per_second", False, 10.0, counted=True),
+    Metric("busy_share", False, 0.2),
 )
 
 
 def beginnings(windows: list[HostWindow]) -> list[Beginning]:
     """The changes that last, one at most for each metric, the earliest first."""
     found = []
+    seconds = min((window.end_ns - window.start_ns for window in windows), default=0) / NS_PER["s"]
     for metric in METRICS:
         values = np.array([_value(window, metric.id) for window in windows], dtype=np.float64)
-        at = _change(values, metric)
+        at = _change(values, metric, FEWEST_COUNTED / seconds if metric.counted and seconds else 0.0)
         if at is not None:
             found.append(
                 Beginning(
@@ -75,8 +78,8 @@ def _value(window: HostWindow, metric: str) -> float:
     return np.nan if value is None else float(value)
 
 
-def _change(values: FloatArray, metric: Metric) -> int | None:
-    """The first window of the change, None where there is none.
+def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
+    """The first window of the change, None where there is none; one side must come to `fewest` at least.
 
     ```
     values   2 3 2 2 3 2 9 8 9 9 7 9      from the seventh on
@@ -90,16 +93,18 @@ def _change(values: FloatArray, metric: Metric) -> int | None:
     series = values[told] if metric.more_is_worse else -values[told]
     first = max(LEAST_AFTER, int(np.ceil(QUIET_SHARE * len(series))))
     places = [
-        (_apart(series, at), -at) for at in range(first, len(series) - LEAST_AFTER + 1) if _lasts(series, at, metric)
+        (_apart(series, at), -at)
+        for at in range(first, len(series) - LEAST_AFTER + 1)
+        if _lasts(series, at, metric.least, fewest)
     ]
     return int(told[-max(places)[1]]) if places else None
 
 
-def _lasts(series: FloatArray, at: int, metric: Metric) -> bool:
+def _lasts(series: FloatArray, at: int, least: float, fewest: float) -> bool:
     """Does the change at this place hold?"""
     before, after = float(np.median(series[:at])), float(np.median(series[at:]))
     low, high = sorted((abs(before), abs(after)))
-    if after - before < metric.least or high < FACTOR * low:
+    if after - before < least or high < max(FACTOR * low, fewest):
         return False
     worse = _worse(series, at)
     kept = worse[at:].mean() >= KEPT_SHARE and (~worse[:at]).mean() >= KEPT_SHARE

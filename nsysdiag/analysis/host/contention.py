@@ -74,7 +74,8 @@ def _limits(scene: HostScene, states: ThreadStates) -> list[CpuLimit]:
 
 def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: int) -> CpuLimit | None:
     """The largest number of CPUs that a process ever used at once, if nearly always when a thread of it had to wait all
-    of them were taken by its own threads.
+    of them were taken by its own threads, and it never ran on any other CPU: threads that take turns by themselves, for
+    a lock say, come around.
 
     ```
     A   [runs ......)[waits)[runs ....
@@ -84,6 +85,8 @@ def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: in
     """
     at_once = _open(running.spans, scene)
     cpus = _most(time_by_level(at_once, Intervals.of([(scene.low, scene.high)])), scene.span)
+    if len(np.unique(running.cpu)) > cpus:
+        return None
     starved = union(waiting.spans)
     levels = time_by_level(at_once, starved)
     at_limit = int(levels[cpus:].sum())
