@@ -63,7 +63,7 @@ def facts(host: HostReport) -> list[str]:
 
 def contention_sentence(found: Contention) -> str:
     """How long threads waited for a CPU in all, and for how much of it the trace shows another thread there."""
-    used = f"The threads ran on {found.cpus_used} of the {counted(found.cpus_seen, 'CPU')} in the trace"
+    used = f"The threads ran on {found.cpus_used} of {counted(found.cpus_seen, 'CPU')} seen in the trace"
     if not found.preempted_ns:
         return f"{used}; no thread is seen to have waited for a CPU."
     held = f"{format_ns(found.held_ns)} of it while another thread in the trace had it"
@@ -130,10 +130,12 @@ def _groups(changes: list[Beginning]) -> list[list[Beginning]]:
 
 
 def _began(host: HostReport, group: list[Beginning]) -> str:
+    ready = any(each.metric == "preempted_share" for each in group)
     told = "; ".join(
         f"{METRICS.get(each.metric, each.metric)} {metric_value(each.metric, each.before)}, then "
         f"{metric_value(each.metric, each.after)}"
         for each in group
+        if not (ready and each.metric == "crowded_share")
     )
     first = group[0]
     after = format_ns(first.start_ns - host.start_ns)

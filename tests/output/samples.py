@@ -51,6 +51,7 @@ from nsysdiag.model import (
     Verdict,
     Window,
 )
+from tests.output.host_samples import host_report
 from tests.output.rank_samples import comparison
 
 US, MS = 1_000, 1_000_000
@@ -597,7 +598,8 @@ def one_device() -> Report:
         confidence=0.31,
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
-    return report([device(launch=launch_in_full())], [finding(), second, third])
+    made = report([device(launch=launch_in_full())], [finding(), second, third])
+    return msgspec.structs.replace(made, host=host_report())
 
 
 def several_devices() -> Report:
@@ -767,7 +769,8 @@ def hostile() -> Report:
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
     settings = dict.fromkeys(names, bad)
     ranks = comparison(names, names)
-    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks)
+    host = host_report(names)
+    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks, host=host)
 
 
 def _hostile_iterations(bad: str, names: list[str]) -> IterationReport:
