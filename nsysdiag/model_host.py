@@ -96,12 +96,13 @@ class Contention(Record, frozen=True):
 
 
 class HostWindow(Record, frozen=True):
-    """One of the equal windows of time. Synchronizations, launches and kernels count where they begin.
+    """One of the equal windows of time. Synchronizations, launches and kernels count where they begin, synchronizations
+    of all threads of the GPU's processes.
 
     `switches` is how often threads of the GPU's processes went off a CPU. `busy_share` is the mean over the devices.
     `off_cpu_share`, `preempted_share` and `crowded_share` are means over the threads that launch work: off a CPU; off
     it though they could have run; off it while other threads had the CPU that they left, whatever they waited for.
-    `sync_late_p50_ns` is the median time from the end of the work that a synchronization waited for to its return.
+    `sync_late_p50_ns` is the median time from the end of the work that their synchronizations waited for to the return.
     """
 
     start_ns: int

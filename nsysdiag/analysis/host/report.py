@@ -13,6 +13,7 @@ from nsysdiag.analysis.host.sync_latency import latencies, sync_latency
 from nsysdiag.analysis.host.thread_rows import thread_rows, thread_totals
 from nsysdiag.analysis.host.windows import Working, host_windows, window_edges
 from nsysdiag.analysis.roots.world import World
+from nsysdiag.errors import InputError
 from nsysdiag.model_host import HostReport
 
 
@@ -20,12 +21,16 @@ def host_report(
     world: World, host: HostActivity, devices: list[DeviceTimeline], working: list[Working]
 ) -> HostReport | None:
     """The host from the start of the first to the end of the last of the devices' windows, whatever lies between the
-    parts of a window included; None where no window holds any time."""
+    parts of a window included; None where no window holds any time, or times are too far apart to lay all threads side
+    by side."""
     parts = [each.parts for each in working if len(each.parts)]
     if not parts:
         return None
     low, high = min(int(part.start[0]) for part in parts), max(int(part.end[-1]) for part in parts)
-    scene = host_scene(world, host, devices, low, high)
+    try:
+        scene = host_scene(world, host, devices, low, high)
+    except InputError:
+        return None
     states = thread_states(scene)
     scheduled = bool(states.known.any())
     edges = window_edges(low, high)

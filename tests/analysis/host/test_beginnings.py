@@ -57,7 +57,7 @@ def test_from_the_seventh_window_on() -> None:
         [20, 900] * 6,
         QUIET + QUIET + [900, 900],
         LOUD + QUIET,
-        [20, *LOUD, *LOUD],
+        [20, 20, 20, 20, *LOUD * 5],
         [None] * 6 + LOUD,
         [],
         [20],
