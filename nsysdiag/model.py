@@ -10,6 +10,7 @@ import msgspec
 
 from nsysdiag.model_cost import Cost, TotalCost
 from nsysdiag.model_gpu_metrics import GpuMetrics
+from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_trouble import Trouble
 from nsysdiag.model_utilization import Utilization
@@ -638,7 +639,7 @@ class Untold(Record, frozen=True):
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `untold` is what no such trace tells, `cost` that of all devices that have a
-    price."""
+    price; `host` tells of threads and CPUs, None where no device worked."""
 
     schema_version: str
     tool: Tool
@@ -652,6 +653,7 @@ class Report(Record, frozen=True):
     ranks: RankComparison | None = None
     untold: list[Untold] = []
     cost: TotalCost | None = None
+    host: HostReport | None = None
 
 
 def to_json(report: Report) -> bytes:

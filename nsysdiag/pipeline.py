@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 import msgspec
@@ -12,7 +13,7 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
-from nsysdiag.activity.host import host_activity
+from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import read_ranges
@@ -30,6 +31,8 @@ from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.gpu_metrics.counters import read_counters
 from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.host.report import host_report
+from nsysdiag.analysis.host.windows import Working
 from nsysdiag.analysis.ranks.advice import with_waits
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
@@ -44,6 +47,7 @@ from nsysdiag.config import Settings
 from nsysdiag.cost import priced
 from nsysdiag.errors import UsageError
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
+from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
@@ -57,10 +61,12 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     settings = settings or Settings()
     step = progress or (lambda _name, _share: None)
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        results, warnings = analyze_devices(trace, settings, step)
+        found = _analyzed(trace, settings, step)
+        step("looking at threads and CPUs", 0.9)
+        host = _host(found)
         step("writing the report", 0.95)
         trace.check_unchanged()
-        return priced(_report(trace, settings, results, warnings), settings.cost)
+        return priced(_report(trace, settings, found, host), settings.cost)
 
 
 def _check_disabled(disabled: tuple[str, ...]) -> None:
@@ -75,9 +81,26 @@ def analyze_devices(
     trace: Trace, settings: Settings, progress: Progress | None = None
 ) -> tuple[list[DeviceResult], list[str]]:
     """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
+    found = _analyzed(trace, settings, progress or (lambda _name, _share: None))
+    return found.results, found.warnings
+
+
+@dataclass(frozen=True, slots=True)
+class _Analyzed:
+    """The results of the chosen devices, warnings about rows, and what the host's part is made of: the world of all
+    threads, the launching ones, the devices and their windows."""
+
+    results: list[DeviceResult]
+    warnings: list[str]
+    world: World
+    host: HostActivity
+    devices: list[DeviceTimeline]
+    windows: list[AnalysisWindow]
+
+
+def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     _check_disabled(settings.disabled)
     check_periods(settings.utilization)
-    step = progress or (lambda _name, _share: None)
     step("reading device activity", 0.0)
     ranges = read_ranges(trace)
     activity = read_device_activity(
@@ -124,7 +147,14 @@ def analyze_devices(
         counters=read_counters(trace, activity.devices),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
-    return results, malformed_warnings(host.malformed)
+    return _Analyzed(results, malformed_warnings(host.malformed), world, host, chosen, windows)
+
+
+def _host(found: _Analyzed) -> HostReport | None:
+    working = [
+        Working(result.split.busy, window.parts) for result, window in zip(found.results, found.windows, strict=True)
+    ]
+    return host_report(found.world, found.host, found.devices, working)
 
 
 def _chosen(devices: list[DeviceTimeline], wanted: str | None) -> list[DeviceTimeline]:
@@ -163,8 +193,8 @@ def _axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: list
     return ThreadAxis.over(np.concatenate(threads) if threads else np.empty(0, dtype=np.int64), low, high)
 
 
-def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warnings: list[str]) -> Report:
-    capabilities = trace.capabilities()
+def _report(trace: Trace, settings: Settings, analyzed: _Analyzed, host: HostReport | None) -> Report:
+    capabilities, results = trace.capabilities(), analyzed.results
     devices = [result.report for result in results]
     ranks = _ranks(trace, results)
     found = [finding for result in results for finding in result.findings]
@@ -179,7 +209,7 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
             export_schema_version=trace.schema_version,
             tables=trace.tables(),
             capabilities=capabilities,
-            warnings=[*trace.warnings, *warnings],
+            warnings=[*trace.warnings, *analyzed.warnings],
             sha256=trace.sha256,
         ),
         devices=devices,
@@ -190,6 +220,7 @@ def _report(trace: Trace, settings: Settings, results: list[DeviceResult], warni
         timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
         ranks=ranks,
         untold=list(UNTOLD),
+        host=host,
     )
 
 

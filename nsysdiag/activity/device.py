@@ -54,7 +54,7 @@ class DeviceActivity:
     """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
     `devices`) describe the operations of all GPUs in the order of the export; `streams` is by stream code.
     `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
-    only."""
+    only; `synchronized_stream` the code of the stream, -1 where unknown."""
 
     devices: list[DeviceTimeline]
     api_calls: ApiCalls
@@ -67,6 +67,7 @@ class DeviceActivity:
     time_slices: TimeSlices
     first_correlation: dict[int, int]
     synchronized: IntArray
+    synchronized_stream: IntArray
     duration_ns: int | None
     latest_ns: int
     assumed_apart: bool
@@ -91,7 +92,7 @@ def read_device_activity(
     launch = match_launches(every.process, every.correlation, api_calls.rows)
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(every.start, launch, api_calls.rows)
-    waits, stream_code, stream_keys = read_stream_waits(trace, api_calls, every, issued)
+    waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)
     activity = DeviceActivity(
         devices=[],
         api_calls=api_calls,
@@ -104,6 +105,7 @@ def read_device_activity(
         time_slices=read_time_slices(trace),
         first_correlation=_first_correlations(api_calls.rows),
         synchronized=_synchronized(trace, api_calls, keys),
+        synchronized_stream=synchronized_stream,
         duration_ns=duration,
         latest_ns=latest,
         assumed_apart=keys.assumed_apart,

@@ -59,7 +59,7 @@ def host_activity(tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, lat
         mpi=mpi.take(mpi.outermost),
         overhead=overhead,
         cupti=cupti_inside_calls(axis, tables.overhead, api, latest),
-        scheduling=scheduling_of(axis, tables.switches),
+        scheduling=scheduling_of(axis, tables.switches, tables.cpus),
         samples=samples_of(axis, tables.samples, (api.spans[api.outermost], os_calls.spans)),
         os_traced=traced,
         malformed={"API call": api_calls.malformed, "OS call": lost_os, "profiler overhead": lost_overhead},

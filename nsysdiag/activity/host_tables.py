@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.calls import coded_names
+from nsysdiag.activity.cpus import Cpus
 from nsysdiag.activity.lane import CallTable
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.overhead import read_overhead
@@ -20,24 +21,27 @@ _MPI_TABLES = ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENT
 
 @dataclass(frozen=True, slots=True)
 class HostTables:
-    """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads."""
+    """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads; who held each CPU."""
 
     os_calls: CallTable
     libraries: CallTable
     mpi: CallTable
     overhead: CallTable
     switches: SwitchRows
+    cpus: Cpus
     samples: SampleRows
 
 
 def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """Reads them all."""
+    switches = read_switches(trace)
     return HostTables(
         os_calls=_table(trace, ("OSRT_API",), "nameId", "returnValue"),
         libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
         mpi=_mpi_calls(trace, ranges),
         overhead=read_overhead(trace),
-        switches=read_switches(trace),
+        switches=switches,
+        cpus=Cpus.of(switches),
         samples=read_samples(trace),
     )
 

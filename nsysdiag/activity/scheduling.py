@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, tid_of
+from nsysdiag.activity.cpus import Cpus, sorted_order
+from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
-from nsysdiag.timeline.intervals import Intervals, coverage, union
+from nsysdiag.timeline.intervals import Intervals, union
 from nsysdiag.trace.enums import ThreadState
 from nsysdiag.trace.trace import Trace
-
-PREEMPTED_SHARE = 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,23 +53,29 @@ def read_switches(trace: Trace) -> SwitchRows:
     )
 
 
-def scheduling_of(axis: ThreadAxis, switches: SwitchRows) -> Scheduling:
-    """What `switches` say about the threads of `axis`."""
+def switches_by_thread(axis: ThreadAxis, switches: SwitchRows) -> tuple[SwitchRows, IntArray]:
+    """The events of the axis's threads by lane, then time, and the lane of each."""
     rank = axis.rank(switches.thread)
-    mine = switches.take(rank >= 0)
-    rank = rank[rank >= 0]
-    order = np.lexsort((mine.comes_in, mine.time, rank))
-    mine, rank = mine.take(order), rank[order]
+    mine = rank >= 0
+    if not mine.all():
+        switches, rank = switches.take(mine), rank[mine]
+    order = sorted_order(rank, switches.time, switches.comes_in)
+    return switches.take(order), rank[order]
+
+
+def scheduling_of(axis: ThreadAxis, switches: SwitchRows, cpus: Cpus) -> Scheduling:
+    """What `switches` say about the threads of `axis`."""
+    mine, rank = switches_by_thread(axis, switches)
     if len(mine) == 0:
         nothing = np.zeros(0, dtype=np.bool_)
         return Scheduling(Intervals.empty(), Intervals.empty(), nothing, nothing)
     last = np.append(rank[1:] != rank[:-1], True)
     until = np.where(last, axis.origin + axis.span, np.append(mine.time[1:], 0))
-    return _states(axis, switches, mine, rank, until, last)
+    return _states(axis, cpus, mine, rank, until, last)
 
 
 def _states(
-    axis: ThreadAxis, switches: SwitchRows, mine: SwitchRows, rank: IntArray, until: IntArray, last: BoolArray
+    axis: ThreadAxis, cpus: Cpus, mine: SwitchRows, rank: IntArray, until: IntArray, last: BoolArray
 ) -> Scheduling:
     first = np.append(True, rank[1:] != rank[:-1])
     runs = axis.place(rank, Intervals(mine.time, until))
@@ -87,41 +92,5 @@ def _states(
         on_cpu=union(runs[mine.comes_in], before[~first_in]),
         out=out,
         runnable=np.concatenate((unknown, mine.state[gone] == ThreadState.RUNNING)),
-        held=np.concatenate((unknown, _held_by_others(switches, mine.cpu[gone], away))),
+        held=np.concatenate((unknown, cpus.held(mine.cpu[gone], away))),
     )
-
-
-def _held_by_others(switches: SwitchRows, cpu: IntArray, away: Intervals) -> BoolArray:
-    """True for each interval of `away` if threads held its `cpu` for at least 80 % of it.
-
-    A thread holds a CPU from the moment it comes in to the next event there. The idle loop (pid 0 or tid 0) holds
-    nothing. The thread that is away cannot be among the holders: it is out.
-    """
-    result = np.zeros(len(away), dtype=np.bool_)
-    by_cpu = switches.take(_by_cpu(switches))
-    borders = np.searchsorted(by_cpu.cpu, np.append(np.unique(cpu), np.iinfo(np.int64).max))
-    for number, begin in zip(np.unique(cpu).tolist(), borders.tolist(), strict=False):
-        end = int(np.searchsorted(by_cpu.cpu, number, side="right"))
-        there = by_cpu.take(np.arange(begin, end))
-        mine = np.flatnonzero(cpu == number)
-        share = coverage(_holding(there), away[mine]) >= PREEMPTED_SHARE * (away.end[mine] - away.start[mine])
-        result[mine] = share & (away.end[mine] > away.start[mine])
-    return result
-
-
-def _by_cpu(switches: SwitchRows) -> IntArray:
-    """The order by CPU, then time; of events at the same time the one that goes out first."""
-    step = np.diff(switches.time)
-    out_first = switches.comes_in[1:] >= switches.comes_in[:-1]
-    few = len(switches) and switches.cpu.min() >= 0 and switches.cpu.max() <= np.iinfo(np.int16).max
-    if few and np.all((step > 0) | ((step == 0) & out_first)):
-        return np.argsort(switches.cpu.astype(np.int16), kind="stable")  # a radix sort, without comparisons
-    return np.lexsort((switches.comes_in, switches.time, switches.cpu))
-
-
-def _holding(there: SwitchRows) -> Intervals:
-    """The time during which some thread but the idle loop held one CPU; `there` is sorted by time."""
-    if len(there) < 2:
-        return Intervals.empty()
-    busy = there.comes_in & (pid_of(there.thread) != 0) & (tid_of(there.thread) != 0)
-    return union(Intervals(there.time[:-1], there.time[1:])[busy[:-1]])

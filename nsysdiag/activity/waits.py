@@ -18,6 +18,7 @@ from nsysdiag.trace.trace import Trace
 UNKNOWN_PRODUCER = -1
 NO_PRODUCER = -2
 _WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
+_STREAM_SYNC_NAMES = ("cudaStreamSynchronize", "cuStreamSynchronize")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +33,9 @@ class StreamWaits(Rows):
 
 def read_stream_waits(
     trace: Trace, api_calls: ApiCalls, operations: Operations, issued: IntArray
-) -> tuple[StreamWaits, IntArray, list[tuple[int, int, int]]]:
-    """The waits, the stream code of every operation, and the stream of each code.
+) -> tuple[StreamWaits, IntArray, list[tuple[int, int, int]], IntArray]:
+    """The waits, the stream code of every operation, the stream of each code, and for each call the code of the stream
+    that it synchronized with, -1 where nothing says so.
 
     Waits are told by the name of their API call: the export's syncType is wrong in some versions. `issued` is when each
     operation was launched (its start, where nobody knows).
@@ -51,14 +53,22 @@ def read_stream_waits(
     code, keys = stream_codes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
     op_code, sync_code, record_code = np.split(code, np.cumsum([len(operations), len(sync)]))
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
-    names = [at for at, name in enumerate(api_calls.names) if name in _WAIT_NAMES]
-    waits = np.flatnonzero(call >= 0)
-    waits = waits[np.isin(api_calls.rows.name[call[waits]], names)] if len(waits) else waits
+    waits = _made_by(_WAIT_NAMES, call, api_calls)
     time = api_calls.rows.start[call[waits]] if len(waits) else waits
     record = _record_of(sync, waits, time, records, api_calls)
     producer = _producers(record, records, record_code, api_calls, op_code, issued)
     order = np.lexsort((time, sync_code[waits]))
-    return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys
+    synchronized = np.full(len(api_calls.rows), -1, dtype=np.int64)
+    stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
+    synchronized[call[stream_syncs]] = sync_code[stream_syncs]
+    return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys, synchronized
+
+
+def _made_by(names: tuple[str, ...], call: IntArray, api_calls: ApiCalls) -> IntArray:
+    """The rows whose call, -1 where there is none, has one of these names."""
+    codes = [at for at, name in enumerate(api_calls.names) if name in names]
+    rows = np.flatnonzero(call >= 0)
+    return rows[np.isin(api_calls.rows.name[call[rows]], codes)] if len(rows) else rows
 
 
 def synchronized_devices(trace: Trace, api_calls: ApiCalls, number_of: dict[tuple[int, int], int]) -> IntArray:

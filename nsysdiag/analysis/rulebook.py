@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysdiag.activity import samples, scheduling
+from nsysdiag.activity import cpus, samples
 from nsysdiag.analysis import calibration, drained, facts, places, waiting
 from nsysdiag.analysis.causes import CAUSES, context_init, sync
 from nsysdiag.analysis.finding_rules import FINDING_RULES
@@ -113,7 +113,7 @@ THRESHOLDS: dict[str, tuple[Threshold, ...]] = {
     "sleep": (),
     "off_cpu": (
         Threshold(
-            "held", f"{100 * scheduling.PREEMPTED_SHARE:g} %", "of the time away in which others must have held the CPU"
+            "held", f"{100 * cpus.PREEMPTED_SHARE:g} %", "of the time away in which others must have held the CPU"
         ),
     ),
     "blocked": (),

@@ -9,6 +9,7 @@ from nsysdiag.output.code import call_site_label
 from nsysdiag.output.cost_markdown import cost_blocks
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.gpu_metric_markdown import counter_blocks
+from nsysdiag.output.host_markdown import host_blocks
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
 from nsysdiag.output.names import brief, clip
@@ -61,6 +62,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += rank_blocks(report.ranks, causes, f"## {DEVICES_TITLE}")
     blocks += cost_blocks(report)
     blocks += _findings(report)
+    blocks += host_blocks(report.host) if report.host else []
     blocks += _health(report)
     blocks.append(_footer(report, options))
     return ("\n\n".join(blocks) + "\n").encode()

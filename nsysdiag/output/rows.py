@@ -1,6 +1,6 @@
 """The report's tables as rows of plain values: the one source of CSV files and data frames.
 
-Every table begins with the device. The unit of a number is in the name of its column.
+Tables about devices begin with the device. The unit of a number is in the name of its column.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output import cost_rows, gpu_metric_rows, launch_rows, utilization_rows
+from nsysdiag.output import cost_rows, gpu_metric_rows, host_rows, launch_rows, utilization_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.columns import Column, Rows, of
 from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
@@ -379,6 +379,8 @@ _TABLES = (
         ),
         launch_rows.graph_rows,
     ),
+    Table("threads", host_rows.THREAD_COLUMNS, host_rows.thread_rows),
+    Table("host-windows", host_rows.WINDOW_COLUMNS, host_rows.window_rows),
     Table(
         "cost",
         (

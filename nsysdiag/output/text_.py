@@ -13,6 +13,8 @@ from nsysdiag.output.cost_words import cost_lines
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.gpu_metric_words import TITLE as COUNTERS
 from nsysdiag.output.gpu_metric_words import counter_sentences
+from nsysdiag.output.host_words import TITLE as HOST_TITLE
+from nsysdiag.output.host_words import host_sentences
 from nsysdiag.output.launch_words import launch_sentences
 from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks.text import rank_blocks
@@ -45,6 +47,7 @@ TOP_SIGNATURES, TOP_SIGNATURES_OF_SEVERAL = 3, 1
 TOP_FINDINGS = 6
 TOP_LABELS = 3
 TOP_SLOW = 3
+TOP_HOST = 4
 LEAST_CAUSE = 1000
 """Causes with less than a thousandth of the idle time share a row."""
 MIN_WIDTH, MAX_WIDTH = 60, 160
@@ -75,6 +78,7 @@ def _report(report: Report, width: int) -> Group:
     for device in report.devices:
         blocks += [_heading(f"Details of {device.key}")] if several else []
         blocks += _details(device, causes, width, several)
+    blocks += _host(report)
     return Group(*blocks, *_health(report))
 
 
@@ -277,6 +281,11 @@ def _steps(chain: list[str], room: int) -> list[str]:
         else:
             lines.append(told)
     return lines
+
+
+def _host(report: Report) -> list[RenderableType]:
+    lines = host_sentences(report.host)[:TOP_HOST] if report.host else []
+    return [_heading(HOST_TITLE), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _health(report: Report) -> list[RenderableType]:

@@ -54,6 +54,7 @@ from nsysdiag.model import (
 )
 from nsysdiag.model_cost import Amount, Cost, Saving, TotalCost
 from tests.output.gpu_metric_samples import clock, gpu_metrics
+from tests.output.host_samples import host_report
 from tests.output.rank_samples import comparison
 from tests.output.trouble_samples import sample_trouble
 from tests.output.utilization_samples import (
@@ -610,7 +611,7 @@ def one_device() -> Report:
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
     whole = device(launch=launch_in_full(), gpu_metrics=gpu_metrics())
-    return report([whole], [finding(), second, third])
+    return msgspec.structs.replace(report([whole], [finding(), second, third]), host=host_report())
 
 
 def several_devices() -> Report:
@@ -832,7 +833,13 @@ def hostile() -> Report:
     settings = dict.fromkeys(names, bad)
     ranks = comparison(names, names)
     return msgspec.structs.replace(
-        made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks, cost=total_cost(bad, bad)
+        made_report,
+        causes=causes,
+        recapture=bad,
+        settings=settings,
+        ranks=ranks,
+        cost=total_cost(bad, bad),
+        host=host_report(names),
     )
 
 

@@ -17,6 +17,7 @@ from nsysdiag.output.sections import (
     gaps,
     gpu_metrics,
     health,
+    host,
     iterations,
     kernels,
     launches,
@@ -48,4 +49,4 @@ PER_DEVICE: tuple[DeviceSection, ...] = (
     launches.SECTION,
     api.SECTION,
 )
-CLOSING: tuple[ReportSection, ...] = (health.SECTION, method.SECTION)
+CLOSING: tuple[ReportSection, ...] = (host.SECTION, health.SECTION, method.SECTION)

@@ -1,0 +1,117 @@
+"""Which thread held each CPU, and when (SCHED_EVENTS)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, tid_of
+from nsysdiag.timeline.intervals import Intervals, coverage
+
+if TYPE_CHECKING:
+    from nsysdiag.activity.scheduling import SwitchRows
+
+PREEMPTED_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Cpus:
+    """The stretches in which a thread held a CPU: from the moment it comes in to the next event there. The idle loop
+    (pid 0 or tid 0) holds nothing.
+
+    `numbers` are the CPUs of all events, sorted; the stretches of `numbers[i]` are those from `first[i]` to
+    `first[i + 1]`, in order of time, none over another.
+
+    ```
+    events    in A   out A  in B  in idle   in A
+    holds     [--A--)       [--B--)
+    ```
+    """
+
+    numbers: IntArray
+    first: IntArray
+    holds: Intervals
+    thread: IntArray
+
+    @classmethod
+    def of(cls, switches: SwitchRows) -> Cpus:
+        """From all scheduling events, in any order."""
+        order = sorted_order(switches.cpu, switches.time, switches.comes_in)
+        cpu, time, thread = switches.cpu[order], switches.time[order], switches.thread[order]
+        until = np.append(time[1:], 0)[: len(time)]
+        holds = switches.comes_in[order] & (np.append(cpu[1:], -1)[: len(cpu)] == cpu) & (until > time)
+        if len(cpu):
+            holds[-1] = False
+        holds &= (pid_of(thread) != 0) & (tid_of(thread) != 0)
+        numbers = cpu[np.append(True, cpu[1:] != cpu[:-1])[: len(cpu)]]
+        first = np.searchsorted(cpu[holds], np.append(numbers, np.iinfo(np.int64).max))
+        return cls(numbers, first, Intervals(time[holds], until[holds]), thread[holds])
+
+    def held_ns(self, cpu: IntArray, spans: Intervals) -> IntArray:
+        """How long threads held the CPU of each of `spans` meanwhile."""
+        result = np.zeros(len(spans), dtype=np.int64)
+        for part, rows in self._by_cpu(cpu):
+            result[rows] = coverage(self.holds[part], spans[rows])
+        return result
+
+    def held(self, cpu: IntArray, away: Intervals) -> BoolArray:
+        """True for each interval of `away` during at least 80 % of which threads held the CPU that was left. The thread
+        that is away cannot be among them: it is out."""
+        length = away.end - away.start
+        return (length > 0) & (self.held_ns(cpu, away) >= PREEMPTED_SHARE * length)
+
+    def wanted_ns(self, cpu: IntArray, spans: Intervals) -> IntArray:
+        """For each stretch that a CPU was held, how long those of `spans` went on meanwhile that are on the same CPU,
+        added up.
+
+        ```
+        holds     [------A------)[--B--)
+        spans         [----------------)
+                             [------)
+        wanted    A: 9 + 3       B: 6 + 4
+        ```
+        """
+        result = np.zeros(len(self.holds), dtype=np.int64)
+        for part, rows in self._by_cpu(cpu):
+            holds = self.holds[part]
+            start, end = np.sort(spans.start[rows]), np.sort(spans.end[rows])
+            result[part] = _open_until(holds.end, start, end) - _open_until(holds.start, start, end)
+        return result
+
+    def _by_cpu(self, cpu: IntArray) -> Iterator[tuple[slice, IntArray]]:
+        """For each CPU that occurs in `cpu` its stretches, and the rows of it."""
+        order = np.argsort(_small(cpu), kind="stable")
+        ordered = cpu[order]
+        for at, number in enumerate(self.numbers.tolist()):
+            rows = order[np.searchsorted(ordered, number) : np.searchsorted(ordered, number, side="right")]
+            if len(rows):
+                yield slice(int(self.first[at]), int(self.first[at + 1])), rows
+
+
+def _open_until(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    """How much of all the intervals with these sorted starts and sorted ends lies before each time, but for a number
+    that is the same for all times."""
+    # Sums may wrap around; what the differences of two times come to is right all the same.
+    begun, over = np.searchsorted(start, times, side="right"), np.searchsorted(end, times, side="right")
+    starts, ends = np.append(np.int64(0), np.cumsum(start)), np.append(np.int64(0), np.cumsum(end))
+    return (begun - over) * times - starts[begun] + ends[over]
+
+
+def sorted_order(group: IntArray, time: IntArray, comes_in: BoolArray) -> IntArray:
+    """The order of events by group, then time; of events at the same time the one that goes out first."""
+    if np.all(time[1:] >= time[:-1]):
+        order = np.argsort(_small(group), kind="stable")
+        ordered, moment, enters = group[order], time[order], comes_in[order]
+        tied = (ordered[1:] == ordered[:-1]) & (moment[1:] == moment[:-1])
+        if not np.any(tied & (enters[1:] < enters[:-1])):
+            return order
+    return np.lexsort((comes_in, time, group))
+
+
+def _small(numbers: IntArray) -> IntArray:
+    """The numbers as 16 bits where they fit: those are sorted without comparisons."""
+    few = len(numbers) and numbers.min() >= 0 and numbers.max() <= np.iinfo(np.int16).max
+    return numbers.astype(np.int16) if few else numbers

@@ -1,0 +1,52 @@
+"""What the host's threads did while the devices were in use: every step in order."""
+
+from __future__ import annotations
+
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.host import HostActivity
+from nsysdiag.analysis.host.advice import advice
+from nsysdiag.analysis.host.beginnings import beginnings
+from nsysdiag.analysis.host.contention import contention
+from nsysdiag.analysis.host.scene import host_scene
+from nsysdiag.analysis.host.states import thread_states
+from nsysdiag.analysis.host.sync_latency import latencies, sync_latency
+from nsysdiag.analysis.host.thread_rows import thread_rows, thread_totals
+from nsysdiag.analysis.host.windows import Working, host_windows, window_edges
+from nsysdiag.analysis.roots.world import World
+from nsysdiag.errors import InputError
+from nsysdiag.model_host import HostReport
+
+
+def host_report(
+    world: World, host: HostActivity, devices: list[DeviceTimeline], working: list[Working]
+) -> HostReport | None:
+    """The host from the start of the first to the end of the last of the devices' windows, whatever lies between the
+    parts of a window included; None where no window holds any time, or times are too far apart to lay all threads side
+    by side."""
+    parts = [each.parts for each in working if len(each.parts)]
+    if not parts:
+        return None
+    low, high = min(int(part.start[0]) for part in parts), max(int(part.end[-1]) for part in parts)
+    try:
+        scene = host_scene(world, host, devices, low, high)
+    except InputError:
+        return None
+    states = thread_states(scene)
+    scheduled = bool(states.known.any())
+    edges = window_edges(low, high)
+    late = latencies(scene)
+    windows = host_windows(scene, states if scheduled else None, working, late, edges)
+    threads = thread_rows(scene, states, thread_totals(scene, states))
+    contended = contention(scene, states) if scheduled else None
+    return HostReport(
+        start_ns=low,
+        end_ns=high,
+        scheduling=scheduled,
+        threads=threads,
+        thread_count=len(scene.axis.threads),
+        contention=contended,
+        windows=windows,
+        beginnings=beginnings(windows),
+        sync_latency=sync_latency(scene, late, windows, edges),
+        advice=advice(threads, contended, high - low),
+    )

@@ -1,0 +1,182 @@
+"""What the host's threads did as plain data: time on CPUs, who had the CPU meanwhile, and how it went over time.
+
+Times are integer nanoseconds of the trace's clock. `None` means that the trace does not tell, never zero.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record
+
+
+class Stall(Record, frozen=True):
+    """The longest time that a thread was off its CPU: `what` is the OS or CUDA call that it was in, None where no call
+    was traced; `preempted` says that it could have run and had no CPU."""
+
+    start_ns: int
+    ns: int
+    what: str | None
+    preempted: bool
+
+
+class HostThread(Record, frozen=True):
+    """One thread of a process that uses a GPU. on_cpu_ns + off_cpu_ns + unknown_ns = the length of the range.
+
+    `launches` is how many of its calls launched work, by the key of the device. `preempted_ns` is the part of
+    `off_cpu_ns` in which it could have run and had no CPU, in `preemptions` stretches. `switches` is how often it went
+    off a CPU; `involuntary` and `voluntary` divide them by the state that the scheduler noted, None where it noted
+    none. `cpus` is on how many CPUs it ran, `migrations` how often it came back on another one. All of these are None
+    where the trace has no scheduling events of the thread; then `on_cpu_estimate_ns` may stand for its CPU samples.
+
+    `api_ns` and `os_ns` are the time inside CUDA and OS calls, `sync_ns` that inside synchronizations; None where
+    such calls were not captured.
+    """
+
+    pid: int
+    tid: int
+    name: str | None
+    process: str | None
+    launches: dict[str, int]
+    api_calls: int
+    sync_calls: int
+    on_cpu_ns: int | None
+    off_cpu_ns: int | None
+    unknown_ns: int | None
+    preempted_ns: int | None
+    preemptions: int | None
+    on_cpu_estimate_ns: int | None
+    switches: int | None
+    voluntary: int | None
+    involuntary: int | None
+    cpus: int | None
+    migrations: int | None
+    worst_stall: Stall | None
+    api_ns: int | None
+    sync_ns: int | None
+    os_ns: int | None
+
+
+class CpuHolder(Record, frozen=True):
+    """Who ran on a CPU while threads of the GPU's processes were waiting for it: a thread of theirs, or all threads of
+    another process together, and then `tid` is None. `ns` adds up what each of the waiting threads waited for it."""
+
+    pid: int
+    process: str | None
+    tid: int | None
+    thread: str | None
+    ns: int
+
+
+class CpuLimit(Record, frozen=True):
+    """Threads of one process never ran on more than `cpus` CPUs at once, although up to `wanted` of them could have
+    run; for `ns` at least one thread waited while all `cpus` were taken. The trace shows `cpus_seen` CPUs in all."""
+
+    pid: int
+    process: str | None
+    cpus: int
+    wanted: int
+    ns: int
+    cpus_seen: int
+
+
+class Contention(Record, frozen=True):
+    """What the threads of the GPU's processes waited for a CPU, added up over the threads.
+
+    `held_ns` is the part of `preempted_ns` in which a thread in the trace had the CPU that was left; `holders` divide
+    it, those with most time first, at most ten of `holder_count`. `cpus_used` is on how many CPUs these threads ran,
+    `cpus_seen` how many CPUs there are scheduling events of.
+    """
+
+    preempted_ns: int
+    held_ns: int
+    holders: list[CpuHolder]
+    holder_count: int
+    cpus_used: int
+    cpus_seen: int
+    limits: list[CpuLimit]
+
+
+class HostWindow(Record, frozen=True):
+    """One of the equal windows of time. Synchronizations, launches and kernels count where they begin, synchronizations
+    of all threads of the GPU's processes.
+
+    `switches` is how often threads of the GPU's processes went off a CPU. `busy_share` is the mean over the devices.
+    `off_cpu_share`, `preempted_share` and `crowded_share` are means over the threads that launch work: off a CPU; off
+    it though they could have run; off it while other threads had the CPU that they left, whatever they waited for.
+    `sync_late_p50_ns` is the median time from the end of the work that their synchronizations waited for to the return.
+    """
+
+    start_ns: int
+    end_ns: int
+    switches: int | None
+    sync_calls: int
+    sync_p50_ns: int | None
+    sync_p99_ns: int | None
+    sync_total_ns: int
+    launches_per_second: float
+    kernels_per_second: float
+    busy_share: float | None
+    off_cpu_share: float | None
+    preempted_share: float | None
+    crowded_share: float | None
+    sync_late_p50_ns: int | None
+
+
+class Beginning(Record, frozen=True):
+    """From the window `window` on, which begins at `start_ns`, a column of the windows stays changed: `before` and
+    `after` are its medians. A rate of switches is one a second."""
+
+    metric: str
+    window: int
+    start_ns: int
+    before: float
+    after: float
+
+
+class SyncPart(Record, frozen=True):
+    """The synchronizations of some of the windows, from the end of the work waited for to the return."""
+
+    windows: int
+    switches_per_second: float
+    preempted_share: float | None
+    crowded_share: float | None
+    calls: int
+    p50_ns: int | None
+    p99_ns: int | None
+
+
+class SyncLatency(Record, frozen=True):
+    """How long synchronizations took to return after the work that they waited for was done.
+
+    `quiet` and `busy` are the quarters of the windows with the least and the most of `by`: `crowded_share`, or where
+    that is the same everywhere, `switches`. The ratios are busy over quiet. None where scheduling was not captured, the
+    windows do not differ, or one side has too few calls.
+    """
+
+    calls: int
+    p50_ns: int
+    p99_ns: int
+    quiet: SyncPart | None
+    busy: SyncPart | None
+    p50_ratio: float | None
+    p99_ratio: float | None
+    by: str | None
+
+
+class HostReport(Record, frozen=True):
+    """The threads of the processes that use GPUs, from the start of the first to the end of the last device's window.
+
+    `threads` are at most fifty of `thread_count`: those that launch work first, then those with most time on a CPU and
+    the longest stalls. `scheduling` says whether context switches were captured at all; without them there is no
+    `contention`, and nothing is said about time off a CPU.
+    """
+
+    start_ns: int
+    end_ns: int
+    scheduling: bool
+    threads: list[HostThread]
+    thread_count: int
+    contention: Contention | None
+    windows: list[HostWindow]
+    beginnings: list[Beginning]
+    sync_latency: SyncLatency | None
+    advice: list[str]
