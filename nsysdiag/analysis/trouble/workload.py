@@ -29,7 +29,7 @@ def workload(
     arrivals = irregularity(bursts.spans)
     enough = len(bursts) >= limits.fewest_bursts and between_ns >= limits.between * window_ns
     if not enough or arrivals is None or arrivals <= limits.regular:
-        return Workload(kind=UNCLEAR, why=_unclear(steps, len(bursts)), judged_ns=window_ns)
+        return Workload(kind=UNCLEAR, why=_unclear(steps, len(steady or ()), len(bursts)), judged_ns=window_ns)
     share = format_share(between_ns, window_ns)
     return Workload(
         kind=BURSTS,
@@ -55,13 +55,10 @@ def _spread(steady: Intervals | None) -> float | None:
     return float(np.median(np.abs(length - middle))) / middle if middle > 0 else None
 
 
-def _unclear(steps: float | None, bursts: int) -> str:
-    if steps is not None:
-        return (
-            f"what comes round takes very different times, half of them over {format_share(steps, 1)} from the median"
-        )
+def _unclear(spread: float | None, steps: int, bursts: int) -> str:
+    if spread is not None:
+        return f"steps take very different times, half of them over {format_share(spread, 1)} from the median"
+    none = f"only {steps} steady steps come round" if steps else "no steps come round"
     if bursts > 1:
-        return (
-            f"no steps come round, and {format_count(bursts)} bursts are too few, too close or too regular for requests"
-        )
-    return "no steps come round, and there are no pauses in which the host had nothing to do"
+        return f"{none}, and {format_count(bursts)} bursts are too few, too close or too regular for requests"
+    return f"{none}, and there are no pauses in which the host had nothing to do"

@@ -121,12 +121,12 @@ def test_irregular_bursts_are_serving() -> None:
 @pytest.mark.parametrize(
     ("steady", "bursts", "between", "why"),
     [
-        (every([10, 30, 90, 20, 70]), NONE, 0, "what comes round takes very different times"),
+        (every([10, 30, 90, 20, 70]), NONE, 0, "steps take very different times"),
         (None, requests([0, 10, 45, 52]), 100, "4 bursts are too few, too close or too regular"),
         (None, requests([0, 10, 20, 30, 40, 50]), 100, "6 bursts are too few, too close or too regular"),
         (None, IRREGULAR, 29, "6 bursts are too few"),
         (None, NONE, 0, "there are no pauses"),
-        (every([10, 10, 10, 10]), NONE, 0, "no steps come round"),
+        (every([10, 10, 10, 10]), NONE, 0, "only 4 steady steps come round, and there are no pauses"),
     ],
 )
 def test_else_it_is_unclear(steady: Intervals | None, bursts: Bursts, between: int, why: str) -> None:
