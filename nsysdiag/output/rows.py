@@ -380,7 +380,7 @@ _TABLES = (
         launch_rows.graph_rows,
     ),
     Table("threads", host_rows.THREAD_COLUMNS, host_rows.thread_rows),
-    Table("host-windows", host_rows.WINDOW_COLUMNS, host_rows.window_rows),
+    Table("host_windows", host_rows.WINDOW_COLUMNS, host_rows.window_rows),
     Table(
         "cost",
         (
