@@ -24,7 +24,7 @@ def rows(data: bytes) -> list[list[str]]:
 def test_every_table_is_rectangular(sample: str) -> None:
     for name, data in tables(SAMPLES[sample]()).items():
         header, *body = rows(data)
-        assert header[0] == {"threads": "process_id", "host-windows": "start_ns"}.get(name, "device"), name
+        assert header[0] == {"threads": "process_id", "host_windows": "start_ns"}.get(name, "device"), name
         assert all(len(row) == len(header) for row in body), name
         assert len(set(header)) == len(header)
         assert data.endswith(b"\r\n")

@@ -51,7 +51,7 @@ MAY_BE_UNKNOWN = {
         *("on_cpu_ns", "off_cpu_ns", "unknown_ns", "preempted_ns", "on_cpu_estimate_ns"),
         *("worst_stall_ns", "worst_stall_start_ns", "api_ns", "sync_ns", "os_ns"),
     },
-    "host-windows": {"sync_p50_ns", "sync_p99_ns", "sync_late_p50_ns"},
+    "host_windows": {"sync_p50_ns", "sync_p99_ns", "sync_late_p50_ns"},
 }
 
 

@@ -115,7 +115,7 @@ def test_csv_tables() -> None:
         "4242,4242,python3,gzip,launches on gpu0,gpu0:1200,70000000,25000000,5000000,20000000,10,"
     )
     assert len(threads) == 5
-    windows = made["host-windows"].decode().splitlines()
+    windows = made["host_windows"].decode().splitlines()
     assert windows[4] == "30000000,40000000,2,0,,,0,12000.0,12000.0,0.9,0.05,0.0,0.0,"
     assert len(windows) == 11
 
