@@ -44,7 +44,7 @@ class Parted:
         known = ~np.isnan(values)
         ns, worked = within.ns[known], within.worked[known]
         total = int(ns.sum())
-        area = float(values[known] @ worked) + self.idle * int((ns - worked).sum())
+        area = float((values[known] * worked).sum()) + self.idle * int((ns - worked).sum())
         return area / total if total else None
 
 

@@ -57,7 +57,8 @@ class Within:
 def _mean(values: FloatArray, ns: IntArray) -> float | None:
     known = ~np.isnan(values)
     total = int(ns[known].sum())
-    return float(values[known] @ ns[known]) / total if total else None
+    # A sum, not a product of vectors: that would start threads for arrays that take microseconds.
+    return float((values[known] * ns[known]).sum()) / total if total else None
 
 
 def _touched(grid: Grid, spans: Intervals) -> IntArray:
