@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.identity import IntArray
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.steps import FloatArray
 
@@ -111,8 +111,3 @@ def aligned(parts: list[tuple[IntArray, FloatArray]]) -> tuple[IntArray, list[Fl
 
 def _places(times: IntArray, wanted: IntArray) -> IntArray:
     return np.searchsorted(times, wanted).astype(np.int64, copy=False)
-
-
-def known(value: FloatArray) -> BoolArray:
-    """True for each valid value."""
-    return ~np.isnan(value)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.activity.gpu_metric_samples import Series
 from nsysdiag.activity.identity import IntArray
-from nsysdiag.analysis.gpu_metrics.means import Sampled
+from nsysdiag.analysis.gpu_metrics.within import Within
 from nsysdiag.model_gpu_metrics import Clocks
 from nsysdiag.timeline.intervals import Intervals
 
 CHIP, SEEN = "chip", "seen"
 
 
-def clocks(sampled: Sampled, busy: Intervals, chip_hz: int | None, limit: float) -> Clocks | None:
+def clocks(series: Series, busy: Intervals, chip_hz: int | None, limit: float) -> Clocks | None:
     """The clock over the time of the set `busy`; None where no sample lies wholly inside.
 
     ```
@@ -22,13 +23,12 @@ def clocks(sampled: Sampled, busy: Intervals, chip_hz: int | None, limit: float)
                             ^ mixed         ^ mixed
     ```
     """
-    if not np.any(sampled.valid):
+    within = Within.of(series.grid, _without_pauses(busy, series.grid.period_ns))
+    judged = within.whole & ~np.isnan(series.value[within.index])
+    if not judged.any():
         return None
-    judged = sampled.whole_samples(_without_pauses(busy, sampled.grid.period_ns))
-    if not len(judged):
-        return None
-    value, length = sampled.value[judged], (sampled.grid.end - sampled.grid.start)[judged]
-    highest = int(sampled.value.max())
+    value, length = series.value[within.index[judged]], within.ns[judged]
+    highest = int(np.nanmax(series.value))
     source = CHIP if chip_hz is not None and chip_hz >= highest else SEEN
     most = chip_hz if chip_hz is not None and source == CHIP else highest
     low = value < limit * most

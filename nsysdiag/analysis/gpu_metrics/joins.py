@@ -1,7 +1,4 @@
-"""Metrics joined to what the program calls its work: NVTX ranges, kernels by name, iterations.
-
-Metric by metric, so that the running sums of one of them are all that is in memory.
-"""
+"""Metrics joined to what the program calls its work: NVTX ranges, kernels by name, iterations."""
 
 from __future__ import annotations
 
@@ -9,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from nsysdiag.analysis.gpu_metrics.lens import Lens
+from nsysdiag.analysis.gpu_metrics.means import Sampled
 from nsysdiag.analysis.gpu_metrics.parted import Parted
 from nsysdiag.analysis.gpu_metrics.targets import Target
 from nsysdiag.model import IterationReport
@@ -44,27 +43,28 @@ class Joins:
     """Collects means over ranges, kernels and the iterations of a report, metric by metric."""
 
     def __init__(self, ranges: list[Target], kernels: list[Target], iterations: IterationReport | None) -> None:
-        self._targets = [*ranges, *kernels]
+        self.targets = [*ranges, *kernels]
         self._ranges = len(ranges)
-        self._cells = [Cells() for _ in self._targets]
+        self._cells = [Cells() for _ in self.targets]
         self._rows = iterations.rows if iterations is not None else []
         self._spans = Intervals.of([(row.start_ns, row.end_ns) for row in self._rows])
         self._iterations = [Cells() for _ in self._rows]
 
-    def add(self, metric: str, parted: Parted) -> None:
-        """Average one metric over everything."""
-        for target, cells in zip(self._targets, self._cells, strict=True):
-            mean, samples = parted.plain.whole_mean(target.spans) if target.whole else (None, 0)
+    def add(self, metric: str, parted: Parted, sampled: Sampled, lens: Lens) -> None:
+        """Average one metric over everything; `lens` has the targets in their order."""
+        for target, within, cells in zip(self.targets, lens.targets, self._cells, strict=True):
+            mean, samples = within.whole_mean(parted.value) if target.whole else (None, 0)
             if samples:
                 cells.add(metric, mean, samples, whole=True)
             else:
-                cells.add(metric, parted.mean(target.spans), parted.plain.samples(target.spans))
-        for at, mean in enumerate(parted.plain.means(self._spans).tolist()):
-            self._iterations[at].add(metric, mean, parted.plain.samples(self._spans[at : at + 1]))
+                cells.add(metric, parted.mean(within), within.samples(parted.value))
+        rows = zip(sampled.means(self._spans).tolist(), sampled.samples(self._spans).tolist(), strict=True)
+        for cells, (mean, samples) in zip(self._iterations, rows, strict=True):
+            cells.add(metric, mean, samples)
 
     def ranges(self) -> list[RangeMetrics]:
         """The rows of the ranges; none where nothing was added."""
-        rows = zip(self._targets[: self._ranges], self._cells, strict=False)
+        rows = zip(self.targets[: self._ranges], self._cells, strict=False)
         return [
             RangeMetrics(
                 name=target.name,
@@ -79,7 +79,7 @@ class Joins:
 
     def kernels(self) -> list[KernelMetrics]:
         """The rows of the kernels; none where nothing was added."""
-        rows = zip(self._targets[self._ranges :], self._cells[self._ranges :], strict=True)
+        rows = zip(self.targets[self._ranges :], self._cells[self._ranges :], strict=True)
         return [
             KernelMetrics(
                 name=target.name,

@@ -40,7 +40,7 @@ def with_sm_active(gaps: list[Gap], measured: Measured | None) -> list[Gap]:
     if measured is None or "sm_active" not in measured.series or not gaps:
         return gaps
     spans = Intervals.of([(gap.start_ns, gap.end_ns) for gap in gaps])
-    means, _ = Sampled.of(measured.series["sm_active"]).whole(spans)
+    means = Sampled.of(measured.series["sm_active"]).whole(spans)
     return [
         msgspec.structs.replace(gap, sm_active=rounded(mean)) for gap, mean in zip(gaps, means.tolist(), strict=True)
     ]

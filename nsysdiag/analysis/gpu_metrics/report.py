@@ -10,15 +10,16 @@ from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.gpu_metric_devices import Chip
 from nsysdiag.activity.gpu_metric_names import METRICS, Unit
-from nsysdiag.activity.gpu_metric_samples import Grid, Series
-from nsysdiag.activity.identity import BoolArray
+from nsysdiag.activity.gpu_metric_samples import Series
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.gpu_metrics.clocks import clocks
 from nsysdiag.analysis.gpu_metrics.joins import Joins, rounded
+from nsysdiag.analysis.gpu_metrics.lens import Lens, Spans
 from nsysdiag.analysis.gpu_metrics.means import Sampled
-from nsysdiag.analysis.gpu_metrics.parted import Parted, Work
-from nsysdiag.analysis.gpu_metrics.targets import kernel_targets, range_targets
+from nsysdiag.analysis.gpu_metrics.parted import Parted
+from nsysdiag.analysis.gpu_metrics.targets import Target, kernel_targets, range_targets
+from nsysdiag.analysis.gpu_metrics.within import Within
 from nsysdiag.analysis.packing import packed
 from nsysdiag.model import IterationReport
 from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
@@ -57,22 +58,22 @@ class Subject:
 
 def gpu_metrics(measured: Measured, subject: Subject, clock_limit: float) -> GpuMetrics | None:
     """All of it; None where nothing was sampled inside the window."""
-    parts, kernels = subject.parts, union(*subject.split.parts[:2])
-    series = {metric: measured.series[metric] for metric in METRICS if metric in measured.series}
-    series = {metric: each for metric, each in series.items() if np.any(_touched(each.grid, parts))}
+    series = [measured.series[metric] for metric in METRICS if metric in measured.series]
+    series = [each for each in series if len(Within.of(each.grid, subject.parts).index)]
     if not series:
         return None
-    periods = [each.grid.period_ns for each in series.values()]
-    edges, joins = _edges(parts, min(periods)), _joins(subject, max(periods))
-    work = Work.of(subject.device)
+    periods = [each.grid.period_ns for each in series]
+    edges, joins = _edges(subject.parts, min(periods)), _joins(subject, max(periods))
+    spans, lens = _spans(subject, joins.targets), None
     rows, clock = [], None
-    for metric, each in series.items():
-        parted = work.part(each)
-        rows.append(_metric(measured, parted, each, subject, kernels, edges))
-        if METRICS[metric].joined:
-            joins.add(metric, parted)
-        if metric == CLOCK:
-            clock = clocks(parted.plain, kernels, measured.chip.clock_hz if measured.chip else None, clock_limit)
+    for each in series:
+        lens = lens if lens is not None and lens.grid is each.grid else Lens.of(each.grid, spans)
+        parted, sampled = lens.work.part(each), Sampled.of(each)
+        rows.append(_metric(each, parted, lens, measured.chip, _series(sampled, edges, METRICS[each.metric].unit)))
+        if METRICS[each.metric].joined:
+            joins.add(each.metric, parted, sampled, lens)
+        if each.metric == CLOCK:
+            clock = clocks(each, spans.kernels, measured.chip.clock_hz if measured.chip else None, clock_limit)
     return GpuMetrics(
         gpu=measured.gpu,
         period_ns=max(periods),
@@ -93,14 +94,22 @@ def _joins(subject: Subject, period_ns: int) -> Joins:
     return Joins(ranges, kernels, subject.iterations)
 
 
-def _metric(
-    measured: Measured, parted: Parted, found: Series, subject: Subject, kernels: Intervals, edges: Intervals
-) -> GpuMetric:
-    known, sampled = METRICS[found.metric], parted.plain
-    gaps, gap_samples = sampled.whole_mean(subject.gaps)
-    values = found.value[_touched(found.grid, subject.parts)]
+def _spans(subject: Subject, targets: list[Target]) -> Spans:
+    operations, (compute, communication, _) = subject.device.operations, subject.split.parts
+    return Spans(
+        window=subject.parts,
+        kernels=union(compute, communication),
+        compute=compute,
+        gaps=subject.gaps,
+        busy=union(Intervals(operations.start, operations.end)),
+        targets=targets,
+    )
+
+
+def _metric(found: Series, parted: Parted, lens: Lens, chip: Chip | None, series: str) -> GpuMetric:
+    known, values = METRICS[found.metric], found.value[lens.window.index]
     values = values[~np.isnan(values)]
-    memory = measured.chip.memory_bytes_per_second if measured.chip and known.id in MEMORY else None
+    gaps, gap_samples = lens.gaps.whole_mean(found.value)
     return GpuMetric(
         id=known.id,
         title=known.title,
@@ -109,25 +118,17 @@ def _metric(
         samples=len(values),
         left_out=found.left_out,
         capped=found.capped,
-        window=rounded(sampled.mean(subject.parts)),
-        kernels=rounded(parted.mean(kernels)),
-        compute=rounded(parted.mean(subject.split.parts[0])),
+        window=rounded(lens.window.mean(found.value)),
+        kernels=rounded(parted.mean(lens.kernels)),
+        compute=rounded(parted.mean(lens.compute)),
         gaps=rounded(gaps),
         gap_samples=gap_samples,
         idle=rounded(parted.idle),
         lowest=rounded(values.min() if len(values) else None),
         highest=rounded(values.max() if len(values) else None),
-        peak_bytes_per_second=memory,
-        series=_series(sampled, edges, known.unit),
+        peak_bytes_per_second=chip.memory_bytes_per_second if chip and known.id in MEMORY else None,
+        series=series,
     )
-
-
-def _touched(grid: Grid, parts: Intervals) -> BoolArray:
-    """True for each sample that lies at least partly in the set."""
-    begun = np.searchsorted(parts.start, grid.end, side="left")
-    ended = np.searchsorted(parts.end, grid.start, side="right")
-    touched: BoolArray = begun > ended
-    return touched
 
 
 def _edges(parts: Intervals, period_ns: int) -> Intervals:

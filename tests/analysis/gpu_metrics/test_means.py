@@ -1,9 +1,10 @@
-"""Means of samples over any times: by hand, and against a slow count of every nanosecond."""
+"""Means of samples over sets and over single times: by hand, and against a slow count of every nanosecond."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from nsysdiag.activity.gpu_metric_samples import Grid, Series, in_order
 from nsysdiag.analysis.gpu_metrics.means import Sampled
-from nsysdiag.analysis.gpu_metrics.parted import Work
+from nsysdiag.analysis.gpu_metrics.parted import Parted, Work
+from nsysdiag.analysis.gpu_metrics.within import Within
 from nsysdiag.timeline.intervals import Intervals, union
 
 NONE = math.nan
@@ -25,8 +27,8 @@ def series(times: list[int], values: list[float]) -> Series:
     return Series("sm_active", ("SM Active",), grid, kept, 0, 0)
 
 
-def sampled(times: list[int], values: list[float]) -> Sampled:
-    return Sampled.of(series(times, values))
+def within(made: Series, spans: Intervals) -> Within:
+    return Within.of(made.grid, spans)
 
 
 class TestByHand:
@@ -34,7 +36,7 @@ class TestByHand:
     samples   [--0.2--)[--0.8--)[--0.6--)          0 to 100, 200, 300
     """
 
-    THREE = sampled([100, 200, 300], [0.2, 0.8, 0.6])
+    THREE = series([100, 200, 300], [0.2, 0.8, 0.6])
 
     @pytest.mark.parametrize(
         ("query", "mean", "samples", "whole", "whole_samples"),
@@ -48,32 +50,43 @@ class TestByHand:
             ((-900, 100), 0.2, 1, 0.2, 1),
             ((300, 900), None, 0, None, 0),
             ((-900, 0), None, 0, None, 0),
-            ((150, 150), None, 0, None, 0),
         ],
     )
-    def test_one_query(
+    def test_one_stretch_of_time(
         self, query: tuple[int, int], mean: float | None, samples: int, whole: float | None, whole_samples: int
     ) -> None:
-        spans = Intervals.of([query])
-        assert self.THREE.mean(spans) == pytest.approx(mean)
-        assert self.THREE.means(spans).tolist() == [pytest.approx(NONE if mean is None else mean, nan_ok=True)]
-        if query[1] > query[0]:
-            assert self.THREE.samples(spans) == samples
-        assert self.THREE.whole_mean(spans) == (pytest.approx(whole), whole_samples)
+        spans, value = Intervals.of([query]), self.THREE.value
+        inside, alone = within(self.THREE, spans), Sampled.of(self.THREE)
+        assert inside.mean(value) == pytest.approx(mean)
+        assert inside.samples(value) == samples
+        assert inside.whole_mean(value) == (pytest.approx(whole), whole_samples)
+        assert alone.means(spans).tolist() == [pytest.approx(NONE if mean is None else mean, nan_ok=True)]
+        assert alone.samples(spans).tolist() == [samples]
+        assert alone.whole(spans).tolist() == [pytest.approx(NONE if whole is None else whole, nan_ok=True)]
 
-    def test_a_sample_in_two_queries_counts_once(self) -> None:
-        spans = Intervals.of([(10, 20), (30, 40), (90, 110)])
-        assert self.THREE.samples(spans) == 2
-        assert self.THREE.mean(spans) == pytest.approx((20 * 0.2 + 10 * 0.2 + 10 * 0.8) / 40)
+    def test_no_time_at_all(self) -> None:
+        assert within(self.THREE, Intervals.empty()).mean(self.THREE.value) is None
+        assert within(self.THREE, Intervals.empty()).whole_mean(self.THREE.value) == (None, 0)
+        assert np.isnan(Sampled.of(self.THREE).means(Intervals.of([(150, 150)]))).all()
+
+    def test_a_sample_in_two_stretches_counts_once(self) -> None:
+        inside = within(self.THREE, Intervals.of([(10, 20), (30, 40), (90, 110)]))
+        assert inside.index.tolist() == [0, 1]
+        assert inside.samples(self.THREE.value) == 2
+        assert inside.mean(self.THREE.value) == pytest.approx((20 * 0.2 + 10 * 0.2 + 10 * 0.8) / 40)
 
     def test_what_was_not_measured_is_no_zero(self) -> None:
-        holes = sampled([100, 200, 300, 400, 900, 1000], [0.4, NONE, 0.8, 0.2, 0.6, 0.6])
-        assert holes.mean(Intervals.of([(0, 300)])) == pytest.approx(0.6)
-        assert holes.mean(Intervals.of([(100, 200)])) is None
-        assert holes.mean(Intervals.of([(400, 800)])) is None
-        assert holes.mean(Intervals.of([(300, 900)])) == pytest.approx(0.4)
-        assert holes.samples(Intervals.of([(0, 300)])) == 2
-        assert holes.whole_samples(Intervals.of([(0, 350), (750, 1000)])).tolist() == [0, 2, 4, 5]
+        holes = series([100, 200, 300, 400, 900, 1000], [0.4, NONE, 0.8, 0.2, 0.6, 0.6])
+
+        def mean(*query: int) -> float | None:
+            return within(holes, Intervals.of([(query[0], query[1])])).mean(holes.value)
+
+        assert mean(0, 300) == pytest.approx(0.6)
+        assert mean(100, 200) is None
+        assert mean(400, 800) is None
+        assert mean(300, 900) == pytest.approx(0.4)
+        assert within(holes, Intervals.of([(0, 300)])).samples(holes.value) == 2
+        assert within(holes, Intervals.of([(0, 350), (750, 1000)])).whole_mean(holes.value) == (pytest.approx(0.6), 4)
 
 
 TIMES = st.lists(st.integers(1, 120), min_size=2, max_size=25)
@@ -129,17 +142,39 @@ def moments(spans: list[tuple[int, int]]) -> set[int]:
 @given(TIMES.filter(lambda times: len(set(times)) > 1), st.data(), SPANS)
 def test_means_are_what_one_counts_by_hand(times: list[int], data: st.DataObject, spans: list[tuple[int, int]]) -> None:
     values = data.draw(st.lists(VALUES, min_size=len(times), max_size=len(times)))
-    fast, slow, inside = sampled(times, values), Painted.of(times, values), moments(spans)
+    made, slow, inside = series(times, values), Painted.of(times, values), moments(spans)
     queries = union(Intervals.of([(start, start + length) for start, length in spans]))
-    assert fast.mean(queries) == pytest.approx(slow.mean(inside))
-    assert fast.samples(queries) == len(slow.samples(inside))
+    fast = Within.of(made.grid, queries)
+    assert fast.mean(made.value) == pytest.approx(slow.mean(inside))
+    assert fast.samples(made.value) == len(slow.samples(inside))
     whole = slow.whole(inside)
     at_whole = {moment for moment, number in slow.sample.items() if number in whole}
-    assert fast.whole_mean(queries) == (pytest.approx(slow.mean(at_whole)), len(whole))
-    assert len(fast.whole_samples(queries)) == len(whole)
-    each = [slow.mean(moments([span])) for span in spans]
-    alone = Intervals.of([(start, start + length) for start, length in spans])
-    assert fast.means(alone).tolist() == [pytest.approx(NONE if mean is None else mean, nan_ok=True) for mean in each]
+    assert fast.whole_mean(made.value) == (pytest.approx(slow.mean(at_whole)), len(whole))
+
+
+@given(TIMES.filter(lambda times: len(set(times)) > 1), st.data(), SPANS)
+def test_means_of_each_query_too(times: list[int], data: st.DataObject, spans: list[tuple[int, int]]) -> None:
+    values = data.draw(st.lists(VALUES, min_size=len(times), max_size=len(times)))
+    fast, slow = Sampled.of(series(times, values)), Painted.of(times, values)
+    queries = Intervals.of([(start, start + length) for start, length in spans])
+    means, samples, whole = fast.means(queries).tolist(), fast.samples(queries).tolist(), fast.whole(queries).tolist()
+    for at, span in enumerate(spans):
+        inside = moments([span])
+        at_whole = {moment for moment, number in slow.sample.items() if number in slow.whole(inside)}
+        for found, true in ((means[at], slow.mean(inside)), (whole[at], slow.mean(at_whole))):
+            assert found == pytest.approx(NONE if true is None else true, nan_ok=True)
+        assert samples[at] == len(slow.samples(inside))
+
+
+@given(SPANS, SPANS)
+def test_work_is_what_is_busy_inside(spans: list[tuple[int, int]], busy: list[tuple[int, int]]) -> None:
+    grid = series([10, 20, 30, 40, 50, 60, 70, 80], [0.0] * 8).grid
+    query, at_work = (union(Intervals.of([(at, at + length) for at, length in each])) for each in (spans, busy))
+    found = Within.of(grid, query, at_work)
+    both = moments(spans) & moments(busy)
+    for index, ns, worked in zip(found.index.tolist(), found.ns.tolist(), found.worked.tolist(), strict=True):
+        its = set(range(10 * index, 10 * index + 10))
+        assert (ns, worked) == (len(its & moments(spans)), len(its & both))
 
 
 class TestParted:
@@ -151,27 +186,38 @@ class TestParted:
     IDLE = tuple(100 * at for at in range(1, 11))
     BUSY = Intervals.of([(1000, 1030), (1100, 1130)])
 
+    def parted(self, values: list[float], busy: Intervals = BUSY) -> tuple[Parted, Callable[..., float | None]]:
+        """The samples after ten idle ones, and the mean over a stretch of time."""
+        made = series([*self.IDLE, 1100, 1200][: len(values)], values)
+        found = Work(made.grid, busy).part(made)
+        return found, lambda *query: found.mean(Within.of(made.grid, Intervals.of([query]), busy))
+
     def test_the_idle_part_is_taken_out(self) -> None:
-        parted = Work(self.BUSY).part(series([*self.IDLE, 1100, 1200], [0.0] * 10 + [0.24, 0.24]))
+        parted, mean = self.parted([0.0] * 10 + [0.24, 0.24])
         assert parted.idle == 0.0
-        assert parted.mean(self.BUSY) == pytest.approx(0.8)
-        assert parted.mean(Intervals.of([(1000, 1100)])) == pytest.approx(0.24)
-        assert parted.mean(Intervals.of([(1030, 1100)])) == pytest.approx(0.0)
-        assert parted.mean(Intervals.of([(1200, 1300)])) is None
+        assert mean(1000, 1030) == mean(1100, 1130) == pytest.approx(0.8)
+        assert mean(1000, 1100) == pytest.approx(0.24)
+        assert mean(1030, 1100) == pytest.approx(0.0)
+        assert mean(1200, 1300) is None
 
     def test_the_level_of_idle_time_counts_too(self) -> None:
         """30 ns at 80 % and 70 ns at 4 %: 26.8 %."""
-        parted = Work(self.BUSY).part(series([*self.IDLE, 1100, 1200], [0.04] * 10 + [0.268, 0.268]))
+        parted, mean = self.parted([0.04] * 10 + [0.268, 0.268])
         assert parted.idle == pytest.approx(0.04)
-        assert parted.mean(self.BUSY) == pytest.approx(0.8)
+        assert mean(1000, 1030) == pytest.approx(0.8)
+        assert mean(1000, 1100) == pytest.approx(0.268)
 
     @pytest.mark.parametrize("idle", [[0.0] * 9 + [NONE], [0.06] * 10])
     def test_unknown_or_high_idle_time_parts_nothing(self, idle: list[float]) -> None:
-        parted = Work(self.BUSY).part(series([*self.IDLE, 1100, 1200], [*idle, 0.24, 0.24]))
-        assert parted.idle is None
-        assert parted.mean(self.BUSY) == pytest.approx(0.24)
+        parted, mean = self.parted([*idle, 0.24, 0.24])
+        assert (parted.idle, parted.working) == (None, None)
+        assert mean(1000, 1030) == pytest.approx(0.24)
 
     def test_never_more_than_all(self) -> None:
         """A clock that is a little off puts the kernel's activity into the sample beside it."""
-        parted = Work(Intervals.of([(1000, 1001)])).part(series([*self.IDLE, 1100], [0.0] * 10 + [0.5]))
-        assert parted.mean(Intervals.of([(1000, 1001)])) == 1.0
+        _, mean = self.parted([0.0] * 10 + [0.5], Intervals.of([(1000, 1001)]))
+        assert mean(1000, 1001) == 1.0
+
+    def test_clocks_are_never_parted(self) -> None:
+        made = replace(series([*self.IDLE, 1100], [0.0] * 10 + [0.24]), metric="gpc_clock")
+        assert Work(made.grid, self.BUSY).part(made).working is None

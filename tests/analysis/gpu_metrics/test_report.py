@@ -67,6 +67,14 @@ class TestGaps:
         settings = Settings(thresholds=Thresholds(gap_sm_active=limit))
         assert len(only_device(trace, tmp_path, settings).notes) == notes
 
+    @pytest.mark.parametrize(("gap", "notes"), [(900, 0), (1_000, 1)])
+    def test_few_samples_are_no_proof(self, gap: int, notes: int, tmp_path: Path) -> None:
+        """Nine samples in the gaps, or ten."""
+        trace = run((1_000, 1_500, "gemm"), (1_500 + gap, 2_000 + gap, "gemm"))
+        found = only_device(sample(trace, lambda at: 45 if 1_500 <= at < 1_500 + gap else 90), tmp_path)
+        assert [each.sm_active for each in found.gaps] == [0.45]
+        assert len(found.notes) == notes
+
     def test_samples_that_reach_into_kernels_are_not_asked(self, tmp_path: Path) -> None:
         """Gaps of 80 us never hold a whole sample: that they look active means nothing."""
         kernels = [(start, start + 120, "gemm") for start in range(1_000, 9_000, 200)]
@@ -101,6 +109,16 @@ class TestKernels:
         (gemm,) = found.kernels
         assert (gemm.count, gemm.long_count, gemm.whole, gemm.samples) == (2, 1, True, 9)
         assert gemm.means == {"sm_active": 0.8}
+
+    @pytest.mark.parametrize(("short", "whole"), [(19, True), (21, False)])
+    def test_what_most_of_the_time_is_decides(self, short: int, whole: bool, tmp_path: Path) -> None:
+        """One kernel of 1 ms at 80 %, and 19 or 21 of 50 us, which have the first half of a sample each, at 30 %."""
+        kernels = [(1_000, 2_000, "gemm"), *((at, at + 50, "gemm") for at in range(3_000, 3_000 + 200 * short, 200))]
+        found = metrics(sample(run(*kernels), lambda at: 80 if at < 2_000 else 30), tmp_path)
+        (gemm,) = found.kernels
+        assert (gemm.whole, gemm.samples) == (whole, 10 if whole else 10 + short)
+        mixed = round((80 * 1_000 + 30 * 50 * short) / (1_000 + 50 * short) / 100, 6)
+        assert gemm.means == {"sm_active": 0.8 if whole else mixed}
 
     def test_a_long_kernel_without_a_whole_sample(self, tmp_path: Path) -> None:
         """120 us from 1,040 on: the samples beside it have 60 us and 60 us of it."""
