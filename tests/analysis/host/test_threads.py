@@ -70,7 +70,7 @@ def test_preempted_by_another_process(tmp_path: Path) -> None:
     assert times(thread) == (700_000, 300_000, 0, 300_000)
     assert (thread.preemptions, thread.switches, thread.migrations, thread.cpus) == (1, 1, 0, 1)
     assert thread.worst_stall == Stall(start_ns=200_000, ns=300_000, what=None, preempted=True)
-    assert thread.launches == {"gpu0": 1}
+    assert thread.launches == {"gpu0": 2}
     assert host.contention is not None
     assert (host.contention.preempted_ns, host.contention.held_ns) == (300_000, 300_000)
     assert host.contention.holders == [CpuHolder(pid=5000, process="gzip", tid=None, thread=None, ns=300_000)]
