@@ -25,7 +25,7 @@ class HostThread(Record, frozen=True):
     part of `off_cpu_ns` in which it could have run and had no CPU, in `preemptions` stretches. `switches` is how often
     it went off a CPU; `involuntary` and `voluntary` divide them by the state that the scheduler noted, None where it
     noted none. `cpus` is on how many CPUs it ran, `migrations` how often it came back on another one. All of these are
-    None where the trace has no scheduling events of the thread; then `on_cpu_estimate_ns` may stand for its CPU samples.
+    None where the trace has no scheduling events of the thread; then `on_cpu_estimate_ns` may stand for CPU samples.
 
     `api_ns` and `os_ns` are the time inside CUDA and OS calls, `sync_ns` that inside synchronizations; None where
     such calls were not captured.
