@@ -21,11 +21,11 @@ class Stall(Record, frozen=True):
 class HostThread(Record, frozen=True):
     """One thread of a process that uses a GPU. on_cpu_ns + off_cpu_ns + unknown_ns = the length of the range.
 
-    `launches` is how many of its calls launched work, by the key of the device. `preempted_ns` is the part of
-    `off_cpu_ns` in which it could have run and had no CPU, in `preemptions` stretches. `switches` is how often it went
-    off a CPU; `involuntary` and `voluntary` divide them by the state that the scheduler noted, None where it noted
-    none. `cpus` is on how many CPUs it ran, `migrations` how often it came back on another one. All of these are None
-    where the trace has no scheduling events of the thread; then `on_cpu_estimate_ns` may stand for its CPU samples.
+    `launches` is how many of its calls launched what ran in the range, by the key of the device. `preempted_ns` is the
+    part of `off_cpu_ns` in which it could have run and had no CPU, in `preemptions` stretches. `switches` is how often
+    it went off a CPU; `involuntary` and `voluntary` divide them by the state that the scheduler noted, None where it
+    noted none. `cpus` is on how many CPUs it ran, `migrations` how often it came back on another one. All of these are
+    None where the trace has no scheduling events of the thread; then `on_cpu_estimate_ns` may stand for CPU samples.
 
     `api_ns` and `os_ns` are the time inside CUDA and OS calls, `sync_ns` that inside synchronizations; None where
     such calls were not captured.

@@ -92,7 +92,7 @@ def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: in
     at_limit = int(levels[cpus:].sum())
     everyone = _open(Intervals(*(np.concatenate(part) for part in _pairs(running, waiting))), scene)
     wanted = _most(time_by_level(everyone, starved), starved.total())
-    if cpus == 0 or wanted <= cpus or at_limit < AT_LIMIT_SHARE * starved.total():
+    if cpus == 0 or at_limit < AT_LIMIT_SHARE * starved.total():
         return None
     return CpuLimit(
         pid=pid_of(process),

@@ -70,9 +70,9 @@ class SyncCalls:
 @dataclass(frozen=True, slots=True)
 class HostScene:
     """`axis` has a lane for every thread with any evidence, of the processes that worked on `devices`; without nsys's
-    own. The range [low, high) is what is told about. `launched` holds for each device the calls that launched work on
-    it in the range (rows of the table of API calls). `launching` marks the lanes of the threads that made them;
-    `os_traced` those of processes whose OS calls were captured."""
+    own. The range [low, high) is what is told about. `launched` holds for each device the calls that launched what ran
+    on it in the range (rows of the table of API calls), even if they were made before. `launching` marks the lanes of
+    the threads that made them; `os_traced` those of processes whose OS calls were captured."""
 
     world: World
     devices: list[DeviceTimeline]
@@ -96,7 +96,7 @@ def host_scene(world: World, host: HostActivity, devices: list[DeviceTimeline], 
     activity, tables, latest = world.activity, world.tables, world.activity.latest_ns
     calls = activity.api_calls.rows
     processes = np.unique(np.concatenate([distinct_values(device.operations.process) for device in devices]))
-    launched = [_launched(device, calls.start, low, high) for device in devices]
+    launched = [_launched(device, len(calls), low, high) for device in devices]
     axis = ThreadAxis.over(_threads(world, processes, launched), host.axis.origin, host.axis.origin + host.axis.span)
     rest = axis.threads[host.axis.rank(axis.threads) < 0]
     others = ThreadAxis.over(rest, axis.origin, axis.origin + axis.span)
@@ -131,12 +131,14 @@ def _threads(world: World, processes: IntArray, launched: list[IntArray]) -> Int
     return np.unique(np.concatenate([found[kept], *launchers]))
 
 
-def _launched(device: DeviceTimeline, start: IntArray, low: int, high: int) -> IntArray:
-    """The calls that launched anything on a device and begin in [low, high), each once."""
-    seen = np.zeros(len(start) + 1, dtype=np.bool_)
-    seen[device.launch] = True  # -1, an operation without a launch row, marks the place behind the last
-    rows = np.flatnonzero(seen[:-1])
-    return rows[(start[rows] >= low) & (start[rows] < high)]
+def _launched(device: DeviceTimeline, calls: int, low: int, high: int) -> IntArray:
+    """The calls that launched what ran on a device in [low, high), each once."""
+    operations = device.operations
+    ran = (operations.start < high) & (operations.end > low)
+    seen = np.zeros(calls + 1, dtype=np.bool_)
+    # -1, an operation without a launch row, marks the place behind the last.
+    seen[device.launch if ran.all() else device.launch[ran]] = True
+    return np.flatnonzero(seen[:-1])
 
 
 def _sync_calls(world: World, axis: ThreadAxis, low: int, high: int) -> SyncCalls:

@@ -54,6 +54,7 @@ def test_from_the_seventh_window_on() -> None:
         [*QUIET, 900, 900, 900, *QUIET],
         [*QUIET, 40, 50, 40, 50, 60, 40],
         [2, 3, 2, 2, 3, 2, 20, 30, 20, 20, 30, 20],
+        [*LOUD, 1_500, 1_400, 1_500, 1_500, 1_400, 1_500],
         [20, 900] * 6,
         QUIET + QUIET + [900, 900],
         LOUD + QUIET,
@@ -64,7 +65,13 @@ def test_from_the_seventh_window_on() -> None:
     ],
     ids=[
         *("steady", "steady and loud", "one spike", "a spike of three windows", "more, but not by 100 a second"),
-        *("twenty more a second are nothing", "to and fro", "the last two windows alone", "it gets better"),
+        *(
+            "twenty more a second are nothing",
+            "more, but not twice",
+            "to and fro",
+            "the last two windows alone",
+            "it gets better",
+        ),
         *("warm-up: too early", "unknown before", "nothing", "one window"),
     ],
 )

@@ -70,7 +70,7 @@ def test_preempted_by_another_process(tmp_path: Path) -> None:
     assert times(thread) == (700_000, 300_000, 0, 300_000)
     assert (thread.preemptions, thread.switches, thread.migrations, thread.cpus) == (1, 1, 0, 1)
     assert thread.worst_stall == Stall(start_ns=200_000, ns=300_000, what=None, preempted=True)
-    assert thread.launches == {"gpu0": 1}
+    assert thread.launches == {"gpu0": 2}
     assert host.contention is not None
     assert (host.contention.preempted_ns, host.contention.held_ns) == (300_000, 300_000)
     assert host.contention.holders == [CpuHolder(pid=5000, process="gzip", tid=None, thread=None, ns=300_000)]
@@ -263,6 +263,20 @@ class TestLimit:
         host = host_of(self.crowd(osrt=True), tmp_path)
         assert host.contention is not None
         assert (host.contention.limits, host.contention.preempted_ns, host.advice) == ([], 0, [])
+
+    def test_is_none_where_threads_take_turns_on_several_cpus(self, tmp_path: Path) -> None:
+        """Never two at once, and the other one seems to wait for the CPU; but they do so now on CPU 0, now on CPU 1.
+
+        CPU 0   [ A )[ B )[ A ) ...
+        CPU 1                       [ B )[ A )[ B ) ...
+        """
+        trace = two_kernels()
+        for turn in range(101):
+            ran(trace, (MAIN, WORKER)[turn % 2], 10_000 * turn, 10_000 * (turn + 1), cpu=0 if turn < 50 else 1)
+        host = host_of(trace, tmp_path)
+        assert host.contention is not None
+        assert (host.contention.cpus_used, host.contention.limits) == (2, [])
+        assert host.contention.held_ns > 900_000
 
     def test_is_none_where_a_stranger_has_the_cpu(self, tmp_path: Path) -> None:
         host = host_of(beside_a_stranger(), tmp_path)
