@@ -54,6 +54,25 @@ class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
     interpreter: float = 0.50
 
 
+class MemoryThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes in bytes and shares. Copies of at least `large_copy` are limited by their link, those below `tiny_copy` by
+    what a copy costs at least; a copy is slow below `slow_copy` of what is possible.
+
+    Blocks of unified memory thrash that moved `thrash_moves` times, to and fro. Memory is suspected to leak if over at
+    least `leak_iterations` steady iterations it grows by more than `leak_share` of its level and `leak_bytes`. A peak
+    of `near_limit` of the device's memory is near the limit.
+    """
+
+    large_copy: int = 1 << 20
+    tiny_copy: int = 4096
+    slow_copy: float = 0.5
+    thrash_moves: int = 3
+    leak_iterations: int = 5
+    leak_share: float = 0.01
+    leak_bytes: int = 1 << 20
+    near_limit: float = 0.90
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window."""
@@ -69,6 +88,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     communication_patterns: tuple[str, ...] = ("nccl", "nvshmem", "rccl")
     thresholds: Thresholds = Thresholds()
     findings: FindingThresholds = FindingThresholds()
+    memory: MemoryThresholds = MemoryThresholds()
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"
@@ -84,7 +104,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _text(name: str, value: object) -> str:
-    if isinstance(value, Thresholds | FindingThresholds):
+    if isinstance(value, Thresholds | FindingThresholds | MemoryThresholds):
         plain = type(value)()
         changed = {each: getattr(value, each) for each in value.__struct_fields__}
         return ", ".join(f"{each} {new}" for each, new in changed.items() if new != getattr(plain, each))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
+from nsysdiag.model_memory import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.record import Record
 
@@ -224,12 +225,17 @@ class CopyRow(Record, frozen=True):
 
 
 class Copies(Record, frozen=True):
-    """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran."""
+    """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran, divided by
+    `exposed`. `rates` and `pinning` are of copies alone, `tiny` too; None where there are none of the kind."""
 
     rows: list[CopyRow]
     total_ns: int
     bytes: int
     exposed_ns: int
+    rates: list[CopyRate] = []
+    pinning: Pinning | None = None
+    exposed: list[ExposedCopies] = []
+    tiny: TinyCopies | None = None
 
 
 class CollectiveKind(Record, frozen=True):
@@ -503,7 +509,8 @@ class DeviceReport(Record, frozen=True):
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
     that a synchronization opened. `iterations` is None where nothing comes round. `utilization.util_time_share` is the
-    share of the window in which at least one kernel ran: what a utilization counter shows.
+    share of the window in which at least one kernel ran: what a utilization counter shows. `unified_memory` is None
+    where nothing migrated and no fault was seen, `memory` where no allocation on the device was captured.
     """
 
     key: str
@@ -541,6 +548,8 @@ class DeviceReport(Record, frozen=True):
     utilization: dict[str, float]
     notes: list[str]
     root_labels: dict[str, dict[str, int]] = {}
+    unified_memory: UnifiedMemory | None = None
+    memory: DeviceMemory | None = None
 
 
 class EvidenceRow(Record, frozen=True):

@@ -1,0 +1,45 @@
+"""Copies so small that each costs the host more than it moves."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.calls import ApiCalls
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.operations import Category
+from nsysdiag.model_memory import TinyCopies
+from nsysdiag.timeline.intervals import Intervals, contains
+
+
+def tiny_copies(
+    device: DeviceTimeline, api_calls: ApiCalls, inside: BoolArray, steady: Intervals | None, below: int
+) -> TinyCopies | None:
+    """The copies of 1 to `below` - 1 bytes inside the window that no graph launched and no page fault caused; None
+    where there are none. `steady` are the steady iterations."""
+    operations = device.operations
+    tiny = (operations.category == Category.MEMCPY) & (operations.graph_node <= 0) & ~operations.migration
+    rows = np.flatnonzero(tiny & inside & (operations.size > 0) & (operations.size < below))
+    if len(rows) == 0:
+        return None
+    launched = device.launch[rows][device.launch[rows] >= 0]
+    calls, called, start = api_calls.rows, np.unique(launched), operations.start[rows]
+    blocks = np.array(["Async" not in name for name in api_calls.names], dtype=np.bool_)
+    return TinyCopies(
+        below_bytes=below,
+        count=len(rows),
+        bytes=int(operations.size[rows].sum()),
+        total_ns=int((operations.end[rows] - start).sum()),
+        called=len(launched),
+        blocking=int(np.count_nonzero(blocks[calls.name[launched]])) if len(launched) else 0,
+        call_ns=int((calls.end[called] - calls.start[called]).sum()) if len(called) else 0,
+        launches=int(np.count_nonzero(inside & (device.launch >= 0))),
+        per_iteration=a_turn(start, steady),
+    )
+
+
+def a_turn(times: IntArray, steady: Intervals | None) -> float | None:
+    """How many of the times fall into a steady iteration on average; None without any."""
+    if steady is None or len(steady) == 0:
+        return None
+    return round(int(np.count_nonzero(contains(steady, times))) / len(steady), 3)
