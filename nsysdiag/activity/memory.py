@@ -131,7 +131,8 @@ def _usage(trace: Trace, latest: int) -> Usage:
     pool, reserved, used = (columns[name] for name in pools)
     # A pool without an address is one pool; its events are those that say how much it holds.
     pool = np.where(reserved > 0, np.maximum(pool, 0), -1)
-    rows = Usage(*(columns[name] for name in names), pool=pool, reserved=reserved, used=used)
+    time, process, device, address, correlation, operation, kind, size = (columns[name] for name in names)
+    rows = Usage(time, process, device, address, correlation, operation, kind, size, pool, reserved, used)
     return rows.take((rows.time >= 0) & (rows.time <= latest))
 
 

@@ -9,6 +9,7 @@ from nsysdiag.output.code import call_site_label
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
+from nsysdiag.output.memory_markdown import memory_blocks
 from nsysdiag.output.names import brief, clip
 from nsysdiag.output.ranks.markdown import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
@@ -46,6 +47,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += _communication(device)
         blocks += _iterations(device, causes)
         blocks += _launches(device, causes)
+        blocks += memory_blocks(device)
         blocks += _signatures(device, causes, limit)
         blocks += _gaps(device, causes, limit)
     if not report.devices:

@@ -11,6 +11,8 @@ from rich.text import Text
 from nsysdiag.output import words
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.launch_words import launch_sentences
+from nsysdiag.output.memory_words import TITLE as MEMORY_TITLE
+from nsysdiag.output.memory_words import memory_sentences
 from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks.text import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
@@ -97,6 +99,7 @@ def _details(device: DeviceReport, causes: Causes, width: int, several: bool) ->
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
         blocks += _roots(device, causes, width)
     blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
+    blocks += _memory(device)
     blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
     return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
 
@@ -198,6 +201,11 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
 def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     lines = launch_sentences(device, causes)
     return [_heading("Launches"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
+
+
+def _memory(device: DeviceReport) -> list[RenderableType]:
+    lines = memory_sentences(device, brief=True)
+    return [_heading(MEMORY_TITLE), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _findings(report: Report, width: int) -> list[RenderableType]:

@@ -11,6 +11,7 @@ from nsysdiag.output.sections import (
     api,
     communication,
     copies,
+    device_memory,
     findings,
     gap_lengths,
     gaps,
@@ -23,6 +24,7 @@ from nsysdiag.output.sections import (
     overview,
     ranks,
     signatures,
+    unified_memory,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +39,8 @@ PER_DEVICE: tuple[DeviceSection, ...] = (
     signatures.SECTION,
     kernels.SECTION,
     copies.SECTION,
+    unified_memory.SECTION,
+    device_memory.SECTION,
     communication.SECTION,
     launches.SECTION,
     api.SECTION,
