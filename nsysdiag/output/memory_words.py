@@ -29,8 +29,8 @@ OFTEN_SLOW = 0.25
 """Briefly, rates are told from this share of slow time on."""
 TITLE = "Memory"
 DRIVER_NOTE = (
-    "Memory as the driver gave it out. What a framework's caching allocator has of it in use does not show, nor what the "
-    "driver keeps for itself."
+    "Memory as the driver gave it out. What a framework's caching allocator has of it in use does not show, nor what "
+    "the driver keeps for itself."
 )
 SHAPES = {
     "leak": "grows steadily",
