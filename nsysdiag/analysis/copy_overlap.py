@@ -92,10 +92,11 @@ def ordered(device: DeviceTimeline, streams: Streams, rows: IntArray) -> IntArra
     before = nearest_before(operations.end[by_end], operations.start[rows])
     after = np.searchsorted(operations.start[compute], operations.end[rows], side="left")
     has_after = after < len(compute)
+    beside = (before >= 0) | has_after | (after > before + 1)  # or one that runs while the copy does
     previous, following = by_end[np.maximum(before, 0)], compute[np.minimum(after, len(compute) - 1)]
     bound = (before >= 0) & _in_order(device, streams, rows, previous)
     bound |= has_after & _in_order(device, streams, rows, following)
-    result[(before >= 0) | has_after] = 1
+    result[beside] = 1
     result[bound] = 2
     return result
 
