@@ -58,7 +58,7 @@ def _migrations(device: DeviceReport) -> list[str]:
 
 
 def _memory(memory: DeviceMemory) -> list[str]:
-    rows = [[label, value] for label, value in memory_facts(memory)]
+    rows = [[text(label), text(value)] for label, value in memory_facts(memory)]
     return [table(["Device memory", ""], "lr", rows), text(DRIVER_NOTE)]
 
 

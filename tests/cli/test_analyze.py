@@ -301,7 +301,7 @@ class TestSavedReport:
         assert "--device, --gaps cannot be used with" in result.stderr
 
     def test_every_setting_has_its_option(self) -> None:
-        without_option = {"communication_patterns", "timeline", "reader", "thresholds", "findings"}
+        without_option = {"communication_patterns", "timeline", "reader", "thresholds", "findings", "memory"}
         assert set(OPTION_OF_SETTING) == set(Settings.__struct_fields__) - without_option
 
 

@@ -51,6 +51,7 @@ from nsysdiag.model import (
     Verdict,
     Window,
 )
+from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_memory, hostile_unified, in_full
 from tests.output.rank_samples import comparison
 
 US, MS = 1_000, 1_000_000
@@ -597,7 +598,9 @@ def one_device() -> Report:
         confidence=0.31,
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
-    return report([device(launch=launch_in_full())], [finding(), second, third])
+    base = device()
+    full = device(launch=launch_in_full(), copies=in_full(base.copies), unified_memory=UNIFIED, memory=MEMORY)
+    return report([full], [finding(), second, third])
 
 
 def several_devices() -> Report:
@@ -720,9 +723,14 @@ def hostile() -> Report:
             )
             for name in names
         ],
-        copies=copies_of(
-            *(msgspec.structs.replace(base.copies.rows[0], operation=name, src=name, dst=name) for name in names)
+        copies=hostile_copies(
+            copies_of(
+                *(msgspec.structs.replace(base.copies.rows[0], operation=name, src=name, dst=name) for name in names)
+            ),
+            names,
         ),
+        unified_memory=hostile_unified(names),
+        memory=hostile_memory(bad),
         launch=msgspec.structs.replace(
             launch_in_full(),
             api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names],

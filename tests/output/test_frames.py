@@ -49,7 +49,7 @@ def test_types_hold_with_and_without_rows(sample: str) -> None:
 def test_types_follow_names() -> None:
     for name, frame in frames(SAMPLES["one_device"]()).items():
         for column, kind in frame.dtypes.items():
-            if column == "per_iteration_ns":
+            if column in ("per_iteration_ns", "slow_ns", "saving_ns"):
                 assert kind == "Int64", (name, column)
             elif str(column).endswith("_ns") and column not in ("slices_ns", "ledger_ns", "offset_error_ns"):
                 assert kind == "int64", (name, column)
