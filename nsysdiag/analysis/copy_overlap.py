@@ -46,12 +46,12 @@ def exposed_copies(
 
 
 def _code(device: DeviceTimeline, rows: IntArray, order: IntArray, call: IntArray) -> IntArray:
-    copies = device.operations.take(rows)
-    is_set = copies.category == Category.MEMSET
-    kind = np.where(is_set, _SET, np.clip(copies.copy_kind + 1, 0, _SET - 1))
+    operations = device.operations
+    is_set = operations.category[rows] == Category.MEMSET
+    kind = np.where(is_set, _SET, np.clip(operations.copy_kind[rows] + 1, 0, _SET - 1))
     memory = np.zeros(len(rows), dtype=np.int64)
-    for side in (copies.src_kind, copies.dst_kind):
-        host = np.isin(side, (MemoryKind.PAGEABLE, MemoryKind.PINNED)) & ~is_set
+    for side in (operations.src_kind[rows], operations.dst_kind[rows]):
+        host = ((side == MemoryKind.PAGEABLE) | (side == MemoryKind.PINNED)) & ~is_set
         memory[host] = side[host] + 1
     return ((kind * _MEMORY + memory) * len(ORDERED) + order) * len(CALLS) + call
 

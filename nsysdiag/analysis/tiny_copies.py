@@ -23,7 +23,9 @@ def tiny_copies(
     if len(rows) == 0:
         return None
     launched = device.launch[rows][device.launch[rows] >= 0]
-    calls, called, start = api_calls.rows, np.unique(launched), operations.start[rows]
+    calls, start = api_calls.rows, operations.start[rows]
+    called = np.zeros(len(calls), dtype=np.bool_)
+    called[launched] = True
     blocks = np.array(["Async" not in name for name in api_calls.names], dtype=np.bool_)
     return TinyCopies(
         below_bytes=below,
@@ -32,7 +34,7 @@ def tiny_copies(
         total_ns=int((operations.end[rows] - start).sum()),
         called=len(launched),
         blocking=int(np.count_nonzero(blocks[calls.name[launched]])) if len(launched) else 0,
-        call_ns=int((calls.end[called] - calls.start[called]).sum()) if len(called) else 0,
+        call_ns=int((calls.end[called] - calls.start[called]).sum()),
         launches=int(np.count_nonzero(inside & (device.launch >= 0))),
         per_iteration=a_turn(start, steady),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,6 +140,28 @@ def test_a_narrowed_window_has_its_own_peak(tmp_path: Path) -> None:
     memory = memory_of(trace, tmp_path, Settings(start_ns=12 * MS, end_ns=18 * MS))
     assert (memory.peak_bytes, memory.peak_at_ns, memory.begin_bytes, memory.end_bytes) == (80, 16 * MS, 0, 80)
     assert (memory.start_ns, memory.end_ns) == (12 * MS, 18 * MS)
+
+
+def test_rows_with_nothing_in_them_tell_nothing(tmp_path: Path) -> None:
+    trace = program().allocate(2 * MS, 100, 0xA0)
+    table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+    trace.row(table, {"start": 3 * MS, "memKind": 2, "bytes": 1 << 62})  # no address
+    trace.row(table, {"start": -7, "address": 0xB0, "memKind": 2, "bytes": 5})
+    trace.row(table, {"start": 1 << 61, "address": 0xC0, "memKind": 2, "bytes": 5, "memoryOperationType": 1})
+    trace.row(table, {"start": 4 * MS, "address": 0xD0, "memKind": 2, "bytes": -5, "deviceId": 0})
+    trace.row(table, {"start": 5 * MS, "address": 0xE0, "memKind": 99, "bytes": 5, "memoryOperationType": 7})
+    memory = memory_of(trace, tmp_path)
+    assert (memory.peak_bytes, memory.churn.allocated_bytes, memory.unknown_frees) == (100, 0, 0)
+
+
+def test_a_table_without_optional_columns(tmp_path: Path) -> None:
+    """Only the time is there: every row lacks what it takes to be matched."""
+    path = program().allocate(2 * MS, 100, 0xA0).write(tmp_path / "trace.sqlite")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE CUDA_GPU_MEMORY_USAGE_EVENTS")
+        connection.execute("CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS (start INTEGER)")
+        connection.execute("INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (5)")
+    assert only_device(program(), tmp_path).memory is None
 
 
 # ---- pools -----------------------------------------------------------------------------------------------------

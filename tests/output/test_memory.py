@@ -67,10 +67,11 @@ def test_all_that_there_is_to_say() -> None:
         "12 page faults of the CPU and 900 page faults of the GPU in 40 groups (read 30, write 10; 2.00 ms).",
         "Device memory peaks at 60.0 GiB of 80.0 GiB (75.0%) at 0.150000 s; at most 20.0 GiB were never used.",
         "Device memory grows by 5.00 MiB an iteration over 20 steady ones (95% interval 4.00 MiB to 6.00 MiB), 95.0 "
-        "MiB in all: a leak is suspected. Look for results kept with their graph (detach them), growing lists and caches.",
+        "MiB in all: a leak is suspected. Look for results kept with their graph (detach them), growing lists and "
+        "caches.",
         "60 allocations and 40 frees of device memory (5.0 an iteration), 300 MiB asked for; the host spends 3.00 ms "
-        "in 110 such calls, the GPU idles 2.00 ms for them. Reuse buffers, or use a caching allocator (cudaMallocAsync, "
-        "PyTorch's).",
+        "in 110 such calls, the GPU idles 2.00 ms for them. Reuse buffers, or use a caching allocator "
+        "(cudaMallocAsync, PyTorch's).",
     ]
 
 
