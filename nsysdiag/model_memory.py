@@ -83,17 +83,19 @@ class ExposedCopies(Record, frozen=True):
 
 
 class TinyCopies(Record, frozen=True):
-    """Copies of fewer than `below_bytes` outside of graphs. `call_ns` is the host's time in the calls of the `called`
-    copies that have a launch row; `blocking` of these calls wait for the work before them too. `launches` counts the
-    launched operations of all kinds; `per_iteration` is over steady iterations, None where there are none."""
+    """Copies of fewer than `below_bytes` outside of graphs. `called` of them have a call that returns at once, which
+    takes the host `call_ns`; `blocking` have one that waits, and for the work before them too (a synchronous call, or
+    pageable memory): `blocking_ns`. `launches` counts the launched operations of all kinds; `per_iteration` is over
+    steady iterations, None where there are none."""
 
     below_bytes: int
     count: int
     bytes: int
     total_ns: int
     called: int
-    blocking: int
     call_ns: int
+    blocking: int
+    blocking_ns: int
     launches: int
     per_iteration: float | None
 

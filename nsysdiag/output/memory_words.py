@@ -157,14 +157,17 @@ def exposed_advice(row: ExposedCopies) -> str:
 def tiny_sentence(tiny: TinyCopies) -> str:
     """How many tiny copies there are, and what one costs on both sides."""
     often = f", {tiny.per_iteration:,.1f} an iteration" if tiny.per_iteration is not None else ""
-    host = ""
-    if tiny.called:
-        waits = " (blocking calls, which wait for the work before them too)" if tiny.blocking else ""
-        host = f" and the host {format_ns(tiny.call_ns // tiny.called)} in its call{waits}"
+    share = format_share(tiny.called + tiny.blocking, tiny.launches)
+    host = f" and the host {format_ns(tiny.call_ns // tiny.called)} in its call" if tiny.called else ""
+    waits = ""
+    if tiny.blocking:
+        each = format_ns(tiny.blocking_ns // tiny.blocking)
+        waits = (
+            f"; {counted(tiny.blocking, 'call waits', 'calls wait')} for the copy and the work before it, {each} each"
+        )
     return (
-        f"{_copies(tiny.count, '')} below {format_bytes(tiny.below_bytes)}{often}, "
-        f"{format_share(tiny.called, tiny.launches)} of all launches: one takes the GPU "
-        f"{format_ns(tiny.total_ns // tiny.count)}{host}. Batch them, or copy every few steps."
+        f"{_copies(tiny.count, '')} below {format_bytes(tiny.below_bytes)}{often}, {share} of all launches: one takes "
+        f"the GPU {format_ns(tiny.total_ns // tiny.count)}{host}{waits}. Batch them, or copy every few steps."
     )
 
 

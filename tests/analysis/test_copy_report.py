@@ -252,14 +252,16 @@ def test_exposed_copies_add_up_for_any_rows(drawn: Rows) -> None:
 
 def test_tiny_copies_at_their_border(tmp_path: Path) -> None:
     """
-    4,095 B and 1 B are tiny, 4,096 B is not; of 0 B nobody knows how large it is. One is blocking, one has no launch.
+    4,095 B and 1 B are tiny, 4,096 B is not; of 0 B nobody knows how large it is. Two calls wait, one is not known.
     """
     made = Timeline().copy(2 * US, 4_095).copy(US, 4_096).copy(US, 0).kernel(US)
-    made.copy(4 * US, 1, kind="DtoH", api="cudaMemcpy").copy(3 * US, 8, launch=None).kernel(US)
+    made.copy(4 * US, 1, kind="DtoH", api="cudaMemcpy", launch=(3_000, 3_070)).copy(3 * US, 8, launch=None).kernel(US)
+    made.copy(US, 2, host="pageable", launch=(4_000, 4_030))
     tiny = copies_of(made, tmp_path).tiny
     assert tiny is not None
-    assert (tiny.below_bytes, tiny.count, tiny.bytes, tiny.total_ns) == (4_096, 3, 4_104, 9_000)
-    assert (tiny.called, tiny.blocking, tiny.call_ns, tiny.launches) == (2, 1, 200, 6)
+    assert (tiny.below_bytes, tiny.count, tiny.bytes, tiny.total_ns) == (4_096, 4, 4_106, 10_000)
+    assert (tiny.called, tiny.call_ns, tiny.blocking, tiny.blocking_ns) == (1, 100, 2, 100)
+    assert tiny.launches == 7
     assert tiny.per_iteration is None
 
 

@@ -144,6 +144,7 @@ def test_a_narrowed_window_has_its_own_peak(tmp_path: Path) -> None:
 
 def test_rows_with_nothing_in_them_tell_nothing(tmp_path: Path) -> None:
     trace = program().allocate(2 * MS, 100, 0xA0)
+    trace.duration = 30 * MS
     table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
     trace.row(table, {"start": 3 * MS, "memKind": 2, "bytes": 1 << 62})  # no address
     trace.row(table, {"start": -7, "address": 0xB0, "memKind": 2, "bytes": 5})

@@ -96,9 +96,17 @@ EXPOSED = [
     ),
 ]
 TINY = TinyCopies(
-    below_bytes=4096, count=90, bytes=720, total_ns=90 * US, called=80, blocking=0, call_ns=800 * US, launches=400,
+    below_bytes=4096,
+    count=90,
+    bytes=720,
+    total_ns=90 * US,
+    called=80,
+    call_ns=800 * US,
+    blocking=0,
+    blocking_ns=0,
+    launches=400,
     per_iteration=4.5,
-)  # fmt: skip
+)
 
 
 def in_full(copies: Copies) -> Copies:

@@ -145,9 +145,23 @@ def test_advice_by_what_stands_in_the_way(changes: dict[str, object], told: str)
     assert ("all in blocking calls" in sentence) == (changes["call"] == "blocking")
 
 
-def test_blocking_tiny_copies_wait_for_more_than_themselves() -> None:
-    (sentence,) = memory_sentences(made(rates=[], pinning=None, exposed=[], tiny=change(TINY, blocking=1)))
-    assert "(blocking calls, which wait for the work before them too)" in sentence
+@pytest.mark.parametrize(
+    ("called", "blocking", "told"),
+    [
+        (78, 2, " and the host 10.3 us in its call; 2 calls wait for the copy and the work before it, 500 us each."),
+        (0, 1, "takes the GPU 1.00 us; 1 call waits for the copy and the work before it, 1.00 ms each."),
+        (0, 0, "takes the GPU 1.00 us."),
+    ],
+)
+def test_tiny_copies_that_wait_are_told_apart(called: int, blocking: int, told: str) -> None:
+    tiny = change(TINY, called=called, blocking=blocking, blocking_ns=MS, launches=0 if not called else 400)
+    (sentence,) = memory_sentences(made(rates=[], pinning=None, exposed=[], tiny=tiny))
+    assert f"{told} Batch them" in sentence
+
+
+def test_waiting_calls_alone_make_tiny_copies_no_matter() -> None:
+    few = change(TINY, count=39, called=0, call_ns=0, blocking=39, blocking_ns=50 * MS)
+    assert memory_sentences(made(rates=[], pinning=None, exposed=[], tiny=few)) == []
 
 
 @pytest.mark.parametrize(
