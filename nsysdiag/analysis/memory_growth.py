@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -15,10 +16,11 @@ FloatArray = npt.NDArray[np.float64]
 
 MOST_LEVELS = 500  # of more iterations so many are looked at: all pairs of them are
 CONFIDENCE = 1.959964  # standard deviations for 95 % both ways
-LEAST_ONE_WAY = 0.5
+LEAST_KEPT = 0.5
 LARGEST_STEP = 0.4
 LEAST_LATE = 0.25
 FEWEST_LATE = 3
+LEAST_OVER_NOISE = 2
 LEAK, FLAT, FALLS_BACK, FEW_STEPS, LEVELLED_OFF, SMALL, UNSURE = (
     *("leak", "flat", "falls back", "few steps", "levelled off", "small", "unsure"),
 )
@@ -34,23 +36,30 @@ def memory_growth(net: IntArray, usual: int, limits: MemoryThresholds) -> Memory
                 ..--''                   |             /                / | / | /
           ..--''                   ------'            /                /  |/  |/
     ```
+
+    What is kept at an iteration is the lowest level from then on: what comes and goes leaves it as it is.
     """
     if len(net) < limits.leak_iterations:
         return None
     chosen = _spread(len(net))
     place, levels = chosen.astype(np.float64), net[chosen].astype(np.float64)
     slopes = _slopes(place, levels)
-    slope = float(np.median(slopes))
     low, high = _interval(slopes, len(levels))
-    return MemoryGrowth(
+    kept = np.minimum.accumulate(levels[::-1])[::-1]
+    moved = float(np.abs(np.diff(levels)).sum())
+    growth = MemoryGrowth(
         iterations=len(net),
-        slope_bytes=round(slope, 3),
+        slope_bytes=round(float(np.median(slopes)), 3),
         low_bytes=round(low, 3),
         high_bytes=round(high, 3),
         growth_bytes=int(net[-1] - net[0]),
-        one_way_share=round(_one_way(levels), 6),
-        shape=_shape(place, levels, slope, low, max(limits.leak_share * usual, limits.leak_bytes)),
+        kept_bytes=int(kept[-1] - kept[0]),
+        kept_share=round(float(kept[-1] - kept[0]) / moved, 6) if moved else 0.0,
+        shape=LEAK,
     )
+    least = max(limits.leak_share * usual, limits.leak_bytes)
+    shape = FLAT if moved <= least else _shape(place, levels, kept, growth, least)
+    return msgspec.structs.replace(growth, shape=shape)
 
 
 def _spread(count: int) -> IntArray:
@@ -72,24 +81,21 @@ def _interval(slopes: FloatArray, count: int) -> tuple[float, float]:
     return float(slopes[first]), float(slopes[pairs - 1 - first])
 
 
-def _one_way(levels: FloatArray) -> float:
-    """The net growth by all ups and downs together, from 0 (none is left) to 1 (it never fell)."""
-    every = float(np.abs(np.diff(levels)).sum())
-    return max(float(levels[-1] - levels[0]), 0.0) / every if every else 0.0
+def _shape(place: FloatArray, levels: FloatArray, kept: FloatArray, growth: MemoryGrowth, least: float) -> str:
+    """A leak, or the plainest thing that speaks against it."""
+    late = slice(-max(FEWEST_LATE, len(kept) // 4), None)
+    against = {
+        SMALL: growth.kept_bytes <= least,
+        FEW_STEPS: float(np.diff(kept).max()) > LARGEST_STEP * growth.kept_bytes,
+        LEVELLED_OFF: float(np.median(_slopes(place[late], kept[late]))) <= max(LEAST_LATE * growth.slope_bytes, 0),
+        UNSURE: growth.low_bytes <= 0 or not _stands_out(place, levels, growth.slope_bytes),
+    }
+    found = next((shape for shape, holds in against.items() if holds), LEAK)
+    return FALLS_BACK if found != LEAK and growth.kept_share < LEAST_KEPT else found
 
 
-def _shape(place: FloatArray, levels: FloatArray, slope: float, low: float, least: float) -> str:
-    steps = np.diff(levels)
-    growth = float(levels[-1] - levels[0])
-    if float(np.abs(steps).sum()) <= least:
-        return FLAT
-    if _one_way(levels) < LEAST_ONE_WAY:
-        return FALLS_BACK
-    if growth <= least:
-        return SMALL
-    if float(steps.max()) > LARGEST_STEP * growth:
-        return FEW_STEPS
-    late = slice(-max(FEWEST_LATE, len(levels) // 4), None)
-    if float(np.median(_slopes(place[late], levels[late]))) < LEAST_LATE * slope or slope <= 0:
-        return LEVELLED_OFF
-    return LEAK if low > 0 else UNSURE
+def _stands_out(place: FloatArray, levels: FloatArray, slope: float) -> bool:
+    """Whether the growth is larger than the ups and downs around it."""
+    around = levels - slope * place
+    noise = float(np.percentile(around, 90) - np.percentile(around, 10))
+    return bool(slope * (place[-1] - place[0]) >= LEAST_OVER_NOISE * noise)

@@ -230,6 +230,7 @@ SHAPES = {
     "leak of five iterations": ("leak", [100, 110, 120, 130, 140]),
     "leak in segments": ("leak", [100 + 20 * (at // 2) for at in range(20)]),
     "leak that goes up and down": ("leak", [100 + 5 * at + 7 * (at % 2) for at in range(12)]),
+    "leak under a sawtooth": ("leak", [100 + 8 * at + 30 * (at % 4 == 2) for at in range(24)]),
     "flat": ("flat", [100] * 10),
     "sawtooth": ("falls back", [100 + 20 * (at % 4) for at in range(14)]),
     "sawtooth that ends at its top": ("falls back", [100 + 20 * (at % 4) for at in range(12)]),
@@ -239,6 +240,7 @@ SHAPES = {
     "two late allocations": ("few steps", [100] * 6 + [300, 300, 500, 500]),
     "too little of much": ("small", [1000, 1004, 1008, 1012, 1008]),
     "a trickle": ("flat", [1000 + at for at in range(8)]),
+    "up and down over a few iterations": ("unsure", [100, 120, 115, 135, 155]),
     "falling": ("falls back", [100 - 5 * at for at in range(10)]),
 }
 
@@ -262,7 +264,7 @@ def test_how_fast_a_leak_grows(tmp_path: Path) -> None:
     growth = memory_of(steps([100 + 5 * at for at in range(10)]), tmp_path).growth
     assert growth is not None
     assert (growth.slope_bytes, growth.low_bytes, growth.high_bytes) == (5 * MIB, 5 * MIB, 5 * MIB)
-    assert growth.one_way_share == 1.0
+    assert (growth.kept_bytes, growth.kept_share) == (45 * MIB, 1.0)
 
 
 def test_old_buffers_that_are_replaced_one_by_one_are_no_leak(tmp_path: Path) -> None:
@@ -288,6 +290,19 @@ def test_frees_of_unknown_memory_of_unknown_size_leave_growth_unknown(tmp_path: 
 
 def test_without_iterations_there_is_no_growth(tmp_path: Path) -> None:
     assert memory_of(program().allocate(MS, 64, 0xA0), tmp_path).growth is None
+
+
+def test_what_is_kept_is_the_lowest_level_from_then_on(tmp_path: Path) -> None:
+    """
+    level  100  150  110  160  120  170  130  180  140  190        each falls back by 40 of the 50 that it rose
+    kept   100  110  110  120  120  130  130  140  140  190
+    """
+    levels = [100 + 10 * (at // 2) + 50 * (at % 2) for at in range(10)]
+    growth = memory_of(steps(levels), tmp_path).growth
+    assert growth is not None
+    assert (growth.growth_bytes, growth.kept_bytes) == (90 * MIB, 90 * MIB)
+    assert growth.kept_share == round(90 / (5 * 50 + 4 * 40), 6)
+    assert growth.shape == "falls back"  # the last level may do so as all others did
 
 
 def test_too_few_iterations_tell_nothing() -> None:

@@ -145,7 +145,8 @@ GROWTH = MemoryGrowth(
     low_bytes=float(4 * MIB),
     high_bytes=float(6 * MIB),
     growth_bytes=95 * MIB,
-    one_way_share=1.0,
+    kept_bytes=95 * MIB,
+    kept_share=1.0,
     shape="leak",
 )
 CHURN = MemoryChurn(
