@@ -37,7 +37,7 @@ def _exposed(device: DeviceReport) -> list[str]:
 def order_label(ordered: bool | None) -> str:
     """On whose stream a copy stands."""
     if ordered is None:
-        return "no kernel beside it"
+        return "–"
     return "that of the kernels beside it" if ordered else "one of its own"
 
 
@@ -64,7 +64,9 @@ def _memory(memory: DeviceMemory) -> list[str]:
 
 def memory_facts(memory: DeviceMemory) -> list[tuple[str, str]]:
     """The numbers of a device's memory with what they are."""
-    churn = memory.churn
+    churn, pools = memory.churn, memory.pools
+    held = f"{format_bytes(sum(pool.reserved_bytes for pool in pools))} held"
+    used = f"{format_bytes(sum(pool.used_bytes for pool in pools))} used"
     return [
         ("Limit", "–" if memory.limit_bytes is None else format_bytes(memory.limit_bytes)),
         ("Peak" + (", at least" if memory.at_least else ""), format_bytes(memory.peak_bytes)),
@@ -76,5 +78,6 @@ def memory_facts(memory: DeviceMemory) -> list[tuple[str, str]]:
         ("Over the iterations", growth_label(memory.growth)),
         ("Allocations and frees", f"{format_count(churn.allocations)} and {format_count(churn.frees)}"),
         ("Time in such calls", format_ns(churn.call_ns)),
+        *([("Pools of cudaMallocAsync, at most", f"{held}, {used}")] if pools else []),
         *([("Frees of unknown memory", format_count(memory.unknown_frees))] if memory.unknown_frees else []),
     ]

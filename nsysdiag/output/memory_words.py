@@ -147,9 +147,11 @@ def exposed_label(row: ExposedCopies) -> str:
 
 def exposed_advice(row: ExposedCopies) -> str:
     """What may hide such a copy, if nothing near it needs what it copies: that no trace says."""
+    if row.operation.startswith("unified memory"):
+        return "Prefetch what kernels need (cudaMemPrefetchAsync), while others run."
     if row.host_memory == "pageable" or row.call == "blocking":
         return "Pin the memory and copy with non_blocking=True (cudaMemcpyAsync) on a copy stream, a step ahead."
-    if row.ordered:
+    if row.ordered is not False:
         return "Where the kernels do not need it yet: a copy stream and double buffers hide it."
     return "It has a stream of its own: start it earlier, while kernels run (prefetch, double buffers)."
 

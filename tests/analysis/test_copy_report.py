@@ -201,6 +201,11 @@ def test_without_kernels_nothing_orders(tmp_path: Path) -> None:
     ]
 
 
+def test_migrations_are_in_no_order(tmp_path: Path) -> None:
+    made = Timeline().kernel(US).copy(5 * US, MIB, kind="UM HtoD").kernel(US)
+    assert told(copies_of(made, tmp_path).exposed) == [("unified memory HtoD", None, None, None, 1, 5_000)]
+
+
 @pytest.mark.parametrize(
     ("api", "call"),
     [("cudaMemcpyAsync", "async"), ("cudaMemcpy", "blocking"), ("cudaGraphLaunch", "graph"), (None, None)],

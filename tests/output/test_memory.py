@@ -135,6 +135,7 @@ def test_what_pinning_saves_cannot_always_be_told() -> None:
         ({"ordered": True, "call": "async", "host_memory": "pinned"}, "a copy stream and double buffers hide it"),
         ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "copy with non_blocking=True"),
         ({"ordered": False, "call": "async", "host_memory": "pageable"}, "Pin the memory"),
+        ({"ordered": None, "call": None, "host_memory": None, "operation": "unified memory HtoD"}, "Prefetch what"),
     ],
 )
 def test_advice_by_what_stands_in_the_way(changes: dict[str, object], told: str) -> None:
@@ -193,6 +194,8 @@ def test_churn_without_iterations_is_a_rate() -> None:
 
 def test_facts_say_where_they_are_lower_bounds() -> None:
     assert ("Peak", "60.0 GiB") in memory_facts(MEMORY)
+    assert ("Pools of cudaMallocAsync, at most", "2.00 GiB held, 1.00 GiB used") in memory_facts(MEMORY)
+    assert "Pools of cudaMallocAsync, at most" not in dict(memory_facts(change(MEMORY, pools=[])))
     lower = change(MEMORY, at_least=True, headroom_bytes=None, unknown_frees=3)
     facts = dict(memory_facts(lower))
     assert (facts["Peak, at least"], facts["Never used, at most"], facts["Frees of unknown memory"]) == (
