@@ -15,6 +15,8 @@ from nsysdiag.trace.enums import MemoryKind, MemoryOperation
 RESIDENT = (MemoryKind.DEVICE, MemoryKind.ARRAY, MemoryKind.DEVICE_STATIC)
 MANAGED = (MemoryKind.MANAGED, MemoryKind.MANAGED_STATIC)
 PINNED = (MemoryKind.PINNED,)
+_TOO_LARGE = 1 << 50
+"""No device has a pebibyte: such a row is malformed, and would make sums wrap around."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ def match(usage: Usage) -> Changes:
 
     Rows of one address go by time, those of one time by correlation id; of equal ones the free is first.
     """
-    known = (usage.address > 0) & np.isin(usage.operation, list(MemoryOperation))
+    known = (usage.address > 0) & np.isin(usage.operation, list(MemoryOperation)) & (usage.size < _TOO_LARGE)
     rows = usage.take(known)
     given = rows.operation == MemoryOperation.ALLOCATION
     order = np.lexsort((rows.size, given, rows.correlation, rows.time, rows.address, rows.process))

@@ -14,7 +14,7 @@ from nsysdiag.config import MemoryThresholds, Settings
 from nsysdiag.model_memory import DeviceMemory
 from nsysdiag.output.packed import unpack_level
 from tests.analysis.traces import devices, only_device
-from tests.builder import TraceBuilder
+from tests.builder import TraceBuilder, global_pid
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,6 +149,7 @@ def test_rows_with_nothing_in_them_tell_nothing(tmp_path: Path) -> None:
     trace.row(table, {"start": 3 * MS, "memKind": 2, "bytes": 1 << 62})  # no address
     trace.row(table, {"start": -7, "address": 0xB0, "memKind": 2, "bytes": 5})
     trace.row(table, {"start": 1 << 61, "address": 0xC0, "memKind": 2, "bytes": 5, "memoryOperationType": 1})
+    trace.row(table, {"start": 4 * MS, "address": 0xF0, "memKind": 2, "bytes": 1 << 62, "globalPid": global_pid(4242)})
     trace.row(table, {"start": 4 * MS, "address": 0xD0, "memKind": 2, "bytes": -5, "deviceId": 0})
     trace.row(table, {"start": 5 * MS, "address": 0xE0, "memKind": 99, "bytes": 5, "memoryOperationType": 7})
     memory = memory_of(trace, tmp_path)
