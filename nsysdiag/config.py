@@ -124,6 +124,25 @@ class UtilizationThresholds(msgspec.Struct, frozen=True, kw_only=True):
     poll_difference: Share = 0.20
 
 
+class MemoryThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes in bytes and shares. Copies of at least `large_copy` are limited by their link, those below `tiny_copy` by
+    what a copy costs at least; a copy is slow below `slow_copy` of what is possible.
+
+    Blocks of unified memory thrash that moved `thrash_moves` times, to and fro. Memory is suspected to leak if over at
+    least `leak_iterations` steady iterations it grows by more than `leak_share` of its level and `leak_bytes`. A peak
+    of `near_limit` of the device's memory is near the limit.
+    """
+
+    large_copy: Count = 1 << 20
+    tiny_copy: Count = 4096
+    slow_copy: Share = 0.5
+    thrash_moves: Count = 3
+    leak_iterations: Count = 5
+    leak_share: Share = 0.01
+    leak_bytes: Count = 1 << 20
+    near_limit: Share = 0.90
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window. `config` names the file that some of the
@@ -141,6 +160,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     thresholds: Thresholds = Thresholds()
     findings: FindingThresholds = FindingThresholds()
     trouble: TroubleThresholds = TroubleThresholds()
+    memory: MemoryThresholds = MemoryThresholds()
     full_hash: bool = False
     timeline: bool = True
     reader: str = "adbc"

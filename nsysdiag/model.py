@@ -11,6 +11,7 @@ import msgspec
 from nsysdiag.model_cost import Cost, TotalCost
 from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_host import HostReport
+from nsysdiag.model_memory import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_trouble import Trouble
 from nsysdiag.model_utilization import Utilization
@@ -231,12 +232,17 @@ class CopyRow(Record, frozen=True):
 
 
 class Copies(Record, frozen=True):
-    """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran."""
+    """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran, divided by
+    `exposed`. `rates` and `pinning` are of copies alone, `tiny` too; None where there are none of the kind."""
 
     rows: list[CopyRow]
     total_ns: int
     bytes: int
     exposed_ns: int
+    rates: list[CopyRate] = []
+    pinning: Pinning | None = None
+    exposed: list[ExposedCopies] = []
+    tiny: TinyCopies | None = None
 
 
 class CollectiveKind(Record, frozen=True):
@@ -510,7 +516,8 @@ class DeviceReport(Record, frozen=True):
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
     that a synchronization opened. `iterations` is None where nothing comes round, `trouble` where nothing ran, `cost`
-    where the settings have no price for this device, `gpu_metrics` where no GPU metrics of it were captured.
+    where the settings have no price for this device, `gpu_metrics` where no GPU metrics of it were captured,
+    `unified_memory` where nothing migrated and no fault was seen, `memory` where no allocation on it was captured.
     """
 
     key: str
@@ -551,6 +558,8 @@ class DeviceReport(Record, frozen=True):
     trouble: Trouble | None = None
     cost: Cost | None = None
     gpu_metrics: GpuMetrics | None = None
+    unified_memory: UnifiedMemory | None = None
+    memory: DeviceMemory | None = None
 
 
 class EvidenceRow(Record, frozen=True):

@@ -16,6 +16,7 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device
 from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.memory import read_memory
 from nsysdiag.activity.nvtx import read_ranges
 from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.samples import chain_symbols, leaf_symbols
@@ -145,6 +146,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
         call_chains=CallChains(trace, activity.api_calls),
         python_stacks=PythonStacks(trace, ranges.python),
         counters=read_counters(trace, activity.devices),
+        memory=read_memory(trace, activity),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     return _Analyzed(results, malformed_warnings(host.malformed), world, host, chosen, windows)

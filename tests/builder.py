@@ -58,6 +58,7 @@ _COPY_KINDS = {
     "UM DtoD": 13,
 }
 _MEMORY_KINDS = {"pageable": 0, "pinned": 1, "device": 2, "array": 3, "managed": 4}
+_MIGRATION_CAUSES = {"prefetch": 1, "fault": 2, "speculative": 3, "eviction": 4, "counters": 5}
 _COPY_SIDES = {"HtoD": (None, "device"), "DtoH": ("device", None), "DtoD": ("device", "device")}
 SYNC_TYPES = {"event": 1, "wait": 2, "stream": 3, "context": 4}
 OVERHEAD_TYPES = {
@@ -183,14 +184,18 @@ class TraceBuilder:
         device: int = 0,
         context: int = 1,
         correlation: int | None = None,
+        cause: str = "prefetch",
+        address: int | None = None,
     ) -> TraceBuilder:
-        """A copy; `kind` as in `HtoD` or `UM HtoD`, `host` the kind of memory on the host's side."""
+        """A copy; `kind` as in `HtoD` or `UM HtoD`, `host` the kind of memory on the host's side. `cause` and `address`
+        are those of a migration."""
         source, target = (side or host for side in _COPY_SIDES.get(kind, ("managed", "managed")))
         values: dict[str, Value] = {"bytes": size, "copyKind": _COPY_KINDS[kind]}
         values |= {"srcKind": _MEMORY_KINDS[source], "dstKind": _MEMORY_KINDS[target]}
         if kind.startswith("UM"):
-            values |= {"migrationCause": 1}
-            values |= self._known("CUPTI_ACTIVITY_KIND_MEMCPY", virtualAddress=0x7F0000000000 + start)
+            values |= {"migrationCause": _MIGRATION_CAUSES[cause]}
+            block = 0x7F0000000000 + start if address is None else address
+            values |= self._known("CUPTI_ACTIVITY_KIND_MEMCPY", virtualAddress=block)
             stream, context, correlation, launch = 0, 0, 0, None
         return self._operation(
             "CUPTI_ACTIVITY_KIND_MEMCPY",
@@ -223,6 +228,44 @@ class TraceBuilder:
             issued=(thread, api, launch, correlation),
             values=values,
         )
+
+    def allocate(
+        self,
+        time: int,
+        size: int,
+        address: int,
+        *,
+        free: bool = False,
+        memory: str = "device",
+        pid: int = MAIN[0],
+        device: int = 0,
+        correlation: int | None = None,
+        pool: tuple[int, int] | None = None,
+    ) -> TraceBuilder:
+        """Memory given out, or with `free` taken back; `pool` is what a pool held and had in use then."""
+        table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+        values: dict[str, Value] = {"start": time, "globalPid": global_pid(pid), "deviceId": device, "contextId": 1}
+        values |= {"address": address, "bytes": size, "memKind": _MEMORY_KINDS[memory]}
+        values |= {"memoryOperationType": int(free)}
+        values |= {"correlationId": self.correlation(pid) if correlation is None else correlation}
+        if pool is not None:
+            held, used = pool
+            values |= self._known(table, localMemoryPoolAddress=0xA000, localMemoryPoolSize=held)
+            values |= self._known(table, localMemoryPoolUtilizedSize=used)
+        return self.row(table, values)
+
+    def cpu_fault(self, time: int, address: int = 0x7F00, *, pid: int = MAIN[0]) -> TraceBuilder:
+        """A page fault of a CPU on managed memory."""
+        values: dict[str, Value] = {"start": time, "globalPid": global_pid(pid), "address": address}
+        return self.row("CUDA_UM_CPU_PAGE_FAULT_EVENTS", values)
+
+    def gpu_fault(
+        self, start: int, end: int, faults: int, *, access: int = 1, pid: int = MAIN[0], device: int = 0
+    ) -> TraceBuilder:
+        """A group of page faults of a GPU; `access`: 1 read, 2 write, 3 atomic, 4 prefetch."""
+        values: dict[str, Value] = {"start": start, "end": end, "globalPid": global_pid(pid), "deviceId": device}
+        values |= {"address": 0x7F00, "numberOfPageFaults": faults, "faultAccessType": access}
+        return self.row("CUDA_UM_GPU_PAGE_FAULT_EVENTS", values)
 
     def graph_trace(
         self,
@@ -535,15 +578,17 @@ class TraceBuilder:
         sm_count: int = 108,
         ordinal: int | None = None,
         clock: int | None = None,
+        memory: int | None = 80 << 30,
         bandwidth: int | None = None,
         limits: dict[str, Value] | None = None,
     ) -> TraceBuilder:
         """A physical GPU of the machine; its CUDA number is `number` unless `ordinal` says otherwise. The highest clock
-        in Hz, the memory bandwidth in bytes a second; `limits` are columns about what one of its SMs holds."""
+        in Hz, its memory in bytes and bytes a second; `limits` are columns about what one of its SMs holds."""
         values: dict[str, Value] = {"vmId": global_pid(0), "id": number, "name": name, "smCount": sm_count}
         values |= {"busLocation": f"0000:{0xC1 + number:02x}:00.0", "isDiscrete": 1}
-        values |= {"cuDevice": number if ordinal is None else ordinal, "clockRate": clock, "memoryBandwidth": bandwidth}
-        values |= {"totalMemory": 80 << 30, "uuid": f"cf6b97c0-bf53-a39e-febd-{number:012x}"}
+        values |= {"cuDevice": number if ordinal is None else ordinal, "clockRate": clock}
+        values |= {"totalMemory": memory, "memoryBandwidth": bandwidth}
+        values |= {"uuid": f"cf6b97c0-bf53-a39e-febd-{number:012x}"}
         return self.row("TARGET_INFO_GPU", values | (limits or {}))
 
     def cuda_device(self, gpu: int = 0, ordinal: int = 0, pid: int = MAIN[0]) -> TraceBuilder:

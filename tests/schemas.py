@@ -39,6 +39,9 @@ CUPTI_ACTIVITY_KIND_RUNTIME: start end eventClass globalTid? correlationId? name
 CUPTI_ACTIVITY_KIND_SYNCHRONIZATION: start end deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? deprecatedSyncType?@3.17.1 syncType eventId eventSyncId?@3.17.1
 CUPTI_ACTIVITY_KIND_CUDA_EVENT@2.9.1: timestamp?@3.24.8 deviceId contextId greenContextId?@3.7.2 streamId correlationId? globalPid? eventId eventSyncId?@3.17.2
 CUPTI_ACTIVITY_KIND_OVERHEAD@3.24.0: start end eventClass globalTid? correlationId? nameId overheadType
+CUDA_GPU_MEMORY_USAGE_EVENTS@2.9.1: start globalPid? deviceId contextId? address pc? bytes memKind memoryOperationType name?:text correlationId? localMemoryPoolAddress?@3.0.0 localMemoryPoolReleaseThreshold?@3.0.0 localMemoryPoolSize?@3.0.0 localMemoryPoolUtilizedSize?@3.0.0
+CUDA_UM_CPU_PAGE_FAULT_EVENTS@2.9.1: start globalPid? address originalFaultPc? CpuInstruction module? unresolvedFaultPc?
+CUDA_UM_GPU_PAGE_FAULT_EVENTS@2.9.1: start end globalPid? deviceId address numberOfPageFaults faultAccessType
 PROFILER_OVERHEAD: start end globalTid? correlationId?@0-2.9.1 nameId returnValue@0-3.24.0 overheadType@3.24.0
 OSRT_API: start end eventClass globalTid? correlationId?@0-2.9.1 nameId returnValue nestingLevel? callchainId argumentsId?@3.23.3
 OSRT_FILE_ACCESS_EVENTS@3.23.3: fileAccessId threadId startedAt endedAt eventType? apiCallId? bytesProcessed?

@@ -11,6 +11,7 @@ from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.collectives import Collectives, find_collectives
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.memory import Memory
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.python_stacks import PythonStacks
@@ -21,8 +22,9 @@ from nsysdiag.analysis.call_sites import HostSide
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
-from nsysdiag.analysis.copies import copy_rows
+from nsysdiag.analysis.copy_report import copy_report
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
+from nsysdiag.analysis.device_memory import MemoryGround, device_memory
 from nsysdiag.analysis.drained import Drained, sync_drained
 from nsysdiag.analysis.empty_iterations import empty_iterations
 from nsysdiag.analysis.evidence import Layer
@@ -47,6 +49,7 @@ from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.analysis.signatures import signature_rows
 from nsysdiag.analysis.stories import Ground
 from nsysdiag.analysis.trouble.device import device_trouble
+from nsysdiag.analysis.unified_memory import unified_memory
 from nsysdiag.analysis.untraced import untraced_on
 from nsysdiag.analysis.utilization import utilization
 from nsysdiag.analysis.verdict import VerdictInput, verdict
@@ -56,8 +59,6 @@ from nsysdiag.config import Settings
 from nsysdiag.model import (
     CollectiveKind,
     Communication,
-    Copies,
-    CopyRow,
     DeviceId,
     DeviceReport,
     Finding,
@@ -69,6 +70,7 @@ from nsysdiag.model import (
     Window,
 )
 from nsysdiag.model_gpu_metrics import GpuMetrics
+from nsysdiag.model_memory import DeviceMemory
 from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
 from nsysdiag.trace.strings import Strings
 
@@ -91,6 +93,7 @@ class Shared:
     call_chains: CallChains
     python_stacks: PythonStacks
     counters: Counters
+    memory: Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +249,15 @@ def _report(
         iterations=iterations,
         launch=launch,
         kernels=kernels,
-        copies=_copies(copy_rows(device, inside), split),
+        copies=copy_report(
+            device,
+            shared.activity,
+            inside,
+            split,
+            steady,
+            shared.memory.limits[device.key],
+            settings.memory,
+        ),
         communication=_communication(
             kernels,
             split,
@@ -266,6 +277,10 @@ def _report(
         notes=notes,
         root_labels=root.labels,
         gpu_metrics=metrics,
+        unified_memory=unified_memory(
+            shared.memory, device.ids, window, shared.activity.duration_ns, settings.memory.thrash_moves
+        ),
+        memory=_memory(context, window, steady, shared),
     )
 
 
@@ -293,6 +308,21 @@ def _metrics(
     return gpu_metrics(measured, subject, shared.settings.thresholds.clock)
 
 
+def _memory(
+    context: GapContext, window: AnalysisWindow, steady: Intervals | None, shared: Shared
+) -> DeviceMemory | None:
+    ground = MemoryGround(
+        device=context.device,
+        api_calls=shared.activity.api_calls,
+        window=window,
+        steady=steady,
+        chip=shared.memory.limits[context.device.key],
+        creates_context=shared.layered.evidence.facts.creates_context,
+        allocation_idle_ns=context.ledger.total.get("memory_allocation", 0),
+    )
+    return device_memory(shared.memory.usage, ground, shared.settings.memory)
+
+
 def _iterations(
     context: GapContext, window: AnalysisWindow, split: WindowSplit, shared: Shared
 ) -> tuple[IterationReport | None, Intervals | None]:
@@ -312,15 +342,6 @@ def _steady(found: Iterations, report: IterationReport) -> Intervals:
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
     return found.spans[steady]
-
-
-def _copies(rows: list[CopyRow], split: WindowSplit) -> Copies:
-    return Copies(
-        rows=rows,
-        total_ns=sum(row.total_ns for row in rows),
-        bytes=sum(row.bytes for row in rows),
-        exposed_ns=split.exposed_copy_ns,
-    )
 
 
 def _communication(

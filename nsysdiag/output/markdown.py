@@ -12,6 +12,7 @@ from nsysdiag.output.gpu_metric_markdown import counter_blocks
 from nsysdiag.output.host_markdown import host_blocks
 from nsysdiag.output.launch_words import bubble_rate, launch_sentences
 from nsysdiag.output.markup import MARKER, NAME_LIMIT, code, fenced, table, text
+from nsysdiag.output.memory_markdown import memory_blocks
 from nsysdiag.output.names import brief, clip
 from nsysdiag.output.ranks.markdown import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
@@ -54,6 +55,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += _iterations(device, causes)
         blocks += _launches(device, causes)
         blocks += counter_blocks(device)
+        blocks += memory_blocks(device)
         blocks += _signatures(device, causes, limit)
         blocks += _gaps(device, causes, limit)
     if not report.devices:

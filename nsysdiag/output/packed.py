@@ -1,4 +1,5 @@
-"""What a saved report keeps in packed form, read back into arrays: all gaps, the host's lead, timelines, metrics."""
+"""What a saved report keeps in packed form, read back into arrays: all gaps, the host's lead, timelines, metrics and
+the level of device memory."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.model import GapsPacked, RunAhead, TimelineLevels
     from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
+    from nsysdiag.model_memory import DeviceMemory
 
 LANES = ("compute", "communication", "copies", "idle")
 
@@ -29,6 +31,28 @@ class Series:
     lowest: npt.NDArray[np.int64]
     mean: npt.NDArray[np.float64]
     highest: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Bytes given out, in buckets: `edges` in ns has one element more than the others."""
+
+    edges: npt.NDArray[np.int64]
+    lowest: npt.NDArray[np.int64]
+    highest: npt.NDArray[np.int64]
+
+
+def unpack_level(memory: DeviceMemory) -> Level:
+    """The level of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
+    try:
+        columns = [_array(text, "<i8") for text in (memory.lowest, memory.highest)]
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise InputError("the packed memory of this report cannot be read: the file is damaged") from error
+    if memory.buckets < 1 or any(len(column) != memory.buckets for column in columns):
+        raise InputError("the packed memory of this report contradicts itself: the file is damaged")
+    span = memory.end_ns - memory.start_ns
+    edges = np.array([memory.start_ns + span * at // memory.buckets for at in range(memory.buckets + 1)])
+    return Level(edges, *columns)
 
 
 def unpack_series(packed: RunAhead) -> Series:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output import cost_rows, gpu_metric_rows, host_rows, launch_rows, utilization_rows
+from nsysdiag.output import cost_rows, gpu_metric_rows, host_rows, launch_rows, memory_rows, utilization_rows
 from nsysdiag.output.code import call_site_label, host_code_label, whole
 from nsysdiag.output.columns import Column, Rows, of
 from nsysdiag.output.ranks.rows import RANK_COLUMNS, rank_rows
@@ -304,6 +304,66 @@ _TABLES = (
             *of("number", "bytes_per_second"),
         ),
         _copies,
+    ),
+    Table(
+        "copy_rates",
+        (
+            *of("text", "device direction"),
+            *of("integer", "count total_ns bytes large_count large_pageable"),
+            *of("number", "best_bytes_per_second limit_bytes_per_second"),
+            *of("integer or none", "slow_ns"),
+            *of("integer", "exceeds_pcie_generation"),
+        ),
+        memory_rows.copy_rate_rows,
+    ),
+    Table(
+        "pinning",
+        (
+            *of("text", "device direction"),
+            *of("integer", "from_bytes pageable_count pageable_ns pageable_bytes pinned_count pinned_ns pinned_bytes"),
+            *of("integer or none", "saving_ns"),
+        ),
+        memory_rows.pinning_rows,
+    ),
+    Table(
+        "exposed_copies",
+        (
+            *of("text", "device operation host_memory"),
+            *of("truth", "ordered"),
+            *of("text", "call"),
+            *of("integer", "count total_ns exposed_ns"),
+        ),
+        memory_rows.exposed_rows,
+    ),
+    Table(
+        "migrations",
+        (
+            *of("text", "device direction cause"),
+            *of("integer", "count bytes total_ns"),
+            *of("number", "bytes_per_second"),
+        ),
+        memory_rows.migration_rows,
+    ),
+    Table(
+        "device_memory",
+        (
+            *of("text", "device"),
+            *of("integer or none", "limit_bytes"),
+            *of("integer", "peak_bytes peak_at_ns begin_bytes end_bytes managed_peak_bytes pinned_peak_bytes"),
+            *of("truth", "at_least"),
+            *of("integer", "unknown_frees"),
+            *of("integer or none", "headroom_bytes"),
+            *of("truth", "near_limit"),
+            *of("text", "growth"),
+            *of("number", "growth_bytes_per_iteration"),
+            *of("integer", "allocations frees allocated_bytes freed_bytes calls call_ns idle_ns"),
+        ),
+        memory_rows.memory_rows,
+    ),
+    Table(
+        "memory_level",
+        (*of("text", "device"), *of("integer", "start_ns end_ns lowest_bytes highest_bytes")),
+        memory_rows.memory_level_rows,
     ),
     Table("communication", _KERNEL_COLUMNS, _communication),
     Table(

@@ -16,6 +16,8 @@ from nsysdiag.output.gpu_metric_words import counter_sentences
 from nsysdiag.output.host_words import TITLE as HOST_TITLE
 from nsysdiag.output.host_words import host_sentences
 from nsysdiag.output.launch_words import launch_sentences
+from nsysdiag.output.memory_words import TITLE as MEMORY_TITLE
+from nsysdiag.output.memory_words import memory_sentences
 from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks.text import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
@@ -109,6 +111,7 @@ def _details(device: DeviceReport, causes: Causes, width: int, several: bool) ->
         blocks += _roots(device, causes, width)
     blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
     blocks += _block(COUNTERS, counter_sentences(device))
+    blocks += _memory(device)
     blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
     return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
 
@@ -230,6 +233,11 @@ def _block(title: str, lines: list[str]) -> list[RenderableType]:
 def _cost(report: Report) -> list[RenderableType]:
     lines = cost_lines(report)
     return [_heading("What it costs"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
+
+
+def _memory(device: DeviceReport) -> list[RenderableType]:
+    lines = memory_sentences(device, brief=True)
+    return [_heading(MEMORY_TITLE), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _findings(report: Report, width: int) -> list[RenderableType]:

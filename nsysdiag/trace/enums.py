@@ -55,6 +55,44 @@ class MemoryKind(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
+class MigrationCause(IntEnum):
+    """CUPTI_ACTIVITY_KIND_MEMCPY.migrationCause: why unified memory moved."""
+
+    UNKNOWN = 0
+    USER_PREFETCH = 1
+    PAGE_FAULT = 2
+    SPECULATIVE_PREFETCH = 3
+    EVICTION = 4
+    ACCESS_COUNTERS = 5
+
+    @property
+    def label(self) -> str:
+        """`page fault`."""
+        return self.name.lower().replace("_", " ")
+
+
+class FaultAccess(IntEnum):
+    """CUDA_UM_GPU_PAGE_FAULT_EVENTS.faultAccessType."""
+
+    UNKNOWN = 0
+    READ = 1
+    WRITE = 2
+    ATOMIC = 3
+    PREFETCH = 4
+
+    @property
+    def label(self) -> str:
+        """`read`."""
+        return self.name.lower()
+
+
+class MemoryOperation(IntEnum):
+    """CUDA_GPU_MEMORY_USAGE_EVENTS.memoryOperationType."""
+
+    ALLOCATION = 0
+    DEALLOCATION = 1
+
+
 class SyncType(IntEnum):
     """CUPTI_ACTIVITY_KIND_SYNCHRONIZATION.syncType; wrong in some versions, the API name is the better
     witness."""

@@ -184,6 +184,7 @@ _CUDA = (
         (
             *_required("start"),
             *_identifiers("globalPid", "deviceId", "contextId", "address", "memKind", "memoryOperationType"),
+            *_identifiers("localMemoryPoolAddress"),
             *_quantities("bytes", "correlationId", "localMemoryPoolSize", "localMemoryPoolUtilizedSize"),
             *_texts("name"),
         ),

@@ -55,6 +55,7 @@ from nsysdiag.model import (
 from nsysdiag.model_cost import Amount, Cost, Saving, TotalCost
 from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.host_samples import host_report
+from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_memory, hostile_unified, in_full
 from tests.output.rank_samples import comparison
 from tests.output.trouble_samples import sample_trouble
 from tests.output.utilization_samples import (
@@ -610,7 +611,13 @@ def one_device() -> Report:
         confidence=0.31,
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
-    whole = device(launch=launch_in_full(), gpu_metrics=gpu_metrics())
+    whole = device(
+        launch=launch_in_full(),
+        copies=in_full(device().copies),
+        gpu_metrics=gpu_metrics(),
+        unified_memory=UNIFIED,
+        memory=MEMORY,
+    )
     return msgspec.structs.replace(report([whole], [finding(), second, third]), host=host_report())
 
 
@@ -781,9 +788,14 @@ def hostile() -> Report:
             )
             for name in names
         ],
-        copies=copies_of(
-            *(msgspec.structs.replace(base.copies.rows[0], operation=name, src=name, dst=name) for name in names)
+        copies=hostile_copies(
+            copies_of(
+                *(msgspec.structs.replace(base.copies.rows[0], operation=name, src=name, dst=name) for name in names)
+            ),
+            names,
         ),
+        unified_memory=hostile_unified(names),
+        memory=hostile_memory(bad),
         launch=msgspec.structs.replace(
             launch_in_full(),
             api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names],

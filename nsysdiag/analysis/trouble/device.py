@@ -47,7 +47,7 @@ def device_trouble(
             kernels=report.kernels,
             filling=_filling(report),
             tensor_active=measured_tensor(report.gpu_metrics),
-            headroom_bytes=None,
+            headroom_bytes=report.memory.headroom_bytes if report.memory else None,
             limits=limits,
         )
     )

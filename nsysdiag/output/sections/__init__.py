@@ -12,6 +12,7 @@ from nsysdiag.output.sections import (
     communication,
     copies,
     cost,
+    device_memory,
     findings,
     gap_lengths,
     gaps,
@@ -27,6 +28,7 @@ from nsysdiag.output.sections import (
     ranks,
     signatures,
     trouble,
+    unified_memory,
     utilization,
 )
 
@@ -45,6 +47,8 @@ PER_DEVICE: tuple[DeviceSection, ...] = (
     kernels.SECTION,
     gpu_metrics.SECTION,
     copies.SECTION,
+    unified_memory.SECTION,
+    device_memory.SECTION,
     communication.SECTION,
     launches.SECTION,
     api.SECTION,

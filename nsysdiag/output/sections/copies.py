@@ -1,10 +1,12 @@
-"""Copies and memory sets by kind."""
+"""Copies and memory sets by kind, and what keeps them from being hidden."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.figures import percent
+from nsysdiag.output.memory_markdown import order_label
+from nsysdiag.output.memory_words import copy_sentences, rate
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 
 if TYPE_CHECKING:
@@ -16,7 +18,14 @@ def view(_page: Page, device: DeviceReport) -> View | None:
     if not device.copies.rows:
         return None
     rows = sorted(device.copies.rows, key=lambda row: (-row.total_ns, row.operation, row.src or "", row.dst or ""))
-    return {"rows": [(row, _memory(row), percent(row.total_ns, rows[0].total_ns)) for row in rows]}
+    copies = device.copies
+    return {
+        "rows": [(row, _memory(row), percent(row.total_ns, rows[0].total_ns)) for row in rows],
+        "sentences": copy_sentences(device),
+        "rates": [(row, rate(row.best_bytes_per_second), rate(row.limit_bytes_per_second)) for row in copies.rates],
+        "pinning": copies.pinning.rows if copies.pinning else [],
+        "exposed": [(row, order_label(row.ordered)) for row in copies.exposed],
+    }
 
 
 def _memory(row: CopyRow) -> str:

@@ -1,0 +1,219 @@
+"""Copies, unified memory and device memory as plain data: rates against limits, what moves by itself, what grows.
+
+Times are integer nanoseconds, sizes bytes, rates bytes a second. A field that holds `None` was not measurable.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record
+
+
+class CopyRate(Record, frozen=True):
+    """The copies of one direction (HtoD, DtoH, DtoD, PtoP) against what is known to be possible.
+
+    A trace does not say what link a GPU hangs on. `best_bytes_per_second` is what the link has shown: the 95th
+    percentile over the `large_count` copies of the device, in the whole trace, that are large enough to be limited by
+    it; `large_pageable` of them were of pageable memory, which is slower than the link. `limit_bytes_per_second` is
+    half of the chip's memory bandwidth for DtoD, as every byte is read and written once; copies that fit into the L2
+    cache may exceed it. `slow_ns` is the time in copies below half of the limit, or without one of the best rate; None
+    where there is neither. `exceeds_pcie` is the newest generation of PCIe with 16 lanes that cannot carry the best
+    rate one way, 0 where there is none.
+    """
+
+    direction: str
+    count: int
+    total_ns: int
+    bytes: int
+    large_count: int
+    large_pageable: int
+    best_bytes_per_second: float | None
+    limit_bytes_per_second: float | None
+    slow_ns: int | None
+    exceeds_pcie: int = 0
+
+
+class PinningClass(Record, frozen=True):
+    """Copies between host and device of one direction that have from `from_bytes` up to sixteen times as many bytes,
+    of pageable and of pinned host memory. `saving_ns` is what pinning saves at most: the pageable time times one minus
+    the ratio of the rates; None where one of the two does not occur."""
+
+    direction: str
+    from_bytes: int
+    pageable_count: int
+    pageable_ns: int
+    pageable_bytes: int
+    pinned_count: int
+    pinned_ns: int
+    pinned_bytes: int
+    saving_ns: int | None
+
+
+class Pinning(Record, frozen=True):
+    """Copies of pageable host memory beside those of pinned memory. `compared_ns` is the pageable time that has pinned
+    copies of its direction and size to be compared with, `saving_ns` what pinning saves of it at most; None where
+    nothing can be compared. What pinning saves besides, because pageable copies cannot overlap, is not in it."""
+
+    pageable_count: int
+    pageable_ns: int
+    pageable_bytes: int
+    pinned_count: int
+    pinned_ns: int
+    pinned_bytes: int
+    compared_ns: int
+    saving_ns: int | None
+    rows: list[PinningClass]
+
+
+class ExposedCopies(Record, frozen=True):
+    """Copies or sets that ran while nothing else did. The exposed times of all rows add up to that of the device: where
+    several kinds run at once the time is that of the kind with most time in all.
+
+    `ordered` is true where the kernel before or behind a copy is on the same stream, or one of the two streams is the
+    legacy default stream that the other waits for: then the order of streams forbade to overlap the two. False says
+    that the copy had a stream of its own, None that there is no kernel around it. Whether a kernel needs what was
+    copied, no trace says. `call` is `async`, `blocking` or `graph`, None without a launch row."""
+
+    operation: str
+    host_memory: str | None
+    ordered: bool | None
+    call: str | None
+    count: int
+    total_ns: int
+    exposed_ns: int
+
+
+class TinyCopies(Record, frozen=True):
+    """Copies of fewer than `below_bytes` outside of graphs. `called` of them have a call that returns at once, which
+    takes the host `call_ns`; `blocking` have one that waits, and for the work before them too (a synchronous call, or
+    pageable memory): `blocking_ns`. `launches` counts the launched operations of all kinds; `per_iteration` is over
+    steady iterations, None where there are none."""
+
+    below_bytes: int
+    count: int
+    bytes: int
+    total_ns: int
+    called: int
+    call_ns: int
+    blocking: int
+    blocking_ns: int
+    launches: int
+    per_iteration: float | None
+
+
+class MigrationRow(Record, frozen=True):
+    """Migrations of unified memory of one direction and cause (page fault, user prefetch, ...)."""
+
+    direction: str
+    cause: str
+    count: int
+    bytes: int
+    total_ns: int
+    bytes_per_second: float | None
+
+
+class Thrashing(Record, frozen=True):
+    """Blocks of unified memory that went to one side, came back and went again: at least `moves` moves, each in another
+    direction than the one before. Blocks are told apart by the address that they begin at."""
+
+    moves: int
+    blocks: int
+    migrations: int
+    bytes: int
+
+
+class UnifiedMemory(Record, frozen=True):
+    """What unified memory moved by itself, and the faults behind it. `thrashing` is None where the export names no
+    addresses; faults are None where they were not captured.
+
+    A fault of the CPU belongs to a process, not to a device: those of the processes that use the device are counted.
+    The GPU reports faults in groups; `gpu_fault_ns` is the time in which at least one group was open."""
+
+    count: int
+    bytes: int
+    total_ns: int
+    rows: list[MigrationRow]
+    thrashing: Thrashing | None
+    cpu_faults: int | None
+    gpu_fault_groups: int | None
+    gpu_faults: int | None
+    gpu_fault_ns: int | None
+    gpu_fault_access: dict[str, int]
+
+
+class MemoryGrowth(Record, frozen=True):
+    """The level at the end of each of the steady iterations, and whether it keeps growing.
+
+    `slope_bytes` an iteration is Theil and Sen's: the median over all pairs of iterations, `low_bytes` and `high_bytes`
+    its interval of 95 %. `growth_bytes` is the last level minus the first. `kept_bytes` is by how much the lowest level
+    from an iteration on grew, `kept_share` that divided by all ups and downs together. `shape` says what it is: `leak`
+    (suspected), or what speaks against it: `flat`, `falls back`, `small`, `few steps`, `levelled off`, `unsure`."""
+
+    iterations: int
+    slope_bytes: float
+    low_bytes: float
+    high_bytes: float
+    growth_bytes: int
+    kept_bytes: int
+    kept_share: float
+    shape: str
+
+
+class MemoryChurn(Record, frozen=True):
+    """Device memory asked for and given back inside the window. `calls` are the outermost API calls that allocate or
+    free any memory, of all threads of the device's processes, `call_ns` their time; `idle_ns` is the idle time of the
+    device that the ledger gives to memory allocation. `per_iteration` counts allocations and frees, None without
+    steady iterations."""
+
+    allocations: int
+    frees: int
+    allocated_bytes: int
+    freed_bytes: int
+    per_iteration: float | None
+    calls: int
+    call_ns: int
+    idle_ns: int
+
+
+class MemoryPool(Record, frozen=True):
+    """A pool of cudaMallocAsync: what it held of the device at most, and what of that was in use at most."""
+
+    pid: int
+    reserved_bytes: int
+    used_bytes: int
+    events: int
+
+
+class DeviceMemory(Record, frozen=True):
+    """The device's memory that the driver gave out, over time: memory of the kinds device, array and static. Managed
+    and pinned host memory are counted apart; pinned memory is the host's, so that of all processes of the device
+    counts, whatever number it bears. What a framework's caching allocator has of it in use, no trace shows, nor what
+    the driver keeps for itself.
+
+    `at_least` is true where memory was given out that the trace does not show: before the capture began, by
+    `unknown_frees` frees (of `unknown_freed_bytes`) or because nothing shows the beginning of the process. Levels are
+    lower bounds then, and there is no `headroom_bytes`, which is the limit minus the peak (and what pools held unused
+    at most). `near_limit` says that the peak is near the limit, lower bound or not.
+
+    The series covers [start_ns, end_ns) in `buckets` equal buckets: `lowest` and `highest` level of each."""
+
+    limit_bytes: int | None
+    peak_bytes: int
+    peak_at_ns: int
+    begin_bytes: int
+    end_bytes: int
+    managed_peak_bytes: int
+    pinned_peak_bytes: int
+    at_least: bool
+    unknown_frees: int
+    unknown_freed_bytes: int
+    headroom_bytes: int | None
+    near_limit: bool
+    growth: MemoryGrowth | None
+    churn: MemoryChurn
+    pools: list[MemoryPool]
+    start_ns: int
+    end_ns: int
+    buckets: int
+    lowest: str
+    highest: str
+    encoding: str = "base64(zlib(little-endian int64))"

@@ -1,0 +1,291 @@
+"""Copies and memory in the outputs: sentences only where something stands out, a chart that is true."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+
+import msgspec
+import numpy as np
+import pytest
+
+from nsysdiag.errors import InputError
+from nsysdiag.model import DeviceReport
+from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.bars import HEIGHT, SLOT
+from nsysdiag.output.csv_ import tables
+from nsysdiag.output.level_chart import draw_level
+from nsysdiag.output.memory_markdown import memory_facts
+from nsysdiag.output.memory_words import growth_label, memory_sentences
+from nsysdiag.output.packed import unpack_level
+from tests.output.memory_samples import (
+    CHURN,
+    EXPOSED,
+    GIB,
+    GROWTH,
+    MEMORY,
+    MIB,
+    MS,
+    PINNING,
+    TINY,
+    UNIFIED,
+    UP,
+    in_full,
+    level,
+)
+from tests.output.samples import SAMPLES, device, report
+
+change = msgspec.structs.replace
+QUIET_CHURN = change(CHURN, call_ns=0, idle_ns=0)
+
+
+def made(**changes: object) -> DeviceReport:
+    """A device of 100 ms with all of it; changes of copies by name."""
+    copies = in_full(device().copies)
+    fields = {name: changes.pop(name) for name in ("rates", "pinning", "exposed", "tiny") if name in changes}
+    return device(copies=change(copies, **fields), **changes)
+
+
+def test_all_that_there_is_to_say() -> None:
+    assert memory_sentences(made(unified_memory=UNIFIED, memory=MEMORY)) == [
+        "HtoD copies run at 15.6 GiB/s on average; 40 large ones reached 24.0 GiB/s; 62.5% of the time in them is "
+        "below half of that. That is more than 16 lanes of PCIe gen 3 carry.",
+        "DtoD copies run at 500 GiB/s on average; the chip's memory allows 1,000 GiB/s, half its bandwidth, as each "
+        "byte is read and written; 50.0% of the time in them is below half of that.",
+        "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute: HtoD runs at 7.81 GiB/s, pinned copies of "
+        "like size at 23.4 GiB/s; pinning (pin_memory=True) saves at most 4.00 ms of copy time.",
+        "5.00 ms of copies and sets are exposed, mostly memcpy HtoD, pageable, blocking (3.00 ms); 3.00 ms in the "
+        "stream of the kernels beside it, which forbids to overlap, 3.00 ms in blocking calls. Pin the memory and copy "
+        "with non_blocking=True (cudaMemcpyAsync) on a copy stream, a step ahead.",
+        "90 copies below 4.00 KiB, 4.5 an iteration, 20.0% of all launches: one takes the GPU 1.00 us and the host "
+        "10.0 us in its call. Batch them, or copy every few steps.",
+        "Unified memory moved 60.0 MiB in 300 migrations (9.00 ms, 205 KiB each on average): page fault 40.0 MiB, "
+        "eviction 20.0 MiB.",
+        "2 blocks of unified memory went to and fro at least 3 times (16.0 MiB): CPU and GPU may fight for them. "
+        "Prefetch with cudaMemPrefetchAsync, set cudaMemAdvise, or copy explicitly.",
+        "12 page faults of the CPU and 900 page faults of the GPU in 40 groups (read 30, write 10; 2.00 ms).",
+        "Device memory peaks at 60.0 GiB of 80.0 GiB (75.0%) at 0.150000 s; at most 20.0 GiB were never used.",
+        "Device memory grows by 5.00 MiB an iteration over 20 steady ones (95% interval 4.00 MiB to 6.00 MiB), 95.0 "
+        "MiB in all: a leak is suspected. Look for results kept with their graph (detach them), growing lists and "
+        "caches.",
+        "60 allocations and 40 frees of device memory (5.0 an iteration), 300 MiB asked for; the host spends 3.00 ms "
+        "in 110 such calls, the GPU idles 2.00 ms for them. Reuse buffers, or use a caching allocator "
+        "(cudaMallocAsync, PyTorch's).",
+    ]
+
+
+def test_nothing_to_say() -> None:
+    cheap = [change(UP, total_ns=MS - 1)]
+    few = change(TINY, count=39, called=39, call_ns=MS - 1)
+    quiet = made(rates=cheap, pinning=change(PINNING, pageable_ns=MS - 1), exposed=[], tiny=few)
+    assert memory_sentences(quiet) == []
+    assert memory_sentences(device()) == []
+    text = FORMATS["txt"].render(report([quiet], []), RenderOptions(width=120)).decode()
+    assert "\nMemory\n" not in text
+    assert "\nMemory\n" in FORMATS["txt"].render(report([made()], []), RenderOptions(width=120)).decode()
+
+
+def test_from_a_hundredth_of_the_window_on_costs_are_told() -> None:
+    one = [change(EXPOSED[0], exposed_ns=MS)]
+    assert len(memory_sentences(made(rates=[], pinning=None, exposed=one, tiny=None))) == 1
+    less = [change(EXPOSED[0], exposed_ns=MS - 1)]
+    assert memory_sentences(made(rates=[], pinning=None, exposed=less, tiny=None)) == []
+
+
+def test_briefly_without_rates_that_are_as_they_should_be() -> None:
+    fine, slow = change(UP, slow_ns=2 * MS - 1), change(UP, slow_ns=2 * MS)
+    for rates, brief in (([fine], 0), ([slow], 1)):
+        told = made(rates=rates, pinning=None, exposed=[], tiny=None)
+        assert len(memory_sentences(told, brief=True)) == brief
+        assert len(memory_sentences(told)) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"large_pageable": 40}, "reached 24.0 GiB/s from pageable memory, so the link may do more;"),
+        ({"exceeds_pcie": 2}, "below half of that."),
+        ({"exceeds_pcie": 6}, "more than 16 lanes of PCIe gen 6 carry."),
+    ],
+)
+def test_rates(changes: dict[str, int], told: str) -> None:
+    (sentence,) = memory_sentences(made(rates=[change(UP, **changes)], pinning=None, exposed=[], tiny=None))
+    assert told in sentence
+    assert ("PCIe" in sentence) == (changes.get("exceeds_pcie", 3) > 2)
+
+
+def test_without_a_large_copy_there_is_no_rate_to_tell() -> None:
+    unknown = change(UP, best_bytes_per_second=None, slow_ns=None, large_count=0, large_pageable=0)
+    assert memory_sentences(made(rates=[unknown], pinning=None, exposed=[], tiny=None)) == []
+
+
+def test_what_pinning_saves_cannot_always_be_told() -> None:
+    (sentence,) = memory_sentences(made(rates=[], pinning=change(PINNING, saving_ns=None), exposed=[], tiny=None))
+    assert sentence == (
+        "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute; no pinned copy of like size is there to "
+        "tell what pinning would save."
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"ordered": False, "call": "async", "host_memory": "pinned"}, "start it earlier, while kernels run"),
+        ({"ordered": True, "call": "async", "host_memory": "pinned"}, "a copy stream and double buffers hide it"),
+        ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "copy with non_blocking=True"),
+        ({"ordered": False, "call": "async", "host_memory": "pageable"}, "Pin the memory"),
+        ({"ordered": None, "call": None, "host_memory": None, "operation": "unified memory HtoD"}, "Prefetch what"),
+    ],
+)
+def test_advice_by_what_stands_in_the_way(changes: dict[str, object], told: str) -> None:
+    rows = [change(EXPOSED[0], exposed_ns=5 * MS, **changes)]
+    (sentence,) = memory_sentences(made(rates=[], pinning=None, exposed=rows, tiny=None))
+    assert told in sentence
+    assert ("; all in the stream" in sentence) == bool(changes["ordered"])
+    assert ("all in blocking calls" in sentence) == (changes["call"] == "blocking")
+
+
+@pytest.mark.parametrize(
+    ("called", "blocking", "told"),
+    [
+        (78, 2, " and the host 10.3 us in its call; 2 calls wait for the copy and the work before it, 500 us each."),
+        (0, 1, "takes the GPU 1.00 us; 1 call waits for the copy and the work before it, 1.00 ms each."),
+        (0, 0, "takes the GPU 1.00 us."),
+    ],
+)
+def test_tiny_copies_that_wait_are_told_apart(called: int, blocking: int, told: str) -> None:
+    tiny = change(TINY, called=called, blocking=blocking, blocking_ns=MS, launches=0 if not called else 400)
+    (sentence,) = memory_sentences(made(rates=[], pinning=None, exposed=[], tiny=tiny))
+    assert f"{told} Batch them" in sentence
+
+
+def test_waiting_calls_alone_make_tiny_copies_no_matter() -> None:
+    few = change(TINY, count=39, called=0, call_ns=0, blocking=39, blocking_ns=50 * MS)
+    assert memory_sentences(made(rates=[], pinning=None, exposed=[], tiny=few)) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ({"near_limit": True}, "(75.0%) at 0.150000 s: near the limit."),
+        ({"at_least": True, "headroom_bytes": None}, "what was allocated before the capture does not show."),
+        ({"limit_bytes": None, "headroom_bytes": None}, "peaks at 60.0 GiB at 0.150000 s."),
+    ],
+)
+def test_the_peak(changes: dict[str, object], ends: str) -> None:
+    memory = change(MEMORY, growth=None, churn=QUIET_CHURN, **changes)
+    (sentence,) = memory_sentences(device(memory=memory))
+    assert sentence.endswith(ends)
+    assert ("peaks at at least" in sentence) == bool(changes.get("at_least"))
+
+
+@pytest.mark.parametrize("shape", ["flat", "falls back", "few steps", "levelled off", "small", "unsure", "<b>"])
+def test_only_a_suspected_leak_is_told(shape: str) -> None:
+    memory = change(MEMORY, growth=change(GROWTH, shape=shape), churn=QUIET_CHURN)
+    assert len(memory_sentences(device(memory=memory))) == 1
+    assert growth_label(memory.growth).endswith("(20 iterations)")
+
+
+def test_churn_without_iterations_is_a_rate() -> None:
+    memory = change(MEMORY, growth=None, churn=change(CHURN, per_iteration=None))
+    assert "(1,000 a second)" in memory_sentences(device(memory=memory))[-1]
+
+
+def test_facts_say_where_they_are_lower_bounds() -> None:
+    assert ("Peak", "60.0 GiB") in memory_facts(MEMORY)
+    assert ("Pools of cudaMallocAsync, at most", "2.00 GiB held, 1.00 GiB used") in memory_facts(MEMORY)
+    assert "Pools of cudaMallocAsync, at most" not in dict(memory_facts(change(MEMORY, pools=[])))
+    lower = change(MEMORY, at_least=True, headroom_bytes=None, unknown_frees=3)
+    facts = dict(memory_facts(lower))
+    assert (facts["Peak, at least"], facts["Never used, at most"], facts["Frees of unknown memory"]) == (
+        "60.0 GiB",
+        "–",
+        "3",
+    )
+
+
+# ---- the chart -------------------------------------------------------------------------------------------------
+
+
+def test_the_band_lies_where_the_level_is() -> None:
+    """80 GiB is the top: 30, 30, 60, 60 above, 20, 30, 30, 40 below."""
+    chart = draw_level(MEMORY, 100)
+    assert chart is not None
+    assert chart.top == f"M0 625V625H{SLOT}V625H{2 * SLOT}V250H{3 * SLOT}V250H{4 * SLOT}"
+    assert chart.band == f"{chart.top}V500H{3 * SLOT}V625H{2 * SLOT}V625H{SLOT}V750H0z"
+    assert chart.limit is not None
+    assert (chart.limit.y, chart.limit.label) == ("0.000%", "limit 80.0 GiB")
+    assert [line.label for line in chart.lines] == ["16.0 GiB", "32.0 GiB", "48.0 GiB", "64.0 GiB"]
+    assert [spot.told for spot in chart.spots] == [
+        "from 0.090000 s: 20.0 GiB to 30.0 GiB",
+        "from 0.115000 s: 30.0 GiB",
+        "from 0.140000 s: 30.0 GiB to 60.0 GiB",
+        "from 0.165000 s: 40.0 GiB to 60.0 GiB",
+    ]
+    assert chart.height == HEIGHT
+
+
+def test_a_limit_far_above_is_left_out() -> None:
+    small = change(
+        MEMORY, peak_bytes=GIB, lowest=level([0] * 4), highest=level([MIB, GIB, GIB, GIB]), limit_bytes=80 * GIB
+    )
+    chart = draw_level(small, 2)
+    assert chart is not None
+    assert chart.limit is None
+    assert "V0H" in chart.top
+    assert len(chart.spots) == 2
+
+
+def test_nothing_was_ever_given_out() -> None:
+    none = change(MEMORY, peak_bytes=0, lowest=level([0] * 4), highest=level([0] * 4))
+    assert draw_level(none, 100) is None
+
+
+@pytest.mark.parametrize(
+    "changes", [{"lowest": "%"}, {"highest": "AAAA"}, {"buckets": 5}, {"buckets": 0}, {"lowest": level([1, 2, 3])}]
+)
+def test_damaged_series_are_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(InputError, match="damaged"):
+        unpack_level(change(MEMORY, **changes))
+
+
+def test_the_page_draws_it_all() -> None:
+    page = FORMATS["html"].render(SAMPLES["one_device"](), RenderOptions()).decode()
+    assert 'id="device-memory"' in page
+    assert 'id="unified-memory"' in page
+    assert re.search(r'aria-label="Device memory given out, from [^"]+ at most 60.0 GiB', page)
+    assert "limit 80.0 GiB" in page
+    plain = FORMATS["html"].render(report([device()], []), RenderOptions()).decode()
+    assert 'id="device-memory"' not in plain
+    assert 'id="unified-memory"' not in plain
+
+
+# ---- tables ----------------------------------------------------------------------------------------------------
+
+
+def test_tables_hold_what_the_report_holds() -> None:
+    written = tables(SAMPLES["one_device"]())
+    read = {name: list(csv.DictReader(io.StringIO(data.decode(), newline=""))) for name, data in written.items()}
+    assert [(row["direction"], row["slow_ns"], row["limit_bytes_per_second"]) for row in read["copy_rates"]] == [
+        ("HtoD", str(5 * MS), ""),
+        ("DtoD", str(MS), str(float(1000 * GIB))),
+    ]
+    assert [(row["direction"], row["saving_ns"]) for row in read["pinning"]] == [("HtoD", str(4 * MS)), ("DtoH", "")]
+    assert [(row["host_memory"], row["ordered"], row["exposed_ns"]) for row in read["exposed_copies"]] == [
+        ("pageable", "true", str(3 * MS)),
+        ("pinned", "false", str(2 * MS)),
+    ]
+    assert [(row["cause"], row["bytes"]) for row in read["migrations"]] == [
+        ("page fault", str(40 * MIB)),
+        ("eviction", str(20 * MIB)),
+    ]
+    (memory,) = read["device_memory"]
+    assert (memory["peak_bytes"], memory["headroom_bytes"], memory["growth"]) == (
+        str(60 * GIB),
+        str(20 * GIB),
+        "leak",
+    )
+    levels = read["memory_level"]
+    assert [int(row["highest_bytes"]) for row in levels] == [30 * GIB, 30 * GIB, 60 * GIB, 60 * GIB]
+    assert np.all(np.diff([int(row["start_ns"]) for row in levels]) == 25 * MS)
