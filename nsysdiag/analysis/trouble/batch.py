@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.analysis.trouble.given import Given
+from nsysdiag.analysis.trouble.given import LAUNCHING, Given
 from nsysdiag.analysis.trouble.workload import BURSTS
 from nsysdiag.model_trouble import TroubleKind
 from nsysdiag.units import format_bytes, format_ns, format_share
@@ -11,16 +11,20 @@ _UNKNOWN = "How much of the chip the kernels fill is unknown: neither counters n
 
 
 def batch(given: Given) -> TroubleKind:
-    """Whether the kernels that compute fill the chip while they run."""
+    """Whether the kernels that compute fill the chip while they run; larger ones would make better use of their time and
+    of the time in which they are launched."""
     filling = given.filling
-    holds = None if filling is None else filling.share < given.limits.filled
+    share = given.share(given.split.compute_ns + given.idle_ns(LAUNCHING) + given.between_launches_ns)
+    holds: bool | None = share >= given.limits.batch
+    if holds:
+        holds = None if filling is None else filling.share < given.limits.filled
     said = [_UNKNOWN] if filling is None else [_filled(given)]
     said += _length(given)
     return TroubleKind(
         id="batch",
         title="Batches too small for the chip",
         holds=holds,
-        share=None,
+        share=round(share, 6),
         evidence=said,
         advice=_advice(given) if holds else [],
     )

@@ -10,6 +10,10 @@ from nsysdiag.model import KernelRow, Launch
 from nsysdiag.model_trouble import Workload
 
 
+LAUNCHING = frozenset(("launch_call", "launch_latency", "cuda_api", "dispatch", "intra_graph"))
+"""The root causes that are the price of launching."""
+
+
 @dataclass(frozen=True, slots=True)
 class Filling:
     """How much of the chip the kernels that compute keep at work while any runs, 0 to 1; `source` says how it is

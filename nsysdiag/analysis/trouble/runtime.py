@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.analysis.trouble.given import Given
+from nsysdiag.analysis.trouble.given import LAUNCHING, Given
 from nsysdiag.analysis.trouble.lost import LEAST_NAMED, lost_in_all
 from nsysdiag.model import KernelRow
 from nsysdiag.model_trouble import TroubleKind
 from nsysdiag.units import format_count, format_ns, format_share
 
-LAUNCHING = frozenset(("launch_call", "launch_latency", "cuda_api", "dispatch", "intra_graph"))
 PREPARING = frozenset(("memory_allocation", "context_init", "module_load", "graph_build"))
 RUNTIME = LAUNCHING | PREPARING
 FEW_TENSOR = 0.10

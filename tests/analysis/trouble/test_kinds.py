@@ -108,6 +108,8 @@ CASES = {
     "no evidence, and too little": ("kernels", given({"uncovered": 60_000, "sync": 39_999})),
     "host code between launches": ("runtime", given({"host_compute": 100_000}, between_launches=100_000)),
     "host code not between them": ("feed", given({"host_compute": 200_000}, between_launches=100_000)),
+    "small kernels that take no time": ("runtime", given({"module_load": 900_001}, filling=Filling(0.01, "x"))),
+    "small kernels that take some": ("batch", given({"module_load": 900_000}, filling=Filling(0.01, "x"))),
     "small, and nothing holds it up": ("sizing", given({"stream_wait": 99_999}, filling=Filling(0.1, "x"))),
     "small, and other streams hold it up": ("batch", given({"stream_wait": 100_000}, filling=Filling(0.1, "x"))),
     "small, at the threshold": ("batch", given({}, filling=Filling(0.1, "x"))),
