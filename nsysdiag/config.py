@@ -85,7 +85,8 @@ class TroubleThresholds(msgspec.Struct, frozen=True, kw_only=True):
 
     `feed`, `communication` and `runtime` are what their causes take, `kernels` is compute. A batch is too small where
     the kernels that compute keep less than `filled` of the chip at work while they run, and compute and launching are
-    at least `batch`; `tiny_kernel_ns` is what the median kernel is compared with. Work is small where all of it would keep less than `small` of the chip at work.
+    at least `batch`; `tiny_kernel_ns` is what the median kernel is compared with. Work is small where all of it would
+    keep less than `small` of the chip at work.
 
     Steps are steady if the median deviation from the median length is at most `regular` of that. A gap of at least
     `burst_gap_ns` in which the host had nothing to do separates bursts; there are at least `fewest_bursts`, and what

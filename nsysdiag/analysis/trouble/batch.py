@@ -11,8 +11,8 @@ _UNKNOWN = "How much of the chip the kernels fill is unknown: neither counters n
 
 
 def batch(given: Given) -> TroubleKind:
-    """Whether the kernels that compute fill the chip while they run; larger ones would make better use of their time and
-    of the time in which they are launched."""
+    """Whether the kernels that compute fill the chip while they run; larger ones would make better use of their time
+    and of the time in which they are launched."""
     filling = given.filling
     share = given.share(given.split.compute_ns + given.idle_ns(LAUNCHING) + given.between_launches_ns)
     holds: bool | None = share >= given.limits.batch

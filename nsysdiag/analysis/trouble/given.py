@@ -9,7 +9,6 @@ from nsysdiag.config import TroubleThresholds
 from nsysdiag.model import KernelRow, Launch
 from nsysdiag.model_trouble import Workload
 
-
 LAUNCHING = frozenset(("launch_call", "launch_latency", "cuda_api", "dispatch", "intra_graph"))
 """The root causes that are the price of launching."""
 
