@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from nsysdiag.model_trouble import Trouble, TroubleKind
 
 TITLE = "What to repair first"
+BURSTS = "bursts"
 WITHOUT_FINDINGS = frozenset(("batch", "kernels", "sizing"))
 
 
@@ -45,12 +46,13 @@ def _also(kind: TroubleKind) -> str:
 
 
 def trouble_sentences(trouble: Trouble) -> list[str]:
-    """The kind that comes first, how work comes, what comes after; and what to do, where no finding says it."""
+    """The kind that comes first, how work comes where that is in bursts, what comes after; and what to do, where no
+    finding says it."""
     first = next((kind for kind in trouble.kinds if kind.id == trouble.id), None)
     also = also_sentence(trouble)
     return [
         trouble.sentence,
-        workload_sentence(trouble),
+        *([workload_sentence(trouble)] if trouble.workload.kind == BURSTS else []),
         *([also] if also else []),
         *(first.advice if first and first.id in WITHOUT_FINDINGS else []),
     ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import structs
+
 from nsysdiag.model_trouble import Trouble, TroubleKind, Workload
 from nsysdiag.output.trouble_words import also_sentence, holds_word, share_label, trouble_sentences
 
@@ -32,7 +34,13 @@ def test_what_comes_after_the_first() -> None:
 
 def test_advice_is_given_where_no_finding_gives_it() -> None:
     feed = trouble("feed", kind("feed", True, 0.2, ["Read faster."]))
-    assert trouble_sentences(feed) == ["A sentence.", "No steps come round."]
+    assert trouble_sentences(feed) == ["A sentence."]
     sizing = trouble("sizing", kind("sizing", True, None, ["A smaller GPU."]))
-    assert trouble_sentences(sizing) == ["A sentence.", "No steps come round.", "A smaller GPU."]
-    assert trouble_sentences(trouble("none")) == ["A sentence.", "No steps come round."]
+    assert trouble_sentences(sizing) == ["A sentence.", "A smaller GPU."]
+
+
+def test_bursts_are_told() -> None:
+    served = structs.replace(
+        trouble("none"), workload=Workload(kind="bursts", why="work comes in 9 bursts", judged_ns=1)
+    )
+    assert trouble_sentences(served) == ["A sentence.", "Work comes in 9 bursts."]
