@@ -516,6 +516,11 @@ class TraceBuilder:
         values: dict[str, Value] = {"vmId": global_pid(0), "id": number, "name": name, "smCount": sm_count}
         values |= {"busLocation": f"0000:{0xC1 + number:02x}:00.0", "isDiscrete": 1, "cuDevice": number}
         values |= {"totalMemory": 80 << 30, "uuid": f"cf6b97c0-bf53-a39e-febd-{number:012x}"}
+        declared = [column.name for column in self._columns["TARGET_INFO_GPU"]]
+        declared += self._extra_columns.get("TARGET_INFO_GPU", [])
+        for column in limits or ():
+            if column not in declared:
+                self.add_column("TARGET_INFO_GPU", column)
         return self.row("TARGET_INFO_GPU", values | (limits or {}))
 
     def cuda_device(self, gpu: int = 0, ordinal: int = 0, pid: int = MAIN[0]) -> TraceBuilder:
