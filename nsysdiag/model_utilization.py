@@ -36,12 +36,12 @@ class SmEstimate(Record, frozen=True):
     are what `covered_share`, of the kernels' time, leaves out. `missing` says what the trace lacks, empty if nothing.
     """
 
-    sm_active_share: float | None
-    resident_share: float | None
-    sm_active_running: float | None
-    resident_running: float | None
-    sm_active_at_most: float | None
-    covered_share: float | None
+    sm_active_share: float | None = None
+    resident_share: float | None = None
+    sm_active_running: float | None = None
+    resident_running: float | None = None
+    sm_active_at_most: float | None = None
+    covered_share: float | None = None
     missing: str = ""
     source: str = "estimate"
     sm_active_computing: float | None = None
@@ -93,22 +93,23 @@ class Utilization(Record, frozen=True):
     `sm_active_share` is SM activity over the window: measured where `sm_source` is `gpu-metrics`, worked out from
     launch shapes where it is `estimate`, which stands beside it either way. `efficiency` is SM activity divided by
     `util_time_share`. `sentence` says what a dashboard shows and what is true. `kernels` are those with most time.
+    Reports of before hold three of the shares alone.
     """
 
-    util_time_share: float | None
-    busy_share: float | None
-    compute_share: float | None
-    exposed_comm_share: float | None
-    exposed_copy_share: float | None
-    idle_share: float | None
-    util_period_share: float | None
-    by_time: UtilizationSeries | None
-    by_period: UtilizationSeries | None
-    sm_active_share: float | None
-    sm_source: str | None
-    estimate: SmEstimate
-    efficiency: float | None
-    alerts: list[UtilizationAlert]
-    sentence: str
+    util_time_share: float | None = None
+    busy_share: float | None = None
+    compute_share: float | None = None
+    exposed_comm_share: float | None = None
+    exposed_copy_share: float | None = None
+    idle_share: float | None = None
+    util_period_share: float | None = None
+    by_time: UtilizationSeries | None = None
+    by_period: UtilizationSeries | None = None
+    sm_active_share: float | None = None
+    sm_source: str | None = None
+    estimate: SmEstimate = SmEstimate()
+    efficiency: float | None = None
+    alerts: list[UtilizationAlert] = []
+    sentence: str = ""
     kernels: list[KernelShape] = []
     notes: list[str] = []

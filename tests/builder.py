@@ -589,6 +589,11 @@ class TraceBuilder:
         values |= {"cuDevice": number if ordinal is None else ordinal, "clockRate": clock}
         values |= {"totalMemory": memory, "memoryBandwidth": bandwidth}
         values |= {"uuid": f"cf6b97c0-bf53-a39e-febd-{number:012x}"}
+        declared = [column.name for column in self._columns["TARGET_INFO_GPU"]]
+        declared += self._extra_columns.get("TARGET_INFO_GPU", [])
+        for column in limits or ():
+            if column not in declared:
+                self.add_column("TARGET_INFO_GPU", column)
         return self.row("TARGET_INFO_GPU", values | (limits or {}))
 
     def cuda_device(self, gpu: int = 0, ordinal: int = 0, pid: int = MAIN[0]) -> TraceBuilder:

@@ -26,7 +26,7 @@ TARGET_INFO_SESSION_START_TIME@2.9.1: utcEpochNs utcTime?:text localTime?:text
 DIAGNOSTIC_EVENT@3.13.2: timestamp timestampType source severity text:text globalPid?
 PROCESSES@2.9.1: globalPid? pid? name?:text
 ThreadNames: nameId priority? globalTid?
-TARGET_INFO_GPU: vmId id name?:text busLocation?:text isDiscrete? l2CacheSize? totalMemory? memoryBandwidth? clockRate? smCount? uuid?:text chipName?:text cuDevice? maxWarpsPerSm? threadsPerWarp? maxBlocksPerSm? maxRegistersPerSm? maxShmemPerSm? computeMajor? computeMinor?
+TARGET_INFO_GPU: vmId id name?:text busLocation?:text isDiscrete? l2CacheSize? totalMemory? memoryBandwidth? clockRate? smCount? uuid?:text chipName?:text cuDevice? maxWarpsPerSm? threadsPerWarp?
 TARGET_INFO_CUDA_DEVICE@3.17.1: gpuId cudaId pid uuid?:text@3.24.7 numMultiprocessors?@3.24.7
 TARGET_INFO_CUDA_CONTEXT_INFO@3.7.2: nullStreamId hwId vmId processId deviceId contextId parentContextId? isGreenContext?
 TARGET_INFO_CUDA_NULL_STREAM@0-3.7.2: streamId hwId vmId processId deviceId contextId

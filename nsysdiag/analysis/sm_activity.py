@@ -4,8 +4,10 @@
     stream 9          [---- 54 of 108 SMs ----)               0.5
     SMs        0.5    1.0              0.5                     concurrent kernels add up, to all SMs at most
 
-The estimate is generous: it lets kernels side by side use different SMs, and every SM of a full wave work until the
-wave ends, whether its blocks take as long as the others or not. What is hollow by it is hollow.
+The estimate is rather too high than too low: it lets kernels side by side use different SMs, and every SM of a full
+wave work until the wave ends, whether its blocks take as long as the others or not. It is too low where the blocks of a
+last wave are shorter than the others, but a grid with a full wave counts as half of the SMs at least; what brings it
+below are grids with fewer blocks than SMs, and those cannot use more SMs than they have blocks.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ def utilization_sentences(device: DeviceReport) -> list[str]:
     if found.util_time_share is None:
         return []
     alerts = [f"{alert.sentence} (alert {alert.id})" for alert in found.alerts]
-    return [found.sentence, *_numbers(found), *sm_sentences(found), *alerts]
+    headline = [found.sentence] if found.sentence else []
+    return [*headline, *_numbers(found), *sm_sentences(found), *alerts]
 
 
 def percent_of(share: float | None) -> str:
@@ -55,7 +56,7 @@ def sm_sentences(found: Utilization) -> list[str]:
         return []
     estimate = found.estimate
     if found.sm_source is None:
-        return [f"SM activity is not known: {estimate.missing}."]
+        return [f"SM activity is not known: {estimate.missing}."] if estimate.missing else []
     if found.sm_source != ESTIMATE:
         beside = f"; launch shapes allow {percent_of(estimate.sm_active_share)}" if estimate.sm_active_share else ""
         return [f"SM activity {percent_of(found.sm_active_share)}, from GPU metrics{beside}."]
@@ -79,4 +80,4 @@ def real_note(found: Utilization) -> str:
     if found.sm_active_share is not None and found.util_time_share:
         source = "estimated" if found.sm_source == ESTIMATE else "measured"
         return f"{percent_of(found.sm_active_share)} of SMs, {source}"
-    return f"{percent_of(found.util_period_share)} by polling"
+    return "" if found.util_period_share is None else f"{percent_of(found.util_period_share)} by polling"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from nsysdiag.model import from_json, to_json
+from nsysdiag.model_utilization import Utilization
 from nsysdiag.output import FORMATS, RenderOptions, tables
 from nsysdiag.output.utilization_chart import MOST_STEPS, WIDTH, draw_utilization
 from nsysdiag.output.utilization_words import real_note, sm_sentences, utilization_sentences
@@ -60,6 +62,18 @@ def test_without_a_window_nothing_is_said() -> None:
     assert "Utilization" not in text
     assert 'id="utilization"' not in page
     assert "Dashboard" not in page
+
+
+def test_a_report_of_before_has_three_shares_alone() -> None:
+    old = msgspec.convert({"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45}, Utilization)
+    made = report([device(utilization=old)], [])
+    assert from_json(to_json(made)) == made
+    told = {name: known.render(made, RenderOptions()).decode() for name, known in FORMATS.items()}
+    assert "55.0%" in told["html"]
+    assert "SM activity is not known" not in told["txt"]
+    assert tables(made)["utilization"].decode().splitlines()[1].startswith("gpu0,0.55,,0.6,0.45,")
+    empty = report([device(utilization=msgspec.convert({}, Utilization))], [])
+    assert 'id="utilization"' not in FORMATS["html"].render(empty, RenderOptions()).decode()
 
 
 def test_an_estimate_is_called_one_everywhere() -> None:

@@ -22,9 +22,8 @@ def workload(
     steps = _spread(steady)
     if steps is not None and steps <= limits.regular:
         count, median = format_count(len(steady or ())), format_ns(_median(steady))
-        why = (
-            f"{count} steps come round, of {median} in the median, half of them within {format_share(steps, 1)} of that"
-        )
+        alike = f"half of them within {format_share(steps, 1)} of that" if steps else "most of them alike"
+        why = f"{count} steps come round, of {median} in the median, {alike}"
         return Workload(kind=STEPS, why=why, judged_ns=window_ns)
     arrivals = irregularity(bursts.spans)
     enough = len(bursts) >= limits.fewest_bursts and between_ns >= limits.between * window_ns
