@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.output.host_words import TITLE, facts, host_sentences, role, stall_label, thread_name
+from nsysdiag.output.host_words import (
+    TITLE,
+    facts,
+    holder_name,
+    host_sentences,
+    on_cpu,
+    role,
+    share,
+    stall_label,
+    thread_name,
+)
 from nsysdiag.output.markup import code, table, text
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
-    from nsysdiag.model_host import CpuHolder, HostReport, HostThread
+    from nsysdiag.model_host import HostReport, HostThread
 
 TOP_THREADS = 10
 
@@ -38,27 +48,7 @@ def _thread(row: HostThread, span: int) -> list[str]:
     ]
 
 
-def share(ns: int | None, span: int) -> str:
-    """A share of the range, a dash where unknown."""
-    return "–" if ns is None else format_share(ns, span)
-
-
-def on_cpu(row: HostThread, span: int) -> str:
-    """The share on a CPU; one that samples stand for is called an estimate."""
-    if row.on_cpu_ns is None and row.on_cpu_estimate_ns is not None:
-        return f"about {format_share(row.on_cpu_estimate_ns, span)} (samples)"
-    return share(row.on_cpu_ns, span)
-
-
 def _holders(host: HostReport) -> list[str]:
     holders = host.contention.holders if host.contention else []
     rows = [[code(holder_name(holder), in_table=True), format_ns(holder.ns)] for holder in holders]
     return [table(["Had the CPU that threads waited for", "Time"], "lr", rows)] if rows else []
-
-
-def holder_name(holder: CpuHolder) -> str:
-    """A thread of the GPU's processes, or another process as a whole."""
-    process = f"{holder.process} {holder.pid}" if holder.process else f"process {holder.pid}"
-    if holder.tid is None:
-        return process
-    return f"{holder.thread or 'thread'} {holder.tid} of {process}"

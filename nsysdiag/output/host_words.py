@@ -9,7 +9,7 @@ from nsysdiag.output.words import counted, instant
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model_host import Beginning, Contention, HostReport, HostThread, SyncLatency
+    from nsysdiag.model_host import Beginning, Contention, CpuHolder, HostReport, HostThread, SyncLatency
 
 TITLE = "Host: threads and CPUs"
 NOTABLE_SHARE = 0.01
@@ -92,6 +92,26 @@ def stall_label(row: HostThread) -> str:
     what = f"in {stall.what}" if stall.what else "in nothing that was traced"
     lost = ", without a CPU though ready to run" if stall.preempted else ""
     return f"{format_ns(stall.ns)} at {instant(stall.start_ns)} {what}{lost}"
+
+
+def share(ns: int | None, span: int) -> str:
+    """A share of the range, a dash where unknown."""
+    return "–" if ns is None else format_share(ns, span)
+
+
+def on_cpu(row: HostThread, span: int) -> str:
+    """The share on a CPU; one that samples stand for is called an estimate."""
+    if row.on_cpu_ns is None and row.on_cpu_estimate_ns is not None:
+        return f"about {format_share(row.on_cpu_estimate_ns, span)} (samples)"
+    return share(row.on_cpu_ns, span)
+
+
+def holder_name(holder: CpuHolder) -> str:
+    """A thread of the GPU's processes, or another process as a whole."""
+    process = f"{holder.process} {holder.pid}" if holder.process else f"process {holder.pid}"
+    if holder.tid is None:
+        return process
+    return f"{holder.thread or 'thread'} {holder.tid} of {process}"
 
 
 def metric_value(metric: str, value: float) -> str:

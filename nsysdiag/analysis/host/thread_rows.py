@@ -100,52 +100,71 @@ def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
     return result
 
 
+@dataclass(frozen=True, slots=True)
+class CallTotals:
+    """The calls of each lane in the range: how many, and how long it was inside them; `launches` by device."""
+
+    api_ns: IntArray
+    api_calls: IntArray
+    sync_ns: IntArray
+    sync_calls: IntArray
+    os_ns: IntArray
+    launches: dict[str, IntArray]
+
+
 def thread_rows(scene: HostScene, states: ThreadStates, totals: ThreadTotals) -> list[HostThread]:
     """The threads that matter most."""
-    threads, count = scene.axis.threads, len(scene.axis.threads)
+    calls = _call_totals(scene)
+    return [_row(scene, states, totals, calls, lane) for lane in _chosen(scene, states, totals)]
+
+
+def _call_totals(scene: HostScene) -> CallTotals:
+    count = len(scene.axis.threads)
     api_ns, api_calls = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
     for calls in scene.api:
-        lanes = scene.axis.rank(calls.axis.threads)
-        mine = lanes >= 0
-        api_ns[lanes[mine]] = calls.ns(scene.low, scene.high)[mine]
-        api_calls[lanes[mine]] = calls.count(scene.low, scene.high)[mine]
-    sync = scene.axis.place(scene.sync.lane, scene.sync.spans)
-    sync_ns = coverage(union(sync), scene.os_calls.lanes(scene.low, scene.high))
-    os_ns = scene.os_calls.ns(scene.low, scene.high)
-    syncs = np.bincount(scene.sync.lane, minlength=count)
-    launches = _launches(scene)
+        lane = scene.axis.rank(calls.axis.threads)
+        mine = lane >= 0
+        api_ns[lane[mine]] = calls.ns(scene.low, scene.high)[mine]
+        api_calls[lane[mine]] = calls.count(scene.low, scene.high)[mine]
+    sync = union(scene.axis.place(scene.sync.lane, scene.sync.spans))
+    return CallTotals(
+        api_ns=api_ns,
+        api_calls=api_calls,
+        sync_ns=coverage(sync, scene.os_calls.lanes(scene.low, scene.high)),
+        sync_calls=np.bincount(scene.sync.lane, minlength=count),
+        os_ns=scene.os_calls.ns(scene.low, scene.high),
+        launches=_launches(scene),
+    )
+
+
+def _row(scene: HostScene, states: ThreadStates, totals: ThreadTotals, calls: CallTotals, lane: int) -> HostThread:
+    """One lane; what nothing tells of it is None."""
+    thread, known = int(scene.axis.threads[lane]), bool(states.known[lane])
     traced = len(scene.world.activity.api_calls.rows) > 0
-    world, length = scene.world, scene.span
-    found = []
-    for lane in _chosen(scene, states, totals):
-        thread, known = int(threads[lane]), bool(states.known[lane])
-        found.append(
-            HostThread(
-                pid=pid_of(thread),
-                tid=tid_of(thread),
-                name=world.thread_names.get(thread),
-                process=world.process_names.get(process_of(thread)),
-                launches={key: int(times[lane]) for key, times in launches.items() if times[lane]},
-                api_calls=int(api_calls[lane]),
-                sync_calls=int(syncs[lane]),
-                on_cpu_ns=_told(totals.on_cpu, lane, known),
-                off_cpu_ns=_told(totals.off_cpu, lane, known),
-                unknown_ns=length - int(totals.on_cpu[lane] + totals.off_cpu[lane]) if known else None,
-                preempted_ns=_told(totals.preempted, lane, known),
-                preemptions=_told(totals.preemptions, lane, known),
-                on_cpu_estimate_ns=_told(totals.estimate, lane, not known),
-                switches=_told(totals.switches, lane, known),
-                voluntary=_told(totals.voluntary, lane, known),
-                involuntary=_told(totals.involuntary, lane, known),
-                cpus=_told(totals.cpus, lane, known),
-                migrations=_told(states.moved, lane, known),
-                worst_stall=_stall(scene, states, int(totals.stall[lane])),
-                api_ns=_told(api_ns, lane, traced),
-                sync_ns=_told(sync_ns, lane, traced),
-                os_ns=_told(os_ns, lane, bool(scene.os_traced[lane])),
-            )
-        )
-    return found
+    return HostThread(
+        pid=pid_of(thread),
+        tid=tid_of(thread),
+        name=scene.world.thread_names.get(thread),
+        process=scene.world.process_names.get(process_of(thread)),
+        launches={key: int(times[lane]) for key, times in calls.launches.items() if times[lane]},
+        api_calls=int(calls.api_calls[lane]),
+        sync_calls=int(calls.sync_calls[lane]),
+        on_cpu_ns=_told(totals.on_cpu, lane, known),
+        off_cpu_ns=_told(totals.off_cpu, lane, known),
+        unknown_ns=scene.span - int(totals.on_cpu[lane] + totals.off_cpu[lane]) if known else None,
+        preempted_ns=_told(totals.preempted, lane, known),
+        preemptions=_told(totals.preemptions, lane, known),
+        on_cpu_estimate_ns=_told(totals.estimate, lane, not known),
+        switches=_told(totals.switches, lane, known),
+        voluntary=_told(totals.voluntary, lane, known),
+        involuntary=_told(totals.involuntary, lane, known),
+        cpus=_told(totals.cpus, lane, known),
+        migrations=_told(states.moved, lane, known),
+        worst_stall=_stall(scene, states, int(totals.stall[lane])),
+        api_ns=_told(calls.api_ns, lane, traced),
+        sync_ns=_told(calls.sync_ns, lane, traced),
+        os_ns=_told(calls.os_ns, lane, bool(scene.os_traced[lane])),
+    )
 
 
 def _told(values: IntArray, lane: int, known: bool) -> int | None:

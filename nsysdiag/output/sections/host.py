@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.output.host_chart import draw_windows
-from nsysdiag.output.host_markdown import holder_name, on_cpu
-from nsysdiag.output.host_words import TITLE, facts, host_sentences, role, stall_label, thread_name
+from nsysdiag.output.host_words import TITLE, facts, holder_name, host_sentences, on_cpu, role, stall_label, thread_name
 from nsysdiag.output.sections.section import Page, ReportSection, View
 
 
