@@ -30,13 +30,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from nsysdiag.activity.gpus import Gpu, SmLimits
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.launch_shapes import LaunchShapes
-
-FloatArray = npt.NDArray[np.float64]
+from nsysdiag.timeline.intervals import FloatArray
 
 REGISTER_UNIT, PARTITIONS = 256, 4
 TWO_PARTITIONS = (6, 0)
