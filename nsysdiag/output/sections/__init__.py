@@ -23,13 +23,14 @@ from nsysdiag.output.sections import (
     overview,
     ranks,
     signatures,
+    timeline,
     trouble,
 )
 
 if TYPE_CHECKING:
     from nsysdiag.output.sections.section import DeviceSection, ReportSection
 
-OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, findings.SECTION)
+OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, findings.SECTION, timeline.SECTION)
 PER_DEVICE: tuple[DeviceSection, ...] = (
     trouble.SECTION,
     ledger.SECTION,

@@ -1,0 +1,166 @@
+"""The timelines of all devices as one value for the scripts of the page: a directory, and one block of columns.
+
+Times count from `origin`, which is text: it may be too large for a script's numbers to be exact.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import UNSET
+
+from nsysdiag.model import Thread
+from nsysdiag.output import words
+from nsysdiag.output.figures import safe_color
+from nsysdiag.output.names import brief, clip
+from nsysdiag.output.timeline.blob import Blob, unpacked
+from nsysdiag.output.timeline.gaps import DrawnGaps, drawn_gaps
+from nsysdiag.output.timeline.metrics import metric_curves
+from nsysdiag.timeline.planes import to_planes
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, Report
+    from nsysdiag.model_timeline import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
+    from nsysdiag.output.view import Causes
+
+LONGEST_NAME, LONGEST_LABEL = 200, 60
+MOST_PARTS = 500
+Value = dict[str, object]
+
+
+def timelines(report: Report) -> list[tuple[DeviceReport, TimelineLevels]]:
+    """The devices that have a timeline, each with its own, in the report's order."""
+    levels = report.timeline
+    if levels is UNSET:
+        return []
+    return [(device, levels[device.key]) for device in report.devices if device.key in levels]
+
+
+def gap_key(report: Report, device: str, start_ns: int) -> str:
+    """How the page names a gap: the number of its device, and when it begins."""
+    keys = [each.key for each in report.devices]
+    return f"{keys.index(device)}.{start_ns}" if device in keys else ""
+
+
+def timeline_data(report: Report, causes: Causes) -> Value:
+    """Everything that the scripts draw. Raises InputError where the report is damaged."""
+    drawn = timelines(report)
+    gaps = [drawn_gaps(device, len(drawn)) for device, _levels in drawn]
+    starts = [levels.start_ns for _device, levels in drawn]
+    origin = min([*starts, *(int(each.start[0]) for each in gaps if each.count)])
+    blob, cause_ids = Blob(), _cause_ids(drawn)
+    keys = [device.key for device in report.devices]
+    writer = _Writer(blob, origin, cause_ids)
+    devices = [
+        {"number": keys.index(device.key), **writer.device(device, levels, its)}
+        for (device, levels), its in zip(drawn, gaps, strict=True)
+    ]
+    return {
+        "origin": str(origin),
+        "end": max(levels.end_ns for _device, levels in drawn) - origin,
+        "causes": [
+            {"title": clip(causes.title(each), LONGEST_LABEL), "color": safe_color(causes[each].color)}
+            for each in cause_ids
+        ],
+        "command": shlex.join(["nsysdiag", "analyze", clip(report.trace.file, LONGEST_NAME)]),
+        "devices": devices,
+        "bytes": blob.text(),
+    }
+
+
+def _cause_ids(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
+    ids = [[*levels.cause_ids, *device.gaps_packed.cause_ids] for device, levels in drawn]
+    return list(dict.fromkeys(each for some in ids for each in some))
+
+
+class _Writer:
+    """Writes one device into the block."""
+
+    def __init__(self, blob: Blob, origin: int, cause_ids: list[str]) -> None:
+        self._blob = blob
+        self._origin = origin
+        self._number = {cause: at for at, cause in enumerate(cause_ids)}
+
+    def device(self, device: DeviceReport, levels: TimelineLevels, gaps: DrawnGaps) -> Value:
+        parts = device.window.parts if len(device.window.parts) <= MOST_PARTS else []
+        return {
+            "key": clip(device.key, 24),
+            "name": clip(device.name, LONGEST_LABEL),
+            "start": levels.start_ns - self._origin,
+            "end": levels.end_ns - self._origin,
+            "parts": self._pairs(parts),
+            "levels": [self._level(level) for level in levels.levels],
+            "causes": [self._number[cause] for cause in levels.cause_ids],
+            "gaps": self._gaps(gaps),
+            "names": self._names(levels.names),
+            "threads": [_thread(thread) for thread in levels.threads],
+            "lanes": [self._lane(lane) for lane in levels.lanes],
+            "exactOperations": self._pairs(levels.exact_operations),
+            "exactHost": self._pairs(levels.exact_host),
+            "wakes": self._wakes(device, levels.threads),
+            "metrics": [
+                {**curve, "start": curve["start"] - self._origin, "end": curve["end"] - self._origin, "series": series}
+                for curve, series in metric_curves(device, self._blob)
+            ],
+        }
+
+    def _pairs(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return [(start - self._origin, end - self._origin) for start, end in pairs]
+
+    def _level(self, level: TimelineLevel) -> Value:
+        columns = ("compute", "communication", "copies", "idle", "cause")
+        return {
+            "buckets": level.buckets,
+            **{name: self._blob.add_packed(getattr(level, name)) for name in columns},
+        }
+
+    def _gaps(self, gaps: DrawnGaps) -> Value:
+        known = np.array([self._number[cause] for cause in gaps.cause_ids], dtype=np.int64)
+        starts = np.diff(gaps.start, prepend=np.int64(self._origin))
+        return {
+            "count": gaps.count,
+            "total": gaps.total,
+            "threshold": gaps.threshold,
+            "starts": self._blob.add(to_planes(starts)),
+            "lengths": self._blob.add(to_planes(gaps.length)),
+            "causes": self._blob.add(to_planes(known[gaps.cause] if gaps.count else gaps.cause)),
+        }
+
+    def _names(self, packed: str) -> tuple[int, int]:
+        """Names fit to be shown, each with a short form where there is one."""
+        names = json.loads(unpacked(packed) or b"[]")
+        shown = [(clip(name, LONGEST_NAME), clip(brief(name), LONGEST_LABEL)) for name in names]
+        plain = [whole if whole == short else [short, whole] for whole, short in shown]
+        return self._blob.add(json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode())
+
+    def _lane(self, lane: TimelineLane) -> Value:
+        return {
+            "kind": lane.kind,
+            "label": clip(lane.label, LONGEST_LABEL),
+            "thread": lane.thread,
+            "depth": lane.depth,
+            "count": lane.count,
+            "levels": [self._blob.add_packed(level) for level in lane.levels],
+            **{name: self._blob.add_packed(getattr(lane, name)) for name in ("starts", "lengths", "names", "kinds")},
+        }
+
+    def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
+        """Who woke whom when, of the gaps that are described: start of the gap, waker, waiting thread, moment."""
+        place = {(thread.pid, thread.tid): at for at, thread in enumerate(threads)}
+        found = []
+        for gap in device.gaps:
+            waiting = gap.thread
+            for hop in gap.root.hops if gap.root else ():
+                ends = [place.get((each.pid, each.tid)) for each in (hop.thread, waiting) if each is not None]
+                if hop.at_ns is not None and len(ends) == 2 and None not in ends:
+                    found.append((gap.start_ns - self._origin, *ends, hop.at_ns - self._origin))
+                waiting = hop.thread
+        return found  # type: ignore[return-value]
+
+
+def _thread(thread: TimelineThread) -> Value:
+    label = words.short_thread_label(Thread(pid=thread.pid, tid=thread.tid, name=thread.name))
+    return {"label": clip(label, LONGEST_LABEL), "launches": thread.launches}
