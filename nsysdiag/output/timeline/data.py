@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from nsysdiag.output.view import Causes
 
 LONGEST_NAME, LONGEST_LABEL = 200, 60
-MOST_PARTS = 500
+MOST_PARTS, COARSE_LEVELS = 500, 2
 Value = dict[str, object]
 
 
@@ -86,18 +86,24 @@ class _Writer:
 
     def device(self, device: DeviceReport, levels: TimelineLevels, gaps: DrawnGaps) -> Value:
         parts = device.window.parts if len(device.window.parts) <= MOST_PARTS else []
+        whole = [(levels.start_ns, levels.end_ns)]
+        all_exact = gaps.all and levels.exact_operations == whole
+        coarse = levels.levels[-COARSE_LEVELS:] if all_exact else levels.levels
         return {
             "key": clip(device.key, 24),
             "name": clip(device.name, LONGEST_LABEL),
             "start": levels.start_ns - self._origin,
             "end": levels.end_ns - self._origin,
             "parts": self._pairs(parts),
-            "levels": [self._level(level) for level in levels.levels],
+            "levels": [self._level(level) for level in coarse],
             "causes": [self._number[cause] for cause in levels.cause_ids],
             "gaps": self._gaps(gaps),
             "names": self._names(levels.names),
             "threads": [_thread(thread) for thread in levels.threads],
-            "lanes": [self._lane(lane) for lane in levels.lanes],
+            "lanes": [
+                self._lane(lane, exact=(levels.exact_operations if lane.thread is None else levels.exact_host) == whole)
+                for lane in levels.lanes
+            ],
             "exactOperations": self._pairs(levels.exact_operations),
             "exactHost": self._pairs(levels.exact_host),
             "wakes": self._wakes(device, levels.threads),
@@ -132,18 +138,19 @@ class _Writer:
     def _names(self, packed: str) -> tuple[int, int]:
         """Names fit to be shown, each with a short form where there is one."""
         names = json.loads(unpacked(packed) or b"[]")
-        shown = [(clip(name, LONGEST_NAME), clip(brief(name), LONGEST_LABEL)) for name in names]
+        shown = [(clip(name, LONGEST_NAME), clip(_short(name), LONGEST_LABEL)) for name in names]
         plain = [whole if whole == short else [short, whole] for whole, short in shown]
         return self._blob.add(json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode())
 
-    def _lane(self, lane: TimelineLane) -> Value:
+    def _lane(self, lane: TimelineLane, *, exact: bool) -> Value:
+        """Shares are of no use where all slices are there."""
         return {
             "kind": lane.kind,
             "label": clip(lane.label, LONGEST_LABEL),
             "thread": lane.thread,
             "depth": lane.depth,
             "count": lane.count,
-            "levels": [self._blob.add_packed(level) for level in lane.levels],
+            "levels": [self._blob.add_packed(level) for level in ([] if exact else lane.levels)],
             **{name: self._blob.add_packed(getattr(lane, name)) for name in ("starts", "lengths", "names", "kinds")},
         }
 
@@ -159,6 +166,11 @@ class _Writer:
                     found.append((gap.start_ns - self._origin, *ends, hop.at_ns - self._origin))
                 waiting = hop.thread
         return found  # type: ignore[return-value]
+
+
+def _short(name: str) -> str:
+    """The short form of what is spelt like a C++ function; NVTX ranges may end in brackets too."""
+    return brief(name) if "::" in name or "<" in name or name.startswith("void ") else name
 
 
 def _thread(thread: TimelineThread) -> Value:

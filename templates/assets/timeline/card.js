@@ -51,7 +51,7 @@ const fillCard = (card, device, at, { causes, clock, tableRows, actions }) => {
   const head = element("p", "gap-card-title");
   const swatch = element("span", "gap-card-swatch");
   swatch.style.background = cause.color;
-  head.append(swatch, element("strong", "", `${shortNs(end - start)} idle on ${device.key}`), ` ${cause.title}`);
+  head.append(swatch, element("strong", "", `${shortNs(end - start)} idle on ${device.key}`), ` · ${cause.title}`);
   const facts = element("dl", "gap-card-facts");
   facts.append(factRow("Length", exactNs(end - start)), factRow("From", clock.exact(start)), factRow("To", clock.exact(end)));
   const buttons = element("div", "buttons");

@@ -3,6 +3,13 @@
 const MINIMAP_LEAST = 34;
 const NARROW = 620;
 
+/** What a stream does most of the time: the colour of its shares. */
+const mainKind = (rows) => {
+  const times = [0, 0, 0];
+  for (let i = 0; i < rows.count; i += 1) times[rows.kinds[i]] += rows.end[i] - rows.start[i];
+  return times.indexOf(Math.max(...times));
+};
+
 /** Lanes, gaps and shares of a device, ready to draw. */
 const readDevice = (given, reader) => {
   const pairs = (list) => makeRows(Float64Array.from(list, (pair) => pair[0]), Float64Array.from(list, (pair) => pair[1]));
@@ -11,7 +18,8 @@ const readDevice = (given, reader) => {
     const end = reader.numbers(lane.lengths, lane.count).map((length, i) => length + start[i]);
     const names = lane.names[1] ? reader.numbers(lane.names, lane.count) : null;
     const kinds = lane.kinds[1] ? reader.numbers(lane.kinds, lane.count) : null;
-    return { ...lane, levels: lane.levels.map(reader.bytes), rows: makeRows(start, end, names, kinds) };
+    const rows = makeRows(start, end, names, kinds);
+    return { ...lane, levels: lane.levels.map(reader.bytes), rows, main: lane.kind === "stream" ? mainKind(rows) : 0 };
   });
   const shares = {};
   for (const name of [...WORK, "idle", "cause"]) shares[name] = given.levels.map((level) => reader.bytes(level[name]));

@@ -36,6 +36,7 @@ const fitting = (name, width) => {
 const makePainter = (context, view, causes) => {
   const palette = causes.map((cause) => cause.color);
   const inks = palette.map(inkOn);
+  const kindTimes = new Float64Array(Math.max(causes.length, WORK.length));
   let theme = null;
 
   const fill = (color) => { if (context.fillStyle !== color) context.fillStyle = color; };
@@ -73,9 +74,9 @@ const makePainter = (context, view, causes) => {
         continue;
       }
       const column = Math.floor(x);
-      const until = view.time(column + 1);
-      let next = Math.max(firstFrom(lane.start, until, i), i + 1);
+      let next = Math.max(firstFrom(lane.start, view.time(column + 1), i), i + 1);
       if (next - 1 > i && view.x(lane.end[next - 1]) - view.x(lane.start[next - 1]) >= 1) next -= 1;
+      if (!one) fill(colors[mostOf(lane, i, next)]);
       const reach = view.x(lane.reach[next - 1]);
       if (reach > column + 2 && lane.reach[next - 1] > lane.reach[i]) {
         context.fillRect(column, y, Math.min(reach, right) - column, height);
@@ -86,6 +87,15 @@ const makePainter = (context, view, causes) => {
       }
       i = next;
     }
+  };
+
+  /** The kind with most of the time of the slices from `first` to before `behind`. */
+  const mostOf = (lane, first, behind) => {
+    kindTimes.fill(0);
+    for (let at = first; at < behind; at += 1) kindTimes[lane.kinds[at]] += lane.end[at] - lane.start[at];
+    let most = lane.kinds[first];
+    for (let kind = 0; kind < kindTimes.length; kind += 1) if (kindTimes[kind] > kindTimes[most]) most = kind;
+    return most;
   };
 
   /** The level whose buckets are a pixel or less, the finest one where none is. */
@@ -149,7 +159,7 @@ const makePainter = (context, view, causes) => {
     if (device.slices) slices(device.slices, device.names, y, height, from, to);
   };
 
-  /** Every gap that is at least a pixel wide; shorter ones of one column together, in the colour of the longest. */
+  /** Every gap that is at least a pixel wide; shorter ones of one column together, in the colour of the leading cause. */
   const gapRows = (all, y, height, from, to) => {
     const right = view.left + view.width;
     const alone = all.count === all.total;
@@ -167,15 +177,11 @@ const makePainter = (context, view, causes) => {
       }
       const column = Math.floor(x);
       const next = Math.max(firstFrom(all.start, view.time(column + 1), i), i + 1);
-      let longest = i;
-      for (let at = i; at < next; at += 1) {
-        if (all.end[at] - all.start[at] > all.end[longest] - all.start[longest]) longest = at;
-      }
       const stop = next - 1 > i && view.x(all.end[next - 1]) - view.x(all.start[next - 1]) >= 1 ? next - 1 : next;
       if (alone && column >= view.left) {
         const share = Math.min((all.sum[stop] - all.sum[i]) / view.perPixel(), 1);
         const high = Math.max(height * share, 2);
-        fill(palette[all.kinds[longest]]);
+        fill(palette[mostOf(all, i, stop)]);
         context.fillRect(column, y + height - high, 1, high);
       }
       i = stop;
@@ -244,7 +250,7 @@ const makePainter = (context, view, causes) => {
       const { device, lane, y, height } = item;
       const inksOfWork = [theme["on-part"], theme["on-part"], theme["on-part"]];
       mixed(
-        device, device.exactOperations, lane.rows, lane.levels, y, height, device.names, theme.work, inksOfWork, theme.compute,
+        device, device.exactOperations, lane.rows, lane.levels, y, height, device.names, theme.work, inksOfWork, theme[WORK[lane.main]],
       );
     },
     metric: curve,
