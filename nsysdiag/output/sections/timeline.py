@@ -72,7 +72,10 @@ def _exact(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
     """What is exact and what is thinned; devices of which the same is to be said share a sentence."""
     said: dict[str, list[str]] = {}
     for device, levels in drawn:
-        for sentence in (_gaps_sentence(drawn_gaps(device, len(drawn))), *_lane_sentences(levels)):
+        for sentence in (
+            _gaps_sentence(drawn_gaps(device, levels.exact_operations, len(drawn))),
+            *_lane_sentences(levels),
+        ):
             said.setdefault(sentence, []).append(device.key)
     return [f"{_keys(keys, len(drawn))}{sentence}" for sentence, keys in said.items()]
 
@@ -87,7 +90,7 @@ def _gaps_sentence(gaps: DrawnGaps) -> str:
     if gaps.all:
         return "Every gap is exact at every level."
     return (
-        f"Of {format_count(gaps.total)} gaps the {format_count(gaps.count)} longest, all of "
+        f"Of {format_count(gaps.total)} gaps the {format_count(gaps.longest)} longest, all of "
         f"{format_exact_ns(gaps.threshold)} or more, are exact at every level; shorter ones are shares of the time."
     )
 

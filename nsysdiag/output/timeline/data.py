@@ -48,7 +48,7 @@ def gap_key(report: Report, device: str, start_ns: int) -> str:
 def timeline_data(report: Report, causes: Causes) -> Value:
     """Everything that the scripts draw. Raises InputError where the report is damaged."""
     drawn = timelines(report)
-    gaps = [drawn_gaps(device, len(drawn)) for device, _levels in drawn]
+    gaps = [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in drawn]
     starts = [levels.start_ns for _device, levels in drawn]
     origin = min([*starts, *(int(each.start[0]) for each in gaps if each.count)])
     blob, cause_ids = Blob(), _cause_ids(drawn)

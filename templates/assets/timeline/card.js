@@ -1,5 +1,7 @@
 // The selected gap in words: its row in the table of gaps where it has one, else what the timeline knows of it.
 
+const MOST_SLICES = 6;
+
 const element = (tag, className, text) => {
   const made = document.createElement(tag);
   if (className) made.className = className;
@@ -63,16 +65,32 @@ const fillCard = (card, device, at, { causes, clock, tableRows, actions }) => {
   }
   const known = evidenceOf(tableRows, `${device.number}.${clock.absolute(start)}`);
   card.replaceChildren(head, facts, buttons);
-  if (known) card.append(known); else card.append(unlisted(device, start, end));
+  card.append(known || unlisted(device, start, end, causes));
   card.hidden = false;
 };
 
-/** A gap that the table does not list: its neighbours, and how to learn more. */
-const unlisted = (device, start, end) => {
+/** The slices of a gap by cause and name, most time first; none where the report holds none. */
+const slicesOf = (device, start, end) => {
+  const total = new Map();
+  const lane = device.slices;
+  for (let at = lane ? firstFrom(lane.start, start) : 0; lane && at < lane.count && lane.end[at] <= end; at += 1) {
+    const key = `${lane.kinds[at]} ${lane.names[at]}`;
+    total.set(key, (total.get(key) || 0) + lane.end[at] - lane.start[at]);
+  }
+  const rows = [...total].map(([key, ns]) => [...key.split(" ").map(Number), ns]);
+  return rows.sort((a, b) => b[2] - a[2]).slice(0, MOST_SLICES);
+};
+
+/** A gap that the table does not list: what it divides into, its neighbours, and how to learn more. */
+const unlisted = (device, start, end, causes) => {
   const list = element("dl", "slices");
+  for (const [cause, name, ns] of slicesOf(device, start, end)) {
+    const text = device.names[name][device.names[name].length - 1];
+    list.append(factRow(causes[cause].title, text ? `${exactNs(ns)}, ${text}` : exactNs(ns)));
+  }
   const { before, after } = operationsAround(device, start, end);
   if (before) list.append(factRow("Previous", before[before.length - 1]));
   if (after) list.append(factRow("Next", after[after.length - 1]));
-  list.append(factRow("Evidence", "This report describes longer gaps only; the command below describes this one."));
+  list.append(factRow("More", "The table of gaps on this page leaves this one out; the command below describes it."));
   return list;
 };

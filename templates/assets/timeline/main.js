@@ -98,7 +98,7 @@ const startTimeline = async (root, data) => {
       painter.arrows(layout, selection.device, gaps.start[selection.at]);
     }
     if (range) painter.band(range[0], range[1], AXIS_HEIGHT, layout.height - AXIS_HEIGHT, theme.ink);
-    if (pointer !== null) painter.band(pointer, pointer, AXIS_HEIGHT - 4, layout.height - AXIS_HEIGHT, theme.muted);
+    if (pointer !== null) painter.line(pointer, AXIS_HEIGHT - 4, layout.height - AXIS_HEIGHT);
   };
 
   const paintAll = () => {

@@ -149,20 +149,38 @@ const makePainter = (context, view, causes) => {
     mixed(device, device.exactOperations, device.union[kind], device.shares[kind], y, height, null, color, "", color);
   };
 
+  /** All gaps where they are all there; elsewhere shares, and the long ones over them. */
   const gaps = (item) => {
     const { device, y, height } = item;
     const { gaps: all } = device;
-    const from = Math.max(view.from, device.start);
     const to = Math.min(view.to, device.end);
-    if (all.count < all.total) shares(device, device.shares.idle, y, height, from, to, "", device.shares.cause);
-    gapRows(all, y, height, from, to);
-    if (device.slices) slices(device.slices, device.names, y, height, from, to);
+    let from = Math.max(view.from, device.start);
+    if (all.count < all.total) {
+      const exact = device.exactOperations;
+      for (let at = firstAbove(exact.reach, from); at < exact.count && exact.start[at] < to; at += 1) {
+        const begin = Math.max(exact.start[at], from);
+        const end = Math.min(exact.end[at], to);
+        if ((end - begin) / view.perPixel() < 2) continue;
+        thinned(device, y, height, from, begin);
+        gapRows(all, y, height, begin, end, true);
+        from = end;
+      }
+      thinned(device, y, height, from, to);
+    } else {
+      gapRows(all, y, height, from, to, true);
+    }
+    if (device.slices) slices(device.slices, device.names, y, height, Math.max(view.from, device.start), to);
+  };
+
+  const thinned = (device, y, height, from, to) => {
+    if (to <= from) return;
+    shares(device, device.shares.idle, y, height, from, to, "", device.shares.cause);
+    gapRows(device.gaps, y, height, from, to, false);
   };
 
   /** Every gap that is at least a pixel wide; shorter ones of one column together, in the colour of the leading cause. */
-  const gapRows = (all, y, height, from, to) => {
+  const gapRows = (all, y, height, from, to, alone) => {
     const right = view.left + view.width;
-    const alone = all.count === all.total;
     let i = firstAbove(all.reach, from);
     while (i < all.count && all.start[i] < to) {
       const x = view.x(all.start[i]);
@@ -372,6 +390,11 @@ const makePainter = (context, view, causes) => {
     context.fillRect(Math.max(end, x + 1), y, 1.5, height);
   };
 
+  const line = (time, y, height) => {
+    fill(theme.muted);
+    context.fillRect(Math.round(view.x(time)), y, 1, height);
+  };
+
   const setTheme = (now) => { theme = now; };
   const begin = (width, height) => {
     context.clearRect(0, 0, width, height);
@@ -379,7 +402,7 @@ const makePainter = (context, view, causes) => {
     context.textBaseline = "middle";
     context.textAlign = "left";
   };
-  return { setTheme, begin, item, axis, arrows, band, theme: () => theme, palette };
+  return { setTheme, begin, item, axis, arrows, band, line, theme: () => theme, palette };
 };
 
 /** The whole run in a strip for each device, and the visible part of it. */
