@@ -29,7 +29,7 @@ def from_planes(data: bytes, count: int) -> IntArray:
     """The `count` values back. Raises ValueError where the planes are not all of that length."""
     if count == 0 and not data:
         return np.empty(0, dtype=np.int64)
-    if count <= 0 or len(data) % count or len(data) > count * _WIDEST:
+    if count <= 0 or not data or len(data) % count or len(data) > count * _WIDEST:
         raise ValueError(f"{len(data)} bytes are no planes of {count} numbers")
     whole = np.zeros((count, _WIDEST), dtype=np.uint8)
     planes = np.frombuffer(data, dtype=np.uint8).reshape(-1, count)

@@ -3,39 +3,57 @@
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 PATIENCE_S = 60.0
-_OPTIONS = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe", "--hide-scrollbars")
+_OPTIONS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--remote-debugging-pipe",
+    "--hide-scrollbars",
+)
+
+# The browser reads from descriptor 3 and writes to 4.
+_LAUNCH = """
+import os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+os.execvp(sys.argv[3], sys.argv[3:])
+"""
+_ABOVE_OTHERS = 50
 
 
 class Browser:
     """One page in a headless browser. `console` and `requests` gather what it writes and asks for."""
 
-    def __init__(self, program: str, folder: Path, *, width: int = 1440, height: int = 1000, scripts: bool = True) -> None:
+    def __init__(
+        self, program: str, folder: Path, *, width: int = 1440, height: int = 1000, scripts: bool = True
+    ) -> None:
         mine, theirs = os.pipe(), os.pipe()
-        read, write = os.dup(mine[0]), os.dup(theirs[1])
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, _ABOVE_OTHERS) for end in (mine[0], theirs[1])]
         self._number = 0
         self._rest = b""
         self.console: list[str] = []
         self.requests: list[str] = []
-        command = [program, *_OPTIONS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
-
-        def pipes() -> None:
-            os.dup2(read, 100), os.dup2(write, 101)
-            os.dup2(100, 3), os.dup2(101, 4)
-
+        options = [*_OPTIONS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
         self._process = subprocess.Popen(
-            [*command, "about:blank"], preexec_fn=pipes, close_fds=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", _LAUNCH, *map(str, ends), program, *options, "about:blank"],
+            pass_fds=ends,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         self._out, self._in = mine[1], theirs[0]
-        for end in (read, write, mine[0], theirs[1]):
+        for end in (*ends, mine[0], theirs[1]):
             os.close(end)
         target = next(each for each in self._ask("Target.getTargets")["targetInfos"] if each["type"] == "page")
         self._session = ""
@@ -49,7 +67,9 @@ class Browser:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._process.kill()
         self._process.wait()
         os.close(self._in), os.close(self._out)

@@ -53,6 +53,7 @@ from nsysdiag.model import (
     Window,
 )
 from tests.output.rank_samples import comparison
+from tests.output.timeline.samples import timeline
 from tests.output.trouble_samples import sample_trouble
 
 US, MS = 1_000, 1_000_000
@@ -601,7 +602,8 @@ def one_device() -> Report:
         confidence=0.31,
     )
     third = finding("f-rest", cause="uncovered", severity="info", title="Idle time without evidence", confidence=0.1)
-    return report([device(launch=launch_in_full())], [finding(), second, third])
+    made = report([device(launch=launch_in_full())], [finding(), second, third])
+    return msgspec.structs.replace(made, timeline={"gpu0": timeline(90 * MS, 190 * MS)})
 
 
 def several_devices() -> Report:
@@ -618,7 +620,8 @@ def several_devices() -> Report:
         ),
     )
     made = report([device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")])
-    return msgspec.structs.replace(made, ranks=comparison())
+    lanes = {f"gpu{index}": timeline(90 * MS, 190 * MS) for index in range(4)}
+    return msgspec.structs.replace(made, ranks=comparison(), timeline=lanes)
 
 
 def never_idle_device(index: int = 0) -> DeviceReport:
@@ -772,7 +775,10 @@ def hostile() -> Report:
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
     settings = dict.fromkeys(names, bad)
     ranks = comparison(names, names)
-    return msgspec.structs.replace(made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks)
+    lanes = timeline(90 * MS, 190 * MS, names=[bad, *names], thread=bad, cause_ids=("=x", bad))
+    return msgspec.structs.replace(
+        made_report, causes=causes, recapture=bad, settings=settings, ranks=ranks, timeline={made.key: lanes}
+    )
 
 
 def _hostile_iterations(bad: str, names: list[str]) -> IterationReport:
