@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import UNSET
 
+from nsysdiag.errors import InputError
 from nsysdiag.model import Thread
 from nsysdiag.output import words
 from nsysdiag.output.figures import safe_color
@@ -137,13 +138,16 @@ class _Writer:
 
     def _names(self, packed: str) -> tuple[int, int]:
         """Names fit to be shown, each with a short form where there is one."""
-        names = json.loads(unpacked(packed) or b"[]")
+        names = _json_list(unpacked(packed))
         shown = [(clip(name, LONGEST_NAME), clip(_short(name), LONGEST_LABEL)) for name in names]
         plain = [whole if whole == short else [short, whole] for whole, short in shown]
         return self._blob.add(json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode())
 
     def _lane(self, lane: TimelineLane, *, exact: bool) -> Value:
         """Shares are of no use where all slices are there."""
+        columns = {name: unpacked(getattr(lane, name)) for name in ("starts", "lengths", "names", "kinds")}
+        if lane.count < 0 or any(len(column) % max(lane.count, 1) for column in columns.values()):
+            raise InputError("the timeline of this report contradicts itself: the file is damaged")
         return {
             "kind": lane.kind,
             "label": clip(lane.label, LONGEST_LABEL),
@@ -151,7 +155,7 @@ class _Writer:
             "depth": lane.depth,
             "count": lane.count,
             "levels": [self._blob.add_packed(level) for level in ([] if exact else lane.levels)],
-            **{name: self._blob.add_packed(getattr(lane, name)) for name in ("starts", "lengths", "names", "kinds")},
+            **{name: self._blob.add(column) for name, column in columns.items()},
         }
 
     def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
@@ -159,13 +163,21 @@ class _Writer:
         place = {(thread.pid, thread.tid): at for at, thread in enumerate(threads)}
         found = []
         for gap in device.gaps:
-            waiting = gap.thread
+            waiting = place.get((gap.thread.pid, gap.thread.tid)) if gap.thread else None
             for hop in gap.root.hops if gap.root else ():
-                ends = [place.get((each.pid, each.tid)) for each in (hop.thread, waiting) if each is not None]
-                if hop.at_ns is not None and len(ends) == 2 and None not in ends:
-                    found.append((gap.start_ns - self._origin, *ends, hop.at_ns - self._origin))
-                waiting = hop.thread
-        return found  # type: ignore[return-value]
+                waker = place.get((hop.thread.pid, hop.thread.tid))
+                if hop.at_ns is not None and waker is not None and waiting is not None:
+                    found.append((gap.start_ns - self._origin, waker, waiting, hop.at_ns - self._origin))
+                waiting = waker
+        return found
+
+
+def _json_list(data: bytes) -> list[str]:
+    try:
+        names = json.loads(data or b"[]")
+    except ValueError as error:
+        raise InputError("the timeline of this report cannot be read: the file is damaged") from error
+    return [str(name) for name in names] if isinstance(names, list) else []
 
 
 def _short(name: str) -> str:
