@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.host import HostActivity
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.analysis.lanes.source import Source, codes_of, reach_of
@@ -22,47 +22,39 @@ def thread_sources(
     rank = int(host.axis.rank(np.array([thread]))[0])
     found = [*_nvtx(ranges, thread, place, low, high)]
     if rank >= 0:
-        api = host.api.take(_of_lane(host, host.api.spans, rank))
-        calls = {"api": api.take(api.outermost), "os": host.os_calls.take(_of_lane(host, host.os_calls.spans, rank))}
-        found += [_calls(host, lane, kind, rank, place, low, high) for kind, lane in calls.items()]
+        lanes = {"api": host.api, "os": host.os_calls}
+        found += [_calls(host, lane, kind, rank, place, low, high) for kind, lane in lanes.items()]
         found.append(_off_cpu(host, rank, place, low, high))
     return [source for source in found if len(source.start)]
 
 
-def _of_lane(host: HostActivity, spans: Intervals, rank: int) -> IntArray:
-    """The rows on a thread's part of the axis; `spans` is sorted by start."""
-    base = rank * host.axis.stride
-    first, behind = np.searchsorted(spans.start, (base, base + host.axis.stride))
-    return np.arange(first, behind, dtype=np.int64)
-
-
-def _times(host: HostActivity, spans: Intervals, rank: int) -> Intervals:
-    shift = host.axis.origin - rank * host.axis.stride
-    return Intervals(spans.start + shift, spans.end + shift)
-
-
 def _calls(host: HostActivity, lane: Lane, kind: str, rank: int, place: int, low: int, high: int) -> Source:
-    spans = _times(host, lane.spans, rank)
-    kept = _within(spans, low, high)
-    spans, shown = spans[kept], lane.shown[kept]
-    return Source(
-        kind, "", place, 0, spans.start, spans.end, reach_of(spans.end), codes_of(shown, list(lane.shown_names))
-    )
+    """The outermost calls of the thread. They are picked in one go: there may be millions."""
+    base = rank * host.axis.stride
+    first, behind = np.searchsorted(lane.spans.start, (base, base + host.axis.stride))
+    mine = slice(int(first), int(behind))
+    spans = lane.spans[mine]
+    shift = host.axis.origin - base
+    kept = np.flatnonzero(lane.outermost[mine] & _inside(spans, low - shift, high - shift))
+    start, end = spans.start[kept] + shift, spans.end[kept] + shift
+    named = codes_of(lane.shown[mine][kept], lane.shown_names)
+    return Source(kind, "", place, 0, start, end, reach_of(end), named)
 
 
 def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> Source:
     base, out = rank * host.axis.stride, host.scheduling.out
-    spans = _times(host, out[(out.start >= base) & (out.start < base + host.axis.stride)], rank)
-    spans = spans[_within(spans, low, high)]
-    spans = spans[np.argsort(spans.start, kind="stable")]
-    return Source("off_cpu", "", place, 0, spans.start, spans.end, reach_of(spans.end), None)
+    shift = host.axis.origin - base
+    mine = (out.start >= base) & (out.start < base + host.axis.stride) & _inside(out, low - shift, high - shift)
+    start, end = out.start[mine] + shift, out.end[mine] + shift
+    order = np.argsort(start, kind="stable")
+    return Source("off_cpu", "", place, 0, start[order], end[order], reach_of(end[order]), None)
 
 
 def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[Source]:
     """A lane for each depth; an open range ends with the timeline."""
     rows = ranges.rows.take(ranges.rows.thread == thread)
     spans = Intervals(rows.start, np.minimum(rows.end, high))
-    kept = _within(spans, low, high)
+    kept = _inside(spans, low, high)
     spans, name = spans[kept], rows.name[kept]
     order = np.lexsort((name, -spans.end, spans.start))
     spans, name = spans[order], name[order]
@@ -75,5 +67,7 @@ def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> l
     return result
 
 
-def _within(spans: Intervals, low: int, high: int) -> IntArray:
-    return np.flatnonzero((spans.end > spans.start) & (spans.end > low) & (spans.start < high))
+def _inside(spans: Intervals, low: int, high: int) -> BoolArray:
+    """True for what is not empty and touches [low, high)."""
+    inside: BoolArray = (spans.end > spans.start) & (spans.end > low) & (spans.start < high)
+    return inside
