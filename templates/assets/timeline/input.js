@@ -62,6 +62,7 @@ const listen = (canvas, view, does) => {
     a: () => does.move(-0.2), d: () => does.move(0.2), arrowleft: () => does.move(-0.2), arrowright: () => does.move(0.2),
     arrowup: () => does.zoom(ZOOM_STEP, middle()), arrowdown: () => does.zoom(1 / ZOOM_STEP, middle()),
     0: () => does.whole(), home: () => does.whole(), n: () => does.step(1), p: () => does.step(-1),
+    "[": () => does.device(-1), "]": () => does.device(1),
     enter: () => does.zoomToGap(), escape: () => does.select(null),
   };
   canvas.addEventListener("keydown", (event) => {

@@ -104,8 +104,8 @@ const startTimeline = async (root, data) => {
   const paintAll = () => {
     pending = 0;
     paint();
-    const { devicePixelRatio } = window;
-    if (devicePixelRatio) drawMinimap(minimap.getContext("2d"), width, minimapHeight(), devices.slice(0, MOST_DEVICES), view, painter.theme(), painter.palette);
+    const strips = devices.slice(0, MOST_DEVICES);
+    drawMinimap(minimap.getContext("2d"), width, minimapHeight(), strips, view, painter.theme(), painter.palette);
   };
   const redraw = () => { if (!pending) pending = requestAnimationFrame(paintAll); };
 
@@ -123,14 +123,15 @@ const startTimeline = async (root, data) => {
   const describe = () => {
     const step = view.span() / 1000;
     now.textContent = `${clock.seconds(view.from, step)} to ${clock.seconds(view.to, step)}, ${shortNs(view.span())}`;
+    const opened = devices.filter((device) => device.open);
+    if (devices.length > 1) now.textContent += `. Open: ${opened.map((device) => device.key).join(", ") || "none"}`;
     if (selection) {
       const { device, at } = selection;
       const length = device.gaps.end[at] - device.gaps.start[at];
       now.textContent += `. Selected: gap of ${exactNs(length)} on ${device.key}, ${data.causes[device.gaps.kinds[at]].title}`;
     }
     command.textContent = `${data.command} --from ${clock.absolute(view.from)}ns --to ${clock.absolute(view.to)}ns -o detail.html`;
-    const open = devices.filter((device) => device.open);
-    const least = Math.min(1, ...open.flatMap((device) => [exactShare(device, device.exactOperations), exactShare(device, device.exactHost)]));
+    const least = Math.min(1, ...opened.flatMap((device) => [exactShare(device, device.exactOperations), exactShare(device, device.exactHost)]));
     detail.textContent = least > 0.9999
       ? "Every slice of this window is exact. The same window as a report of its own:"
       : `Every slice is exact in ${(least * 100).toFixed(1)}% of this window, elsewhere shares of the time are drawn. This window in more detail:`;
@@ -226,6 +227,17 @@ const startTimeline = async (root, data) => {
       if (at < 0 || at >= gaps.count) return;
       reveal({ device, at });
       select({ device, at });
+    },
+    device: (way) => {
+      const now = selection ? selection.device : devices.find((each) => each.open) || devices[0];
+      const next = devices[devices.indexOf(now) + way];
+      if (!next) return;
+      now.open = false;
+      next.open = true;
+      selection = null;
+      card.hidden = true;
+      measure();
+      changed();
     },
     whole: () => { view.show(0, view.end); changed(); },
     center: (time) => { view.show(time - view.span() / 2, time + view.span() / 2); changed(); },

@@ -203,6 +203,17 @@ def test_a_click_selects_a_gap_and_shows_its_card(shown: Timeline) -> None:
     assert shown.browser.value("document.querySelector('.gap-card').hidden")
 
 
+def test_keys_go_from_device_to_device(browser: Browser, tmp_path: Path) -> None:
+    shown = Timeline(browser, written(SAMPLES["several_devices"](), tmp_path))
+    assert shown.text(".stage-now").endswith("Open: gpu0")
+    shown.keys("]", "]")
+    assert shown.text(".stage-now").endswith("Open: gpu2")
+    shown.keys("[", "n")
+    assert shown.gap.startswith("1.")
+    folded = browser.value("nsysdiagTimeline.devices.map((device) => device.open)")
+    assert folded == [False, True, False, False]
+
+
 def test_a_gap_that_the_table_leaves_out_has_a_card_too(shown: Timeline) -> None:
     shown.browser.value("history.replaceState(null, '', '#'); location.hash = '#t=90000000-90010000&g=0.90004000'")
     shown.browser.until("document.querySelector('canvas.lanes').dataset.gap === '0.90004000'")
