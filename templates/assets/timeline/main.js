@@ -223,7 +223,7 @@ const startTimeline = async (root, data) => {
     step: (way) => {
       const device = selection ? selection.device : devices.find((each) => each.open) || devices[0];
       const { gaps } = device;
-      const at = selection ? selection.at + way : neighbour(gaps, (view.from + view.to) / 2, way);
+      const at = selection ? selection.at + way : neighbour(gaps, way > 0 ? view.from - 1 : view.to, way);
       if (at < 0 || at >= gaps.count) return;
       reveal({ device, at });
       select({ device, at });

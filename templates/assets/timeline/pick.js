@@ -89,7 +89,7 @@ const makePicker = (view, clock, causes) => {
   return { tell, gap };
 };
 
-/** The gap at or after a place in time, or before it; -1 where there is none. */
+/** The first gap that begins after a moment, or the last one that begins before it; -1 where there is none. */
 const neighbour = (gaps, time, step) => {
   const at = step > 0 ? firstAbove(gaps.start, time) : firstFrom(gaps.start, time) - 1;
   return at >= 0 && at < gaps.count ? at : -1;
