@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -45,30 +46,37 @@ class NameTable:
         return known or 0
 
 
-def lane_of(source: Source, rows: IntArray, names: NameTable, low: int, edges: IntArray, coarsest: int) -> TimelineLane:
-    """The lane with the exact `rows`, and shares of all rows in the buckets between `edges`; times count from `low`,
-    and what began before begins there."""
-    start = np.maximum(source.start[rows], low)
-    named = names.numbers(*source.named(rows)) if source.named is not None else None
-    return TimelineLane(
-        kind=source.kind,
-        label=source.label,
-        thread=source.thread,
-        depth=source.depth,
-        levels=shares(source, edges, coarsest) if source.shares else [],
-        count=len(rows),
-        starts=_column(np.diff(start, prepend=np.int64(low))),
-        lengths=_column(source.end[rows] - start),
-        names=_column(named) if named is not None else "",
-        kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
-    )
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How lanes of one timeline are packed: its names, the time that starts count from, and the edges of the finest
+    buckets, which are added up in pairs down to 2^coarsest."""
 
+    names: NameTable
+    low: int
+    edges: IntArray
+    coarsest: int
 
-def shares(source: Source, edges: IntArray, coarsest: int) -> list[str]:
-    """How much of each bucket the rows cover, and of the coarser ones down to 2^coarsest."""
-    covered = coarser(bucket_coverage(union(source.spans), edges), coarsest)
-    sizes = coarser(np.diff(edges), coarsest)
-    return [share_bytes(part, size) for part, size in zip(covered, sizes, strict=True)]
+    def lane(self, source: Source, rows: IntArray) -> TimelineLane:
+        """The lane with the exact `rows`, and the shares of all; what began before the timeline begins with it."""
+        start = np.maximum(source.start[rows], self.low)
+        named = self.names.numbers(*source.named(rows)) if source.named is not None else None
+        return TimelineLane(
+            kind=source.kind,
+            label=source.label,
+            thread=source.thread,
+            depth=source.depth,
+            levels=self._shares(source) if source.shares else [],
+            count=len(rows),
+            starts=_column(np.diff(start, prepend=np.int64(self.low))),
+            lengths=_column(source.end[rows] - start),
+            names=_column(named) if named is not None else "",
+            kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
+        )
+
+    def _shares(self, source: Source) -> list[str]:
+        covered = coarser(bucket_coverage(union(source.spans), self.edges), self.coarsest)
+        sizes = coarser(np.diff(self.edges), self.coarsest)
+        return [share_bytes(part, size) for part, size in zip(covered, sizes, strict=True)]
 
 
 def share_bytes(covered: IntArray, size: IntArray) -> str:

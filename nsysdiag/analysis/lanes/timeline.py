@@ -10,21 +10,24 @@ from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.lanes.causes import cause_source
 from nsysdiag.analysis.lanes.exact import exact_parts
-from nsysdiag.analysis.lanes.packing import NameTable, lane_of
-from nsysdiag.analysis.lanes.people import described, threads_of
+from nsysdiag.analysis.lanes.packing import NameTable, Packing
+from nsysdiag.analysis.lanes.people import Threads, described, threads_of
 from nsysdiag.analysis.lanes.source import Source, rows_in
 from nsysdiag.analysis.lanes.streams import stream_sources
 from nsysdiag.analysis.lanes.threads import thread_sources
 from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.model import DeviceReport, Finding
-from nsysdiag.model_timeline import TimelineLane, TimelineLevels
+from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.pyramid import bucket_edges
 
 LANE_FINEST, LANE_COARSEST = 11, 9
-ROOM, ROOM_NARROWED = 60_000, 120_000
-"""Rows of operations, and as many of threads, over all devices: about 10 bytes each in a report."""
-LEAST_ROOM, NVTX_SHARE, NAME_ROOM = 1_000, 36, 1_500_000
+ROOM, ROOM_NARROWED, LEAST_ROOM = 60_000, 120_000, 1_000
+"""Rows of operations, and as many of threads, over all devices: under 10 bytes each in a report."""
+NAME_ROOM = 1_500_000
+"""Characters of names over all devices."""
+LONGEST_RANGES, CAUSE_SLICES = 36, 3
+"""What part of the room the longest NVTX ranges of a depth may take, and the slices of gaps by cause."""
 MOST_SIGNATURES = 20
 
 
@@ -41,24 +44,21 @@ def with_lanes(
 ) -> TimelineLevels:
     """`levels` with the lanes of streams and threads. `launching` are the lanes of the threads that launched."""
     low, high = levels.start_ns, levels.end_ns
-    room = max((ROOM_NARROWED if narrowed else ROOM) // max(len(activity.devices), 1), LEAST_ROOM)
+    devices = max(len(activity.devices), 1)
+    room = max((ROOM_NARROWED if narrowed else ROOM) // devices, LEAST_ROOM)
     wanted = _wanted(report, findings)
     threads = threads_of(context, launching, report.gaps)
     operations = stream_sources(context.device, context.strings, low, high)
-    host = _host(context, search, threads.launching, threads.waking, low, high)
+    host = _host(context, search, threads, low, high)
     exact_operations = exact_parts(operations, wanted, low, high, room)
     exact_host = exact_parts(host, wanted, low, high, room)
-    names = NameTable(NAME_ROOM // max(len(activity.devices), 1))
-    edges = bucket_edges(low, high, LANE_FINEST)
-    lanes = [lane_of(each, _rows(each, exact_operations), names, low, edges, LANE_COARSEST) for each in operations]
-    lanes += _causes(context, report, names, low, edges, room)
-    for each in host:
-        rows = _rows(each, exact_host)
-        rows = _with_longest(each, rows, room // NVTX_SHARE) if each.kind == "nvtx" else rows
-        lanes.append(lane_of(each, rows, names, low, edges, LANE_COARSEST))
+    packing = Packing(NameTable(NAME_ROOM // devices), low, bucket_edges(low, high, LANE_FINEST), LANE_COARSEST)
+    lanes = [packing.lane(source, _rows(source, exact_operations)) for source in operations]
+    lanes += [packing.lane(source, np.arange(len(source.start))) for source in _causes(context, report, room)]
+    lanes += [packing.lane(source, _host_rows(source, exact_host, room)) for source in host]
     return structs.replace(
         levels,
-        names=names.packed(),
+        names=packing.names.packed(),
         threads=described(threads, context.thread_names),
         threads_left_out=threads.left_out,
         lanes=lanes,
@@ -77,40 +77,39 @@ def _wanted(report: DeviceReport, findings: list[Finding]) -> Intervals:
     return Intervals.of(list(dict.fromkeys(pairs)))
 
 
-def _host(
-    context: GapContext, search: RootSearch, launching: list[int], waking: list[int], low: int, high: int
-) -> list[Source]:
+def _host(context: GapContext, search: RootSearch, threads: Threads, low: int, high: int) -> list[Source]:
     sources = [
         source
-        for place, thread in enumerate(launching)
+        for place, thread in enumerate(threads.launching)
         for source in thread_sources(search.launching.host, context.ranges, thread, place, low, high)
     ]
-    if not waking:
+    if not threads.waking:
         return sources
-    host = search.world.view(np.array(waking, dtype=np.int64)).host
-    for place, thread in enumerate(waking, start=len(launching)):
+    host = search.world.view(np.array(threads.waking, dtype=np.int64)).host
+    for place, thread in enumerate(threads.waking, start=len(threads.launching)):
         sources += thread_sources(host, context.ranges, thread, place, low, high)
     return sources
 
 
-def _causes(
-    context: GapContext, report: DeviceReport, names: NameTable, low: int, edges: IntArray, room: int
-) -> list[TimelineLane]:
-    starts = np.array([gap.start_ns for gap in report.gaps], dtype=np.int64)
-    starts = np.append(starts, [row.representative_start_ns for row in report.signatures]).astype(np.int64)
-    gaps = np.flatnonzero(np.isin(context.frame.gaps.start, starts))
-    source = cause_source(context.slices, gaps, len(context.frame.gaps), room // 3)
-    return [] if source is None else [lane_of(source, np.arange(len(source.start)), names, low, edges, LANE_COARSEST)]
+def _causes(context: GapContext, report: DeviceReport, room: int) -> list[Source]:
+    """The slices of the gaps that the report describes or that stand for a group."""
+    starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
+    gaps = np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
+    source = cause_source(context.slices, gaps, len(context.frame.gaps), room // CAUSE_SLICES)
+    return [] if source is None else [source]
+
+
+def _host_rows(source: Source, parts: Intervals, room: int) -> IntArray:
+    """The rows in the parts; of NVTX ranges the longest as well, wherever they are."""
+    rows = _rows(source, parts)
+    if source.kind != "nvtx":
+        return rows
+    longest = np.argsort(source.start - source.end, kind="stable")[: room // LONGEST_RANGES]
+    return np.union1d(rows, longest)
 
 
 def _rows(source: Source, parts: Intervals) -> IntArray:
     return rows_in(source.start, source.end, source.reach, parts)
-
-
-def _with_longest(source: Source, rows: IntArray, most: int) -> IntArray:
-    """`rows` and the longest `most` of all."""
-    longest = np.argsort(source.start - source.end, kind="stable")[:most]
-    return np.union1d(rows, longest)
 
 
 def _pairs(parts: Intervals) -> list[tuple[int, int]]:

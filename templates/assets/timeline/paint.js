@@ -39,13 +39,20 @@ const makePainter = (context, view, causes) => {
   const kindTimes = new Float64Array(Math.max(causes.length, WORK.length));
   let theme = null;
 
-  const fill = (color) => { if (context.fillStyle !== color) context.fillStyle = color; };
+  let current = "";
+
+  /** Reading a canvas's own fillStyle costs as much as setting it. */
+  const fill = (color) => {
+    if (color === current) return;
+    context.fillStyle = color;
+    current = color;
+  };
 
   const label = (name, x, width, y, height, ink) => {
     const from = Math.max(x, view.left);
     const shown = fitting(name, Math.min(x + width, view.left + view.width) - from);
     if (!shown) return;
-    context.fillStyle = ink;
+    fill(ink);
     context.fillText(shown, from + 4, y + height / 2 + 0.5);
   };
 
@@ -397,6 +404,7 @@ const makePainter = (context, view, causes) => {
 
   const setTheme = (now) => { theme = now; };
   const begin = (width, height) => {
+    current = ""; // a new size resets the canvas
     context.clearRect(0, 0, width, height);
     context.font = theme.font;
     context.textBaseline = "middle";
