@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.analysis.lanes.source import Source
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import Intervals, clip, union
 
 LEAST_PAD_NS, MOST_PAD_NS = 50_000, 5_000_000
 WINDOWS = 12
 """No window takes more than this part of the room, so that one of many rows leaves some to the others."""
+_FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def exact_parts(sources: list[Source], gaps: Intervals, low: int, high: int, room: int) -> Intervals:
@@ -27,38 +28,35 @@ def exact_parts(sources: list[Source], gaps: Intervals, low: int, high: int, roo
     """
     if sum(len(source.start) for source in sources) <= room:
         return Intervals.of([(low, high)])
-    parts = Intervals.empty()
-    for start, end in zip(gaps.start.tolist(), gaps.end.tolist(), strict=True):
-        window = _window(sources, start, end, max(room // (2 * WINDOWS), 1))
-        window = Intervals(np.maximum(window.start, low), np.minimum(window.end, high))
-        larger = union(parts, window)
-        if _rows(sources, larger) > room:
-            break
-        parts = larger
-    return parts
+    windows = clip(_windows(sources, gaps, max(room // (2 * WINDOWS), 1)), low, high)
+    # More windows never hold fewer rows.
+    few, many = 0, len(windows)
+    while few < many:
+        middle = (few + many + 1) // 2
+        if _rows(sources, union(windows[:middle])) <= room:
+            few = middle
+        else:
+            many = middle - 1
+    return union(windows[:few])
 
 
-def _window(sources: list[Source], start: int, end: int, most: int) -> Intervals:
-    pad = min(max((end - start) // 4, LEAST_PAD_NS), MOST_PAD_NS)
-    first, last = start - pad, end + pad
+def _windows(sources: list[Source], gaps: Intervals, most: int) -> Intervals:
+    """A window for each gap, with at most so many rows of a source before the end of the gap, and as many after it."""
+    pad = np.clip((gaps.end - gaps.start) // 4, LEAST_PAD_NS, MOST_PAD_NS)
+    first, last = gaps.start - pad, gaps.end + pad
     for source in sources:
-        at = int(np.searchsorted(source.start, end, side="left"))
-        if at > most:
-            first = max(first, int(source.start[at - most]))
-        if at + most < len(source.start):
-            last = min(last, int(source.start[at + most]))
-    return Intervals.of([(min(first, end), max(last, end))])
+        borders = np.concatenate((np.full(most, _FIRST), source.start, np.full(most + 1, _LAST)))
+        at = np.searchsorted(source.start, gaps.end, side="left") + most
+        first = np.maximum(first, borders[at - most])
+        last = np.minimum(last, borders[at + most])
+    return Intervals(np.minimum(first, gaps.end), np.maximum(last, gaps.end))
 
 
 def _rows(sources: list[Source], parts: Intervals) -> int:
     """How many rows touch the parts; one that touches several counts for each."""
-    return sum(
-        int(
-            np.maximum(
-                np.searchsorted(source.start, parts.end, side="left")
-                - np.searchsorted(source.reach, parts.start, side="right"),
-                0,
-            ).sum()
-        )
-        for source in sources
-    )
+    return sum(_touched(source, parts) for source in sources)
+
+
+def _touched(source: Source, parts: Intervals) -> int:
+    first = np.searchsorted(source.reach, parts.start, side="right")
+    return int(np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0).sum())
