@@ -12,13 +12,12 @@ from nsysdiag.output import words
 from nsysdiag.output.figures import safe_color
 from nsysdiag.output.markdown import finding_markdown
 from nsysdiag.output.sections.section import Page, ReportSection, View
-from nsysdiag.output.timeline.data import gap_key, timelines
+from nsysdiag.output.timeline.data import gap_key
 from nsysdiag.output.view import SEVERITIES, by_rank, device_label
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding
-    from nsysdiag.model_timeline import TimelineLevels
+    from nsysdiag.model import Finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,20 +82,17 @@ def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
 
 def _gap(page: Page, finding: Finding) -> str:
     """The longest gap of the finding's kind, empty where there is none or no timeline."""
-    rows = [row for device, _ in _drawn(page, finding) for row in device.signatures if row.id == finding.signature]
+    devices = [device for device in page.report.devices if device.key == finding.device]
+    rows = [row for device in devices for row in device.signatures if row.id == finding.signature]
     return gap_key(page.report, finding.device, rows[0].representative_start_ns) if rows else ""
 
 
 def _span(page: Page, finding: Finding) -> str:
     """The time of the row that shows the finding best, with as much again on either side."""
-    if not finding.rows or not _drawn(page, finding):
+    if not finding.rows or not gap_key(page.report, finding.device, 0):
         return ""
     row = finding.rows[0]
     return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
-
-
-def _drawn(page: Page, finding: Finding) -> list[tuple[DeviceReport, TimelineLevels]]:
-    return [(device, levels) for device, levels in timelines(page.report) if device.key == finding.device]
 
 
 def _anchor(identifier: str, taken: set[str]) -> str:

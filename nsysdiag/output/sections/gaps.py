@@ -9,7 +9,7 @@ from nsysdiag.output import words
 from nsysdiag.output.code import call_site_label
 from nsysdiag.output.figures import Segment, safe_color, stack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
-from nsysdiag.output.timeline.data import gap_key, timelines
+from nsysdiag.output.timeline.data import gap_key
 from nsysdiag.output.view import Causes, by_length, evidence, flags, slices_by_time
 from nsysdiag.units import format_ns, format_share
 
@@ -57,9 +57,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
     if not device.gaps:
         return None
     gaps = by_length(device.gaps)[: page.rows(MAX_GAPS)]
-    drawn = device.key in {each.key for each, _levels in timelines(page.report)}
-    keys = [gap_key(page.report, device.key, gap.start_ns) if drawn else "" for gap in gaps]
-    rows = [_draw(gap, key, page.causes) for gap, key in zip(gaps, keys, strict=True)]
+    rows = [_draw(gap, gap_key(page.report, device.key, gap.start_ns), page.causes) for gap in gaps]
     return {"gaps": rows, "held": len(device.gaps), "first": SHOWN_AT_FIRST}
 
 

@@ -41,9 +41,10 @@ def timelines(report: Report) -> list[tuple[DeviceReport, TimelineLevels]]:
 
 
 def gap_key(report: Report, device: str, start_ns: int) -> str:
-    """How the page names a gap: the number of its device, and when it begins."""
+    """How the page names a gap: number of its device, and when it begins. Empty where the device has no timeline."""
     keys = [each.key for each in report.devices]
-    return f"{keys.index(device)}.{start_ns}" if device in keys else ""
+    drawn = report.timeline is not UNSET and device in report.timeline
+    return f"{keys.index(device)}.{start_ns}" if drawn and device in keys else ""
 
 
 def timeline_data(report: Report, causes: Causes) -> Value:

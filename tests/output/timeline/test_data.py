@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.errors import InputError
+from nsysdiag.model import Hop, Root, Thread
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.timeline.blob import Blob, unpacked
@@ -20,7 +21,7 @@ from nsysdiag.output.timeline.still import still_lanes
 from nsysdiag.output.view import Causes
 from nsysdiag.timeline.planes import from_planes
 from tests.output.page import Element, parse
-from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, pack, report
+from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report
 from tests.output.timeline.samples import packed, timeline
 
 
@@ -138,8 +139,22 @@ class TestPage:
         ]
         bodies = [body.attributes["data-gap"] for body in root.all("tbody") if "data-gap" in body.attributes]
         assert bodies == [f"0.{100 * MS + number * 2 * MS}" for number in range(12)]
-        assert keys[-12:] == bodies
-        assert len(keys) == 12 + 3  # one of each finding, too
+        rows = [f"0.{row.representative_start_ns}" for row in SAMPLES["one_device"]().devices[0].signatures]
+        assert keys[3:] == [*bodies, *rows]
+        assert len(keys) == 3 + 12 + len(rows)  # the first ones are those of findings
+
+    def test_who_woke_whom_goes_along_the_chain(self) -> None:
+        """worker 4250 ended the wait of python 4242 at 100.3 ms; who woke the worker has no lane, and so no arrow."""
+        worker, outside = Thread(pid=4200, tid=4250, name="worker"), Thread(pid=9, tid=9, name=None)
+        hops = [
+            Hop(thread=worker, how="woke it", did="read", confidence=0.9, at_ns=100_300_000),
+            Hop(thread=outside, how="ended", did="slept", confidence=0.5, at_ns=100_200_000),
+        ]
+        first = msgspec.structs.replace(gap(), root=Root(chain=[], confidence=0.9, hops=hops))
+        made = msgspec.structs.replace(
+            report([device(gaps=[first])], []), timeline={"gpu0": timeline(90 * MS, 190 * MS)}
+        )
+        assert data_of(page(made))["devices"][0]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
 
     def test_without_a_timeline_there_is_none(self) -> None:
         root = page(report([device()], [finding()]))
