@@ -53,17 +53,17 @@ def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> 
 def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[Source]:
     """A lane for each depth; an open range ends with the timeline."""
     rows = ranges.rows.take(ranges.rows.thread == thread)
-    spans = Intervals(rows.start, np.minimum(rows.end, high))
-    kept = _inside(spans, low, high)
-    spans, name = spans[kept], rows.name[kept]
-    order = np.lexsort((name, -spans.end, spans.start))
-    spans, name = spans[order], name[order]
-    depth = levels(spans, MOST_DEPTH + 1)
+    kept = _inside(Intervals(rows.start, rows.end), low, high)
+    rows = rows.take(kept)
+    rows = rows.take(np.lexsort((rows.name, ~rows.end, rows.start)))
+    # By their own ends: cut at the end of the timeline, an inner range may look as long as its outer one.
+    depth = levels(Intervals(rows.start, rows.end), MOST_DEPTH + 1)
     result = []
     for level in range(int(min(depth.max(), MOST_DEPTH - 1)) + 1 if len(depth) else 0):
-        mine = spans[depth == level]
-        named = codes_of(name[depth == level], ranges.names)
-        result.append(Source("nvtx", "", place, level, mine.start, mine.end, reach_of(mine.end), named, shares=False))
+        mine = rows.take(depth == level)
+        end = np.minimum(mine.end, high)
+        named = codes_of(mine.name, ranges.names)
+        result.append(Source("nvtx", "", place, level, mine.start, end, reach_of(end), named, shares=False))
     return result
 
 

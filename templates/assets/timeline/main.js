@@ -49,7 +49,6 @@ const startTimeline = async (root, data) => {
   const devices = data.devices.map((device) => readDevice(device, reader));
   devices[0].open = true;
   const find = (selector) => root.querySelector(selector);
-  const stage = find(".stage");
   const [canvas, minimap, card, tip] = [".lanes", ".minimap", ".gap-card", ".tip"].map(find);
   const [now, detail, command] = [".stage-now", ".stage-detail", "#timeline-command"].map(find);
   const clock = makeClock(BigInt(data.origin));
@@ -287,7 +286,7 @@ const startTimeline = async (root, data) => {
   };
   for (const button of root.querySelectorAll("button[data-do]")) button.addEventListener("click", BUTTONS[button.dataset.do]);
 
-  stage.hidden = false;
+  for (const stage of root.querySelectorAll(".stage")) stage.hidden = false;
   root.classList.add("live");
   painter.setTheme(readTheme(root));
   measure();

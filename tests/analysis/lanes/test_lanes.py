@@ -176,6 +176,19 @@ class TestSmall:
             (400 * US, 500 * US),
         ]
 
+    def test_ranges_nest_by_their_own_ends(self, tmp_path: Path) -> None:
+        """
+        ```
+        outer   [-----------------------------)
+        inner   [---------------------------)
+        window       [---------)                 both reach beyond it
+        ```
+        """
+        trace = nested().nvtx("a", 120 * US, 480 * US).nvtx("b", 120 * US, 490 * US)
+        narrowed = Settings(start_ns=150 * US, end_ns=450 * US)
+        levels = timeline_of(report_of(trace, tmp_path, narrowed))
+        assert [rows(levels, lane)[0][2] for lane in lanes(levels, "nvtx")] == ["b", "a", "outer", "inner"]
+
     def test_names_are_kept_once(self, tmp_path: Path) -> None:
         trace = TraceBuilder()
         for number in range(50):
