@@ -10,7 +10,10 @@ from pathlib import Path
 
 from nsysdiag.errors import NsysdiagError
 
-TIMELINE_SCRIPTS = ("decode", "rows", "scale", "layout", "paint", "pick", "card", "link", "input", "main")
+TIMELINE_SCRIPTS = (
+    *("decode", "rows", "device", "scale", "layout", "paint", "stage", "pick", "card", "tip", "words", "link"),
+    *("input", "actions", "main"),
+)
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent
 
