@@ -10,6 +10,11 @@ from pathlib import Path
 
 from nsysdiag.errors import NsysdiagError
 
+TIMELINE_SCRIPTS = (
+    *("decode", "rows", "device", "scale", "layout", "paint", "stage", "pick", "card", "tip", "words", "link"),
+    *("input", "actions", "main"),
+)
+"""The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent
 
 
@@ -42,6 +47,12 @@ def asset(name: str) -> str:
     if "</" in text or "<!--" in text:
         raise NsysdiagError(f"the asset {name} would end the element that holds it")
     return text
+
+
+def assembled(folder: str, names: tuple[str, ...]) -> str:
+    """Scripts of one folder of templates/assets as one, in this order, in a scope of their own."""
+    scripts = "\n".join(asset(f"{folder}/{name}.js") for name in names)
+    return f'(function () {{\n"use strict";\n{scripts}}})();\n'
 
 
 def content_hash(text: str) -> str:

@@ -27,6 +27,7 @@ from nsysdiag.output.sections import (
     overview,
     ranks,
     signatures,
+    timeline,
     trouble,
     unified_memory,
     utilization,
@@ -35,7 +36,13 @@ from nsysdiag.output.sections import (
 if TYPE_CHECKING:
     from nsysdiag.output.sections.section import DeviceSection, ReportSection
 
-OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, cost.SECTION, findings.SECTION)
+OPENING: tuple[ReportSection, ...] = (
+    overview.SECTION,
+    ranks.SECTION,
+    cost.SECTION,
+    findings.SECTION,
+    timeline.SECTION,
+)
 PER_DEVICE: tuple[DeviceSection, ...] = (
     utilization.SECTION,
     trouble.SECTION,
