@@ -32,8 +32,8 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice in the file `path`. `span` is None where nothing ran on a GPU, and all of the trace is in it. `lean` means
-    that call chains and the samples of most threads are left out."""
+    """A slice in the file `path`. Where nothing ran on a GPU `span` is None and all events are in it. `lean` means that
+    call chains and the samples of most threads are left out."""
 
     path: Path
     span: Candidate | None

@@ -35,8 +35,8 @@ EQUAL_PARTS = 64
 FEWEST_PARTS = 1
 LONGEST_SHARE = 0.75
 """A slice that is longer is not worth being one."""
-TOO_DIFFERENT = 0.5
-"""Of at most 2: how much of the time may be divided otherwise."""
+MOST_DIFFERENT, TOO_DIFFERENT = 2.0, 0.5
+"""How much of the time may be divided otherwise: at most twice all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,8 @@ def _difference(report: Report, device: DeviceReport, times: Times, first: Times
     shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1)
     total = sums[-1] + _outside(report, device, times)
     difference: Shares = np.abs(shares - total / max(total.sum(), 1)).sum(axis=1)
-    return np.where(inside.sum(axis=1) > 0, difference, 2.0)
+    difference[inside.sum(axis=1) <= 0] = MOST_DIFFERENT
+    return difference
 
 
 def _running_sums(report: Report, device: DeviceReport, times: Times) -> Shares:
@@ -154,7 +155,8 @@ def _running_sums(report: Report, device: DeviceReport, times: Times) -> Shares:
     sums = np.zeros((len(times) + 1, kinds))
     np.add.at(sums, (place, what), ns)
     running: Shares = np.cumsum(sums, axis=0)[: len(times)]
-    return running - running[0]
+    running -= running[0].copy()
+    return running
 
 
 def _outside(report: Report, device: DeviceReport, times: Times) -> Shares:

@@ -63,5 +63,3 @@ def python_names(target: Target) -> list[int]:
         f" AND EXISTS (SELECT 1 FROM telling WHERE python AND process = {_PROCESS} AND domain = t.domainId)"
     )
     return sorted({number for (payload,) in rows for number in named_in(payload)})
-
-

@@ -128,16 +128,13 @@ def _add_first_calls(target: Target, calls: FoundTable, process: str, number: st
     """The first call of each process tells whether it made the context, the lowest correlation id what was launched
     before the capture: without them the first calls of the slice would pass for those."""
     names = _graph_launch_names(target)
-    for least, usable in (("start", ALL_CALLS), (number, f"{number} > 0")):
+    for least, usable in (("start", "start >= 0"), (number, f"{number} > 0")):
         target.execute(
             f"INSERT INTO chosen SELECT row, process, correlation, nameId FROM (SELECT {calls.rowid} AS row,"
             f" {process} AS process, {number} AS correlation, nameId, min({least}) FROM {source(calls)} AS t"
-            f" WHERE {usable} AND {process} IN (SELECT process FROM launched)"
+            f" WHERE {usable} AND EXISTS (SELECT 1 FROM launched WHERE launched.process IN ({process}, -1))"
             f"{f' AND nameId NOT IN ({names})' if names else ''} GROUP BY 2)"
         )
-
-
-ALL_CALLS = "start >= 0"
 
 
 def _index_calls(target: Target) -> None:

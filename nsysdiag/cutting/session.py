@@ -91,9 +91,7 @@ def copy_strings(target: Target) -> None:
             target.execute(f"INSERT OR IGNORE INTO named SELECT {name} FROM {copied(table)} WHERE {name} IS NOT NULL")
     for number in python_names(target):
         target.execute("INSERT OR IGNORE INTO named VALUES (?)", (number,))
-    target.fill(
-        table_spec("StringIds"), "id IN (SELECT id FROM named)", {"value": "short_name(CAST(value AS BLOB))"}
-    )
+    target.fill(table_spec("StringIds"), "id IN (SELECT id FROM named)", {"value": "short_name(CAST(value AS BLOB))"})
 
 
 _ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)

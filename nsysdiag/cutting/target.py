@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nsysdiag.cutting.plain import PLAIN
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.printable import printable
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
@@ -49,6 +50,8 @@ def target_of(trace: Trace, path: Path) -> Iterator[Target]:
 def _prepare(connection: sqlite3.Connection, uri: str) -> None:
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+    # An export has dozens of tables with a few rows each, and a table takes a page at least.
+    connection.execute("PRAGMA page_size=1024")
     for pragma in ("trusted_schema=0", "temp_store=MEMORY", "synchronous=OFF"):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("PRAGMA journal_mode=OFF").fetchall()  # a private file: after a failure nobody wants it
@@ -68,18 +71,21 @@ class Target:
     def function(self, name: str, change: Callable[[str], str]) -> None:
         """Make a change of texts known to SQL. Broken UTF-8 arrives with backslash escapes."""
 
-        def changed(value: object) -> object:
+        def changed(value: object) -> str | None:
             return change(decode(value)) if isinstance(value, bytes) else None
 
         self._connection.create_function(name, 1, changed, deterministic=True)
 
     def create(self, spec: TableSpec) -> FoundTable | None:
-        """Make a table like that of the source; None where that has none. Columns that are not declared stay away."""
+        """Make a table like that of the source; None where that has none. Columns that are neither declared nor plain
+        stay away."""
         found = self.trace.table(spec.name)
         if found is None:
             return None
-        names = {column.name: found.column(column.name, *column.older) for column in spec.columns}
-        types = {there.name: spec.column(name).type for name, there in names.items() if there is not None}
+        types = {there.name: ColumnType.INTEGER for there in found.columns.values() if there.name in PLAIN}
+        for column in spec.columns:
+            if there := found.column(column.name, *column.older):
+                types[there.name] = column.type
         kept = {key: there for key, there in found.columns.items() if there.name in types}
         if any(there.key for key, there in found.columns.items() if key not in kept):  # a part of a key is none
             kept = {key: replace(there, key=0) for key, there in kept.items()}
@@ -105,13 +111,8 @@ class Target:
         table = self.made.get(spec.name) or self.create(spec)
         if table is None:
             return None
-        values = []
-        for declared in spec.columns:
-            there = table.column(declared.name, *declared.older)
-            if there is not None:
-                change = (changes or {}).get(declared.name)
-                values.append((quoted(there.name), change or _plain(quoted(there.name), declared.type)))
-        names, sources = (", ".join(part) for part in zip(*values, strict=True))
+        values = _values(spec, table, changes or {})
+        names, sources = (", ".join(part) for part in (values, values.values()))
         order = table.rowid or ", ".join(quoted(there.name) for there in keys_of(table)) or "1"
         self.execute(
             f"INSERT INTO main.{quoted(table.name)} ({names}) SELECT {sources} FROM {source(table)} AS t"
@@ -143,6 +144,16 @@ def source(table: FoundTable) -> str:
 def copied(table: FoundTable) -> str:
     """A table of the new database in SQL."""
     return f"main.{quoted(table.name)}"
+
+
+def _values(spec: TableSpec, table: FoundTable, changes: Mapping[str, str]) -> dict[str, str]:
+    """What is copied into each column, both in SQL."""
+    values = {quoted(there.name): _plain(quoted(there.name), ColumnType.INTEGER) for there in table.columns.values()}
+    for declared in spec.columns:
+        if there := table.column(declared.name, *declared.older):
+            name = quoted(there.name)
+            values[name] = changes.get(declared.name) or _plain(name, declared.type)
+    return values
 
 
 def _plain(name: str, kind: ColumnType) -> str:
