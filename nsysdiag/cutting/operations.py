@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from nsysdiag.activity.identity import process_of
 from nsysdiag.cutting.rows import NONE, Span, column, touching
 from nsysdiag.cutting.target import copied, source
 from nsysdiag.trace.tables import table_spec
@@ -72,25 +75,50 @@ def copy_calls(target: Target, host: Span | None) -> None:
         found = target.trace.table(name)
         if found is not None:
             timed = touching(found, host) if column(found, "end") else NONE
-            target.fill(table_spec(name), f"{timed} OR {_tied(found, 'kept_calls', _process(found))}")
+            target.fill(table_spec(name), f"{timed} OR {_tied(target, found, 'kept_calls', _process(found))}")
 
 
 def _choose_calls(target: Target, calls: FoundTable, host: Span | None) -> None:
     """TEMP chosen: the rows of calls to copy."""
-    number, row = column(calls, "correlationId") or "0", calls.rowid
-    process = f"(globalTid & {PROCESS_MASK})"
-    launched = _tied(calls, "launched", process)
+    number, name = column(calls, "correlationId") or "0", column(calls, "nameId") or "NULL"
+    process = _caller(calls)
+    where = f"{touching(calls, host)} OR {_tied(target, calls, 'launched', process)}"
     if host is not None:
-        query = f"SELECT min(start) FROM {source(calls)} AS t WHERE {_tied(calls, 'launched', process, 'later')}"
-        (first,) = target.execute(query).fetchone()
+        later = _tied(target, calls, "launched", process, "later")
+        (first,) = target.execute(f"SELECT min(start) FROM {source(calls)} AS t WHERE {later}").fetchone()
         host = host.wider(host.low if first is None else first, host.high)
+        where = f"{touching(calls, host)} OR {_tied(target, calls, 'launched', process)} OR {_first(target)}"
     target.execute(
-        f"CREATE TEMP TABLE chosen AS SELECT {row} AS row, {process} AS process, {number} AS correlation, nameId"
-        f" FROM {source(calls)} AS t WHERE {touching(calls, host)} OR {launched}"
+        f"CREATE TEMP TABLE chosen AS SELECT {calls.rowid} AS row, {process} AS process, {number} AS correlation,"
+        f" {name} AS name FROM {source(calls)} AS t WHERE {where}"
     )
     if host is not None:
         _leave_out_other_graphs(target)
-        _add_first_calls(target, calls, process, number)
+
+
+def _caller(calls: FoundTable) -> str:
+    """The process of a call in SQL; -1 where the export does not say."""
+    owner = column(calls, "globalTid")
+    return f"(coalesce({owner}, -1) & {PROCESS_MASK})" if owner else "-1"
+
+
+def _first(target: Target) -> str:
+    """The first call of each process that launched something: it tells whether it made the context. And the one with
+    the lowest correlation id: it tells what was launched before the capture. Without them the first calls of the slice
+    would pass for those."""
+    rows = target.trace.read(CALLS, "start", "globalTid", "correlationId")
+    start, process, number = rows["start"], process_of(rows["globalTid"]), rows["correlationId"]
+    chosen = []
+    for (owner,) in target.execute("SELECT DISTINCT process FROM launched").fetchall():
+        mine = np.flatnonzero((start >= 0) & ((process == owner) | (owner < 0)))
+        numbered = mine[number[mine] > 0]
+        chosen += [int(mine[np.argmin(start[mine])])] if len(mine) else []
+        chosen += [int(numbered[np.argmin(number[numbered])])] if len(numbered) else []
+    if not chosen:
+        return NONE
+    # By their values, since rows of the file may have any numbers: a call too many does no harm.
+    wanted = {"start": start[chosen].tolist(), "correlationId": number[chosen].tolist()}
+    return "(" + " AND ".join(f"t.{name} IN ({', '.join(map(str, values))})" for name, values in wanted.items()) + ")"
 
 
 def _leave_out_other_graphs(target: Target) -> None:
@@ -100,7 +128,7 @@ def _leave_out_other_graphs(target: Target) -> None:
         return
     target.execute(
         "CREATE TEMP TABLE alone AS SELECT process, correlation FROM chosen WHERE correlation > 0"
-        f" AND nameId IN ({names}) EXCEPT SELECT process, correlation FROM launched"
+        f" AND name IN ({names}) EXCEPT SELECT process, correlation FROM launched"
     )
     target.execute("CREATE TEMP TABLE elsewhere (process INTEGER, correlation INTEGER)")
     for table in filter(None, map(target.made.get, OPERATIONS)):
@@ -120,21 +148,8 @@ def _graph_launch_names(target: Target) -> str:
     if strings is None:
         return ""
     like = " OR ".join(f"value GLOB '{pattern}'" for pattern in _GRAPH_LAUNCH)
-    used = f"id IN (SELECT DISTINCT nameId FROM chosen) AND ({like})"
+    used = f"id IN (SELECT DISTINCT name FROM chosen) AND ({like})"
     return ", ".join(str(row[0]) for row in target.execute(f"SELECT id FROM {source(strings)} WHERE {used}"))
-
-
-def _add_first_calls(target: Target, calls: FoundTable, process: str, number: str) -> None:
-    """The first call of each process tells whether it made the context, the lowest correlation id what was launched
-    before the capture: without them the first calls of the slice would pass for those."""
-    names = _graph_launch_names(target)
-    for least, usable in (("start", "start >= 0"), (number, f"{number} > 0")):
-        target.execute(
-            f"INSERT INTO chosen SELECT row, process, correlation, nameId FROM (SELECT {calls.rowid} AS row,"
-            f" {process} AS process, {number} AS correlation, nameId, min({least}) FROM {source(calls)} AS t"
-            f" WHERE {usable} AND EXISTS (SELECT 1 FROM launched WHERE launched.process IN ({process}, -1))"
-            f"{f' AND nameId NOT IN ({names})' if names else ''} GROUP BY 2)"
-        )
 
 
 def _index_calls(target: Target) -> None:
@@ -147,16 +162,18 @@ def _index_calls(target: Target) -> None:
     number = column(table, "correlationId") if table else None
     if table and number:
         target.execute(
-            f"INSERT OR IGNORE INTO kept_calls SELECT globalTid & {PROCESS_MASK}, {number} FROM {copied(table)}"
-            f" WHERE {number} > 0 AND globalTid IS NOT NULL"
+            f"INSERT OR IGNORE INTO kept_calls SELECT {_caller(table)}, {number} FROM {copied(table)}"
+            f" WHERE {number} > 0"
         )
 
 
-def _tied(table: FoundTable, index: str, process: str, also: str = "1") -> str:
+def _tied(target: Target, table: FoundTable, index: str, process: str, also: str = "") -> str:
     """Rows whose process and correlation id are in a TEMP table; where either does not know its process, whose id."""
     number = column(table, "correlationId")
-    if number is None:
+    low, high = target.execute(f"SELECT min(correlation), max(correlation) FROM {index}").fetchone()
+    if number is None or low is None:
         return NONE
-    key = f"{index}.correlation = t.{number} AND {index}.{also}" if also != "1" else f"{index}.correlation = t.{number}"
-    either = f"{index}.process IN ({process}, -1)" if process != "-1" else "1"
-    return f"EXISTS (SELECT 1 FROM {index} WHERE {either} AND {key})"
+    same = f"{index}.correlation = t.{number}" + (f" AND {index}.{also}" if also else "")
+    same += f" AND {index}.process IN ({process}, -1)" if process != "-1" else ""
+    # Ids grow with time: most rows need not be looked up.
+    return f"(t.{number} BETWEEN {low} AND {high} AND EXISTS (SELECT 1 FROM {index} WHERE {same}))"
