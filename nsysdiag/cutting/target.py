@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
 SOURCE = "source"
-_FULL = ("disk is full", "unable to open", "disk i/o error")
+_UNWRITABLE = ("disk is full", "disk i/o error")
 
 
 @contextmanager
@@ -33,29 +33,34 @@ def target_of(trace: Trace, path: Path) -> Iterator[Target]:
     Nothing is ever deleted or changed in it, so that no page holds anything but rows that were asked for. Raises
     InputError where the trace cannot be read, OutputError where the database cannot be written.
     """
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rwc", uri=True, isolation_level=None)
+    with closing(_new(path)) as connection:
+        try:
+            connection.execute(f"ATTACH ? AS {SOURCE}", (trace.uri,))
+            connection.execute("BEGIN")
+            yield Target(connection, trace)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if any(sign in str(error).lower() for sign in _UNWRITABLE):
+                raise _unwritable(error) from error
+            raise InputError(f"'{trace.file}' cannot be read, it may be corrupt: {printable(error)}") from error
+
+
+def _new(path: Path) -> sqlite3.Connection:
     try:
-        _prepare(connection, trace.uri)
-        connection.execute("BEGIN")
-        yield Target(connection, trace)
-        connection.execute("COMMIT")
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rwc", uri=True, isolation_level=None)
     except sqlite3.Error as error:
-        if any(sign in str(error).lower() for sign in _FULL):
-            raise OutputError(f"cannot write a slice of the trace: {printable(error)}") from error
-        raise InputError(f"'{trace.file}' cannot be read, it may be corrupt: {printable(error)}") from error
-    finally:
-        connection.close()
-
-
-def _prepare(connection: sqlite3.Connection, uri: str) -> None:
+        raise _unwritable(error) from error
     if sys.version_info >= (3, 12):
         connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
     # An export has dozens of tables with a few rows each, and a table takes a page at least.
-    connection.execute("PRAGMA page_size=1024")
-    for pragma in ("trusted_schema=0", "temp_store=MEMORY", "synchronous=OFF"):
+    for pragma in ("page_size=1024", "trusted_schema=0", "temp_store=MEMORY", "synchronous=OFF"):
         connection.execute(f"PRAGMA {pragma}")
     connection.execute("PRAGMA journal_mode=OFF").fetchall()  # a private file: after a failure nobody wants it
-    connection.execute(f"ATTACH ? AS {SOURCE}", (uri,))
+    return connection
+
+
+def _unwritable(error: sqlite3.Error) -> OutputError:
+    return OutputError(f"cannot write a part of the trace: {printable(error)}", hint="make room for temporary files")
 
 
 class Target:
