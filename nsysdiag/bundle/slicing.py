@@ -82,7 +82,8 @@ def _try(
     trace: Trace, report: Report, settings: Settings, path: Path, attempt: _Attempt, rename: Callable[[str], str]
 ) -> Slice:
     span = attempt.span
-    start, end = (span.start_ns, span.end_ns) if span else (None, None)
+    # An operation that starts where an iteration ends closes its last gap.
+    start, end = (span.start_ns, span.end_ns + 1) if span else (None, None)
     write_cut(trace, path, Cut(start, end, lean=attempt.lean, rename=rename))
     plain = Settings(same_gpu=settings.same_gpu, timeline=False, reader=settings.reader)
     again = pipeline.analyze(path, plain)

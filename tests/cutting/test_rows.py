@@ -8,7 +8,8 @@ import pytest
 
 from nsysdiag.cutting.cut import Cut
 from tests.builder import MAIN, TraceBuilder, global_tid
-from tests.cutting.cutting import column, cut_of, rows
+from tests.cutting.cutting import column, cut_file, cut_of, rows
+from tests.trace.files import execute
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,12 +193,11 @@ class TestHost:
         assert column(cut_of(trace, tmp_path, SPAN), "NVTX_EVENTS", "text") == ["NCCL", "ncclAllReduce"]
 
     def test_memory_that_was_allocated_before_is_still_there(self, tmp_path: Path) -> None:
-        trace = kernels((150, 160))
-        if not trace.knows("CUDA_GPU_MEMORY_USAGE_EVENTS"):
-            pytest.skip("this kit writes no such table")
-        for start in (10, 150, 250):
-            trace.row("CUDA_GPU_MEMORY_USAGE_EVENTS", {"start": start * MS, "bytes": 1})
-        assert column(cut_of(trace, tmp_path, SPAN), "CUDA_GPU_MEMORY_USAGE_EVENTS", "start") == [10 * MS, 150 * MS]
+        source = kernels((150, 160)).write(tmp_path / "trace.sqlite")
+        table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+        execute(source, f"CREATE TABLE {table} (start INTEGER NOT NULL, bytes INTEGER)")
+        execute(source, f"INSERT INTO {table} VALUES (10000000, 1), (150000000, 2), (250000000, 3)")
+        assert column(cut_file(source, tmp_path / "cut.sqlite", SPAN), table, "bytes") == [1, 2]
 
 
 class TestPeople:
