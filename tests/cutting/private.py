@@ -19,10 +19,13 @@ MUCH_LATER = f"{CANARY}_much_later"
 STRANGER = (9000, 9000)
 
 
-def private_trace(path: Path) -> Path:
-    """Twelve steps of a kernel and a read, and the word wherever an export may hold what is private."""
+def private_trace(path: Path, *, stranger: bool = True) -> Path:
+    """Twelve steps of a kernel and a read, and the word wherever an export may hold what is private; with `stranger`
+    another program is scheduled and sampled on the same machine."""
     trace = _program()
     _beside_the_program(trace)
+    if stranger:
+        _stranger(trace)
     for table in ("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"):
         trace.add_column(table, f"{CANARY}_note")
     trace.write(path)
@@ -50,9 +53,6 @@ def _beside_the_program(trace: TraceBuilder) -> None:
     """Other programs, names without use, and what rows of the program itself hold beyond what is read."""
     trace.process(STRANGER[0], f"/usr/bin/{CANARY}").thread_name(f"{CANARY} thread", thread=STRANGER)
     trace.thread_name(f"{CANARY} unused", thread=(MAIN[0], 77))
-    for start in range(10, 130, 10):
-        trace.sched(start * MS + 10, True, cpu=5, thread=STRANGER)
-        trace.sample(start * MS + 20, thread=STRANGER, symbols=(f"{CANARY}_function",))
     trace.string(f"HOME=/home/{CANARY}")
     trace.string(f"{CANARY} was printed by the program")
     trace.kernel(900 * MS, 901 * MS, name=MUCH_LATER, launch=(899 * MS, 900 * MS), thread=(8, 8))
@@ -65,6 +65,13 @@ def _beside_the_program(trace: TraceBuilder) -> None:
     trace.row("OSRT_FILE_ACCESS_DESCRIPTORS", {"fileAccessId": 4, "filePath": f"{CANARY}.key"})
     session = {"utcEpochNs": 10**18, "utcTime": CANARY, "localTime": CANARY}
     trace.row("TARGET_INFO_SESSION_START_TIME", dict(session))
+
+
+def _stranger(trace: TraceBuilder) -> None:
+    """Scheduling and samples of the whole machine."""
+    for start in range(10, 130, 10):
+        trace.sched(start * MS + 10, True, cpu=5, thread=STRANGER)
+        trace.sample(start * MS + 20, thread=STRANGER, symbols=(f"{CANARY}_function",))
 
 
 def _host_tables(connection: sqlite3.Connection) -> None:
