@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.activity.identity import process_of
-from nsysdiag.cutting.rows import NONE, Span, column, touching
+from nsysdiag.cutting.rows import ALL, NONE, Span, column, touching
 from nsysdiag.cutting.target import copied, source
 from nsysdiag.trace.tables import table_spec
 
@@ -68,8 +68,7 @@ def copy_calls(target: Target, host: Span | None) -> None:
     """
     calls = target.trace.table(CALLS)
     if calls is not None:
-        _choose_calls(target, calls, host)
-        target.fill(table_spec(CALLS), f"t.{calls.rowid} IN (SELECT row FROM chosen)")
+        target.fill(table_spec(CALLS), ALL if host is None else _about(target, calls, host))
     _index_calls(target)
     for name in _TIED:
         found = target.trace.table(name)
@@ -78,22 +77,12 @@ def copy_calls(target: Target, host: Span | None) -> None:
             target.fill(table_spec(name), f"{timed} OR {_tied(target, found, 'kept_calls', _process(found))}")
 
 
-def _choose_calls(target: Target, calls: FoundTable, host: Span | None) -> None:
-    """TEMP chosen: the rows of calls to copy."""
-    number, name = column(calls, "correlationId") or "0", column(calls, "nameId") or "NULL"
-    process = _caller(calls)
-    where = f"{touching(calls, host)} OR {_tied(target, calls, 'launched', process)}"
-    if host is not None:
-        later = _tied(target, calls, "launched", process, "later")
-        (first,) = target.execute(f"SELECT min(start) FROM {source(calls)} AS t WHERE {later}").fetchone()
-        host = host.wider(host.low if first is None else first, host.high)
-        where = f"{touching(calls, host)} OR {_tied(target, calls, 'launched', process)} OR {_first(target)}"
-    target.execute(
-        f"CREATE TEMP TABLE chosen AS SELECT {calls.rowid} AS row, {process} AS process, {number} AS correlation,"
-        f" {name} AS name FROM {source(calls)} AS t WHERE {where}"
-    )
-    if host is not None:
-        _leave_out_other_graphs(target)
+def _about(target: Target, calls: FoundTable, host: Span) -> str:
+    """The calls that say something about the span or its operations."""
+    launched, later = (_tied(target, calls, "launched", _caller(calls), also) for also in ("", "later"))
+    (first,) = target.execute(f"SELECT min(start) FROM {source(calls)} AS t WHERE {later}").fetchone()
+    near = touching(calls, host.wider(host.low if first is None else first, host.high))
+    return f"({near} OR {launched} OR {_first(target, calls)}) AND NOT {_graphs_elsewhere(target, calls)}"
 
 
 def _caller(calls: FoundTable) -> str:
@@ -102,7 +91,7 @@ def _caller(calls: FoundTable) -> str:
     return f"(coalesce({owner}, -1) & {PROCESS_MASK})" if owner else "-1"
 
 
-def _first(target: Target) -> str:
+def _first(target: Target, calls: FoundTable) -> str:
     """The first call of each process that launched something: it tells whether it made the context. And the one with
     the lowest correlation id: it tells what was launched before the capture. Without them the first calls of the slice
     would pass for those."""
@@ -117,19 +106,23 @@ def _first(target: Target) -> str:
     if not chosen:
         return NONE
     # By their values, since rows of the file may have any numbers: a call too many does no harm.
-    wanted = {"start": start[chosen].tolist(), "correlationId": number[chosen].tolist()}
-    return "(" + " AND ".join(f"t.{name} IN ({', '.join(map(str, values))})" for name, values in wanted.items()) + ")"
+    wanted = {column(calls, "start"): start[chosen], column(calls, "correlationId"): number[chosen]}
+    lists = {name: ", ".join(map(str, values.tolist())) for name, values in wanted.items() if name}
+    return "(" + " AND ".join(f"t.{name} IN ({values})" for name, values in lists.items()) + ")"
 
 
-def _leave_out_other_graphs(target: Target) -> None:
-    """A graph launch whose operations lie outside the span would pass for one that left no operations at all."""
-    names = _graph_launch_names(target)
-    if not names:
-        return
+def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
+    """Graph launches whose operations all lie outside the span: without those they would pass for launches that left
+    no operations at all. TEMP elsewhere: their processes and correlation ids."""
+    number, name, names = column(calls, "correlationId"), column(calls, "nameId"), _graph_launch_names(target)
+    if not (number and name and names):
+        return NONE
+    caller = _caller(calls)
     target.execute(
-        "CREATE TEMP TABLE alone AS SELECT process, correlation FROM chosen WHERE correlation > 0"
-        f" AND name IN ({names}) EXCEPT SELECT process, correlation FROM launched"
+        f"CREATE TEMP TABLE alone AS SELECT {caller} AS process, {number} AS correlation FROM {source(calls)}"
+        f" WHERE {name} IN ({names}) AND {number} > 0 EXCEPT SELECT process, correlation FROM launched"
     )
+    target.execute("CREATE INDEX temp.alone_by_id ON alone (correlation)")
     target.execute("CREATE TEMP TABLE elsewhere (process INTEGER, correlation INTEGER)")
     for table in filter(None, map(target.made.get, OPERATIONS)):
         if number := column(table, "correlationId"):
@@ -137,10 +130,9 @@ def _leave_out_other_graphs(target: Target) -> None:
                 f"INSERT INTO elsewhere SELECT DISTINCT {_process(table)}, {number} FROM {source(table)}"
                 f" WHERE {number} IN (SELECT correlation FROM alone)"
             )
-    target.execute(
-        "DELETE FROM chosen WHERE EXISTS (SELECT 1 FROM alone NATURAL JOIN elsewhere"
-        " WHERE alone.process = chosen.process AND alone.correlation = chosen.correlation)"
-    )
+    target.execute("CREATE INDEX temp.elsewhere_by_id ON elsewhere (correlation)")
+    kept = _tied(target, calls, "launched", caller)
+    return f"({name} IN ({names}) AND {_tied(target, calls, 'elsewhere', caller)} AND NOT {kept})"
 
 
 def _graph_launch_names(target: Target) -> str:
@@ -148,8 +140,7 @@ def _graph_launch_names(target: Target) -> str:
     if strings is None:
         return ""
     like = " OR ".join(f"value GLOB '{pattern}'" for pattern in _GRAPH_LAUNCH)
-    used = f"id IN (SELECT DISTINCT name FROM chosen) AND ({like})"
-    return ", ".join(str(row[0]) for row in target.execute(f"SELECT id FROM {source(strings)} WHERE {used}"))
+    return ", ".join(str(row[0]) for row in target.execute(f"SELECT id FROM {source(strings)} WHERE {like}"))
 
 
 def _index_calls(target: Target) -> None:
