@@ -15,11 +15,11 @@ from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
     from nsysdiag.cutting.target import Target
+    from nsysdiag.trace.catalog import FoundTable
 
 NVTX = "NVTX_EVENTS"
 _SCHEMAS = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
 _RANGES = ", ".join(str(int(kind)) for kind in RANGE_TYPES)
-_PROCESS = f"coalesce(t.globalTid, 0) & {PROCESS_MASK}"
 
 
 def copy_nvtx(target: Target, host: Span | None) -> None:
@@ -28,29 +28,46 @@ def copy_nvtx(target: Target, host: Span | None) -> None:
     found = target.trace.table(NVTX)
     if found is None:
         return
-    target.execute("CREATE TEMP TABLE telling (process INTEGER, domain INTEGER, python INTEGER)")
-    kind, domain = column(found, "eventType"), column(found, "domainId")
-    named = f"{kind} = {NvtxEvent.DOMAIN_CREATE}"
-    if domain and column(found, "text"):
-        target.execute(
-            f"INSERT INTO telling SELECT {_PROCESS}, {domain}, text = '{PYTHON_DOMAIN}' FROM {source(found)} AS t"
-            f" WHERE {named} AND text IN ('{PYTHON_DOMAIN}', '{COMMUNICATION_DOMAIN}')"
-        )
-    known = f"EXISTS (SELECT 1 FROM telling WHERE process = {_PROCESS} AND domain = t.{domain or 0})"
+    place, kind = _place(found), column(found, "eventType")
+    _find_telling_domains(target, found)
     changes = {
         "text": "given_name(CAST(text AS BLOB))",
         "jsonText": "NULL",
         "jsonTextId": "NULL",
-        "binaryData": f"CASE WHEN {known} THEN binaryData END",
+        "binaryData": f"CASE WHEN {place} IN (SELECT process, domain FROM telling) THEN binaryData END",
     }
     ranges = f"({kind} IN ({_RANGES}) AND {touching(found, host, still_open=True)})"
     marks = f"({kind} = {NvtxEvent.MARK} AND {touching(found, host)})"
     target.fill(table_spec(NVTX), f"{ranges} OR {marks}", changes)
-    if domain:
-        used = f"SELECT coalesce(globalTid, 0) & {PROCESS_MASK}, domainId FROM {copied(found)}"
-        target.execute(f"CREATE TEMP TABLE used_domains AS SELECT DISTINCT * FROM ({used})")
-        target.fill(table_spec(NVTX), f"{named} AND ({_PROCESS}, {domain}) IN (SELECT * FROM used_domains)", changes)
+    target.execute("CREATE TEMP TABLE used_domains (process INTEGER, domain INTEGER, PRIMARY KEY (process, domain))")
+    target.execute(f"INSERT OR IGNORE INTO used_domains SELECT {_columns(found)} FROM {copied(found)} AS t")
+    target.fill(table_spec(NVTX), f"{_named(found)} AND {place} IN (SELECT * FROM used_domains)", changes)
     target.fill(table_spec(_SCHEMAS), f"name = '{FIELD}'")
+
+
+def _find_telling_domains(target: Target, found: FoundTable) -> None:
+    """TEMP telling: the domains whose payloads are kept; Python's are marked."""
+    target.execute("CREATE TEMP TABLE telling (process INTEGER, domain INTEGER, python INTEGER)")
+    if text := column(found, "text"):
+        target.execute(
+            f"INSERT INTO telling SELECT {_columns(found)}, {text} = '{PYTHON_DOMAIN}' FROM {source(found)} AS t"
+            f" WHERE {_named(found)} AND {text} IN ('{PYTHON_DOMAIN}', '{COMMUNICATION_DOMAIN}')"
+        )
+
+
+def _named(found: FoundTable) -> str:
+    """Rows that name a domain."""
+    return f"{column(found, 'eventType')} = {NvtxEvent.DOMAIN_CREATE}"
+
+
+def _columns(found: FoundTable) -> str:
+    """The process and the domain of an event: ids of domains are a process's own."""
+    thread, domain = column(found, "globalTid"), column(found, "domainId")
+    return f"coalesce({thread or 0}, 0) & {PROCESS_MASK}, coalesce({domain or -1}, -1)"
+
+
+def _place(found: FoundTable) -> str:
+    return f"({_columns(found)})"
 
 
 def python_names(target: Target) -> list[int]:
@@ -60,6 +77,6 @@ def python_names(target: Target) -> list[int]:
         return []
     rows = target.execute(
         f"SELECT CAST(binaryData AS BLOB) FROM {copied(table)} AS t WHERE binaryData IS NOT NULL"
-        f" AND EXISTS (SELECT 1 FROM telling WHERE python AND process = {_PROCESS} AND domain = t.domainId)"
+        f" AND {_place(table)} IN (SELECT process, domain FROM telling WHERE python)"
     )
     return sorted({number for (payload,) in rows for number in named_in(payload)})

@@ -60,7 +60,7 @@ def copy_samples(target: Target, cut: Cut, host: Span | None) -> None:
     owner = column(found, "globalTid")
     mine = f"t.{owner} & {PROCESS_MASK} IN (SELECT process FROM own)" if owner else "0"
     calls = target.made.get(CALLS)
-    if cut.lean and calls is not None:
+    if cut.lean and owner and calls is not None:
         mine = f"t.{owner} IN (SELECT DISTINCT globalTid FROM {copied(calls)})"
     target.fill(table_spec("COMPOSITE_EVENTS"), f"{touching(found, host)} AND {mine}")
 

@@ -15,10 +15,13 @@ from nsysdiag.cutting.copying import write_cut
 from nsysdiag.cutting.cut import Cut
 from nsysdiag.cutting.names import base_name, short_path
 from nsysdiag.errors import InputError, OutputError
+from nsysdiag.trace.tables import TABLES
 from tests.builder import TraceBuilder
 from tests.cutting.cutting import column, cut_file, cut_of, rows, tables, texts
+from tests.cutting.private import private_trace
 from tests.schemas import SCHEMAS
 from tests.simulator.scenarios import SCENARIOS, scenario
+from tests.trace.files import execute
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,3 +158,24 @@ def test_a_folder_that_does_not_exist_is_an_output_error(tmp_path: Path) -> None
         pytest.raises(OutputError, match="cannot write"),
     ):
         write_cut(trace, tmp_path / "none" / "cut.sqlite", Cut())
+
+
+@pytest.mark.slow
+def test_any_table_and_any_column_may_be_missing(tmp_path: Path) -> None:
+    source = private_trace(tmp_path / "trace.sqlite")
+    execute(source, "DROP VIEW kernels")
+    missing = [(table, None) for table in tables(source)]
+    missing += [(table, name) for table in tables(source) for (name, _, _) in rows(source, DESCRIBED.format(table))]
+    for table, name in missing:
+        if table not in TABLES:
+            continue
+        copy = tmp_path / "copy.sqlite"
+        copy.write_bytes(source.read_bytes())
+        try:
+            execute(copy, f'ALTER TABLE {table} DROP COLUMN "{name}"' if name else f"DROP TABLE {table}")
+        except sqlite3.OperationalError:
+            continue  # a key cannot go
+        for cut in (Cut(), Cut(50 * MS, 80 * MS), Cut(50 * MS, 80 * MS, lean=True)):
+            path = cut_file(copy, tmp_path / "cut.sqlite", cut)
+            assert set(tables(path)) <= set(tables(copy))
+            assert name not in [column for column, _, _ in rows(path, DESCRIBED.format(table))]
