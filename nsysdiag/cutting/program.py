@@ -14,7 +14,6 @@ from nsysdiag.trace.tables import table_spec
 if TYPE_CHECKING:
     from nsysdiag.cutting.cut import Cut
     from nsysdiag.cutting.target import Target
-    from nsysdiag.trace.catalog import FoundTable
 
 _OWNERS = ("globalTid", "globalPid")
 _CHAINS = {
@@ -26,22 +25,27 @@ _CHAINS = {
 
 def find_own_processes(target: Target, cut: Cut) -> None:
     """TEMP own: the processes that left rows of `cut.owners`, and those of the same program, for a forked child may be
-    untraced."""
+    untraced. Where other programs were scheduled too, the capture is one of the whole machine: then a process with the
+    same name may be anybody's."""
     target.execute("CREATE TEMP TABLE own (process INTEGER PRIMARY KEY)")
-    for table in filter(None, map(target.made.get, cut.owners)):
-        owner = column(table, *_OWNERS)
-        if owner:
-            target.execute(f"INSERT OR IGNORE INTO own {_processes(table, owner)} AND process <> 0")
+    for name in cut.owners:
+        target.executemany("INSERT OR IGNORE INTO own VALUES (?)", [(each,) for each in _processes(target, name)])
+    own = {process for (process,) in target.execute("SELECT process FROM own")}
     names = _process_names(target)
-    own = {row[0] for row in target.execute("SELECT process FROM own")}
     programs = {names[process] for process in own if process in names}
-    kin = [(process,) for process, name in names.items() if name in programs and process not in own]
-    for process in kin:
-        target.execute("INSERT INTO own VALUES (?)", process)
+    kin = {process for process, name in names.items() if name in programs}
+    if _processes(target, "SCHED_EVENTS") <= own | kin:
+        target.executemany("INSERT OR IGNORE INTO own VALUES (?)", [(process,) for process in sorted(kin)])
 
 
-def _processes(table: FoundTable, owner: str) -> str:
-    return f"SELECT DISTINCT {owner} & {PROCESS_MASK} AS process FROM {copied(table)} WHERE {owner} IS NOT NULL"
+def _processes(target: Target, name: str) -> set[int]:
+    """The processes of the copied rows of a table; the idle loop is none."""
+    table = target.made.get(name)
+    owner = column(table, *_OWNERS) if table else None
+    if table is None or owner is None:
+        return set()
+    found = target.execute(f"SELECT DISTINCT {owner} & {PROCESS_MASK} FROM {copied(table)} WHERE {owner} IS NOT NULL")
+    return {process for (process,) in found if process}
 
 
 def _process_names(target: Target) -> dict[int, str]:

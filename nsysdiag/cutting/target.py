@@ -64,12 +64,13 @@ def _unwritable(error: sqlite3.Error) -> OutputError:
 
 
 class Target:
-    """Tables are made by `create` and filled by `fill`; `execute` is for temporary tables and for looking things up."""
+    """Tables are made by `create` and filled by `fill`; `execute` and `executemany` are for temporary
+    tables and for looking things up."""
 
     def __init__(self, connection: sqlite3.Connection, trace: Trace) -> None:
         self._connection = connection
         self.trace = trace
-        self.execute = connection.execute
+        self.execute, self.executemany = connection.execute, connection.executemany
         self.made: dict[str, FoundTable] = {}
         """The tables that were made, by their canonical names: their names and columns are those of the source."""
 

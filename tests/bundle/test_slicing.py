@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Settings, analyze
+from nsysdiag.bundle import slicing
 from nsysdiag.bundle.slicing import Slice
+from nsysdiag.bundle.spans import Candidate, candidates
+from nsysdiag.cutting.cut import Cut
+from nsysdiag.trace.trace import Trace
 from tests.builder import TraceBuilder
 from tests.bundle.bundling import assert_gaps_are_those_of_the_trace, sliced
 from tests.simulator.fixtures import FIXTURES
@@ -74,8 +78,8 @@ def test_six_of_forty_like_iterations(tmp_path: Path) -> None:
     assert (found.whole, found.lean) == (False, False)
 
 
-def test_it_grows_until_the_verdict_is_that_of_the_trace(tmp_path: Path) -> None:
-    """Six steps in forty wait for input 160 ms each: without several of them, and much between, it is another story."""
+def rare_pauses() -> TraceBuilder:
+    """Every twentieth of sixty steps of 9 ms waits 30 ms for input, the others 40 us: six steps tell another story."""
     trace = TraceBuilder().gpu().process()
     begin = 10 * MS
     for step in range(60):
@@ -84,10 +88,26 @@ def test_it_grows_until_the_verdict_is_that_of_the_trace(tmp_path: Path) -> None
         pause = 30 * MS if step % 20 == 19 else 40_000
         trace.osrt("read", begin + 9 * MS, begin + 9 * MS + pause - 25_000)
         begin += 9 * MS + pause
-    source = trace.write(tmp_path / "trace.sqlite")
+    return trace
+
+
+def test_it_grows_until_the_verdict_is_that_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what was tried before it leaves nothing behind."""
+    tried = []
+    original = slicing.write_cut
+
+    def remembered(trace: Trace, path: Path, cut: Cut) -> None:
+        tried.append(path)
+        original(trace, path, cut)
+
+    monkeypatch.setattr(slicing, "write_cut", remembered)
+    source = rare_pauses().write(tmp_path / "trace.sqlite")
+    monkeypatch.setattr(slicing, "candidates", lambda report: [Candidate(10 * MS, 64 * MS), *candidates(report)])
     found = sliced(source, tmp_path / "slices")
     assert found.pairs[0].full.verdict.id == "input-bound"
     assert_true(found, source)
+    assert len(tried) > 1
+    assert [path for path in tried if path.exists()] == [found.path] == list((tmp_path / "slices").iterdir())
 
 
 def test_without_a_part_that_stands_for_it_the_whole_is_kept_lean(tmp_path: Path) -> None:
@@ -110,9 +130,3 @@ def test_a_device_that_is_not_asked_for_need_not_be_alike(tmp_path: Path) -> Non
     found = sliced(source, tmp_path / "slices", Settings(device="gpu1"))
     assert [pair.full.key for pair in found.pairs] == ["gpu1"]
     assert found.alike
-
-
-def test_attempts_leave_nothing_behind(tmp_path: Path) -> None:
-    source = steps(12, 8 * MS).write(tmp_path / "trace.sqlite")
-    found = sliced(source, tmp_path / "slices")
-    assert list((tmp_path / "slices").iterdir()) == [found.path]

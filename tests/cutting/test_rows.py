@@ -201,21 +201,31 @@ class TestHost:
 
 
 class TestPeople:
-    def test_threads_and_processes_that_occur(self, tmp_path: Path) -> None:
-        """A neighbour on the machine is scheduled and sampled, and remains a number."""
-        stranger, child = (9000, 9000), (4300, 4300)
-        trace = kernels((150, 160)).process(name="/usr/bin/python3").thread_name("trainer")
-        trace.thread_name("idle thread", thread=(4242, 4999))
-        for thread, name in ((stranger, "secretd"), (child, "pt_data_worker")):
-            trace.sched(150 * MS, True, thread=thread).sample(151 * MS, thread=thread, symbols=(f"f_{name}",))
-            trace.thread_name(name, thread=thread)
-        trace.process(9000, "/usr/sbin/secretd").process(4300, "/opt/python/bin/python3")
-        path = cut_of(trace, tmp_path, SPAN)
-        assert rows(path, "SELECT globalPid >> 24 & 0xffffff, name FROM PROCESSES ORDER BY 1") == [
-            (4242, "python3"),
-            (4300, "python3"),
-        ]
-        names = rows(path, "SELECT value FROM ThreadNames JOIN StringIds ON id = nameId ORDER BY 1")
-        assert names == [("pt_data_worker",), ("trainer",)]
-        assert column(path, "COMPOSITE_EVENTS", "globalTid") == [global_tid(child)]
-        assert global_tid(stranger) in column(path, "SCHED_EVENTS", "globalTid")
+    """Names and samples are the captured program's own; who else was on a CPU remains a number."""
+
+    STRANGER, CHILD = (9000, 9000), (4300, 4300)
+
+    def trace(self, *others: tuple[int, int]) -> TraceBuilder:
+        trace = kernels((150, 160)).process(name="/usr/bin/python3").thread_name("trainer").sched(150 * MS, True)
+        trace.thread_name("idle thread", thread=(4242, 4999)).sched(152 * MS, True, thread=(0, 0))
+        for thread in others:
+            trace.sched(150 * MS, True, thread=thread).sample(151 * MS, thread=thread, symbols=(f"f{thread[0]}",))
+        trace.thread_name("secret thread", thread=self.STRANGER).thread_name("pt_data_worker", thread=self.CHILD)
+        return trace.process(9000, "/usr/sbin/secretd").process(4300, "/opt/python/bin/python3")
+
+    def names(self, path: Path) -> set[str]:
+        threads = rows(path, "SELECT value FROM ThreadNames JOIN StringIds ON id = nameId")
+        return {name for (name,) in threads} | set(column(path, "PROCESSES", "name"))
+
+    def test_a_forked_child_without_calls_is_the_program_s(self, tmp_path: Path) -> None:
+        path = cut_of(self.trace(self.CHILD), tmp_path, SPAN)
+        assert self.names(path) == {"python3", "trainer", "pt_data_worker"}
+        assert len(column(path, "PROCESSES", "pid")) == 2
+        assert column(path, "COMPOSITE_EVENTS", "globalTid") == [global_tid(self.CHILD)]
+
+    def test_where_other_programs_run_one_of_the_same_name_is_anybody_s(self, tmp_path: Path) -> None:
+        path = cut_of(self.trace(self.CHILD, self.STRANGER), tmp_path, SPAN)
+        assert self.names(path) == {"python3", "trainer"}
+        assert column(path, "COMPOSITE_EVENTS", "globalTid") == []
+        scheduled = {global_tid(MAIN), global_tid(self.CHILD), global_tid(self.STRANGER), 0}
+        assert set(column(path, "SCHED_EVENTS", "globalTid")) == scheduled
