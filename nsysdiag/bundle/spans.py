@@ -14,7 +14,7 @@ import base64
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -24,7 +24,7 @@ from nsysdiag.output.packed import unpack
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.model import DeviceReport, Report, TimelineLevels
+    from nsysdiag.model import DeviceReport, Gap, Report, TimelineLevels
 
     Shares = npt.NDArray[np.float64]
     Times = npt.NDArray[np.int64]
@@ -133,8 +133,8 @@ def _anchors(report: Report) -> Times:
     return np.array(sorted(starts), dtype=np.int64)
 
 
-def _leads(gap: Any) -> str:
-    return str(max(gap.slices, key=lambda part: part.ns).cause)
+def _leads(gap: Gap) -> str:
+    return max(gap.slices, key=lambda part: part.ns).cause
 
 
 def _difference(report: Report, device: DeviceReport, times: Times, first: Times, last: Times) -> Shares:

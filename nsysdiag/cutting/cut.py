@@ -37,8 +37,3 @@ class Cut:
     lean: bool = False
     owners: tuple[str, ...] = PROGRAM_TABLES
     rename: Callable[[str], str] = str
-
-    @property
-    def whole(self) -> bool:
-        """Whether no row is left out for its time."""
-        return self.start_ns is None or self.end_ns is None
