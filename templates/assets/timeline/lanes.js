@@ -50,9 +50,10 @@ const makeLanePainter = (brush, view, causes) => {
     gaps,
     stream: (item) => {
       const { device, lane, y, height } = item;
-      const inksOfWork = [brush.theme["on-part"], brush.theme["on-part"], brush.theme["on-part"]];
+      const { work: colors, "on-part": ink } = brush.theme;
       mixed(
-        device, device.exactOperations, lane.rows, lane.levels, y, height, device.names, brush.theme.work, inksOfWork, brush.theme[WORK[lane.main]],
+        device, device.exactOperations, lane.rows, lane.levels, y, height, device.names,
+        colors, [ink, ink, ink], colors[lane.main],
       );
     },
     metric: curve,
