@@ -11,8 +11,9 @@ from pathlib import Path
 from nsysdiag.errors import NsysdiagError
 
 TIMELINE_SCRIPTS = (
-    *("decode", "rows", "device", "scale", "layout", "paint", "stage", "pick", "card", "tip", "words", "link"),
-    *("input", "actions", "main"),
+    *("decode", "rows", "device", "scale", "layout"),
+    *("theme", "brush", "gaps", "lanes", "overlay", "minimap", "stage"),
+    *("pick", "card", "tip", "words", "link", "input", "actions", "main"),
 )
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent

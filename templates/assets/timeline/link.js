@@ -32,7 +32,8 @@ const makeLink = (clock, apply) => {
     const found = LINK.exec(location.hash);
     if (!found) return null;
     const [, from, to, number, start] = found;
-    return { from: clock.relative(from), to: clock.relative(to), number: Number(number), start: start === undefined ? null : clock.relative(start) };
+    const begin = start === undefined ? null : clock.relative(start);
+    return { from: clock.relative(from), to: clock.relative(to), number: Number(number), start: begin };
   };
 
   const follow = () => {
