@@ -1,0 +1,6 @@
+// All tables of the page, and the place that the address names.
+
+for (const [table, id] of nameTables()) makeSheet(table, id);
+const findings = document.getElementById("findings");
+if (findings) addFindingsFilter(findings);
+if (location.hash.includes("=")) address.reveal();
