@@ -10,9 +10,10 @@ from pathlib import Path
 
 from nsysdiag.errors import NsysdiagError
 
+PAGE_STYLES = ("app", "tables", "print")
 PAGE_SCRIPTS = ("address", "clipboard", "app")
 """The scripts of every page, each after those that it uses; what they name, all later scripts may use."""
-TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "main")
+TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
 """The scripts of the tables, in the same way."""
 PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -56,7 +57,7 @@ def assembled(folder: str, names: tuple[str, ...]) -> str:
 
 def page_style() -> str:
     """The style of every page."""
-    return asset("app.css") + asset("tables.css")
+    return "".join(asset(f"{name}.css") for name in PAGE_STYLES)
 
 
 def page_script() -> str:

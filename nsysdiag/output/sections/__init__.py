@@ -24,6 +24,7 @@ from nsysdiag.output.sections import (
     launches,
     ledger,
     method,
+    nvtx,
     overview,
     ranks,
     signatures,
@@ -35,22 +36,23 @@ from nsysdiag.output.sections import (
 if TYPE_CHECKING:
     from nsysdiag.output.sections.section import DeviceSection, ReportSection
 
-OPENING: tuple[ReportSection, ...] = (overview.SECTION, ranks.SECTION, cost.SECTION, findings.SECTION)
+OPENING: tuple[ReportSection, ...] = (overview.SECTION, findings.SECTION, cost.SECTION, ranks.SECTION)
 PER_DEVICE: tuple[DeviceSection, ...] = (
-    utilization.SECTION,
     trouble.SECTION,
     ledger.SECTION,
+    signatures.SECTION,
     iterations.SECTION,
     gaps.SECTION,
     gap_lengths.SECTION,
-    signatures.SECTION,
     kernels.SECTION,
-    gpu_metrics.SECTION,
     copies.SECTION,
     unified_memory.SECTION,
     device_memory.SECTION,
     communication.SECTION,
+    nvtx.SECTION,
     launches.SECTION,
     api.SECTION,
+    utilization.SECTION,
+    gpu_metrics.SECTION,
 )
 CLOSING: tuple[ReportSection, ...] = (host.SECTION, health.SECTION, method.SECTION)

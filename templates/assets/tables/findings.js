@@ -1,8 +1,10 @@
 // Findings by severity and by words, where there are many.
 
+const MANY_FINDINGS = 6;
+
 const addFindingsFilter = (section) => {
   const findings = Array.from(section.querySelectorAll(".finding"));
-  if (findings.length < FEW) return;
+  if (findings.length < MANY_FINDINGS) return;
   const texts = new Map(findings.map((finding) => [finding, cellText(finding).toLowerCase()]));
   const severity = (finding) => finding.dataset.severity;
   const counts = new Map();

@@ -2,7 +2,7 @@
 
 const PAGE_SIZES = [10, 20, 50, 100];
 const ALL = 0;
-const FEW = 6;
+const MANY = 10;
 
 const make = (tag, attributes, ...children) => {
   const element = document.createElement(tag);
@@ -33,7 +33,7 @@ const makePick = (sheet, pick, changed) => {
 };
 
 const makePages = (sheet, turn, changed) => {
-  const sizes = [...new Set([sheet.first, ...PAGE_SIZES])].sort((a, b) => a - b).filter((size) => size < sheet.records.length);
+  const sizes = [...new Set([sheet.first, ...PAGE_SIZES])].filter((size) => size && size < sheet.records.length).sort((a, b) => a - b);
   const options = [...sizes.map((size) => [String(size), String(size)]), [String(ALL), "all"]];
   const { select, field } = makeChoice("Rows", options, (value) => {
     sheet.state.rows = Number(value);
@@ -58,7 +58,7 @@ const addTools = (sheet, turn, changed) => {
   const bar = make("div", { class: "tools", role: "group", "aria-label": `Table: ${caption}` });
   const status = make("span", { class: "shown", role: "status" });
   const tools = { bar, status, filter: null, picks: [], pages: null };
-  if (sheet.records.length >= FEW) {
+  if (sheet.records.length >= MANY) {
     tools.filter = makeFilter(sheet, changed);
     tools.picks = sheet.picks.map((pick) => ({ at: pick.at, ...makePick(sheet, pick, changed) }));
     bar.append(tools.filter.field, ...tools.picks.map((pick) => pick.field));
@@ -66,7 +66,7 @@ const addTools = (sheet, turn, changed) => {
     bar.classList.add("short");
   }
   bar.append(status);
-  if (sheet.records.length > Math.min(sheet.first, PAGE_SIZES[0])) {
+  if (sheet.records.length > (sheet.first || PAGE_SIZES[0])) {
     tools.pages = makePages(sheet, turn, changed);
     bar.append(tools.pages.element);
   }
