@@ -50,7 +50,7 @@ const address = (() => {
     for (let at = element; at; at = at.parentElement) if (at.nodeName === "DETAILS") at.open = true;
     for (const old of document.querySelectorAll(".target")) old.classList.remove("target");
     element.classList.add("target");
-    element.scrollIntoView();
+    element.scrollIntoView({ behavior: "instant" });
   };
 
   const follow = () => {
