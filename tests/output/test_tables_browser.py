@@ -158,7 +158,9 @@ class TestTakeAlong:
     def test_a_row_as_text_and_as_markdown(self, reader: Reader) -> None:
         reader.value("document.querySelector('#kernels tbody tr').focus()")
         reader.click_on("#kernels .row-tools button")
-        assert reader.value("window.copied").split("\t")[-1] == f"{WILD} void {WILD}<float, 4>(float const*, float*, int)"
+        assert (
+            reader.value("window.copied").split("\t")[-1] == f"{WILD} void {WILD}<float, 4>(float const*, float*, int)"
+        )
         reader.click_on("#kernels .row-tools button + button")
         title, rule, row = reader.value("window.copied").split("\n")
         assert title.endswith("| Longest | Kernel |")
@@ -201,7 +203,11 @@ class TestLinks:
         reader.click_on("button.theme")
         reader.until("location.hash.includes('theme=')")
         link = reader.value("location.hash")
-        shown = [reader.column("gaps", 1), reader.column("kernels", 8), reader.value("document.documentElement.dataset.theme")]
+        shown = [
+            reader.column("gaps", 1),
+            reader.column("kernels", 8),
+            reader.value("document.documentElement.dataset.theme"),
+        ]
         assert len(shown[0]) == 10
         reader.value("localStorage.clear()")
         reader.start(link)
@@ -257,4 +263,7 @@ def test_without_scripts_all_is_there_to_read(program: str, tmp_path: Path) -> N
         visible = "(each) => each.checkVisibility() && each.getBoundingClientRect().height > 0"
         assert reader.value(f"Array.from(document.querySelectorAll('.finding')).filter({visible}).length") == 8
         assert reader.value(f"Array.from(document.querySelectorAll('#gaps tbody')).filter({visible}).length") == 25
-        assert reader.value(f"Array.from(document.querySelectorAll('button, input, select')).filter({visible}).length") == 0
+        assert (
+            reader.value(f"Array.from(document.querySelectorAll('button, input, select')).filter({visible}).length")
+            == 0
+        )

@@ -55,7 +55,12 @@ def view(page: Page, device: DeviceReport) -> View | None:
     if not device.gaps:
         return None
     gaps = by_length(device.gaps)[: page.rows(MAX_GAPS)]
-    return {"gaps": [_draw(gap, page.causes) for gap in gaps], "held": len(device.gaps), "first": SHOWN_AT_FIRST, "flagged": any(gap.sync_drained for gap in gaps)}
+    return {
+        "gaps": [_draw(gap, page.causes) for gap in gaps],
+        "held": len(device.gaps),
+        "first": SHOWN_AT_FIRST,
+        "flagged": any(gap.sync_drained for gap in gaps),
+    }
 
 
 def _draw(gap: Gap, causes: Causes) -> GapView:
