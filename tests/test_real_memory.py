@@ -15,7 +15,8 @@ from nsysdiag.pipeline import analyze
 
 pytestmark = pytest.mark.real
 
-FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", ""))
+FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
+FILES = sorted(FOLDER.glob("*.sqlite"))
 DIRECTIONS = {"HtoD": 11, "DtoH": 12}
 CAUSES = {"user prefetch": 1, "page fault": 2, "speculative prefetch": 3}
 
@@ -64,7 +65,7 @@ def test_copies_are_those_of_the_database() -> None:
     assert device.copies.tiny.per_iteration == 1.0
 
 
-@pytest.mark.parametrize("trace", sorted(FOLDER.glob("*.sqlite")) if FOLDER.name else [], ids=lambda path: path.stem)
+@pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
 def test_every_trace_adds_up(trace: Path) -> None:
     for device in analyze(trace, Settings(timeline=False)).devices:
         copies = device.copies

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.identity import IntArray
-from nsysdiag.timeline.intervals import Intervals
-from nsysdiag.timeline.steps import FloatArray
+from nsysdiag.timeline.intervals import FloatArray, Intervals
 
 HOLE = 2
 """After more than so many periods without a sample nothing is known of the time before the next one's own period."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.activity.gpu_metric_names import METRICS, Combine, Unit, matched
 from nsysdiag.activity.gpu_metric_samples import Grid, Series, aligned, hertz, in_order, shares
-from nsysdiag.timeline.steps import FloatArray
+from nsysdiag.timeline.intervals import FloatArray
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.split import Pair
 from nsysdiag.trace.trace import Trace

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.config import MemoryThresholds
 from nsysdiag.model_memory import CopyRate, Pinning, PinningClass
+from nsysdiag.timeline.intervals import FloatArray
 from nsysdiag.trace.enums import CopyKind, MemoryKind
-
-FloatArray = npt.NDArray[np.float64]
 
 DIRECTIONS: dict[str, tuple[CopyKind, ...]] = {
     "HtoD": (CopyKind.HOST_TO_DEVICE, CopyKind.HOST_TO_ARRAY),

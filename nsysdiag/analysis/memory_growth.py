@@ -6,13 +6,11 @@ import math
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.config import MemoryThresholds
 from nsysdiag.model_memory import MemoryGrowth
-
-FloatArray = npt.NDArray[np.float64]
+from nsysdiag.timeline.intervals import FloatArray
 
 MOST_LEVELS = 500  # of more iterations so many are looked at: all pairs of them are
 CONFIDENCE = 1.959964  # standard deviations for 95 % both ways

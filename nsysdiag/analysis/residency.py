@@ -30,13 +30,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from nsysdiag.activity.gpus import Gpu, SmLimits
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.launch_shapes import LaunchShapes
-
-FloatArray = npt.NDArray[np.float64]
+from nsysdiag.timeline.intervals import FloatArray
 
 REGISTER_UNIT, PARTITIONS = 256, 4
 TWO_PARTITIONS = (6, 0)
@@ -44,6 +42,7 @@ SHARED_UNIT, OLD_SHARED_UNIT, RESERVED_SHARED = 128, 256, 1024
 RESERVES_FROM = (8, 0)
 LIMITS = ("warps", "blocks", "registers", "shared memory")
 GRID = "grid too small"
+MOST_SMS, MOST_WARPS = 1 << 16, 1 << 10
 _UNLIMITED = np.iinfo(np.int64).max
 
 
@@ -62,21 +61,22 @@ class Residency:
 
 
 def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
-    """What each shape fills of the GPU; None where the export does not say how many SMs it has. Where it does not say
-    how many warps one holds, grids that leave SMs empty still show how many."""
-    if gpu.sm_count is None:
+    """What each shape fills of the GPU; None where the export does not say how many SMs it has, or says what no chip
+    has. Where it does not say how many warps one holds, grids that leave SMs empty still show how many."""
+    sms, warps = gpu.sm_count or 0, gpu.limits.warps
+    if not 0 < sms <= MOST_SMS or not 0 <= warps <= MOST_WARPS:
         return None
-    if not gpu.limits.warps:
-        return _by_grid_alone(shapes, gpu.sm_count)
+    if not warps:
+        return _by_grid_alone(shapes, sms)
     each = np.stack(_limits(shapes, gpu.limits))
     limit = each.argmin(axis=0)
     per_sm = each[limit, np.arange(len(shapes))]
-    capacity = per_sm * gpu.sm_count
+    capacity = per_sm * sms
     fits = per_sm > 0
     room = np.where(fits, capacity, 1)
     full, tail = np.divmod(shapes.blocks, room)
     steps = full + (tail > 0)
-    covered = full + np.minimum(tail, gpu.sm_count) / gpu.sm_count
+    covered = full + np.minimum(tail, sms) / sms
     return Residency(
         blocks_per_sm=per_sm,
         limit=limit,

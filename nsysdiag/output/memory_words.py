@@ -25,6 +25,7 @@ TOLD = 0.01
 MANY_TINY = 0.1
 """Tiny copies are told too where they are this share of all launches."""
 FIRST_TOLD_PCIE = 3
+MOST_BRIEF = 4
 OFTEN_SLOW = 0.25
 """Briefly, rates are told from this share of slow time on."""
 TITLE = "Memory"
@@ -43,9 +44,17 @@ SHAPES = {
 }
 
 
-def memory_sentences(device: DeviceReport, *, brief: bool = False) -> list[str]:
-    """All that is to be said, in the order in which it is read; briefly without rates that are as they should be."""
-    return [*copy_sentences(device, brief=brief), *unified_sentences(device), *level_sentences(device)]
+def memory_sentences(device: DeviceReport) -> list[str]:
+    """All that is to be said, in the order in which it is read."""
+    return [*copy_sentences(device), *unified_sentences(device), *level_sentences(device)]
+
+
+def brief_sentences(device: DeviceReport) -> list[str]:
+    """What matters most, device memory first; rates only where they are often low."""
+    copies = copy_sentences(device, brief=True)
+    every = [*level_sentences(device), *copies, *unified_sentences(device)]
+    rest = len(every) - MOST_BRIEF
+    return every if rest <= 1 else [*every[:MOST_BRIEF], f"{counted(rest, 'more line')} in the other formats."]
 
 
 def rate(bytes_per_second: float | None) -> str:
@@ -57,19 +66,18 @@ def rate(bytes_per_second: float | None) -> str:
 
 
 def copy_sentences(device: DeviceReport, *, brief: bool = False) -> list[str]:
-    """Rates, pageable memory and order where copies cost something; many tiny ones."""
-    copies, least = device.copies, _least(device)
-    rates = [row for row in copies.rates if row.total_ns >= least and (not brief or _often_slow(row))]
-    lines = [line for line in map(rate_sentence, rates) if line]
-    if copies.pinning and copies.pinning.pageable_ns >= least:
-        lines.append(pinning_sentence(copies.pinning))
+    """Order, pageable memory and rates where copies cost something; many tiny ones."""
+    copies, least, lines = device.copies, _least(device), []
     exposed = [row for row in copies.exposed if row.exposed_ns >= least]
     if exposed:
         lines.append(exposed_sentence(device, exposed))
+    if copies.pinning and copies.pinning.pageable_ns >= least:
+        lines.append(pinning_sentence(copies.pinning))
     tiny = copies.tiny
     if tiny and tiny.count > 1 and (tiny.call_ns >= least or tiny.count >= MANY_TINY * tiny.launches):
         lines.append(tiny_sentence(tiny))
-    return lines
+    rates = [row for row in copies.rates if row.total_ns >= least and (not brief or _often_slow(row))]
+    return [*lines, *(line for line in map(rate_sentence, rates) if line)]
 
 
 def _often_slow(row: CopyRate) -> bool:

@@ -17,7 +17,7 @@ from nsysdiag.output.host_words import TITLE as HOST_TITLE
 from nsysdiag.output.host_words import host_sentences
 from nsysdiag.output.launch_words import launch_sentences
 from nsysdiag.output.memory_words import TITLE as MEMORY_TITLE
-from nsysdiag.output.memory_words import memory_sentences
+from nsysdiag.output.memory_words import brief_sentences
 from nsysdiag.output.names import clip, visible
 from nsysdiag.output.ranks.text import rank_blocks
 from nsysdiag.output.ranks.words import DEVICES_TITLE
@@ -236,7 +236,7 @@ def _cost(report: Report) -> list[RenderableType]:
 
 
 def _memory(device: DeviceReport) -> list[RenderableType]:
-    lines = memory_sentences(device, brief=True)
+    lines = brief_sentences(device)
     return [_heading(MEMORY_TITLE), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 

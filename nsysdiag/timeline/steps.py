@@ -5,11 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from nsysdiag.timeline.intervals import IntArray, Intervals, coverage, nearest_before
-
-FloatArray = npt.NDArray[np.float64]
+from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, coverage, nearest_before
 
 
 @dataclass(frozen=True, slots=True, eq=False)

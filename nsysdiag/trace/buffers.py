@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.trace.columns import FloatArray, IntArray
+    from nsysdiag.timeline.intervals import FloatArray
+    from nsysdiag.trace.columns import IntArray
 
 
 class Sink(Protocol):

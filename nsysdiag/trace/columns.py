@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag.timeline.intervals import FloatArray
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,15 @@ def test_what_the_export_does_not_say_does_not_limit() -> None:
     assert blocks_and_limit(bare, shape(32, 255, 64 * KIB)) == (32, "warps")
 
 
-@pytest.mark.parametrize("gpu", [Gpu("GPU", None), Gpu("GPU", None, AMPERE.limits)])
+@pytest.mark.parametrize(
+    "gpu",
+    [
+        Gpu("GPU", None),
+        Gpu("GPU", None, AMPERE.limits),
+        Gpu("GPU", 2**62, AMPERE.limits),
+        Gpu("GPU", 108, SmLimits(warps=2**62)),
+    ],
+)
 def test_without_the_chip_nothing_is_known(gpu: Gpu) -> None:
     assert residency(shape(256), gpu) is None
 

@@ -17,7 +17,7 @@ from nsysdiag.output.bars import HEIGHT, SLOT
 from nsysdiag.output.csv_ import tables
 from nsysdiag.output.level_chart import draw_level
 from nsysdiag.output.memory_markdown import memory_facts
-from nsysdiag.output.memory_words import growth_label, memory_sentences
+from nsysdiag.output.memory_words import brief_sentences, growth_label, memory_sentences
 from nsysdiag.output.packed import unpack_level
 from tests.output.memory_samples import (
     CHURN,
@@ -49,17 +49,17 @@ def made(**changes: object) -> DeviceReport:
 
 def test_all_that_there_is_to_say() -> None:
     assert memory_sentences(made(unified_memory=UNIFIED, memory=MEMORY)) == [
+        "5.00 ms of copies and sets are exposed, mostly memcpy HtoD, pageable, blocking (3.00 ms); 3.00 ms in the "
+        "stream of the kernels beside it, which forbids to overlap, 3.00 ms in blocking calls. Pin the memory and copy "
+        "with non_blocking=True (cudaMemcpyAsync) on a copy stream, a step ahead.",
+        "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute: HtoD runs at 7.81 GiB/s, pinned copies of "
+        "like size at 23.4 GiB/s; pinning (pin_memory=True) saves at most 4.00 ms of copy time.",
+        "90 copies below 4.00 KiB, 4.5 an iteration, 20.0% of all launches: one takes the GPU 1.00 us and the host "
+        "10.0 us in its call. Batch them, or copy every few steps.",
         "HtoD copies run at 15.6 GiB/s on average; 40 large ones reached 24.0 GiB/s; 62.5% of the time in them is "
         "below half of that. That is more than 16 lanes of PCIe gen 3 carry.",
         "DtoD copies run at 500 GiB/s on average; the chip's memory allows 1,000 GiB/s, half its bandwidth, as each "
         "byte is read and written; 50.0% of the time in them is below half of that.",
-        "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute: HtoD runs at 7.81 GiB/s, pinned copies of "
-        "like size at 23.4 GiB/s; pinning (pin_memory=True) saves at most 4.00 ms of copy time.",
-        "5.00 ms of copies and sets are exposed, mostly memcpy HtoD, pageable, blocking (3.00 ms); 3.00 ms in the "
-        "stream of the kernels beside it, which forbids to overlap, 3.00 ms in blocking calls. Pin the memory and copy "
-        "with non_blocking=True (cudaMemcpyAsync) on a copy stream, a step ahead.",
-        "90 copies below 4.00 KiB, 4.5 an iteration, 20.0% of all launches: one takes the GPU 1.00 us and the host "
-        "10.0 us in its call. Batch them, or copy every few steps.",
         "Unified memory moved 60.0 MiB in 300 migrations (9.00 ms, 205 KiB each on average): page fault 40.0 MiB, "
         "eviction 20.0 MiB.",
         "2 blocks of unified memory went to and fro at least 3 times (16.0 MiB): CPU and GPU may fight for them. "
@@ -97,8 +97,21 @@ def test_briefly_without_rates_that_are_as_they_should_be() -> None:
     fine, slow = change(UP, slow_ns=2 * MS - 1), change(UP, slow_ns=2 * MS)
     for rates, brief in (([fine], 0), ([slow], 1)):
         told = made(rates=rates, pinning=None, exposed=[], tiny=None)
-        assert len(memory_sentences(told, brief=True)) == brief
+        assert len(brief_sentences(told)) == brief
         assert len(memory_sentences(told)) == 1
+
+
+def test_briefly_device_memory_comes_first_and_four_lines_are_enough() -> None:
+    lines = brief_sentences(made(unified_memory=UNIFIED, memory=MEMORY))
+    assert len(lines) == 5
+    assert [line.split()[0] for line in lines[:3]] == ["Device", "Device", "60"]
+    assert lines[3].startswith("5.00 ms of copies and sets are exposed")
+    assert lines[4] == "7 more lines in the other formats."
+    five = made(rates=[], pinning=None, exposed=[], unified_memory=change(UNIFIED, cpu_faults=0), memory=None)
+    assert len(brief_sentences(five)) == 4
+    told = made(rates=[], exposed=[], unified_memory=UNIFIED, memory=None)
+    assert len(brief_sentences(told)) == 5
+    assert "more line" not in brief_sentences(told)[-1]
 
 
 @pytest.mark.parametrize(

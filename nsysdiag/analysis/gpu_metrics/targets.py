@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,13 +12,13 @@ from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.analysis.projection import project
 from nsysdiag.timeline.intervals import Intervals, intersect, union
 from nsysdiag.trace.strings import Strings
 
 MOST_ROWS = 20
 CANDIDATES = 100
-_COUNTER = re.compile(r"\d+")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +39,7 @@ def range_targets(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, p
     index, spans = project(device, calls, ranges.rows)
     words: dict[str, int] = {}
     used, code = distinct(ranges.rows.name[index])
-    word_of = [words.setdefault(_COUNTER.sub("#", ranges.names[name]), len(words)) for name in used.tolist()]
+    word_of = [words.setdefault(normal_range(ranges.names[name]), len(words)) for name in used.tolist()]
     word = np.array(word_of, dtype=np.int64)[code]
     names, found = list(words), []
     for chosen in _longest(word, spans, len(names)):

@@ -17,8 +17,7 @@ import numpy as np
 
 from nsysdiag.activity.gpu_metric_samples import Grid
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.timeline.intervals import Intervals, coverage, intersect
-from nsysdiag.timeline.steps import FloatArray
+from nsysdiag.timeline.intervals import FloatArray, Intervals, coverage, intersect
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from nsysdiag.activity.identity import BoolArray
 from nsysdiag.model_host import Beginning, HostWindow
+from nsysdiag.timeline.intervals import FloatArray
 from nsysdiag.units import NS_PER
 
 FACTOR = 2.0
@@ -20,7 +20,6 @@ QUIET_SHARE = 0.2
 KEPT_SHARE = 0.8
 """So many of the windows on either side must lie on that side of the border."""
 FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

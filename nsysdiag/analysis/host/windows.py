@@ -13,11 +13,10 @@ from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.host.scene import HostScene
 from nsysdiag.analysis.host.states import Stretches, ThreadStates
 from nsysdiag.model_host import HostWindow
-from nsysdiag.timeline.intervals import Intervals, coverage, nearest_before, union
+from nsysdiag.timeline.intervals import FloatArray, Intervals, coverage, nearest_before, union
 from nsysdiag.units import NS_PER
 
 FEWEST, MOST = 30, 60
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

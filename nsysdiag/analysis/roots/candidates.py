@@ -10,7 +10,7 @@ import numpy as np
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
-from nsysdiag.analysis.roots.runs import FloatArray
+from nsysdiag.timeline.intervals import FloatArray
 
 PAIRS_AT_ONCE = 2_000_000
 

@@ -11,10 +11,9 @@ from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, process_of, 
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.scheduling import SwitchRows
 from nsysdiag.activity.streams import distinct
-from nsysdiag.timeline.intervals import nearest_before
+from nsysdiag.timeline.intervals import FloatArray, nearest_before
 
 AROUND_NS = 1_000_000_000
-FloatArray = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,8 +21,9 @@ from nsysdiag.activity.lane import CallTable
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.roots.candidates import Pairs, alone, group_and_thread, most_often, nearest, two_best, within
-from nsysdiag.analysis.roots.runs import FloatArray, Runs
+from nsysdiag.analysis.roots.runs import Runs
 from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
+from nsysdiag.timeline.intervals import FloatArray
 
 BEFORE_NS = 100_000
 AFTER_NS = 15_000
