@@ -13,6 +13,7 @@ from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_host import HostReport
 from nsysdiag.model_memory import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.model_ranks import RankComparison
+from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.model_trouble import Trouble
 from nsysdiag.model_utilization import Utilization
 from nsysdiag.record import Record
@@ -116,12 +117,14 @@ class Operation(Record, frozen=True):
 
 
 class Hop(Record, frozen=True):
-    """One step from a wait to the thread that ended it: how it did (the evidence), and what it did meanwhile."""
+    """One step from a wait to the thread that ended it: how it did (the evidence), what it did meanwhile, and when it
+    ended the wait (`at_ns`)."""
 
     thread: Thread
     how: str
     did: str
     confidence: float
+    at_ns: int | None = None
 
 
 class Root(Record, frozen=True):
@@ -614,28 +617,6 @@ class CauseInfo(Record, frozen=True):
     meaning: str
     color: str
     unresolved: bool = False
-
-
-class TimelineLevel(Record, frozen=True):
-    """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0
-    for more than nothing. `cause` is the place in `cause_ids` of what leads in the bucket's gaps, else 255."""
-
-    buckets: int
-    compute: str
-    communication: str
-    copies: str
-    idle: str
-    cause: str
-
-
-class TimelineLevels(Record, frozen=True):
-    """A device's timeline from its first to its last operation, finest level first."""
-
-    start_ns: int
-    end_ns: int
-    cause_ids: list[str]
-    levels: list[TimelineLevel]
-    encoding: str = "base64(zlib(uint8))"
 
 
 class Untold(Record, frozen=True):

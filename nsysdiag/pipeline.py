@@ -47,9 +47,10 @@ from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.config import Settings
 from nsysdiag.cost import priced
 from nsysdiag.errors import UsageError
-from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, TimelineLevels, Tool, TraceInfo
+from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, Tool, TraceInfo
 from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
+from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 

@@ -39,6 +39,7 @@ from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_report import iteration_report
 from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
+from nsysdiag.analysis.lanes.timeline import with_lanes
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.leaves import LeafSymbols
 from nsysdiag.analysis.ledger import Ledger, add_up, coverage
@@ -66,11 +67,11 @@ from nsysdiag.model import (
     KernelRow,
     MpiCall,
     OpCounts,
-    TimelineLevels,
     Window,
 )
 from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_memory import DeviceMemory
+from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
 from nsysdiag.trace.strings import Strings
 
@@ -152,7 +153,6 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
             python=shared.python_stacks,
         ),
     )
-    timeline = overview(device, gaps, ledger, finest_level(len(shared.activity.devices))) if settings.timeline else None
     root = add_up(rooted.slices, len(gaps)) if rooted.slices is not slices else ledger
     keys = GapKeys.of(context, ledger.dominant)
     collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
@@ -167,7 +167,24 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     if not window.narrowed:
         empty = empty_iterations(device, activity.api_calls.rows, shared.ranges, axis.threads)
     found = findings_of(report, ground, empty)
+    timeline = _timeline(context, window, threads, report, found, shared) if settings.timeline else None
     return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
+
+
+def _timeline(
+    context: GapContext,
+    window: AnalysisWindow,
+    threads: IntArray,
+    report: DeviceReport,
+    found: list[Finding],
+    shared: Shared,
+) -> TimelineLevels | None:
+    activity = shared.activity
+    finest = finest_level(len(activity.devices))
+    levels = overview(context.device, window, context.frame.gaps, context.ledger, finest)
+    if levels is None:
+        return None
+    return with_lanes(levels, context, threads, report, found, activity, shared.roots, narrowed=window.narrowed)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
-
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
@@ -12,13 +9,14 @@ from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.analysis.lanes.packing import FULL, encoded, share_bytes
 from nsysdiag.analysis.ledger import Ledger
-from nsysdiag.model import TimelineLevel, TimelineLevels
+from nsysdiag.analysis.window import AnalysisWindow
+from nsysdiag.model_timeline import TimelineLevel, TimelineLevels
 from nsysdiag.timeline.intervals import Intervals, union
 from nsysdiag.timeline.pyramid import bucket_coverage, bucket_edges, coarser
 
 FINEST, COARSEST = 14, 9
-FULL = 255
 MANY_DEVICES = 16
 
 
@@ -27,12 +25,17 @@ def finest_level(devices: int) -> int:
     return max(FINEST - max((devices // MANY_DEVICES).bit_length(), 0), COARSEST)
 
 
-def overview(device: DeviceTimeline, gaps: Gaps, ledger: Ledger, finest: int) -> TimelineLevels | None:
-    """Lanes over the span from first to last operation in 2^finest buckets and fewer; None where nothing ran."""
+def overview(
+    device: DeviceTimeline, window: AnalysisWindow, gaps: Gaps, ledger: Ledger, finest: int
+) -> TimelineLevels | None:
+    """Lanes in 2^finest buckets and fewer, from first to last operation or over a narrowed window; None where nothing
+    ran."""
     operations = device.operations
     if not device.running.any():
         return None
     low, high = int(operations.start[device.running].min()), int(operations.end[device.running].max())
+    if window.narrowed and len(window.parts):
+        low, high = int(window.parts.start[0]), int(window.parts.end[-1])
     edges = bucket_edges(low, high, finest)
     lanes = {name: coarser(bucket_coverage(spans, edges), COARSEST) for name, spans in _lanes(device, gaps).items()}
     by_cause = {
@@ -43,7 +46,7 @@ def overview(device: DeviceTimeline, gaps: Gaps, ledger: Ledger, finest: int) ->
     levels = [
         TimelineLevel(
             buckets=len(size),
-            **{name: _bytes(lane[depth], size) for name, lane in lanes.items()},
+            **{name: share_bytes(lane[depth], size) for name, lane in lanes.items()},
             cause=_leading({number: lane[depth] for number, lane in by_cause.items()}, len(size)),
         )
         for depth, size in enumerate(sizes)
@@ -73,12 +76,4 @@ def _leading(by_cause: dict[int, IntArray], buckets: int) -> str:
     for number, ns in by_cause.items():
         leading = np.where(ns > best, number, leading)
         best = np.maximum(best, ns)
-    return _encoded(leading)
-
-
-def _bytes(covered: IntArray, size: IntArray) -> str:
-    return _encoded(np.ceil(covered / np.maximum(size, 1) * FULL).astype(np.int64))
-
-
-def _encoded(values: IntArray) -> str:
-    return base64.b64encode(zlib.compress(values.astype("<u1").tobytes(), 6)).decode("ascii")
+    return encoded(leading.astype("<u1").tobytes())

@@ -15,11 +15,20 @@ from markupsafe import Markup
 
 from nsysdiag import units
 from nsysdiag.output import words
-from nsysdiag.output.assets import asset, content_hash, page_script, page_style, templates_folder
+from nsysdiag.output.assets import (
+    TIMELINE_SCRIPTS,
+    assembled,
+    asset,
+    content_hash,
+    page_script,
+    page_style,
+    templates_folder,
+)
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
 from nsysdiag.output.sections.section import Page, View
+from nsysdiag.output.timeline.data import timelines
 from nsysdiag.output.view import Causes
 
 if TYPE_CHECKING:
@@ -55,6 +64,8 @@ class Group:
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     style, theme, script = page_style(), asset("theme.js"), page_script()
+    if timelines(report):
+        script += assembled("timeline", TIMELINE_SCRIPTS)
     html = (
         environment()
         .get_template("report.html")

@@ -70,9 +70,15 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._process.kill()
-        self._process.wait()
-        os.close(self._in), os.close(self._out)
+        self._session = ""
+        try:
+            self._ask("Browser.close")
+            self._process.wait(PATIENCE_S)
+        except (AssertionError, OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait()
+        os.close(self._in)
+        os.close(self._out)
 
     def size(self, width: int, height: int, ratio: float = 1.0) -> None:
         """The window's size in CSS pixels."""

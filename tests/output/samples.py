@@ -57,6 +57,7 @@ from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.host_samples import host_report
 from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_memory, hostile_unified, in_full
 from tests.output.rank_samples import comparison
+from tests.output.timeline.samples import timeline
 from tests.output.trouble_samples import sample_trouble
 from tests.output.utilization_samples import (
     hostile_utilization,
@@ -618,7 +619,9 @@ def one_device() -> Report:
         unified_memory=UNIFIED,
         memory=MEMORY,
     )
-    return msgspec.structs.replace(report([whole], [finding(), second, third]), host=host_report())
+    made = report([whole], [finding(), second, third])
+    lanes = {"gpu0": timeline(90 * MS, 190 * MS)}
+    return msgspec.structs.replace(made, host=host_report(), timeline=lanes)
 
 
 def several_devices() -> Report:
@@ -635,7 +638,8 @@ def several_devices() -> Report:
         ),
     )
     made = report([device(), weak, unresolved, never_idle_device(3)], [finding(), finding("f-2", device="gpu1")])
-    return msgspec.structs.replace(made, ranks=comparison())
+    lanes = {f"gpu{index}": timeline(90 * MS, 190 * MS) for index in range(4)}
+    return msgspec.structs.replace(made, ranks=comparison(), timeline=lanes)
 
 
 def never_idle_device(index: int = 0) -> DeviceReport:
@@ -844,6 +848,7 @@ def hostile() -> Report:
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
     settings = dict.fromkeys(names, bad)
     ranks = comparison(names, names)
+    lanes = timeline(90 * MS, 190 * MS, names=[bad, *names], thread=bad, cause_ids=("=x", bad))
     return msgspec.structs.replace(
         made_report,
         causes=causes,
@@ -852,6 +857,7 @@ def hostile() -> Report:
         ranks=ranks,
         cost=total_cost(bad, bad),
         host=host_report(names),
+        timeline={made.key: lanes},
     )
 
 

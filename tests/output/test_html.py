@@ -61,7 +61,7 @@ class TestAlone:
         (policy,) = (meta.attributes["content"] for meta in policies)
         rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
         assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
-        assert rules["script-src"].split() == [_hash(script) for script in root.all("script")]
+        assert rules["script-src"].split() == [_hash(script) for script in root.all("script") if _runs(script)]
         assert rules["style-src"].split() == [_hash(style) for style in root.all("style")]
         assert "unsafe" not in policy
 
@@ -78,6 +78,11 @@ class TestAlone:
 
 
 REFERENCES = {"aria-labelledby", "data-copy"}
+
+
+def _runs(script: Element) -> bool:
+    """A block of data is a script element too, but no script."""
+    return script.attributes.get("type") != "application/json"
 
 
 def _hash(element: Element) -> str:

@@ -146,6 +146,7 @@ class ChainTeller:
             how=how,
             did=self._did(hop, inner) if len(inner) else "what it did is not known for sure",
             confidence=round(float(wakers.confidence[piece]), 4),
+            at_ns=int(wakers.at[piece]),
         )
 
     def _inner(self, hop: int, piece: int) -> IntArray:

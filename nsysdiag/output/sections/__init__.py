@@ -28,6 +28,7 @@ from nsysdiag.output.sections import (
     overview,
     ranks,
     signatures,
+    timeline,
     trouble,
     unified_memory,
     utilization,
@@ -36,7 +37,13 @@ from nsysdiag.output.sections import (
 if TYPE_CHECKING:
     from nsysdiag.output.sections.section import DeviceSection, ReportSection
 
-OPENING: tuple[ReportSection, ...] = (overview.SECTION, findings.SECTION, cost.SECTION, ranks.SECTION)
+OPENING: tuple[ReportSection, ...] = (
+    overview.SECTION,
+    findings.SECTION,
+    timeline.SECTION,
+    cost.SECTION,
+    ranks.SECTION,
+)
 PER_DEVICE: tuple[DeviceSection, ...] = (
     trouble.SECTION,
     ledger.SECTION,

@@ -12,6 +12,7 @@ from nsysdiag.output import words
 from nsysdiag.output.figures import safe_color
 from nsysdiag.output.markdown import finding_markdown
 from nsysdiag.output.sections.section import Page, ReportSection, View
+from nsysdiag.output.timeline.data import gap_key
 from nsysdiag.output.view import SEVERITIES, by_rank, device_label
 from nsysdiag.units import format_ns, format_share
 
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class FindingView:
     """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does; `queries` say what
-    a row of the trace is, and the SELECT that finds it."""
+    a row of the trace is, and the SELECT that finds it. `gap` is what the timeline shows of it, else `span`, from its
+    first row: `START-END` in ns."""
 
     finding: Finding
     anchor: str
@@ -39,6 +41,8 @@ class FindingView:
     where: str
     queries: list[tuple[str, str]]
     markdown: Markup
+    gap: str
+    span: str
 
 
 def view(page: Page) -> View | None:
@@ -70,8 +74,25 @@ def _draw(page: Page, finding: Finding, taken: set[str]) -> FindingView:
         path=words.path_label(finding.nvtx),
         where=words.where_sentence(finding),
         queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
+        gap=_gap(page, finding),
+        span=_span(page, finding),
         markdown=escape(finding_markdown(page.report, finding)),  # its line ends are meant
     )
+
+
+def _gap(page: Page, finding: Finding) -> str:
+    """The longest gap of the finding's kind, empty where there is none or no timeline."""
+    devices = [device for device in page.report.devices if device.key == finding.device]
+    rows = [row for device in devices for row in device.signatures if row.id == finding.signature]
+    return gap_key(page.report, finding.device, rows[0].representative_start_ns) if rows else ""
+
+
+def _span(page: Page, finding: Finding) -> str:
+    """The time of the row that shows the finding best, with as much again on either side."""
+    if not finding.rows or not gap_key(page.report, finding.device, 0):
+        return ""
+    row = finding.rows[0]
+    return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
 
 
 def _anchor(identifier: str, taken: set[str]) -> str:

@@ -9,6 +9,7 @@ from nsysdiag.output import words
 from nsysdiag.output.code import call_site_label
 from nsysdiag.output.figures import Segment, safe_color, stack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
+from nsysdiag.output.timeline.data import gap_key
 from nsysdiag.output.view import Causes, by_length, evidence, flags, slices_by_time
 from nsysdiag.units import format_ns, format_share
 
@@ -48,6 +49,7 @@ class GapView:
     sure: str
     code: str
     elsewhere: str
+    key: str
 
 
 def view(page: Page, device: DeviceReport) -> View | None:
@@ -55,15 +57,16 @@ def view(page: Page, device: DeviceReport) -> View | None:
     if not device.gaps:
         return None
     gaps = by_length(device.gaps)[: page.rows(MAX_GAPS)]
+    rows = [_draw(gap, gap_key(page.report, device.key, gap.start_ns), page.causes) for gap in gaps]
     return {
-        "gaps": [_draw(gap, page.causes) for gap in gaps],
+        "gaps": rows,
         "held": len(device.gaps),
         "first": SHOWN_AT_FIRST,
         "flagged": any(gap.sync_drained for gap in gaps),
     }
 
 
-def _draw(gap: Gap, causes: Causes) -> GapView:
+def _draw(gap: Gap, key: str, causes: Causes) -> GapView:
     length = gap.end_ns - gap.start_ns
     return GapView(
         gap=gap,
@@ -80,6 +83,7 @@ def _draw(gap: Gap, causes: Causes) -> GapView:
         sure=words.root_sentence(gap),
         code=call_site_label(gap.call_site),
         elsewhere=words.path_label(gap.nvtx_elsewhere),
+        key=key,
     )
 
 

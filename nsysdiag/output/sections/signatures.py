@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.code import call_site_label, host_code_label
 from nsysdiag.output.figures import safe_color
 from nsysdiag.output.sections.section import DeviceSection, Page, View
+from nsysdiag.output.timeline.data import gap_key
 from nsysdiag.output.view import by_total
 from nsysdiag.output.words import path_label, signatures_sentence
 
@@ -32,6 +33,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
         "code": code if any(map(any, code.values())) else {},
         "iterates": any(row.per_iteration_ns is not None for row in rows),
         "sentence": signatures_sentence(device),
+        "links": {row.id: gap_key(page.report, device.key, row.representative_start_ns) for row in rows},
     }
 
 

@@ -1,0 +1,93 @@
+"""Chosen rows of a source as a lane of the report: packed columns, names kept once for the whole timeline."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.identity import IntArray
+from nsysdiag.analysis.lanes.source import Source
+from nsysdiag.model_timeline import TimelineLane
+from nsysdiag.timeline.intervals import union
+from nsysdiag.timeline.planes import to_planes
+from nsysdiag.timeline.pyramid import bucket_coverage, coarser
+
+FULL = 255
+LEFT_OUT, LONGEST = "(name left out)", 1_000
+_EFFORT = 6
+
+
+class NameTable:
+    """Names by number, each kept once, as long as they have room for `characters` together: further ones are left out.
+    Very long ones are cut."""
+
+    def __init__(self, characters: int) -> None:
+        self._known: dict[str, int] = {LEFT_OUT: 0}
+        self._room = characters
+
+    def packed(self) -> str:
+        """All names by number."""
+        return encoded(json.dumps(list(self._known), ensure_ascii=False).encode("utf-8", "backslashreplace"))
+
+    def numbers(self, code: IntArray, names: list[str]) -> IntArray:
+        """The number of each row's name."""
+        own = np.array([self._number(name[:LONGEST]) for name in names], dtype=np.int64)
+        return own[code] if len(code) else code
+
+    def _number(self, name: str) -> int:
+        known = self._known.get(name)
+        if known is None and len(name) <= self._room:
+            self._room -= len(name)
+            known = self._known[name] = len(self._known)
+        return known or 0
+
+
+@dataclass(frozen=True, slots=True)
+class Packing:
+    """How lanes of one timeline are packed: its names, the time that starts count from, and the edges of the finest
+    buckets, which are added up in pairs down to 2^coarsest."""
+
+    names: NameTable
+    low: int
+    edges: IntArray
+    coarsest: int
+
+    def lane(self, source: Source, rows: IntArray) -> TimelineLane:
+        """The lane with the exact `rows`, and the shares of all; what began before the timeline begins with it."""
+        start = np.maximum(source.start[rows], self.low)
+        named = self.names.numbers(*source.named(rows)) if source.named is not None else None
+        return TimelineLane(
+            kind=source.kind,
+            label=source.label,
+            thread=source.thread,
+            depth=source.depth,
+            levels=self._shares(source) if source.shares else [],
+            count=len(rows),
+            starts=_column(np.diff(start, prepend=np.int64(self.low))),
+            lengths=_column(source.end[rows] - start),
+            names=_column(named) if named is not None else "",
+            kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
+        )
+
+    def _shares(self, source: Source) -> list[str]:
+        covered = coarser(bucket_coverage(union(source.spans), self.edges), self.coarsest)
+        sizes = coarser(np.diff(self.edges), self.coarsest)
+        return [share_bytes(part, size) for part, size in zip(covered, sizes, strict=True)]
+
+
+def share_bytes(covered: IntArray, size: IntArray) -> str:
+    """`covered` of `size` as bytes, 0 for nothing, 255 for all, at least 1 for anything."""
+    return encoded(np.ceil(covered / np.maximum(size, 1) * FULL).astype("<u1").tobytes())
+
+
+def _column(values: IntArray) -> str:
+    return encoded(to_planes(values))
+
+
+def encoded(data: bytes) -> str:
+    """Bytes as text: compressed, in base64."""
+    return base64.b64encode(zlib.compress(data, _EFFORT)).decode("ascii") if data else ""

@@ -1,0 +1,76 @@
+"""A device's timeline as plain data: levels of detail for all of it, and every slice where there is room for them.
+
+Times are integer nanoseconds. Columns of numbers are packed: `start_ns` and the encodings say how to read them back.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record
+
+
+class TimelineLevel(Record, frozen=True):
+    """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0
+    for more than nothing. `cause` is the place in `cause_ids` of what leads in the bucket's gaps, else 255."""
+
+    buckets: int
+    compute: str
+    communication: str
+    copies: str
+    idle: str
+    cause: str
+
+
+class TimelineThread(Record, frozen=True):
+    """A host thread with lanes of its own. `launches`: gaps of the device end with its work; else it is one of those
+    that ended a wait."""
+
+    pid: int
+    tid: int
+    name: str | None
+    launches: bool
+
+
+class TimelineLane(Record, frozen=True):
+    """One lane: a stream of the device, the causes inside gaps, or one side of what a thread did.
+
+    `kind`: `stream`, `causes`, `nvtx` (of nesting `depth`), `api`, `os`, `off_cpu`. `thread` is a place in `threads`,
+    None for the device's own. `levels` are the shares of time in buckets as in TimelineLevel, finest first, where a
+    share says anything: as many buckets as the coarsest levels of the device have.
+
+    `starts` (as differences, the first from `start_ns`), `lengths`, `names` (places in the names of the timeline) and
+    `kinds` hold `count` exact slices by start: of a stream `kinds` are 0 compute, 1 communication, 2 copies and memory
+    sets, of causes places in `cause_ids`. A column that says nothing is empty.
+    """
+
+    kind: str
+    label: str
+    thread: int | None
+    depth: int
+    levels: list[str]
+    count: int
+    starts: str
+    lengths: str
+    names: str
+    kinds: str
+
+
+class TimelineLevels(Record, frozen=True):
+    """A device's timeline, finest level first: from its first to its last operation, or over a narrowed window alone.
+
+    Lanes of streams hold every operation that touches `exact_operations`, those of threads every row that touches
+    `exact_host`; elsewhere they hold none, but for the longest NVTX ranges, which are everywhere. `threads_left_out`
+    counts further threads that launched. `names` is a packed JSON array.
+    """
+
+    start_ns: int
+    end_ns: int
+    cause_ids: list[str]
+    levels: list[TimelineLevel]
+    encoding: str = "base64(zlib(uint8))"
+    names: str = ""
+    threads: list[TimelineThread] = []
+    threads_left_out: int = 0
+    lanes: list[TimelineLane] = []
+    exact_operations: list[tuple[int, int]] = []
+    exact_host: list[tuple[int, int]] = []
+    lane_encoding: str = "base64(zlib(planes: the lowest byte of every number, then the next one)); names: UTF-8"

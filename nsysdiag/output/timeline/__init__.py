@@ -1,0 +1,1 @@
+"""What the page's timeline is drawn from: numbers for the scripts, and a picture for when there are none."""

@@ -1,0 +1,50 @@
+"""Columns of bytes gathered into one block that a page carries as text, so that one pass unpacks them all."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+
+from nsysdiag.errors import InputError
+
+Place = tuple[int, int]
+"""Where a column lies in the block: offset and length in bytes."""
+MOST_BYTES = 1 << 28
+
+
+class Blob:
+    """A block that grows by columns."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def add(self, data: bytes) -> Place:
+        """Append a column; where it lies."""
+        place = (self._size, len(data))
+        self._parts.append(data)
+        self._size += len(data)
+        return place
+
+    def add_packed(self, text: str) -> Place:
+        """Append a column that the report holds packed. Raises InputError where it cannot be unpacked."""
+        return self.add(unpacked(text))
+
+    def text(self) -> str:
+        """The whole block: compressed, in base64."""
+        return base64.b64encode(zlib.compress(b"".join(self._parts), 9)).decode("ascii")
+
+
+def unpacked(text: str) -> bytes:
+    """The bytes of a packed column; of none, none. Raises InputError where the report is damaged."""
+    if not text:
+        return b""
+    try:
+        reader = zlib.decompressobj()
+        data = reader.decompress(base64.b64decode(text, validate=True), MOST_BYTES)
+    except (binascii.Error, zlib.error, ValueError) as error:
+        raise InputError("the timeline of this report cannot be read: the file is damaged") from error
+    if not reader.eof:
+        raise InputError("the timeline of this report cannot be read: the file is damaged")
+    return data

@@ -1,0 +1,60 @@
+// Exact slices of a lane in typed arrays, sorted by start, and how they are searched.
+
+/** Slices [start, end). `reach` is the largest end so far, `sum` the time of all before each. */
+const makeRows = (start, end, names = null, kinds = null) => {
+  const count = start.length;
+  const reach = new Float64Array(count);
+  const sum = new Float64Array(count + 1);
+  for (let i = 0, far = -Infinity; i < count; i += 1) {
+    far = Math.max(far, end[i]);
+    reach[i] = far;
+    sum[i + 1] = sum[i] + end[i] - start[i];
+  }
+  return { count, start, end, reach, sum, names, kinds };
+};
+
+/** The first index from `low` on whose value is above `limit`; `values` never fall. */
+const firstAbove = (values, limit, low = 0) => {
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] > limit) high = middle; else low = middle + 1;
+  }
+  return low;
+};
+
+/** The first index from `low` on whose value is `limit` or above. */
+const firstFrom = (values, limit, low = 0) => {
+  let high = values.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (values[middle] >= limit) high = middle; else low = middle + 1;
+  }
+  return low;
+};
+
+/** The last slice that holds a moment, or else the nearest within `slack`; -1 where there is none. */
+const rowAt = (rows, time, slack) => {
+  let best = -1;
+  let nearest = slack;
+  for (let i = firstAbove(rows.reach, time - slack); i < rows.count && rows.start[i] <= time + slack; i += 1) {
+    const away = Math.max(rows.start[i] - time, time - rows.end[i] + 1, 0);
+    if (rows.end[i] > time - slack && away <= nearest) { best = i; nearest = away; }
+  }
+  return best;
+};
+
+/** The time that slices of one kind cover, as slices that neither touch nor overlap. */
+const unionOf = (parts, kind) => {
+  const pairs = [];
+  for (const rows of parts) {
+    for (let i = 0; i < rows.count; i += 1) if (rows.kinds[i] === kind) pairs.push([rows.start[i], rows.end[i]]);
+  }
+  pairs.sort((a, b) => a[0] - b[0]);
+  const merged = [];
+  for (const [start, end] of pairs) {
+    const last = merged[merged.length - 1];
+    if (last && start <= last[1]) last[1] = Math.max(last[1], end); else merged.push([start, end]);
+  }
+  return makeRows(Float64Array.from(merged, (pair) => pair[0]), Float64Array.from(merged, (pair) => pair[1]));
+};

@@ -1,0 +1,207 @@
+"""What the page carries for its timeline, read back from the page, against the report."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from nsysdiag.errors import InputError
+from nsysdiag.model import Hop, Root, Thread
+from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.packed import unpack
+from nsysdiag.output.timeline.blob import Blob, unpacked
+from nsysdiag.output.timeline.gaps import FEWEST_GAPS, MOST_GAPS, drawn_gaps
+from nsysdiag.output.timeline.still import still_lanes
+from nsysdiag.output.view import Causes
+from nsysdiag.timeline.planes import from_planes
+from tests.output.page import Element, parse
+from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report
+from tests.output.timeline.samples import packed, timeline
+
+
+def page(made: msgspec.Struct) -> Element:
+    return parse(FORMATS["html"].render(made, RenderOptions()))
+
+
+def data_of(root: Element) -> dict[str, Any]:
+    (script,) = [each for each in root.all("script") if each.attributes.get("id") == "timeline-data"]
+    value: dict[str, Any] = json.loads(script.text)
+    return value
+
+
+class Block:
+    def __init__(self, value: dict[str, Any]) -> None:
+        self._bytes = zlib.decompress(base64.b64decode(value["bytes"]))
+
+    def at(self, place: list[int]) -> bytes:
+        return self._bytes[place[0] : place[0] + place[1]]
+
+    def numbers(self, place: list[int], count: int) -> list[int]:
+        found: list[int] = from_planes(self.at(place), count).tolist()
+        return found
+
+
+class TestGaps:
+    def test_all_gaps_of_the_report_are_on_the_page(self) -> None:
+        made = SAMPLES["one_device"]()
+        value = data_of(page(made))
+        block, drawn = Block(value), value["devices"][0]["gaps"]
+        starts = np.cumsum(block.numbers(drawn["starts"], drawn["count"])) + int(value["origin"])
+        lengths = block.numbers(drawn["lengths"], drawn["count"])
+        causes = [value["causes"][at]["title"] for at in block.numbers(drawn["causes"], drawn["count"])]
+        start, length, cause = unpack(made.devices[0].gaps_packed)
+        known = Causes(made.causes)
+        expected = [known.title(made.devices[0].gaps_packed.cause_ids[at]) for at in cause.tolist()]
+        assert (starts.tolist(), lengths, causes) == (start.tolist(), length.tolist(), expected)
+        assert drawn["total"] == drawn["count"] == 1234
+
+    def test_of_too_many_the_longest_and_those_of_exact_windows(self) -> None:
+        count = MOST_GAPS + 5_000
+        chance = np.random.default_rng(1)
+        lengths = chance.integers(1, 10_000, count).tolist()
+        gaps = [(20_000 * at, length, at % 3) for at, length in enumerate(lengths)]
+        exact = [(400_000, 800_000), (9_000_000, 9_000_001)]
+        drawn = drawn_gaps(device(gap_count=count, gaps_packed=pack(gaps, ["a", "b", "c"])), exact, 1)
+        expected = [
+            gap
+            for gap in gaps
+            if gap[1] >= drawn.threshold or any(gap[0] < end and gap[0] + gap[1] > start for start, end in exact)
+        ]
+        assert list(zip(drawn.start, drawn.length, drawn.cause, strict=True)) == expected
+        assert drawn.longest == sum(length >= drawn.threshold for length in lengths) <= MOST_GAPS
+        assert sum(length >= drawn.threshold - 1 for length in lengths) > MOST_GAPS
+        assert (drawn.total, drawn.all) == (count, False)
+
+    def test_many_devices_share_the_room(self) -> None:
+        gaps = [(20_000 * at, 1 + at, 0) for at in range(3_000)]
+        made = device(gap_count=3_000, gaps_packed=pack(gaps, ["a"]))
+        assert drawn_gaps(made, [], 10).count == MOST_GAPS // 10
+        assert drawn_gaps(made, [], 1_000).count == FEWEST_GAPS
+
+    def test_gaps_all_as_long_are_all_there_or_none_is(self) -> None:
+        gaps = [(10 * at, 5, 0) for at in range(MOST_GAPS + 1)]
+        made = device(gap_count=len(gaps), gaps_packed=pack(gaps, ["a"]))
+        assert (drawn_gaps(made, [], 1).count, drawn_gaps(made, [], 1).threshold) == (0, 6)
+
+
+class TestPage:
+    def test_lanes_come_with_names_fit_to_be_shown(self) -> None:
+        value = data_of(page(SAMPLES["hostile"]()))
+        block, drawn = Block(value), value["devices"][0]
+        names = json.loads(block.at(drawn["names"]))
+        shown = [name if isinstance(name, str) else name[-1] for name in names]
+        assert "\\u202eevil\\u202c" in shown
+        assert all(name.isprintable() for name in shown)
+        assert all(thread["label"].isprintable() for thread in drawn["threads"])
+
+    def test_the_short_form_of_a_kernel_is_beside_its_name(self) -> None:
+        value = data_of(page(SAMPLES["one_device"]()))
+        names = json.loads(Block(value).at(value["devices"][0]["names"]))
+        assert names[:2] == [["gemm", "gemm<float>(int)"], "memcpy HtoD"]
+
+    def test_a_command_is_quoted_for_a_shell(self) -> None:
+        made = msgspec.structs.replace(SAMPLES["one_device"](), trace=report([], [], file="my run;rm.sqlite").trace)
+        assert data_of(page(made))["command"] == "nsysdiag analyze 'my run;rm.sqlite'"
+
+    def test_moments_may_be_too_large_for_a_script(self) -> None:
+        start = 1_700_000_000_000_000_000
+        packed_gaps = pack([(start + 7, 100, 0)], ["sync"])
+        made = report([device(gap_count=1, gaps_packed=packed_gaps)], [])
+        made = msgspec.structs.replace(made, timeline={"gpu0": timeline(start, start + 100 * MS)})
+        value = data_of(page(made))
+        assert value["origin"] == str(start)
+        assert (value["devices"][0]["start"], value["devices"][0]["end"]) == (0, 100 * MS)
+        assert Block(value).numbers(value["devices"][0]["gaps"]["starts"], 1) == [7]
+
+    def test_a_drawing_of_each_device_is_there_without_scripts(self) -> None:
+        section = next(
+            each for each in page(SAMPLES["several_devices"]()).all("section") if each.attributes["id"] == "timeline"
+        )
+        figures = section.all("figure")
+        assert len(figures) == 4
+        labels = [svg.attributes["aria-label"] for svg in figures[0].all("svg")]
+        assert labels == ["Compute over time", "Copies over time", "Idle over time"]
+        stage = next(div for div in section.all("div") if div.attributes.get("class") == "stage")
+        assert "hidden" in stage.attributes
+
+    def test_gaps_and_findings_lead_to_the_timeline(self) -> None:
+        root = page(SAMPLES["one_device"]())
+        keys = [
+            button.attributes.get("data-gap")
+            for button in root.all("button")
+            if button.attributes.get("class") == "show"
+        ]
+        bodies = [body.attributes["data-gap"] for body in root.all("tbody") if "data-gap" in body.attributes]
+        assert bodies == [f"0.{100 * MS + number * 2 * MS}" for number in range(12)]
+        rows = [f"0.{row.representative_start_ns}" for row in SAMPLES["one_device"]().devices[0].signatures]
+        assert keys[3:] == [*bodies, *rows]
+        assert len(keys) == 3 + 12 + len(rows)  # the first ones are those of findings
+
+    def test_who_woke_whom_goes_along_the_chain(self) -> None:
+        """worker 4250 ended the wait of python 4242 at 100.3 ms; who woke the worker has no lane, and so no arrow."""
+        worker, outside = Thread(pid=4200, tid=4250, name="worker"), Thread(pid=9, tid=9, name=None)
+        hops = [
+            Hop(thread=worker, how="woke it", did="read", confidence=0.9, at_ns=100_300_000),
+            Hop(thread=outside, how="ended", did="slept", confidence=0.5, at_ns=100_200_000),
+        ]
+        first = msgspec.structs.replace(gap(), root=Root(chain=[], confidence=0.9, hops=hops))
+        made = msgspec.structs.replace(
+            report([device(gaps=[first])], []), timeline={"gpu0": timeline(90 * MS, 190 * MS)}
+        )
+        assert data_of(page(made))["devices"][0]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
+
+    def test_without_a_timeline_there_is_none(self) -> None:
+        root = page(report([device()], [finding()]))
+        assert not [section for section in root.all("section") if section.attributes["id"] == "timeline"]
+        assert not [button for button in root.all("button") if button.attributes.get("class") == "show"]
+        assert "startTimeline" not in "".join(script.text for script in root.all("script"))
+
+    def test_what_was_thinned_is_said(self) -> None:
+        thin = msgspec.structs.replace(
+            timeline(90 * MS, 190 * MS), exact_operations=[(100 * MS, 102 * MS)], exact_host=[], threads_left_out=3
+        )
+        made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": thin})
+        shown = page(made).whole_text()
+        assert "Every gap is exact at every level." in shown
+        assert "Operations are exact in 1 window around the gaps that matter most, 2.0% of the time" in shown
+        assert "Threads are exact in 0 windows" in shown
+        assert "3 more launching threads not drawn." in shown
+
+
+class TestStill:
+    def test_stairs_follow_the_shares(self) -> None:
+        levels = timeline(0, 100)
+        half = levels.levels[-1]
+        column = bytes([0] * 256 + [255] * 128 + [51] * 128)
+        levels = msgspec.structs.replace(levels, levels=[msgspec.structs.replace(half, compute=packed(column))])
+        (compute, _copies, idle) = still_lanes(levels, Causes(CAUSES), 1)
+        assert [path.d for path in compute.paths] == ["M0 255V255H256V0H384V204H512V255z"]
+        assert [(path.color, path.d) for path in idle.paths] == [("#d1495b", "M0 255V191H512V255z")]
+
+    def test_many_devices_have_coarser_ones(self) -> None:
+        assert {lane.width for lane in still_lanes(timeline(0, 100), Causes(CAUSES), 9)} == {256}
+
+
+class TestDamage:
+    def test_a_column_comes_back(self) -> None:
+        blob = Blob()
+        places = [blob.add(b"one"), blob.add(b""), blob.add_packed(packed(b"three"))]
+        assert places == [(0, 3), (3, 0), (3, 5)]
+        assert zlib.decompress(base64.b64decode(blob.text())) == b"onethree"
+
+    @pytest.mark.parametrize("text", ["!", "AAAA", packed(b"cut short")[:8], base64.b64encode(b"x").decode()])
+    def test_what_cannot_be_unpacked_is_the_inputs_fault(self, text: str) -> None:
+        with pytest.raises(InputError, match="damaged"):
+            unpacked(text)
+
+    def test_a_level_of_another_length_is_too(self) -> None:
+        levels = timeline(0, 100)
+        short = msgspec.structs.replace(levels.levels[-1], idle=packed(b"x"))
+        with pytest.raises(InputError, match="contradicts"):
+            still_lanes(msgspec.structs.replace(levels, levels=[short]), Causes(CAUSES), 1)

@@ -1,0 +1,50 @@
+"""Curves of the GPU's own counters, where a report has any."""
+
+from __future__ import annotations
+
+import zlib
+from base64 import b64decode
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from nsysdiag.output.timeline.blob import Blob
+from nsysdiag.output.timeline.metrics import MOST_CURVES, metric_curves
+from tests.output.samples import device
+from tests.output.timeline.samples import packed
+
+
+def counted(*values: int, title: str = "SM active", unit: str = "share", samples: int = 3) -> SimpleNamespace:
+    return SimpleNamespace(
+        title=title, unit=unit, samples=samples, series=packed(np.array(values, dtype="<i2").tobytes())
+    )
+
+
+def curves(*metrics: SimpleNamespace) -> tuple[list[dict[str, Any]], list[list[int]]]:
+    """The curves of a device with these metrics, and their values."""
+    counters = SimpleNamespace(metrics=list(metrics), start_ns=100, end_ns=400, buckets=3)
+    blob = Blob()
+    found = list(metric_curves(SimpleNamespace(gpu_metrics=counters), blob))  # type: ignore[arg-type]
+    block = zlib.decompress(b64decode(blob.text()))
+    values = [np.frombuffer(block[offset : offset + size], "<i2").tolist() for _, (offset, size) in found]
+    return [curve for curve, _ in found], values
+
+
+def test_a_device_without_counters_has_none() -> None:
+    assert list(metric_curves(device(), Blob())) == []
+
+
+def test_shares_and_clocks() -> None:
+    found, values = curves(counted(0, 500, -1), counted(1410, 1410, 1200, title="GPC clock", unit="Hz"))
+    assert [(curve["title"], curve["share"]) for curve in found] == [("SM active", True), ("GPC clock", False)]
+    assert (found[0]["start"], found[0]["end"], found[0]["buckets"]) == (100, 400, 3)
+    assert values == [[0, 500, -1], [1410, 1410, 1200]]
+
+
+def test_a_metric_that_was_never_sampled_has_no_curve() -> None:
+    assert curves(counted(-1, -1, -1, samples=0)) == ([], [])
+
+
+def test_only_the_first_few_are_drawn() -> None:
+    assert len(curves(*(counted(1, 2, 3) for _ in range(9)))[0]) == MOST_CURVES

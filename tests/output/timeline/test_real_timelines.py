@@ -1,0 +1,52 @@
+"""The timelines of real traces: small, and nothing missing from what is called exact."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from nsysdiag import analyze
+from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.packed import unpack
+from nsysdiag.output.timeline.data import timelines
+from tests.analysis.lanes.decode import lanes, rows
+from tests.output.page import parse
+from tests.output.timeline.test_data import Block, data_of
+
+FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
+FILES = sorted(FOLDER.glob("*.sqlite"))
+MOST_PAGE, MOST_JSON = 500_000, 4 << 20
+"""What a timeline may add to a page and to a saved report, in bytes."""
+
+pytestmark = pytest.mark.real
+
+
+@pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
+def test_a_real_timeline(trace: Path) -> None:
+    report = analyze(trace)
+    assert len(msgspec.json.encode(report.timeline)) < MOST_JSON
+    page = FORMATS["html"].render(report, RenderOptions())
+    drawn = timelines(report)
+    if not drawn:
+        return
+    without = FORMATS["html"].render(msgspec.structs.replace(report, timeline=msgspec.UNSET), RenderOptions())
+    assert len(page) - len(without) < MOST_PAGE
+    value = data_of(parse(page))
+    block, origin = Block(value), int(value["origin"])
+    for (device, levels), shown in zip(drawn, value["devices"], strict=True):
+        start, length, _ = unpack(device.gaps_packed)
+        gaps = shown["gaps"]
+        assert gaps["total"] == gaps["count"] == device.gap_count
+        assert (np.cumsum(block.numbers(gaps["starts"], gaps["count"])) + origin).tolist() == start.tolist()
+        assert block.numbers(gaps["lengths"], gaps["count"]) == length.tolist()
+        if levels.exact_operations == [(levels.start_ns, levels.end_ns)]:
+            ops = device.ops
+            held = [row for lane in lanes(levels, "stream") for row in rows(levels, lane)]
+            assert len(held) == ops.kernel + ops.memcpy + ops.memset + ops.graph - ops.zero_length
+            # No operation touches a gap, and one ends each.
+            ends = {end for _, end, _, _ in held}
+            assert {gap.start_ns for gap in device.gaps} <= ends

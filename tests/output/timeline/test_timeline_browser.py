@@ -1,0 +1,340 @@
+"""The timeline in a real browser, by mouse and by keyboard. The run of the sample lasts from 90 to 190 ms."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from nsysdiag.model import Report
+from nsysdiag.output import FORMATS, RenderOptions
+from tests.conftest import BROWSERS
+from tests.output.devtools import Browser
+from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
+from tests.output.timeline.samples import lane, timeline
+
+pytestmark = pytest.mark.browser
+WHOLE = (90 * MS, 190 * MS)
+AXIS = 24
+FIRST_GAP = (100 * MS, 100 * MS + 400_000)
+
+
+def written(made: Report, folder: Path, name: str = "page") -> str:
+    path = folder / f"{name}.html"
+    path.write_bytes(FORMATS["html"].render(made, RenderOptions()))
+    return path.as_uri()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    program = next(found for found in map(shutil.which, BROWSERS) if found)
+    with Browser(program, tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return written(SAMPLES["one_device"](), tmp_path_factory.mktemp("page"))
+
+
+class Timeline:
+    """The timeline of the page that a browser shows."""
+
+    def __init__(self, browser: Browser, address: str, link: str = "") -> None:
+        self.browser = browser
+        browser.console.clear()
+        browser.requests.clear()
+        browser.open(address + link)
+        browser.until("!!window.nsysdiagTimeline")
+        self.look()
+
+    def look(self) -> None:
+        self.browser.value("document.querySelector('.minimap').scrollIntoView({behavior: 'instant'})")
+
+    @property
+    def box(self) -> dict[str, float]:
+        box = "document.querySelector('canvas.lanes').getBoundingClientRect()"
+        found: dict[str, float] = self.browser.value(f"(({{left, top, width}}) => ({{left, top, width}}))({box})")
+        return found
+
+    def x(self, ns: float) -> float:
+        """Where a moment of the trace lies in the window of the browser."""
+        return self.box["left"] + float(self.browser.value(f"nsysdiagTimeline.view.x({ns - WHOLE[0]})"))
+
+    def y(self, kind: str) -> float:
+        """The middle of the first lane of a kind."""
+        item = f"nsysdiagTimeline.layout().items.find((item) => item.type === '{kind}')"
+        return self.box["top"] + float(self.browser.value(f"(({{y, height}}) => y + height / 2)({item})"))
+
+    @property
+    def window(self) -> tuple[int, int]:
+        start, end = (
+            int(self.browser.value(f"document.querySelector('canvas.lanes').dataset.{side}")) for side in ("from", "to")
+        )
+        return start, end
+
+    @property
+    def gap(self) -> str:
+        return str(self.browser.value("document.querySelector('canvas.lanes').dataset.gap"))
+
+    def text(self, selector: str) -> str:
+        return str(self.browser.value(f"document.querySelector('{selector}').innerText"))
+
+    def focus(self) -> None:
+        self.browser.value("document.querySelector('canvas.lanes').focus({preventScroll: true})")
+
+    def keys(self, *keys: str) -> None:
+        self.focus()
+        for key in keys:
+            self.browser.key(key)
+
+
+@pytest.fixture
+def shown(browser: Browser, address: str) -> Timeline:
+    return Timeline(browser, address)
+
+
+def test_it_is_drawn_without_complaint_and_asks_for_nothing(shown: Timeline, address: str) -> None:
+    assert shown.window == WHOLE
+    assert shown.browser.console == []
+    assert [url for url in shown.browser.requests if not url.startswith(("about:", "data:"))] == [address]
+    assert shown.browser.value("getComputedStyle(document.querySelector('.still')).display") == "none"
+    assert "Every slice of this window is exact." in shown.text(".stage-detail")
+    assert shown.text("#timeline-command") == (
+        "nsysdiag analyze train.sqlite --from 90000000ns --to 190000000ns -o detail.html"
+    )
+
+
+def test_keys_zoom_and_move(shown: Timeline) -> None:
+    shown.keys("w")
+    assert shown.window == (110 * MS, 170 * MS)
+    shown.keys("a")
+    assert shown.window == (98 * MS, 158 * MS)
+    shown.keys("ArrowRight", "d")
+    assert shown.window == (122 * MS, 182 * MS)
+    shown.keys("d", "d")  # no further than the end
+    assert shown.window == (130 * MS, 190 * MS)
+    shown.keys("s")
+    assert shown.window == WHOLE
+    shown.keys("+", "-", "w", "Home")
+    assert shown.window == WHOLE
+    shown.keys("w", "0")
+    assert shown.window == WHOLE
+    assert shown.text(".stage-now") == "0.0900 s to 0.1900 s, 100 ms"
+
+
+def test_down_to_a_nanosecond(shown: Timeline) -> None:
+    shown.keys(*["w"] * 60)
+    start, end = shown.window
+    assert end - start == 10
+    assert shown.browser.value("nsysdiagTimeline.view.span()") == 10
+
+
+def test_the_mouse_moves_and_zooms(shown: Timeline) -> None:
+    shown.keys("w")
+    width, y = shown.browser.value("nsysdiagTimeline.view.width"), shown.y("compute")
+    shown.browser.drag(shown.x(140 * MS), y, shown.x(140 * MS) + 100)
+    assert shown.window[0] == pytest.approx(110 * MS - 100 / width * 60 * MS, abs=2)
+    shown.keys("0")
+    shown.browser.drag(shown.x(100 * MS), y, shown.x(120 * MS), shift=True)
+    assert shown.window == (pytest.approx(100 * MS, abs=100_000), pytest.approx(120 * MS, abs=100_000))
+
+
+def test_the_wheel_is_the_pages_own_without_the_focus(shown: Timeline) -> None:
+    x, y = shown.x(115 * MS), shown.y("compute")
+    shown.browser.value("document.activeElement.blur()")
+    before = shown.browser.value("scrollY")
+    shown.browser.mouse("mouseWheel", x, y, deltaX=0, deltaY=-200)
+    shown.browser.until(f"scrollY < {before}")
+    assert shown.window == WHOLE
+    shown.look()
+    shown.focus()
+    shown.browser.mouse("mouseWheel", x, shown.y("compute"), deltaX=0, deltaY=-200)
+    shown.browser.until("document.querySelector('canvas.lanes').dataset.from !== '90000000'")
+    start, end = shown.window
+    assert end - start < 100 * MS
+    assert (115 * MS - start) / (end - start) == pytest.approx(0.25, abs=0.01)  # it stays where it is
+
+
+def test_the_pointer_is_told_exact_times(shown: Timeline) -> None:
+    shown.browser.mouse("mouseMoved", shown.x(90.5 * MS), shown.y("stream"))
+    assert shown.text(".tip").split("\n") == [
+        "gemm<float>(int)",
+        "1,000,000 ns (1.00 ms)",
+        "from 90,000,000 ns",
+        "to 91,000,000 ns",
+        "Compute, stream 7",
+    ]
+    shown.browser.mouse("mouseMoved", shown.x(sum(FIRST_GAP) / 2), shown.y("gaps"))
+    assert shown.text(".tip").split("\n") == [
+        "Gap: Waiting in a synchronisation",
+        "400,000 ns (400 us)",
+        "from 100,000,000 ns",
+        "to 100,400,000 ns",
+    ]
+    shown.browser.mouse("mouseMoved", shown.box["left"] + shown.box["width"] - 2, shown.y("nvtx"))
+    shown.browser.mouse("mouseMoved", shown.x(94 * MS - 1000), shown.y("nvtx"))
+    box = "document.querySelector('.tip').getBoundingClientRect()"
+    right, bottom, width, height = shown.browser.value(
+        f"(({{right, bottom}}) => [right, bottom, innerWidth, innerHeight])({box})"
+    )
+    assert right <= width
+    assert bottom <= height
+
+
+def test_a_click_selects_a_gap_and_shows_its_card(shown: Timeline) -> None:
+    shown.browser.click(shown.x(sum(FIRST_GAP) / 2), shown.y("gaps"))
+    assert shown.gap == "0.100000000"
+    card = shown.text(".gap-card")
+    for part in ("400 us idle on gpu0", "400,000 ns", "cudaStreamSynchronize on thread 4242, row 0", "train › step 0"):
+        assert part in card
+    assert "Selected: gap of 400,000 ns on gpu0, Waiting in a synchronisation" in shown.text(".stage-now")
+    shown.keys("n")
+    assert shown.gap == "0.102000000"
+    shown.keys("Enter")
+    assert shown.window == (102 * MS - 199_500, 102 * MS + 399_000 + 199_500)
+    shown.keys("p", "Escape")
+    assert shown.gap == ""
+    assert shown.browser.value("document.querySelector('.gap-card').hidden")
+
+
+def test_keys_go_from_device_to_device(browser: Browser, tmp_path: Path) -> None:
+    shown = Timeline(browser, written(SAMPLES["several_devices"](), tmp_path))
+    assert shown.text(".stage-now").endswith("Open: gpu0")
+    shown.keys("]", "]")
+    assert shown.text(".stage-now").endswith("Open: gpu2")
+    shown.keys("[", "n")
+    assert shown.gap.startswith("1.")
+    folded = browser.value("nsysdiagTimeline.devices.map((device) => device.open)")
+    assert folded == [False, True, False, False]
+
+
+def test_a_gap_that_the_table_leaves_out_has_a_card_too(shown: Timeline) -> None:
+    shown.browser.value("history.replaceState(null, '', '#'); location.hash = '#t=90000000-90010000&g=0.90004000'")
+    shown.browser.until("document.querySelector('canvas.lanes').dataset.gap === '0.90004000'")
+    assert "809 ns idle on gpu0 · Host computing" in shown.text(".gap-card")
+    assert "The table of gaps on this page leaves this one out" in shown.text(".gap-card")
+
+
+class TestLinks:
+    def test_a_link_brings_window_and_gap_back(self, browser: Browser, address: str) -> None:
+        shown = Timeline(browser, address, "#t=99000000-102000000&g=0.100000000")
+        assert shown.window == (99 * MS, 102 * MS)
+        assert shown.gap == "0.100000000"
+        length = browser.value("history.length")
+        shown.keys("w", "d")
+        browser.until("location.hash !== '#t=99000000-102000000&g=0.100000000'")
+        start, end = shown.window
+        assert browser.value("location.hash") == f"#t={start}-{end}&g=0.100000000"
+        assert browser.value("history.length") == length
+        assert browser.console == []
+
+    @pytest.mark.parametrize("link", ["#t=", "#t=1-2&g=9.9", "#t=9-1", "#t=x-y", "#gaps", "#t=99999999999999999999-1"])
+    def test_a_link_of_another_kind_does_no_harm(self, link: str, browser: Browser, address: str) -> None:
+        shown = Timeline(browser, address, link)
+        assert shown.gap == ""
+        assert browser.console == []
+        start, end = shown.window
+        assert WHOLE[0] <= start < end <= WHOLE[1]
+
+    def test_a_finding_leads_to_its_gap_and_back_again(self, browser: Browser, address: str) -> None:
+        shown = Timeline(browser, address, "#f-sync-1a2b")
+        browser.value("document.querySelector('.finding button.show').click()")
+        assert shown.gap != "" or shown.window != WHOLE
+        found = browser.value("location.hash")
+        assert found.startswith("#t=")
+        assert browser.value("document.activeElement.className") == "lanes"
+        browser.value("history.back()")
+        browser.until("location.hash === '#f-sync-1a2b'")
+
+    def test_a_row_of_the_table_leads_to_its_gap(self, browser: Browser, address: str) -> None:
+        shown = Timeline(browser, address)
+        browser.value("document.querySelectorAll('.gaps button.show')[3].click()")
+        assert shown.gap == "0.106000000"
+
+
+def test_the_minimap_moves_the_window(shown: Timeline) -> None:
+    shown.keys("w")
+    code = "(({left, top, width}) => [left, top, width])(document.querySelector('.minimap').getBoundingClientRect())"
+    left, top, width = shown.browser.value(code)
+    shown.browser.drag(left + width * 0.5, top + 10, left + width * 0.6)
+    assert sum(shown.window) / 2 == pytest.approx(150 * MS, abs=MS / 2)
+    shown.browser.click(left + width * 0.1, top + 10)
+    assert shown.window == (90 * MS, 150 * MS)
+
+
+def test_a_new_theme_is_drawn(shown: Timeline) -> None:
+    pixel = f"document.querySelector('canvas.lanes').getContext('2d').getImageData(800, {AXIS + 60}, 1, 1).data"
+    brightness = f"Array.from({pixel}).slice(0, 3).reduce((sum, part) => sum + part)"
+    light = shown.browser.value(brightness)
+    shown.browser.value("document.querySelector('button.theme').click()")
+    shown.browser.until(f"{brightness} < {light} / 2")
+    shown.browser.value("document.querySelector('button.theme').click()")
+    shown.browser.until(f"{brightness} === {light}")
+
+
+def test_on_paper_there_is_the_drawing(shown: Timeline) -> None:
+    shown.browser.media("print")
+    looks = [f"getComputedStyle(document.querySelector('{name}')).display" for name in (".still", ".stage")]
+    assert [shown.browser.value(look) for look in looks] == ["block", "none"]
+    shown.browser.media("screen")
+
+
+def test_without_scripts_there_is_the_drawing(address: str, tmp_path: Path) -> None:
+    program = next(found for found in map(shutil.which, BROWSERS) if found)
+    with Browser(program, tmp_path, scripts=False) as browser:
+        browser.open(address)
+        assert browser.value("document.querySelector('.still svg').getBoundingClientRect().height") > 0
+        assert browser.value("document.querySelector('.stage').getBoundingClientRect().height") == 0
+        assert browser.value("document.querySelectorAll('button.show:not([hidden])').length") == 0
+
+
+def test_names_are_text(browser: Browser, tmp_path: Path) -> None:
+    shown = Timeline(browser, written(SAMPLES["hostile"](), tmp_path))
+    shown.browser.mouse("mouseMoved", shown.x(90.5 * MS), shown.y("stream"))
+    assert "</script><script>alert(1)</script>" in shown.text(".tip")
+    shown.browser.click(shown.x(sum(FIRST_GAP) / 2), shown.y("gaps"))
+    assert HOSTILE[0] in shown.text(".gap-card")
+    assert browser.value("document.querySelectorAll('b, img, iframe').length") == 0
+    assert browser.console == []
+
+
+def busy_page(count: int, folder: Path) -> str:
+    """A stream with so many slices, one after another, over the whole run."""
+    step = 100 * MS // count
+    rows = [(at * step, step * 2 // 3, at % 2, at % 3) for at in range(count)]
+    levels = timeline(*WHOLE, lanes=[lane("stream", rows, label="stream 7")])
+    made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": levels})
+    return written(made, folder, f"busy-{count}")
+
+
+DRAWN = """(() => {
+  const rects = CanvasRenderingContext2D.prototype.fillRect;
+  let count = 0;
+  CanvasRenderingContext2D.prototype.fillRect = function (...place) { count += 1; return rects.apply(this, place); };
+  nsysdiagTimeline.draw();
+  CanvasRenderingContext2D.prototype.fillRect = rects;
+  const times = Array.from({length: 15}, () => {
+    const start = performance.now();
+    for (let i = 0; i < 4; i += 1) nsysdiagTimeline.draw();
+    return performance.now() - start;
+  });
+  return [count, times.sort((a, b) => a - b)[3]];
+})()"""
+
+
+def test_slices_beyond_the_pixels_cost_next_to_nothing(browser: Browser, tmp_path: Path) -> None:
+    """A hundred times the slices: one rectangle a pixel column at most, and nowhere near a hundred times the time."""
+    found: dict[int, list[Any]] = {}
+    for count in (2_000, 200_000):
+        shown = Timeline(browser, busy_page(count, tmp_path))
+        found[count] = browser.value(DRAWN)
+    lanes = browser.value("nsysdiagTimeline.layout().items.length")
+    assert found[200_000][0] <= lanes * (shown.box["width"] + 10)
+    assert found[200_000][1] < 15 * max(found[2_000][1], 0.5)
+    assert np.isfinite(found[200_000][1])
