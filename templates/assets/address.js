@@ -1,9 +1,11 @@
 "use strict";
 // The state of the page in its address: #ANCHOR&KEY=VALUE&KEY=VALUE. Each part of the page owns keys of its own, and
 // what the others wrote stays. A plain #ANCHOR, as in a link of the page, moves the reader and leaves the state alone.
+// Entries of the history that this page wrote are marked, so that going back is told from following a link.
 
 const address = (() => {
   const SETTLE_MS = 120;
+  const MARK = { nsysdiag: "address" };
   const fields = new Map();
   const listeners = [];
   let anchor = "";
@@ -32,15 +34,19 @@ const address = (() => {
     return `#${[...(anchor ? [encodeURIComponent(anchor)] : []), ...pairs].join("&")}`;
   };
 
+  const keep = (push) => {
+    const target = own || location.pathname + location.search;
+    try {
+      if (push) history.pushState(MARK, "", target); else history.replaceState(MARK, "", target);
+    } catch (error) { /* some viewers forbid it */ }
+  };
+
   const write = (push) => {
     clearTimeout(timer);
     const wanted = format();
-    if (wanted === own || (wanted === "#" && !own)) return;
+    const changed = wanted !== (own || "#");
     own = wanted === "#" ? "" : wanted;
-    try {
-      const target = own || location.pathname + location.search;
-      if (push) history.pushState(null, "", target); else history.replaceState(null, "", target);
-    } catch (error) { /* some viewers forbid it */ }
+    if (changed || !history.state) keep(push);
   };
 
   /** Opens what is folded around the anchor and goes there: the browser itself does not know it beside a state. */
@@ -55,30 +61,32 @@ const address = (() => {
 
   const follow = () => {
     if (location.hash === own) return;
+    clearTimeout(timer);
     const pairs = read();
-    if (pairs.length || !anchor) {
+    const isLink = !history.state && anchor && !pairs.length;
+    if (!isLink) {
       replace(pairs);
       for (const listener of listeners) listener();
-    } else {
-      write(false);
     }
+    write(false);
     reveal();
   };
 
   replace(read());
+  keep(false);
   window.addEventListener("hashchange", follow);
   window.addEventListener("popstate", follow);
 
   return {
     get: (key) => fields.get(key),
     keys: () => Array.from(fields.keys()),
-    /** Sets keys, or takes them out where the value is null; written once things are quiet, or at once as a place to come back to. */
+    /** Sets keys, or takes them out where the value is null; written once things are quiet, or at once as a new place. */
     set: (values, push = false) => {
       for (const [key, value] of Object.entries(values)) {
         if (value === null) fields.delete(key); else fields.set(key, String(value));
       }
       clearTimeout(timer);
-      if (push) write(true); else timer = setTimeout(() => write(false), SETTLE_MS);
+      if (push) { anchor = ""; write(true); } else timer = setTimeout(() => write(false), SETTLE_MS);
     },
     /** Calls back when the reader brings another state. */
     onChange: (listener) => { listeners.push(listener); },
