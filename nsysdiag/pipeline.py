@@ -61,14 +61,19 @@ MARGIN_NS = 1_000_000  # host rows just before the first operation still matter 
 def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
     """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit."""
     settings = settings or Settings()
-    step = progress or (lambda _name, _share: None)
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        found = _analyzed(trace, settings, step)
-        step("looking at threads and CPUs", 0.9)
-        host = _host(found)
-        step("writing the report", 0.95)
-        trace.check_unchanged()
-        return priced(_report(trace, settings, found, host), settings.cost)
+        return analyze_trace(trace, settings, progress)
+
+
+def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = None) -> Report:
+    """The report of an open trace. Raises UsageError for settings that do not fit."""
+    step = progress or (lambda _name, _share: None)
+    found = _analyzed(trace, settings, step)
+    step("looking at threads and CPUs", 0.9)
+    host = _host(found)
+    step("writing the report", 0.95)
+    trace.check_unchanged()
+    return priced(_report(trace, settings, found, host), settings.cost)
 
 
 def _check_disabled(disabled: tuple[str, ...]) -> None:

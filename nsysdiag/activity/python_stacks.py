@@ -127,15 +127,26 @@ def decoded(payload: str, strings: Strings) -> tuple[Frame, ...]:
         data = bytes.fromhex(payload)
     except ValueError:
         return ()
-    lead = HEADER_BYTES + LEAD_BYTES
-    count, rest = divmod(len(data) - lead, FRAME_BYTES)
-    if rest or not 0 < count <= MOST_DEEP or count not in np.frombuffer(data, "<u4", 2, lead - 8).tolist():
-        return ()
-    rows = np.frombuffer(data, _FRAME, count, lead)
-    if not all(map(strings.known, np.unique((rows["function"], rows["file"])).tolist())):
+    rows = _frame_rows(data)
+    if not len(rows) or not all(map(strings.known, np.unique((rows["function"], rows["file"])).tolist())):
         return ()
     names, files = strings.texts(rows["function"]), strings.texts(rows["file"])
     return tuple(map(_frame, names, files, rows["line"].tolist()))
+
+
+def named_in(payload: bytes) -> list[int]:
+    """The ids of strings that a payload names; none where it is no Python stack."""
+    rows = _frame_rows(payload)
+    return [*rows["function"].tolist(), *rows["file"].tolist()]
+
+
+def _frame_rows(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
+    """The frames as they are stored; none where the length does not fit the count."""
+    lead = HEADER_BYTES + LEAD_BYTES
+    count, rest = divmod(len(data) - lead, FRAME_BYTES)
+    if rest or not 0 < count <= MOST_DEEP or count not in np.frombuffer(data, "<u4", 2, lead - 8).tolist():
+        return np.empty(0, dtype=_FRAME)
+    return np.frombuffer(data, _FRAME, count, lead)
 
 
 def _frame(name: str, file: str, line: int) -> Frame:

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from nsysdiag.cli import analyze, demo, info, ranks, render, rules
+from nsysdiag.cli import analyze, bundle, demo, info, ranks, render, rules
 from nsysdiag.cli.guard import run
 from nsysdiag.version import __version__
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command(epilog=analyze.EPILOG)(analyze.analyze)
 app.command(epilog=ranks.EPILOG)(ranks.ranks)
+app.command(epilog=bundle.EPILOG)(bundle.bundle)
 app.command(epilog=info.EPILOG)(info.info)
 app.command(epilog=rules.EPILOG)(rules.rules)
 app.command(epilog=render.EPILOG)(render.render)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 STDOUT = "-"
 
@@ -123,7 +123,7 @@ def check(destinations: Sequence[Destination], source: Path | None, *, force: bo
     """Raise OutputError for the first destination that cannot be written, or is the input itself."""
     for destination in destinations:
         for path in files_of(destination):
-            _check_file(path, source, force=force)
+            check_file(path, source, force=force)
 
 
 def files_of(destination: Destination) -> list[Path]:
@@ -138,11 +138,12 @@ def files_of(destination: Destination) -> list[Path]:
     return [destination.path, *(table_path(destination.path, table) for table in beside)]
 
 
-def _check_file(path: Path, source: Path | None, *, force: bool) -> None:
+def check_file(path: Path, source: Path | None, *, force: bool, is_ours: Callable[[bytes], bool] | None = None) -> None:
+    """Raise OutputError where one file cannot be written, is the input itself, or is not ours to overwrite."""
     from nsysdiag.output.write import check as check_target
 
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise OutputError(f"{path} is the input itself", hint="choose another -o PATH")
-    check_target(path, force=force)
+    check_target(path, force=force, is_ours=is_ours)
     if not os.access(path.parent, os.W_OK):
         raise OutputError(f"cannot write {path}: the folder {path.parent} is read-only")

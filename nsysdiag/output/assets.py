@@ -15,7 +15,10 @@ PAGE_SCRIPTS = ("address", "clipboard", "app")
 """The scripts of every page, each after those that it uses; what they name, all later scripts may use."""
 TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
 """The scripts of the tables, in the same way."""
-TIMELINE_SCRIPTS = ("decode", "rows", "scale", "layout", "paint", "pick", "card", "link", "input", "main")
+TIMELINE_SCRIPTS = (
+    *("decode", "rows", "device", "scale", "layout", "paint", "stage", "pick", "card", "tip", "words", "link"),
+    *("input", "actions", "main"),
+)
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent
 

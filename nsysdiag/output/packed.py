@@ -16,9 +16,10 @@ from nsysdiag.errors import InputError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.model import GapsPacked, RunAhead, TimelineLevels
+    from nsysdiag.model import GapsPacked, RunAhead
     from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
     from nsysdiag.model_memory import DeviceMemory
+    from nsysdiag.model_timeline import TimelineLevels
 
 LANES = ("compute", "communication", "copies", "idle")
 

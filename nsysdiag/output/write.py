@@ -7,12 +7,16 @@ import errno
 import os
 import secrets
 import stat
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from nsysdiag.errors import OutputError, UsageError
 from nsysdiag.output.names import visible
 from nsysdiag.output.registry import FORMATS, format_for
 
+IsOurs = Callable[[bytes], bool]
+"""Whether the content of a file carries our marker."""
 _REASONS = {
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the disk quota is used up",
@@ -24,8 +28,9 @@ _REASONS = {
 }
 
 
-def check(path: Path, *, force: bool) -> None:
-    """Raise OutputError where `write` would refuse: no such folder, not a plain file, or not a file of ours."""
+def check(path: Path, *, force: bool, is_ours: IsOurs | None = None) -> None:
+    """Raise OutputError where `write` would refuse: no such folder, not a plain file, or not a file of ours. `is_ours`
+    judges the content of what is no report."""
     if _kind(path.parent, follow=True) != stat.S_IFDIR:
         what = "is not a folder" if _kind(path.parent, follow=True) else "does not exist"
         raise OutputError(f"cannot write {_shown(path)}: the folder {_shown(path.parent)} {what}")
@@ -37,7 +42,7 @@ def check(path: Path, *, force: bool) -> None:
     if kind not in (stat.S_IFREG, stat.S_IFLNK):
         raise OutputError(f"cannot write {_shown(path)}: it is not a plain file", hint="use '-o -' for stdout")
     if not force:
-        _check_replaceable(path, kind)
+        _check_replaceable(path, kind, is_ours or partial(_is_ours, path))
 
 
 def _kind(path: Path, *, follow: bool) -> int | None:
@@ -50,37 +55,40 @@ def _kind(path: Path, *, follow: bool) -> int | None:
         raise _failure(path, error) from error
 
 
-def _check_replaceable(path: Path, kind: int) -> None:
+def _check_replaceable(path: Path, kind: int, is_ours: IsOurs) -> None:
     if kind == stat.S_IFLNK:
         raise OutputError(
             f"{_shown(path)} is a symbolic link, which is never followed",
             hint="--force replaces the link itself by a file; what it points to stays as it is",
         )
-    if not _is_ours(path):
+    if not is_ours(_content(path)):
         raise OutputError(
             f"{_shown(path)} exists and was not written by nsysdiag",
             hint="choose another name, or overwrite it with --force",
         )
 
 
-def _is_ours(path: Path) -> bool:
+def _content(path: Path) -> bytes:
     try:
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as error:
         raise _failure(path, error) from error
+
+
+def _is_ours(path: Path, data: bytes) -> bool:
     try:
         return FORMATS[format_for(str(path))].is_ours(data)
     except UsageError:
         return any(known.is_ours(data) for known in FORMATS.values())
 
 
-def write(path: Path, data: bytes, *, force: bool) -> None:
+def write(path: Path, data: bytes, *, force: bool, is_ours: IsOurs | None = None) -> None:
     """Put `data` at `path` in one step: readers see the old file or the new one, never a part.
 
     A symbolic link is never followed; with `force` the link itself is replaced. Raises OutputError, with nothing
     left behind, where the target may not be overwritten or cannot be written.
     """
-    check(path, force=force)
+    check(path, force=force, is_ours=is_ours)
     temporary = path.with_name(f".nsysdiag-{secrets.token_hex(8)}.tmp")
     try:
         _write_new(temporary, data)

@@ -176,6 +176,19 @@ class Trace:
         expected = self._exact_rows.get(found.name, self._row_bounds[found.name])
         return min(max(expected, 1), self._source.readable_bytes // 4)
 
+    @property
+    def uri(self) -> str:
+        """The URI that opens the database read-only."""
+        return self._source.uri
+
+    def table(self, name: str) -> FoundTable | None:
+        """The table of the file that stands for a declared one, under whatever name; None where there is none."""
+        return self._resolutions[table_spec(name).name].table
+
+    def ordinary_tables(self) -> list[FoundTable]:
+        """Every ordinary table of the file, by name."""
+        return [self._tables[name] for name in sorted(self._tables)]
+
     def capabilities(self) -> list[Capability]:
         """What kinds of evidence the trace holds, why not, and the `nsys profile` option that brings each."""
         return capabilities(self.missing, self._rows_of)

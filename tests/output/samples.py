@@ -619,9 +619,8 @@ def one_device() -> Report:
         unified_memory=UNIFIED,
         memory=MEMORY,
     )
-    made = report([whole], [finding(), second, third])
     lanes = {"gpu0": timeline(90 * MS, 190 * MS)}
-    return msgspec.structs.replace(made, host=host_report(), timeline=lanes)
+    return msgspec.structs.replace(report([whole], [finding(), second, third]), host=host_report(), timeline=lanes)
 
 
 def several_devices() -> Report:

@@ -21,7 +21,8 @@ from jsonschema import Draft202012Validator
 
 import nsysdiag
 from nsysdiag.errors import InputError
-from nsysdiag.model import Report, TimelineLevel, TimelineLevels
+from nsysdiag.model import Report
+from nsysdiag.model_timeline import TimelineLevel, TimelineLevels
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.perfetto_gaps import gap_events

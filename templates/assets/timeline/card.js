@@ -45,10 +45,9 @@ const operationsAround = (device, start, end) => {
   };
 };
 
-/** Fills `card` with the gap at place `at` of a device. */
-const fillCard = (card, device, at, { causes, clock, tableRows, actions }) => {
-  const start = device.gaps.start[at];
-  const end = device.gaps.end[at];
+/** Title, length and ends of a gap. */
+const cardHead = (device, at, causes, clock) => {
+  const [start, end] = [device.gaps.start[at], device.gaps.end[at]];
   const cause = causes[device.gaps.kinds[at]];
   const head = element("p", "gap-card-title");
   const swatch = element("span", "gap-card-swatch");
@@ -56,17 +55,37 @@ const fillCard = (card, device, at, { causes, clock, tableRows, actions }) => {
   head.append(swatch, element("strong", "", `${shortNs(end - start)} idle on ${device.key}`), ` · ${cause.title}`);
   const facts = element("dl", "gap-card-facts");
   facts.append(factRow("Length", exactNs(end - start)), factRow("From", clock.exact(start)), factRow("To", clock.exact(end)));
+  return [head, facts];
+};
+
+const cardButtons = (does, canvas) => {
   const buttons = element("div", "buttons");
+  const actions = [
+    ["Zoom to it", does.zoomToGap], ["‹ Gap", () => does.step(-1)], ["Gap ›", () => does.step(1)],
+    ["Close", () => { does.select(null); canvas.focus(); }],
+  ];
   for (const [text, action] of actions) {
     const button = element("button", "", text);
     button.type = "button";
     button.addEventListener("click", action);
     buttons.append(button);
   }
-  const known = evidenceOf(tableRows, `${device.number}.${clock.absolute(start)}`);
-  card.replaceChildren(head, facts, buttons);
-  card.append(known || unlisted(device, start, end, causes));
-  card.hidden = false;
+  return buttons;
+};
+
+/** What shows a selected gap in `card`, or hides it where none is. */
+const makeCard = (card, stage, causes, clock) => {
+  const bodies = document.querySelectorAll("tbody[data-gap]");
+  const tableRows = new Map(Array.from(bodies, (body) => [body.dataset.gap, body]));
+  return (chosen, does) => {
+    card.hidden = !chosen;
+    if (!chosen) return;
+    const { device, at } = chosen;
+    const [start, end] = [device.gaps.start[at], device.gaps.end[at]];
+    const known = evidenceOf(tableRows, `${device.number}.${clock.absolute(start)}`);
+    const evidence = known || unlisted(device, start, end, causes);
+    card.replaceChildren(...cardHead(device, at, causes, clock), cardButtons(does, stage.canvas), evidence);
+  };
 };
 
 /** The slices of a gap by cause and name, most time first; none where the report holds none. */

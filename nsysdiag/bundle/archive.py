@@ -1,0 +1,64 @@
+"""The zip itself: the same bytes for the same contents, and a mark by which a later run knows its own file again."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import stat
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+MARKER = b"nsysdiag bundle"
+EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""Before it a zip knows no times."""
+EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
+_READABLE = stat.S_IFREG | 0o644
+_UNIX = 3
+
+
+def packed(contents: Mapping[str, bytes | Path]) -> bytes:
+    """A zip of named contents, or files, in the order of their names; all of the time SOURCE_DATE_EPOCH, or of
+    1980-01-01 where that is not set."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.comment = MARKER
+        for name in sorted(contents):
+            _add(archive, name, contents[name])
+    return buffer.getvalue()
+
+
+def _add(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:
+    info = zipfile.ZipInfo(name, _date_time())
+    info.compress_type = zipfile.ZIP_DEFLATED
+    info.create_system = _UNIX
+    info.external_attr = _READABLE << 16
+    if isinstance(content, bytes):
+        archive.writestr(info, content)
+        return
+    info.file_size = content.stat().st_size  # so that a very large one gets the longer header
+    with content.open("rb") as source, archive.open(info, "w") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+
+
+def _date_time() -> tuple[int, int, int, int, int, int]:
+    text = os.environ.get(EPOCH_VARIABLE, "")
+    if not text.isdecimal():
+        return EARLIEST
+    try:
+        known = time.gmtime(int(text))
+    except (OverflowError, OSError):
+        return EARLIEST
+    # A zip counts in steps of two seconds, up to 2107.
+    return (*known[:5], known.tm_sec // 2 * 2) if EARLIEST[0] <= known.tm_year <= 2107 else EARLIEST
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the zip carry our mark?"""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            return archive.comment == MARKER
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError):
+        return False

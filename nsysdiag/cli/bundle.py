@@ -1,0 +1,108 @@
+"""`nsysdiag bundle`: a zip for a ticket."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nsysdiag.cli.options import DebugOption, ForceOption, QuietOption
+from nsysdiag.errors import UsageError
+
+if TYPE_CHECKING:
+    from nsysdiag.bundle.contents import Bundle
+    from nsysdiag.config import Settings
+    from nsysdiag.model import Report
+
+SUFFIX = ".zip"
+EPILOG = """\b
+Examples:
+  nsysdiag bundle train.sqlite
+  nsysdiag bundle train.sqlite -o ticket.zip
+  nsysdiag bundle train.sqlite --device gpu1 -o gpu1.zip"""
+
+
+def bundle(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
+    *,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="PATH", help="Write the zip to PATH.", show_default=False),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
+    ] = None,
+    same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of this trace shared one GPU.")] = False,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a zip for a ticket: report.html, summary.md, findings.json, and trace.sqlite, a slice of the trace.
+
+    The slice is the smallest part found that analyses again to the same verdict. It never holds the environment, the
+    command line, the host or programs that were not traced. Without -o, writes TRACE-stem.nsysdiag.zip into the
+    current folder.
+    """
+    from nsysdiag.bundle.archive import is_ours
+    from nsysdiag.cli.console import note
+    from nsysdiag.cli.destinations import check_file
+    from nsysdiag.cli.load import is_saved_report
+    from nsysdiag.config import Settings
+    from nsysdiag.output.write import write
+
+    source = Path(trace)
+    target = _target(source, output)
+    if is_saved_report(source):
+        raise UsageError(
+            f"{source} is a saved report: a bundle holds a slice of the trace, which a report does not",
+            hint="name the trace that it was made of",
+        )
+    check_file(target, source, force=force, is_ours=is_ours)
+    made = _bundle(source, Settings(device=device, same_gpu=same_gpu), quiet=quiet)
+    write(target, made.data, force=force, is_ours=is_ours)
+    _warn(made)
+    if not quiet:
+        note(f"wrote {target}; {_told(made)}")
+
+
+def _target(source: Path, output: str | None) -> Path:
+    if output is None:
+        return Path(f"{source.stem.removesuffix('.nsysdiag') or 'trace'}.nsysdiag{SUFFIX}")
+    if not output.lower().endswith(SUFFIX):
+        raise UsageError(f"a bundle is a zip, and '{output}' is none by its name", hint="add -o ticket.zip")
+    return Path(output)
+
+
+def _bundle(source: Path, settings: "Settings", *, quiet: bool) -> "Bundle":
+    import tempfile
+
+    from nsysdiag.bundle.contents import bundle_of
+    from nsysdiag.cli.command import command_of
+    from nsysdiag.cli.progress import progress_bar
+    from nsysdiag.output.format import RenderOptions
+    from nsysdiag.trace.trace import open_trace
+
+    def options(report: "Report") -> RenderOptions:
+        return RenderOptions(command=command_of(report))
+
+    with (
+        tempfile.TemporaryDirectory(prefix="nsysdiag-") as folder,
+        progress_bar(quiet=quiet) as progress,
+        open_trace(source) as trace,
+    ):
+        return bundle_of(trace, settings, Path(folder), options, progress)
+
+
+def _warn(made: "Bundle") -> None:
+    """What the slice does not show is an error of ours to be told, whoever wants quiet."""
+    from nsysdiag.bundle.summary import differences
+    from nsysdiag.cli.console import note
+
+    for difference in differences(made.slice):
+        note(f"nsysdiag: the slice does not show what the trace shows: {difference}")
+
+
+def _told(made: "Bundle") -> str:
+    from nsysdiag.bundle.summary import coverage
+    from nsysdiag.units import format_bytes
+
+    return f"{coverage(made.slice)} ({format_bytes(made.slice_bytes)})"

@@ -1,0 +1,72 @@
+// The two canvases: their sizes, what is on them, and when they are drawn again.
+
+const MINIMAP_LEAST = 34;
+const NARROW = 620;
+
+/** Draws devices as `view` shows them; `selection`, `range` and `pointer` are drawn over them where they are set. */
+const makeStage = (root, data, devices, view, clock) => {
+  const canvas = root.querySelector(".lanes");
+  const minimap = root.querySelector(".minimap");
+  const painter = makePainter(canvas.getContext("2d"), view, data.causes);
+  const strips = devices.slice(0, MOST_DEVICES);
+  const stage = { canvas, minimap, layout: null, selection: null, range: null, pointer: null };
+  let width = 0;
+  let pending = 0;
+
+  const fit = (element, high) => {
+    const ratio = window.devicePixelRatio || 1;
+    element.style.height = `${high}px`;
+    element.width = Math.round(width * ratio);
+    element.height = Math.round(high * ratio);
+    element.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
+  };
+
+  const minimapHeight = () => Math.max(MINIMAP_LEAST, strips.length * 7);
+
+  /** The gap, and who woke whom in it. */
+  const paintSelection = ({ device, at }) => {
+    const own = stage.layout.items.filter((item) => item.device === device);
+    if (!own.length) return;
+    const top = own[0].y + HEIGHTS.device;
+    const last = own[own.length - 1];
+    const { gaps } = device;
+    painter.band(gaps.start[at], gaps.end[at], top, last.y + last.height - top + 2, painter.theme().accent);
+    painter.arrows(stage.layout, device, gaps.start[at]);
+  };
+
+  /** Everything anew: no more than what the window shows. */
+  stage.paint = () => {
+    const { items, height } = stage.layout;
+    painter.begin(width, height);
+    painter.axis(clock, height);
+    for (const item of items) painter.item(item);
+    if (stage.selection) paintSelection(stage.selection);
+    const below = height - AXIS_HEIGHT;
+    if (stage.range) painter.band(stage.range[0], stage.range[1], AXIS_HEIGHT, below, painter.theme().ink);
+    if (stage.pointer !== null) painter.line(stage.pointer, AXIS_HEIGHT - 4, below);
+  };
+
+  stage.paintAll = () => {
+    pending = 0;
+    stage.paint();
+    drawMinimap(minimap.getContext("2d"), width, minimapHeight(), strips, view, painter.theme(), painter.palette);
+  };
+
+  /** Soon, and once for all changes until then. */
+  stage.redraw = () => { if (!pending) pending = requestAnimationFrame(stage.paintAll); };
+
+  stage.clear = () => painter.begin(width, stage.layout.height);
+
+  /** The lanes laid out for the room that there is. */
+  stage.measure = () => {
+    width = Math.max(Math.floor(canvas.parentElement.clientWidth), 200);
+    view.left = width < NARROW ? 84 : 132;
+    view.width = width - view.left;
+    stage.layout = layOut(devices);
+    fit(canvas, stage.layout.height);
+    fit(minimap, minimapHeight());
+  };
+
+  stage.readTheme = () => { painter.setTheme(readTheme(root)); stage.redraw(); };
+  return stage;
+};

@@ -1,0 +1,12 @@
+// The box beside the pointer.
+
+/** Shows what is told (see pick.js) near a place of the canvas, inside of the window; hides it where there is nothing. */
+const showTip = (tip, canvas, told, x, y) => {
+  tip.hidden = !told;
+  if (!told) return;
+  tip.replaceChildren(element("strong", "", told.title), ...told.lines.map((line) => element("span", "", line)));
+  const room = tip.offsetParent.clientWidth - tip.offsetWidth - 4;
+  const below = canvas.getBoundingClientRect().top + y + 18 + tip.offsetHeight < window.innerHeight;
+  tip.style.left = `${Math.max(Math.min(x + 14, room), 0)}px`;
+  tip.style.top = `${below ? y + 18 : y - tip.offsetHeight - 10}px`;
+};

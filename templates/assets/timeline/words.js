@@ -1,0 +1,54 @@
+// The window and the selection in words: for the reader, for a screen reader, and as a command.
+
+/** How much of the visible time of a device has every slice. */
+const exactShare = (device, exact, view) => {
+  const [from, to] = [Math.max(view.from, device.start), Math.min(view.to, device.end)];
+  if (to <= from) return 1;
+  let covered = 0;
+  for (let at = firstAbove(exact.reach, from); at < exact.count && exact.start[at] < to; at += 1) {
+    covered += Math.min(exact.end[at], to) - Math.max(exact.start[at], from);
+  }
+  return covered / (to - from);
+};
+
+/** Writes them into the page. */
+const makeTeller = (root, data, devices, view, clock) => {
+  const [now, detail, command, canvas] = [".stage-now", ".stage-detail", "#timeline-command", ".lanes"]
+    .map((selector) => root.querySelector(selector));
+
+  const windowText = () => {
+    const step = view.span() / 1000;
+    return `${clock.seconds(view.from, step)} to ${clock.seconds(view.to, step)}, ${shortNs(view.span())}`;
+  };
+
+  const openText = () => {
+    const open = devices.filter((device) => device.open).map((device) => device.key);
+    return devices.length > 1 ? `. Open: ${open.join(", ") || "none"}` : "";
+  };
+
+  const selectionText = (selection) => {
+    if (!selection) return "";
+    const { device, at } = selection;
+    const length = device.gaps.end[at] - device.gaps.start[at];
+    return `. Selected: gap of ${exactNs(length)} on ${device.key}, ${data.causes[device.gaps.kinds[at]].title}`;
+  };
+
+  const detailText = () => {
+    const shares = devices.filter((device) => device.open).flatMap((device) => [
+      exactShare(device, device.exactOperations, view), exactShare(device, device.exactHost, view),
+    ]);
+    const least = Math.min(1, ...shares);
+    if (least > 0.9999) return "Every slice of this window is exact. The same window as a report of its own:";
+    const share = `${(least * 100).toFixed(1)}%`;
+    return `Every slice is exact in ${share} of this window, elsewhere shares of the time are drawn. This window in more detail:`;
+  };
+
+  return (selection) => {
+    const [from, to] = [clock.absolute(view.from), clock.absolute(view.to)];
+    now.textContent = windowText() + openText() + selectionText(selection);
+    detail.textContent = detailText();
+    command.textContent = `${data.command} --from ${from}ns --to ${to}ns -o detail.html`;
+    const gap = selection ? clock.absolute(selection.device.gaps.start[selection.at]) : "";
+    Object.assign(canvas.dataset, { from, to, gap: selection ? `${selection.device.number}.${gap}` : "" });
+  };
+};
