@@ -10,6 +10,11 @@ from pathlib import Path
 
 from nsysdiag.errors import NsysdiagError
 
+PAGE_STYLES = ("app", "tables", "print")
+PAGE_SCRIPTS = ("address", "clipboard", "app")
+"""The scripts of every page, each after those that it uses; what they name, all later scripts may use."""
+TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
+"""The scripts of the tables, in the same way."""
 TIMELINE_SCRIPTS = (
     *("decode", "rows", "device", "scale", "layout"),
     *("theme", "brush", "gaps", "lanes", "overlay", "minimap", "stage"),
@@ -54,6 +59,16 @@ def assembled(folder: str, names: tuple[str, ...]) -> str:
     """Scripts of one folder of templates/assets as one, in this order, in a scope of their own."""
     scripts = "\n".join(asset(f"{folder}/{name}.js") for name in names)
     return f'(function () {{\n"use strict";\n{scripts}}})();\n'
+
+
+def page_style() -> str:
+    """The style of every page."""
+    return "".join(asset(f"{name}.css") for name in PAGE_STYLES)
+
+
+def page_script() -> str:
+    """The script of every page, which runs once its elements are there."""
+    return "\n".join(asset(f"{name}.js") for name in PAGE_SCRIPTS) + assembled("tables", TABLE_SCRIPTS)
 
 
 def content_hash(text: str) -> str:

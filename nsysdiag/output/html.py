@@ -15,7 +15,15 @@ from markupsafe import Markup
 
 from nsysdiag import units
 from nsysdiag.output import words
-from nsysdiag.output.assets import TIMELINE_SCRIPTS, assembled, asset, content_hash, templates_folder
+from nsysdiag.output.assets import (
+    TIMELINE_SCRIPTS,
+    assembled,
+    asset,
+    content_hash,
+    page_script,
+    page_style,
+    templates_folder,
+)
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
@@ -55,7 +63,7 @@ class Group:
 
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
-    style, theme, script = asset("app.css"), asset("theme.js"), asset("app.js")
+    style, theme, script = page_style(), asset("theme.js"), page_script()
     if timelines(report):
         script += assembled("timeline", TIMELINE_SCRIPTS)
     html = (

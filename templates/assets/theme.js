@@ -2,8 +2,9 @@
 (function () {
   var root = document.documentElement;
   root.classList.add("js");
-  try {
-    var theme = localStorage.getItem("nsysdiag-theme");
-    if (theme === "light" || theme === "dark") root.dataset.theme = theme;
-  } catch (error) { /* storage may be forbidden; the system's theme stays */ }
+  var theme = null;
+  try { theme = localStorage.getItem("nsysdiag-theme"); } catch (error) { /* may be forbidden; the system's theme stays */ }
+  var linked = /[#&]theme=(light|dark)(?:&|$)/.exec(location.hash);
+  if (linked) theme = linked[1];
+  if (theme === "light" || theme === "dark") root.dataset.theme = theme;
 })();

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from nsysdiag.output.assets import asset
+from nsysdiag.output.assets import asset, page_script, page_style
 from nsysdiag.output.html import GENERATOR, environment, policy
 from nsysdiag.output.ranks.view import ranks_view
 from nsysdiag.output.view import Causes
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def render(report: RanksReport, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
-    style, theme, script = asset("app.css"), asset("theme.js"), asset("app.js")
+    style, theme, script = page_style(), asset("theme.js"), page_script()
     html = (
         environment()
         .get_template("ranks.html")

@@ -24,6 +24,7 @@ from nsysdiag.output.sections import (
     launches,
     ledger,
     method,
+    nvtx,
     overview,
     ranks,
     signatures,
@@ -38,26 +39,27 @@ if TYPE_CHECKING:
 
 OPENING: tuple[ReportSection, ...] = (
     overview.SECTION,
-    ranks.SECTION,
-    cost.SECTION,
     findings.SECTION,
     timeline.SECTION,
+    cost.SECTION,
+    ranks.SECTION,
 )
 PER_DEVICE: tuple[DeviceSection, ...] = (
-    utilization.SECTION,
     trouble.SECTION,
     ledger.SECTION,
+    signatures.SECTION,
     iterations.SECTION,
     gaps.SECTION,
     gap_lengths.SECTION,
-    signatures.SECTION,
     kernels.SECTION,
-    gpu_metrics.SECTION,
     copies.SECTION,
     unified_memory.SECTION,
     device_memory.SECTION,
     communication.SECTION,
+    nvtx.SECTION,
     launches.SECTION,
     api.SECTION,
+    utilization.SECTION,
+    gpu_metrics.SECTION,
 )
 CLOSING: tuple[ReportSection, ...] = (host.SECTION, health.SECTION, method.SECTION)

@@ -58,7 +58,12 @@ def view(page: Page, device: DeviceReport) -> View | None:
         return None
     gaps = by_length(device.gaps)[: page.rows(MAX_GAPS)]
     rows = [_draw(gap, gap_key(page.report, device.key, gap.start_ns), page.causes) for gap in gaps]
-    return {"gaps": rows, "held": len(device.gaps), "first": SHOWN_AT_FIRST}
+    return {
+        "gaps": rows,
+        "held": len(device.gaps),
+        "first": SHOWN_AT_FIRST,
+        "flagged": any(gap.sync_drained for gap in gaps),
+    }
 
 
 def _draw(gap: Gap, key: str, causes: Causes) -> GapView:

@@ -31,12 +31,16 @@ class Row:
 def view(page: Page, device: DeviceReport) -> View:
     """The ledger as rows and as one bar."""
     rows = ledger_rows(device, page.causes)
+    roots = moved(device, page.causes)
+    places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
     longest = max((row.ns for row in rows), default=0)
     return {
         "rows": [_draw(row, longest) for row in rows],
         "segments": stack((row.cause.title, row.ns, row.cause.color, "") for row in rows),
         "wakes": follows_wakes(device),
-        "moved": [(row, safe_color(row.cause.color), words.root_kinds(row)) for row in moved(device, page.causes)],
+        "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
+        "root_places": {row.cause.id for row in roots},
+        "root_segments": stack((row.cause.title, row.root_ns, row.cause.color, "") for row in rows) if roots else [],
         "coverage": words.coverage_sentence(device.coverage),
         "drained": words.drained_sentence(device),
         "calibration": words.calibration_sentence(device),

@@ -140,7 +140,7 @@ class TestPage:
         bodies = [body.attributes["data-gap"] for body in root.all("tbody") if "data-gap" in body.attributes]
         assert bodies == [f"0.{100 * MS + number * 2 * MS}" for number in range(12)]
         rows = [f"0.{row.representative_start_ns}" for row in SAMPLES["one_device"]().devices[0].signatures]
-        assert keys[3:] == [*bodies, *rows]
+        assert keys[3:] == [*rows, *bodies]
         assert len(keys) == 3 + 12 + len(rows)  # the first ones are those of findings
 
     def test_who_woke_whom_goes_along_the_chain(self) -> None:

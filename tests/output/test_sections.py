@@ -1,0 +1,82 @@
+"""Sections of the page that stand for several devices, for root causes, and for NVTX ranges."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nsysdiag.model import DeviceReport
+from nsysdiag.output import FORMATS, RenderOptions
+from tests.output.page import Element, parse
+from tests.output.samples import MS, SAMPLES, device, report
+
+
+def rendered(*devices: DeviceReport) -> Element:
+    return parse(FORMATS["html"].render(report(list(devices), []), RenderOptions()))
+
+
+def by_id(root: Element, name: str) -> Element:
+    return next(element for element in root.walk() if element.attributes.get("id") == name)
+
+
+def cells(row: Element) -> list[str]:
+    return [" ".join(cell.whole_text().split()) for cell in row.all("th", "td")]
+
+
+def test_the_first_device_is_unfolded_and_the_contents_lead_to_all() -> None:
+    root = parse(FORMATS["html"].render(SAMPLES["several_devices"](), RenderOptions()))
+    folds = [each for each in root.all("details") if each.attributes.get("class") == "device"]
+    assert ["open" in each.attributes for each in folds] == [True, False, False, False]
+    for fold in folds:
+        assert len(fold.children[0].all("h2")) == 1
+        sections = {section.attributes["id"] for section in fold.all("section")}
+        links = {link.attributes["href"][1:] for link in root.all("nav")[0].all("a")}
+        assert sections <= links
+
+
+def test_one_device_is_not_folded() -> None:
+    assert not [each for each in rendered(device()).all("details") if each.attributes.get("class") == "device"]
+
+
+def test_findings_come_before_everything_about_devices() -> None:
+    root = parse(FORMATS["html"].render(SAMPLES["one_device"](), RenderOptions()))
+    ids = [section.attributes["id"] for section in root.all("section")]
+    asked = ["overview", "findings", "ledger", "signatures", "iterations", "gaps", "kernels", "utilization", "host"]
+    assert [each for each in ids if each in asked] == asked
+    assert ids[-2:] == ["health", "method"]
+
+
+def test_both_ledgers_lead_to_each_other() -> None:
+    """10 ms of a lock were the work of another thread: the lock row leads to the root's rows, and they lead back."""
+    made = device(ledger={"lock_wait": 30 * MS, "sync": 10 * MS}, root_ledger={"lock_wait": 20 * MS, "sync": 20 * MS})
+    root = rendered(made)
+    lock = by_id(root, "ledger-cause-1")
+    assert cells(lock.children[0])[:3] == ["Waiting for a lock", "30.0 ms", "20.0 ms"]
+    (to_root,) = lock.children[0].all("a")
+    moved = by_id(root, to_root.attributes["href"][1:])
+    assert cells(moved.children[0])[0] == "Waiting for a lock"
+    assert moved.children[0].all("a")[0].attributes["href"] == "#ledger-cause-1"
+
+
+def test_idle_time_by_ranges() -> None:
+    """
+    train > forward  30 ms of 3 gaps waiting for the device, 10 ms of 2 gaps waiting for I/O
+    no range          5 ms of 1 gap
+    """
+    first = device().signatures[0]
+    rows = [
+        msgspec.structs.replace(first, id="a", nvtx=["train", "forward"], cause="io_wait", count=2, total_ns=10 * MS),
+        msgspec.structs.replace(first, id="b", nvtx=["train", "forward"], cause="sync", count=3, total_ns=30 * MS),
+        msgspec.structs.replace(first, id="c", nvtx=[], cause="sync", count=1, total_ns=5 * MS),
+    ]
+    table = by_id(rendered(device(signatures=rows)), "nvtx").all("table")[0]
+    inside, outside = (cells(body.children[0]) for body in table.all("tbody"))
+    assert [*inside[:3], inside[4]] == ["40.0 ms", "100.0%", "5", "train › forward"]
+    assert inside[3].startswith("Waiting in a synchronisation, Waiting for I/O")
+    assert [*outside[:3], outside[4]] == ["5.00 ms", "12.5%", "1", "outside all ranges"]
+
+
+def test_without_ranges_there_is_no_table_of_them() -> None:
+    rows = [msgspec.structs.replace(row, nvtx=[]) for row in device().signatures]
+    ids = [section.attributes["id"] for section in rendered(device(signatures=rows)).all("section")]
+    assert "signatures" in ids
+    assert "nvtx" not in ids
