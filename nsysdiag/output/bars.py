@@ -95,9 +95,7 @@ class BarChart:
         return {mark.kind for mark in self.marks}
 
 
-def draw_bars(
-    bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int = FEWEST_SLOTS
-) -> BarChart | None:
+def draw_bars(bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int = FEWEST_SLOTS) -> BarChart | None:
     """The bars in order, with lines at the levels; `top` is the length that fills the height, longer ones are cut off.
 
     `levels` has the text of each line and its value. None without bars.

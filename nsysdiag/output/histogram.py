@@ -46,16 +46,21 @@ class Column:
 
 def draw_columns(columns: list[Column], told: Callable[[int], str]) -> BarChart | None:
     """The columns side by side with lines at round values, which `told` writes; None where all are empty."""
-    bars = [Bar(sum(part.ns for part in each.parts), each.parts, each.told, slow=False, faded=False) for each in columns]
+    bars = [
+        Bar(sum(part.ns for part in each.parts), each.parts, each.told, slow=False, faded=False) for each in columns
+    ]
     top = max((bar.total for bar in bars), default=0)
-    return draw_bars(bars, top, {told(step): step for step in round_steps(top, LEVELS)}, fewest=1)
+    return draw_bars(bars, top, levels(top, told), fewest=1)
+
+
+def levels(top: int, told: Callable[[int], str]) -> dict[str, int]:
+    """Round values up to the top, by what `told` writes for them."""
+    return {told(step): step for step in round_steps(top, LEVELS)}
 
 
 def ticks(edges: list[int]) -> list[Tick]:
     """The edges of the bins from the first to that behind the last, in ns."""
-    named = enumerate(edges)
+    named = list(enumerate(edges))
     if len(edges) > MOST_LABELS:
         named = [(at, edge) for at, edge in named if str(edge).strip("0") in ("", "1")]
-    return [
-        Tick(at, percent(at, len(edges) - 1), edge_label(edge)) for at, edge in named
-    ]
+    return [Tick(at, percent(at, len(edges) - 1), edge_label(edge)) for at, edge in named]

@@ -17,12 +17,11 @@ TITLE, PLOT, AXIS_ROOM = 24, 110, 20
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Bars of one quantity: `heights` by entry of the legend and bin, drawn as multiples of `scale`, with `unit`."""
+    """Bars of one quantity: `heights` by entry of the legend and bin, and round values with their texts."""
 
     title: str
     heights: list[list[int]]
-    scale: int = 1
-    unit: str = ""
+    levels: dict[str, int]
 
 
 def histogram_figure(
@@ -43,16 +42,15 @@ def histogram_figure(
             "side": "right",
             "showgrid": True,
             "gridcolor": "var(--line)",
-            "nticks": 5,
-            "rangemode": "tozero",
-            "ticksuffix": f" {panel.unit}" if panel.unit else "",
+            "tickvals": list(panel.levels.values()),
+            "ticktext": list(panel.levels),
+            "ticklabelstandoff": 6,
+            "range": [0, max(map(sum, zip(*panel.heights, strict=True)))],
         }
         layout.setdefault("annotations", []).append(
             note(panel.title, x=0, xanchor="left", y=upper, yanchor="bottom", font={"color": "var(--muted)"})
         )
-        traces += [
-            _bars(panel, name, group, entry, told[group]) for group, entry in enumerate(entries)
-        ]
+        traces += [_bars(panel, name, group, entry, told[group]) for group, entry in enumerate(entries)]
     bins = len(told[0])
     layout["xaxis"] = AXIS | {
         "fixedrange": False,
@@ -70,7 +68,7 @@ def _bars(panel: Panel, axis: str, group: int, entry: LegendEntry, told: list[st
         entry,
         group,
         x=[at + 0.5 for at in used],
-        y=[panel.heights[group][at] / panel.scale if panel.scale > 1 else panel.heights[group][at] for at in used],
+        y=[panel.heights[group][at] for at in used],
         width=0.8,
         yaxis=axis,
         customdata=[told[at] for at in used],

@@ -11,11 +11,11 @@ from nsysdiag.output.lengths import unit_of
 from nsysdiag.units import format_exact_ns
 
 if TYPE_CHECKING:
-    from nsysdiag.output.bars import BarChart, LegendEntry
+    from nsysdiag.output.bars import BarChart, LegendEntry, Line
     from nsysdiag.output.view import Share
 
-MARKS = 16
-"""The height in pixels of the row above the bars that holds the marks."""
+BARS, MARKS = 180, 16
+"""The heights in pixels of the bars and of the row above them that holds the marks."""
 FADED = 0.35
 
 
@@ -41,22 +41,22 @@ def iterations_figure(stacks: list[Stack], chart: BarChart, top: int) -> Figure:
     bars = [_bars(stacks, entry, group, scale, time) for group, entry in enumerate(chart.legend)]
     names = [_name(stack) for stack in stacks]
     return figure(
-        [*bars, _marks(stacks, top / scale)],
-        margin=(MARKS, SCALE_WIDTH, 0, 0),
+        [*bars, _marks(stacks, top / scale * (BARS + MARKS / 2) / BARS)],
+        margin=(0, SCALE_WIDTH, 0, 0),
         bargap=0.2 if len(stacks) <= 200 else 0,
         hovermode="x unified",
-        xaxis=AXIS | {
+        xaxis=AXIS
+        | {
             "fixedrange": False,
             "type": "category",
             "categoryarray": names,
             "range": [-0.5, chart.width / chart.slot - 0.5],
             "showticklabels": False,
         },
-        yaxis=AXIS | {"range": [0, top / scale], "showticklabels": False},
-        shapes=[_line(float(line.y[:-1])) for line in chart.lines],
+        yaxis=AXIS | {"range": [0, top / scale * (BARS + MARKS) / BARS], "showticklabels": False},
+        shapes=[_line(_height(line)) for line in chart.lines],
         annotations=[
-            note(line.label, x=1, xanchor="left", xshift=6, y=1 - float(line.y[:-1]) / 100, yanchor="middle")
-            for line in chart.lines
+            note(line.label, x=1, xanchor="left", xshift=6, y=_height(line), yanchor="middle") for line in chart.lines
         ],
     )
 
@@ -66,9 +66,7 @@ def _name(stack: Stack) -> str:
 
 
 def _bars(stacks: list[Stack], entry: LegendEntry, group: int, scale: int, time: str) -> Figure:
-    mine = [
-        (stack, part) for stack in stacks for part in stack.parts if part.ns and legend_entry(part) == entry
-    ]
+    mine = [(stack, part) for stack in stacks for part in stack.parts if part.ns and legend_entry(part) == entry]
     made = trace(
         entry,
         group,
@@ -81,14 +79,14 @@ def _bars(stacks: list[Stack], entry: LegendEntry, group: int, scale: int, time:
     return made
 
 
-def _marks(stacks: list[Stack], top: float) -> Figure:
+def _marks(stacks: list[Stack], height: float) -> Figure:
     """A mark above each bar that is slow or does not count, and for all the whole length."""
     return {
         "type": "scatter",
         "mode": "markers",
         "name": "In all",
         "x": [_name(stack) for stack in stacks],
-        "y": [top] * len(stacks),
+        "y": [height] * len(stacks),
         "cliponaxis": False,
         "marker": {
             "size": 8,
@@ -102,7 +100,11 @@ def _marks(stacks: list[Stack], top: float) -> Figure:
     }
 
 
-def _line(y: float) -> Figure:
-    line = {"color": "var(--ink)", "width": 1, "dash": "3px,4px"}
-    at = 1 - y / 100
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "yref": "paper", "y0": at, "y1": at, "line": line, "opacity": 0.55}
+def _height(line: Line) -> float:
+    """Where a line of the drawing is, as a part of the figure's height from below."""
+    return (1 - float(line.y[:-1]) / 100) * BARS / (BARS + MARKS)
+
+
+def _line(at: float) -> Figure:
+    place = {"xref": "paper", "x0": 0, "x1": 1, "yref": "paper", "y0": at, "y1": at}
+    return {"type": "line", "line": {"color": "var(--ink)", "width": 1, "dash": "3px,4px"}, "opacity": 0.55, **place}

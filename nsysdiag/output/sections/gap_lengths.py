@@ -9,11 +9,11 @@ import numpy as np
 
 from nsysdiag.output.bars import BarChart, LegendEntry, legend_entry
 from nsysdiag.output.figures import Segment, percent, stack
-from nsysdiag.output.histogram import Column, Tick, draw_columns, ticks
+from nsysdiag.output.histogram import Column, Tick, draw_columns, levels, ticks
 from nsysdiag.output.interactive.figure import Figure
 from nsysdiag.output.interactive.histograms import Panel, histogram_figure
 from nsysdiag.output.lengths import EDGES as FINE_EDGES
-from nsysdiag.output.lengths import Tally, bound, edge_label, tally_gaps, unit_of
+from nsysdiag.output.lengths import Tally, bound, edge_label, tally_gaps
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 from nsysdiag.output.view import share_of
@@ -107,7 +107,6 @@ def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: st
 def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: Causes) -> Figure:
     counts = [tally.count[shown].tolist() for tally in tallies.values()]
     times = [tally.ns[shown].tolist() for tally in tallies.values()]
-    scale, unit = unit_of(max(map(sum, zip(*times, strict=True))))
     told = [
         [
             f"{counted(number, 'gap')}, {_range(at)}<br>{format_exact_ns(ns)}"
@@ -116,7 +115,10 @@ def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: 
         for rows in zip(counts, times, strict=True)
     ]
     entries = [_entry(cause, causes) for cause in tallies]
-    panels = [Panel("Number of gaps", counts), Panel("Idle time in them", times, scale, unit)]
+    panels = [
+        Panel("Number of gaps", counts, levels(max(map(sum, zip(*counts, strict=True))), format_count)),
+        Panel("Idle time in them", times, levels(max(map(sum, zip(*times, strict=True))), edge_label)),
+    ]
     return histogram_figure(panels, entries, told, edges)
 
 

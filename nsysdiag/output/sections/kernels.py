@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.output.bars import LegendEntry
 from nsysdiag.output.figures import percent
-from nsysdiag.output.histogram import Column, draw_columns, ticks
+from nsysdiag.output.histogram import Column, draw_columns, levels, ticks
 from nsysdiag.output.interactive.histograms import Panel, histogram_figure
 from nsysdiag.output.lengths import EDGES, edge_label
 from nsysdiag.output.sections.section import DeviceSection, Page, View
@@ -44,7 +44,8 @@ def _durations(found: Distribution | None) -> View:
         Column([Share("compute", "Kernels", count, "compute", "")] if count else [], said)
         for (_start, count), said in zip(found.bins, told, strict=True)
     ]
-    panel = Panel("Number of kernels", [[count for _start, count in found.bins]])
+    counts = [count for _start, count in found.bins]
+    panel = Panel("Number of kernels", [counts], levels(max(counts), format_count))
     return {
         "durations": found,
         "chart": draw_columns(columns, format_count),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
-from nsysdiag.output.figures import Segment, percent, safe_color, stack
+from nsysdiag.output.figures import percent, safe_color
 from nsysdiag.output.interactive.ledger import Cut, ledger_figure
 from nsysdiag.output.lengths import edge_label, round_steps
 from nsysdiag.output.sections.section import DeviceSection, Page, View
@@ -37,7 +37,7 @@ def view(page: Page, device: DeviceReport) -> View:
     cuts = _cuts(rows, wakes=follows_wakes(device))
     return {
         "rows": [_draw(row, longest) for row in rows],
-        "bars": [(cut.label, _segments(cut)) for cut in cuts],
+        "bars": [(cut.label, cut.segments) for cut in cuts],
         "axis": [(percent(at, device.idle_ns), edge_label(at)) for at in round_steps(device.idle_ns)],
         "figure": ledger_figure(cuts),
         "wakes": follows_wakes(device),
@@ -53,10 +53,6 @@ def _cuts(rows: list[LedgerRow], *, wakes: bool) -> list[Cut]:
     cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
     roots = [Cut("After wake-ups", [(row.cause.title, row.root_ns, row.cause.color) for row in rows])]
     return [*cuts, *(roots if wakes else [])]
-
-
-def _segments(cut: Cut) -> list[Segment]:
-    return stack((title, ns, color, "") for title, ns, color in cut.parts)
 
 
 def _draw(row: LedgerRow, longest: int) -> Row:
