@@ -16,7 +16,7 @@ from nsysdiag.units import format_ns
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Iteration, IterationReport, SlowIteration
 
-MAX_BARS = 500
+MAX_BARS = 200
 TOLD_PARTS = 4
 
 
