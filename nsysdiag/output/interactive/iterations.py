@@ -52,6 +52,7 @@ def iterations_figure(stacks: list[Stack], chart: BarChart, top: int) -> Figure:
             "categoryarray": names,
             "range": [-0.5, chart.width / chart.slot - 0.5],
             "showticklabels": False,
+            "showspikes": False,
         },
         yaxis=AXIS | {"range": [0, top / scale * (BARS + MARKS) / BARS], "showticklabels": False},
         shapes=[_line(_height(line)) for line in chart.lines],
