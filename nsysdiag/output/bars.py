@@ -124,6 +124,7 @@ def draw_bars(bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int 
 def _paths(bars: list[Bar], top: int, width: int) -> list[Path]:
     """One path for each colour of the bars that count, and one of those that do not."""
     drawn: dict[tuple[str, str, bool], list[str]] = {}
+    left = (SLOT - width) // 2
     for at, bar in enumerate(bars):
         below = before = 0
         for share in bar.parts:
@@ -132,7 +133,9 @@ def _paths(bars: list[Bar], top: int, width: int) -> list[Path]:
             if level > below:
                 entry = legend_entry(share)
                 key = (entry.part, entry.color, bar.faded)
-                drawn.setdefault(key, []).append(f"M{at * SLOT} {HEIGHT - level}h{width}v{level - below}h-{width}z")
+                drawn.setdefault(key, []).append(
+                    f"M{at * SLOT + left} {HEIGHT - level}h{width}v{level - below}h-{width}z"
+                )
             below = level
     return [Path(part, color, faded, "".join(pieces)) for (part, color, faded), pieces in drawn.items()]
 

@@ -98,6 +98,17 @@ def test_a_figure_has_the_place_of_its_drawing(browser: Browser, folder: Path) -
     assert browser.value(f"{drawn}.closest('[aria-hidden]')") is None
 
 
+def test_paper_gets_the_drawings(browser: Browser, folder: Path) -> None:
+    browser.open(write(folder, "one_device"))
+    go_to(browser, "kernels")
+    browser.media("print")
+    try:
+        assert browser.value("document.querySelector('#kernels .drawn').offsetHeight") == 154
+        assert browser.value("document.querySelector('#kernels .figure-place').offsetHeight") == 0
+    finally:
+        browser.media("screen")
+
+
 def test_the_pointer_shows_exact_values(browser: Browser, folder: Path) -> None:
     browser.open(write(folder, "one_device"))
     go_to(browser, "iterations")
