@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.output.figures import percent, safe_color
 from nsysdiag.output.view import WORK
-from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -96,14 +95,14 @@ class BarChart:
         return {mark.kind for mark in self.marks}
 
 
-def draw_bars(bars: list[Bar], top: int, levels: dict[str, int]) -> BarChart | None:
+def draw_bars(bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int = FEWEST_SLOTS) -> BarChart | None:
     """The bars in order, with lines at the levels; `top` is the length that fills the height, longer ones are cut off.
 
-    None without bars.
+    `levels` has the text of each line and its value. None without bars.
     """
     if not bars or top <= 0:
         return None
-    width = max(len(bars), FEWEST_SLOTS) * SLOT
+    width = max(len(bars), fewest) * SLOT
     room = 0 if len(bars) > FEWEST_SLOTS * SLOT else 2  # gaps of less than a pixel only blur
     return BarChart(
         width=width,
@@ -125,6 +124,7 @@ def draw_bars(bars: list[Bar], top: int, levels: dict[str, int]) -> BarChart | N
 def _paths(bars: list[Bar], top: int, width: int) -> list[Path]:
     """One path for each colour of the bars that count, and one of those that do not."""
     drawn: dict[tuple[str, str, bool], list[str]] = {}
+    left = (SLOT - width) // 2
     for at, bar in enumerate(bars):
         below = before = 0
         for share in bar.parts:
@@ -133,7 +133,9 @@ def _paths(bars: list[Bar], top: int, width: int) -> list[Path]:
             if level > below:
                 entry = legend_entry(share)
                 key = (entry.part, entry.color, bar.faded)
-                drawn.setdefault(key, []).append(f"M{at * SLOT} {HEIGHT - level}h{width}v{level - below}h-{width}z")
+                drawn.setdefault(key, []).append(
+                    f"M{at * SLOT + left} {HEIGHT - level}h{width}v{level - below}h-{width}z"
+                )
             below = level
     return [Path(part, color, faded, "".join(pieces)) for (part, color, faded), pieces in drawn.items()]
 
@@ -145,7 +147,7 @@ def _lines(top: int, levels: dict[str, int]) -> list[Line]:
     for label, ns in levels.items():
         at = round(HEIGHT * (1 - ns / top))
         if 0 <= at < HEIGHT and all(abs(at - other) >= LINE_ROOM for other in taken):
-            lines.append(Line(percent(at, HEIGHT), f"{label} {format_ns(ns)}"))
+            lines.append(Line(percent(at, HEIGHT), label))
             taken.append(at)
     return lines
 

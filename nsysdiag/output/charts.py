@@ -3,7 +3,6 @@ the host ran ahead of it."""
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +11,20 @@ import plotly.graph_objects as go
 
 from nsysdiag.errors import UsageError
 from nsysdiag.output.figures import safe_color
-from nsysdiag.output.names import clip, visible
-from nsysdiag.output.packed import Series, unpack, unpack_series
+from nsysdiag.output.lengths import bound, tally_gaps, unit_of
+from nsysdiag.output.names import visible
+from nsysdiag.output.packed import Series, unpack_series
+from nsysdiag.output.plotly_text import plain
 from nsysdiag.output.view import Causes, window_parts
 from nsysdiag.output.words import NO_GPU_WORK, counted
-from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_share
+from nsysdiag.units import format_exact_ns, format_share
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from nsysdiag.model import DeviceReport, Report
 
 PART_COLORS = {"compute": "#2b6cb8", "communication": "#7d55b5", "copies": "#9c640c"}
 DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
 NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
-MAX_NAME = 60
-_UNITS = ("s", "ms", "us")
-# 1, 2 and 5 of every decade that an int64 holds: the last is where the last bin begins.
-_EDGES = [step * 10**power for power in range(19) for step in (1, 2, 5)]
 _GRID = {"showgrid": True, "automargin": True, "gridcolor": "#e3e6ea", "zeroline": False}
 
 
@@ -49,7 +44,7 @@ def ledger_chart(report: Report) -> go.Figure:
     two lines that the pointer shows.
     """
     devices = report.devices
-    scale, unit = _scale(max((device.window_ns for device in devices), default=0))
+    scale, unit = unit_of(max((device.window_ns for device in devices), default=0))
     bars_of_all = _ledger_bars(report)
     # As high as the bars or the list of colours needs.
     figure = _figure("Where the time of each device went", 210 + max(64 * len(devices), 20 * len(bars_of_all)))
@@ -58,16 +53,16 @@ def ledger_chart(report: Report) -> go.Figure:
     figure.update_yaxes(
         title={"text": "Device", "standoff": 12}, type="category", autorange="reversed", automargin=True
     )
-    labels = [_plain(device.key) + "<br>" + _plain(device.name) for device in devices]
+    labels = [plain(device.key) + "<br>" + plain(device.name) for device in devices]
     for bars in bars_of_all:
         figure.add_bar(
             orientation="h",
-            name=_plain(bars.label),
+            name=plain(bars.label),
             y=labels,
             x=[ns / scale for ns in bars.ns],
             marker={"color": bars.color},
             customdata=[
-                [ns, format_exact_ns(ns), _plain(f"{format_share(ns, device.window_ns)} of the window")]
+                [ns, format_exact_ns(ns), plain(f"{format_share(ns, device.window_ns)} of the window")]
                 for ns, device in zip(bars.ns, devices, strict=True)
             ],
             hovertemplate="%{fullData.name}<br>%{y}<br>%{customdata[1]}<br>%{customdata[2]}<extra></extra>",
@@ -105,24 +100,23 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
     where a saved report is damaged.
     """
     chosen = _chosen(report, device)
-    tallies = _tallies(chosen)
+    tallies = tally_gaps(chosen)
     known = Causes(report.causes)
-    where = "all devices" if device is None else _plain(device)
+    where = "all devices" if device is None else plain(device)
     figure = _figure(f"Gaps by length, {where}", 520)
     figure.update_layout(
         barmode="stack", bargap=0, legend={"title": {"text": "Dominant cause"}, "traceorder": "normal"}
     )
     if not tallies:
         return _empty(figure, NO_GAPS if report.devices else NO_GPU_WORK)
-    used = np.flatnonzero(sum(count for count, _ns in tallies.values()))
+    used = np.flatnonzero(sum(tally.count for tally in tallies.values()))
     first, last = int(used[0]), int(used[-1])
-    scale, unit = _scale(max(int(ns.sum()) for _count, ns in tallies.values()))
+    scale, unit = unit_of(max(int(tally.ns.sum()) for tally in tallies.values()))
     _gap_axes(figure, first, last, unit)
-    ranked = sorted(tallies.items(), key=lambda item: (-int(item[1][1].sum()), item[0]))
-    for cause, (count, ns) in ranked:
+    for cause, tally in tallies.items():
         shown = slice(first, last + 1)
-        look = {"name": _plain(known.title(cause)), "color": safe_color(known[cause].color)}
-        _gap_bars(figure, first, count[shown].tolist(), ns[shown].tolist(), scale, look)
+        look = {"name": plain(known.title(cause)), "color": safe_color(known[cause].color)}
+        _gap_bars(figure, first, tally.count[shown].tolist(), tally.ns[shown].tolist(), scale, look)
     return figure
 
 
@@ -133,10 +127,10 @@ def run_ahead_chart(report: Report, device: str | None = None) -> go.Figure:
     Raises UsageError for an unknown key, InputError where a saved report is damaged.
     """
     chosen = [each for each in _chosen(report, device) if each.launch.run_ahead is not None]
-    where = "all devices" if device is None else _plain(device)
+    where = "all devices" if device is None else plain(device)
     figure = _figure(f"Operations launched and not finished, {where}", 420)
     figure.update_layout(legend={"title": {"text": "Device"}})
-    scale, unit = _scale(max((each.window.end_ns for each in chosen), default=0))
+    scale, unit = unit_of(max((each.window.end_ns for each in chosen), default=0))
     figure.update_xaxes(title={"text": f"Time in the trace ({unit})"}, **_GRID)
     figure.update_yaxes(title={"text": "Operations"}, rangemode="tozero", **_GRID)
     for at, each in enumerate(chosen):
@@ -151,14 +145,14 @@ def _depth(figure: go.Figure, device: DeviceReport, series: Series, scale: int, 
     lowest, mean, highest = (
         [*values.tolist(), values.tolist()[-1]] for values in (series.lowest, series.mean, series.highest)
     )
-    common = {"x": time, "legendgroup": _plain(device.key), "mode": "lines"}
+    common = {"x": time, "legendgroup": plain(device.key), "mode": "lines"}
     edge = {"shape": "hv", "width": 0, "color": color}
     figure.add_scatter(y=lowest, line=edge, showlegend=False, hoverinfo="skip", **common)
     figure.add_scatter(y=highest, line=edge, fill="tonexty", showlegend=False, hoverinfo="skip", **common)
     figure.add_scatter(
         y=mean,
         line={"shape": "hv", "width": 1.5, "color": color},
-        name=_plain(device.key),
+        name=plain(device.key),
         customdata=list(zip(lowest, highest, strict=True)),
         hovertemplate="%{fullData.name}<br>mean %{y:.1f}, %{customdata[0]} to %{customdata[1]}<extra></extra>",
         **common,
@@ -173,21 +167,6 @@ def _chosen(report: Report, key: str | None) -> list[DeviceReport]:
     return chosen
 
 
-def _tallies(devices: list[DeviceReport]) -> dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
-    """For each dominant cause the number of gaps and their ns in each bin."""
-    tallies: dict[str, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = {}
-    for device in devices:
-        _starts, lengths, causes = unpack(device.gaps_packed)
-        place = np.maximum(np.searchsorted(np.array(_EDGES), lengths, side="right") - 1, 0)
-        for cause in np.unique(causes).tolist():
-            nothing = np.zeros(len(_EDGES), dtype=np.int64)
-            count, ns = tallies.setdefault(device.gaps_packed.cause_ids[cause], (nothing, nothing.copy()))
-            mine = causes == cause
-            np.add.at(count, place[mine], 1)
-            np.add.at(ns, place[mine], lengths[mine])
-    return tallies
-
-
 def _gap_axes(figure: go.Figure, first: int, last: int, unit: str) -> None:
     """Two charts above each other, on one axis whose ticks are the bounds of the bins."""
     ticks = range(first, last + 2)
@@ -195,7 +174,7 @@ def _gap_axes(figure: go.Figure, first: int, last: int, unit: str) -> None:
         xaxis={
             "title": {"text": "Length of the gap"},
             "tickvals": list(ticks),
-            "ticktext": [_bound(at) for at in ticks],
+            "ticktext": [bound(at) for at in ticks],
             "range": [first - 0.1, last + 1.1],
             "anchor": "y2",
             "zeroline": False,
@@ -207,7 +186,7 @@ def _gap_axes(figure: go.Figure, first: int, last: int, unit: str) -> None:
 
 def _gap_bars(figure: go.Figure, first: int, count: list[int], ns: list[int], scale: int, look: dict[str, str]) -> None:
     exact = [
-        [number, time, f"{counted(number, 'gap')} from {_bound(at)} to {_bound(at + 1)}", format_exact_ns(time)]
+        [number, time, f"{counted(number, 'gap')} from {bound(at)} to {bound(at + 1)}", format_exact_ns(time)]
         for at, (number, time) in enumerate(zip(count, ns, strict=True), start=first)
     ]
     for axis, heights in (("y", count), ("y2", [time / scale for time in ns])):
@@ -223,20 +202,6 @@ def _gap_bars(figure: go.Figure, first: int, count: list[int], ns: list[int], sc
             customdata=exact,
             hovertemplate="%{fullData.name}<br>%{customdata[2]}<br>%{customdata[3]}<extra></extra>",
         )
-
-
-def _bound(at: int) -> str:
-    """Where a bin begins, in the unit that suits it: `200 us`."""
-    if at == len(_EDGES):
-        return "more"
-    unit = next((unit for unit in _UNITS if _EDGES[at] >= NS_PER[unit]), "ns")
-    return f"{format_count(_EDGES[at] // NS_PER[unit])} {unit}"
-
-
-def _scale(longest: int) -> tuple[int, str]:
-    """The unit that suits the longest time of an axis: its length in ns, and its name."""
-    unit = next((unit for unit in _UNITS if longest >= NS_PER[unit]), "ns")
-    return NS_PER[unit], unit
 
 
 def _figure(title: str, height: int) -> go.Figure:
@@ -257,8 +222,3 @@ def _empty(figure: go.Figure, why: str) -> go.Figure:
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     return figure.add_annotation(text=why, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
-
-
-def _plain(text: str) -> str:
-    """Text as plotly shows it letter by letter: it takes `<` for markup and what is between dollars for formulas."""
-    return html.escape(clip(text, MAX_NAME)).replace("$", "&#36;")

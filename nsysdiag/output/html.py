@@ -6,6 +6,7 @@ but the page's own style and scripts, by their hashes.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from nsysdiag.output.names import brief, clip, visible
 from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
 from nsysdiag.output.sections.section import Page, View
 from nsysdiag.output.timeline.data import timelines
+from nsysdiag.output.vendor import Bundle, plotly
 from nsysdiag.output.view import Causes
 
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ if TYPE_CHECKING:
 
 GENERATOR = "nsysdiag"
 HEAD_BYTES = 4096
+_KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
+_BLANKS = re.compile(r"\n\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +67,49 @@ class Group:
 
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
+    groups = _groups(Page(report, options, Causes(report.causes)))
+    bundle = plotly() if has_figures(groups) else None
     style, theme, script = page_style(), asset("theme.js"), page_script()
     if timelines(report):
         script += assembled("timeline", TIMELINE_SCRIPTS)
+    if bundle:
+        style, script = style + asset("charts.css"), script + asset("charts.js")
     html = (
         environment()
         .get_template("report.html")
         .render(
             report=report,
             options=options,
-            groups=_groups(Page(report, options, Causes(report.causes))),
+            groups=groups,
             several=len(report.devices) > 1,
             generator=f"{GENERATOR} {report.tool.version}",
-            policy=policy(style, theme, script),
+            policy=policy(style, theme, script, *([bundle.source] if bundle else [])),
+            bundle=_shown(bundle),
             style=Markup(style),  # our own files, guarded by asset()
             theme=Markup(theme),
             script=Markup(script),
         )
     )
-    return (html.rstrip() + "\n").encode()
+    return (squeezed(html).rstrip() + "\n").encode()
+
+
+def squeezed(html: str) -> str:
+    """The page without indentation and empty lines: a tenth of a large one. Where blanks count they stay."""
+    parts = _KEPT.split(html)
+    return "".join(part if at % 2 else _BLANKS.sub("\n", part) for at, part in enumerate(parts))
+
+
+def has_figures(groups: list[Group]) -> bool:
+    """Does any section have a chart that scripts may draw?"""
+    return any(section.view.get("figure") for group in groups for section in group.sections)
+
+
+def _shown(bundle: Bundle | None) -> dict[str, object] | None:
+    """What the page shows of the bundle. Its licence is a file of ours, whose lines stay lines."""
+    if bundle is None:
+        return None
+    licence = Markup("\n").join(bundle.licence.splitlines())
+    return {"version": bundle.version, "packed": bundle.packed, "licence": licence}
 
 
 def policy(style: str, *scripts: str) -> str:

@@ -73,7 +73,7 @@ def test_a_colour_of_a_report_is_a_colour_or_grey() -> None:
 
 
 def test_levels_that_would_lie_upon_each_other_are_left_out() -> None:
-    chart = draw_bars([bar(100, 0, 0)], 100, {"p50": 50, "p95": 55, "p99": 90, "far": 200})
+    chart = draw_bars([bar(100, 0, 0)], 100, {"p50 50 ns": 50, "p95 55 ns": 55, "p99 90 ns": 90, "far 200 ns": 200})
     assert chart is not None
     assert [(line.label, line.y) for line in chart.lines] == [("p50 50 ns", "50.000%"), ("p99 90 ns", "10.000%")]
 

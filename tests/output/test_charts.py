@@ -14,16 +14,15 @@ import nsysdiag
 from nsysdiag.errors import UsageError
 from nsysdiag.model import CauseInfo
 from nsysdiag.output.charts import (
-    _EDGES,
     NO_DEPTH,
     NO_GAPS,
     PART_COLORS,
-    _bound,
-    _plain,
     gap_chart,
     ledger_chart,
     run_ahead_chart,
 )
+from nsysdiag.output.lengths import EDGES, bound
+from nsysdiag.output.plotly_text import plain
 from nsysdiag.output.view import UNKNOWN_COLOR
 from nsysdiag.output.words import NO_GPU_WORK
 from nsysdiag.units import NS_PER
@@ -135,7 +134,7 @@ class TestGapChart:
         assert [sum(trace["y"]) for trace in drawn(gap_chart(made))["data"] if trace["yaxis"] == "y"] == [1]
 
     def test_bounds_of_bins_read_well(self) -> None:
-        assert [_bound(at) for at in (0, 1, 2, 9, 20, 27, 54)] == [
+        assert [bound(at) for at in (0, 1, 2, 9, 20, 27, 54)] == [
             "1 ns",
             "2 ns",
             "5 ns",
@@ -144,7 +143,7 @@ class TestGapChart:
             "1 s",
             "1,000,000,000 s",
         ]
-        assert _bound(len(_EDGES)) == "more"
+        assert bound(len(EDGES)) == "more"
 
     def test_nothing_to_show(self) -> None:
         assert said(gap_chart(SAMPLES["never_idle"]())) == [NO_GAPS]
@@ -193,7 +192,7 @@ class TestHostileNames:
 
     @pytest.mark.parametrize("name", ["$x$", "a$b", r"$\href{javascript:alert(1)}{x}$"])
     def test_dollars_make_no_formula(self, name: str) -> None:
-        assert "$" not in _plain(name)
+        assert "$" not in plain(name)
 
     def test_colors_are_colors(self) -> None:
         causes = [CauseInfo(id="sync", title="x", meaning="", color='red" onload="x')]

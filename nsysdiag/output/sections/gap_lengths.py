@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.output.bars import BarChart, LegendEntry, legend_entry
 from nsysdiag.output.figures import Segment, percent, stack
+from nsysdiag.output.histogram import Column, Tick, draw_columns, levels, ticks
+from nsysdiag.output.interactive.figure import Figure
+from nsysdiag.output.interactive.histograms import Panel, histogram_figure
+from nsysdiag.output.lengths import EDGES as FINE_EDGES
+from nsysdiag.output.lengths import Tally, bound, edge_label, tally_gaps
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.sections.section import DeviceSection, Page, View
-from nsysdiag.units import NS_PER, format_ns
+from nsysdiag.output.view import share_of
+from nsysdiag.output.words import counted
+from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_ns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -40,7 +48,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
     decade = np.searchsorted(np.array(EDGES), lengths, side="right")
     totals = [int(lengths[decade == index].sum()) for index in range(len(EDGES) + 1)]
     ids = device.gaps_packed.cause_ids
-    return {
+    return _charts(device, page.causes) | {
         "bins": [
             _bin(index, lengths[decade == index], causes[decade == index], max(totals), ids, page.causes)
             for index in range(int(decade.min()), int(decade.max()) + 1)
@@ -68,6 +76,58 @@ def _bin(
         bar=percent(total, longest),
         segments=stack((known.title(cause), ns, known[cause].color, "") for cause, ns in by_cause),
     )
+
+
+def _charts(device: DeviceReport, causes: Causes) -> View:
+    """The number of gaps and their time in finer bins, still and as a figure."""
+    tallies = tally_gaps([device])
+    used = np.flatnonzero(sum(tally.count for tally in tallies.values()))
+    shown = slice(int(used[0]), int(used[-1]) + 1)
+    edges = ticks([*FINE_EDGES[shown], *(FINE_EDGES[shown.stop : shown.stop + 1] or [FINE_EDGES[-1]])])
+    return {
+        "counts": _drawn(tallies, shown, causes, "count"),
+        "times": _drawn(tallies, shown, causes, "ns"),
+        "edges": edges,
+        "figure": _figure(tallies, shown, edges, causes),
+    }
+
+
+def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: str) -> BarChart | None:
+    """Bars of the number of gaps or of their time, by bin and cause."""
+    told = format_count if quantity == "count" else format_ns
+    columns = []
+    for at in range(shown.start, shown.stop):
+        values = {cause: int(getattr(tally, quantity)[at]) for cause, tally in tallies.items()}
+        parts = [share_of(cause, value, causes) for cause, value in values.items() if value]
+        said = ", ".join(f"{part.label} {told(part.ns)}" for part in parts)
+        columns.append(Column(parts, f"{_range(at)}: {said or 'none'}"))
+    return draw_columns(columns, format_count if quantity == "count" else edge_label)
+
+
+def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: Causes) -> Figure:
+    counts = [tally.count[shown].tolist() for tally in tallies.values()]
+    times = [tally.ns[shown].tolist() for tally in tallies.values()]
+    told = [
+        [
+            f"{counted(number, 'gap')}, {_range(at)}<br>{format_exact_ns(ns)}"
+            for at, (number, ns) in enumerate(zip(*rows, strict=True), start=shown.start)
+        ]
+        for rows in zip(counts, times, strict=True)
+    ]
+    entries = [_entry(cause, causes) for cause in tallies]
+    panels = [
+        Panel("Number of gaps", counts, levels(max(map(sum, zip(*counts, strict=True))), format_count)),
+        Panel("Idle time in them", times, levels(max(map(sum, zip(*times, strict=True))), edge_label)),
+    ]
+    return histogram_figure(panels, entries, told, edges)
+
+
+def _entry(cause: str, causes: Causes) -> LegendEntry:
+    return legend_entry(share_of(cause, 1, causes))
+
+
+def _range(at: int) -> str:
+    return f"{bound(at)} to {bound(at + 1)}"
 
 
 def _label(index: int) -> str:

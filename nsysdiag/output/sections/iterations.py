@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
 from nsysdiag.output.bars import Bar, BarChart, LegendEntry, draw_bars, legend_entry
+from nsysdiag.output.interactive.figure import Figure
+from nsysdiag.output.interactive.iterations import Stack, iterations_figure
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 from nsysdiag.output.view import Causes, iteration_shares, more_shares
 from nsysdiag.units import format_ns
@@ -14,7 +16,7 @@ from nsysdiag.units import format_ns
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Iteration, IterationReport, SlowIteration
 
-MAX_BARS = 500
+MAX_BARS = 200
 TOLD_PARTS = 4
 
 
@@ -36,11 +38,13 @@ def view(page: Page, device: DeviceReport) -> View | None:
         return None
     rows = _fitting(found, page.rows(MAX_BARS))
     starts = {row.index: row.start_ns for row in found.rows}
+    chart = _chart(found, rows, page.causes)
     return {
         "found": found,
         "title": words.iterations_found(found),
         "left_out": words.left_out_sentence(found),
-        "chart": _chart(found, rows, page.causes),
+        "chart": chart,
+        "figure": _figure(found, rows, chart, page.causes) if chart else None,
         "drawn": len(rows),
         "slow": [_slow(slow, found, starts, page.causes) for slow in found.slow],
     }
@@ -64,17 +68,34 @@ def _chart(found: IterationReport, rows: list[Iteration], causes: Causes) -> Bar
         )
         for row in rows
     ]
-    # A warm-up of many times the length would press all others flat: it is cut off instead.
-    top = found.worst_ns or max((bar.total for bar in bars), default=0)
-    return draw_bars(bars, top, {"p50": found.p50_ns, "p95": found.p95_ns})
+    levels = {f"{name} {format_ns(ns)}": ns for name, ns in (("p50", found.p50_ns), ("p95", found.p95_ns))}
+    return draw_bars(bars, _top(found, rows), levels)
+
+
+def _top(found: IterationReport, rows: list[Iteration]) -> int:
+    """A warm-up of many times the length would press all others flat: it is cut off instead."""
+    return found.worst_ns or max((row.end_ns - row.start_ns for row in rows), default=0)
+
+
+def _figure(found: IterationReport, rows: list[Iteration], chart: BarChart, causes: Causes) -> Figure:
+    slow = {each.index for each in found.slow}
+    stacks = [
+        Stack(row.index, iteration_shares(row, causes), row.index in slow, not row.steady, _flag(row, found, slow))
+        for row in rows
+    ]
+    return iterations_figure(stacks, chart, _top(found, rows))
 
 
 def _told(row: Iteration, found: IterationReport, slow: set[int], causes: Causes) -> str:
     shares = sorted(iteration_shares(row, causes), key=lambda share: -share.ns)[:TOLD_PARTS]
     parts = ", ".join(f"{share.label} {format_ns(share.ns)}" for share in shares)
-    flag = ", slow" if row.index in slow else ""
-    flag = flag if row.steady else f", left out ({words.left_out_reason(found, row.index)})"
-    return f"#{row.index}: {format_ns(row.end_ns - row.start_ns)}{flag}: {parts}"
+    return f"#{row.index}: {format_ns(row.end_ns - row.start_ns)}{_flag(row, found, slow)}: {parts}"
+
+
+def _flag(row: Iteration, found: IterationReport, slow: set[int]) -> str:
+    if not row.steady:
+        return f", left out ({words.left_out_reason(found, row.index)})"
+    return ", slow" if row.index in slow else ""
 
 
 def _slow(slow: SlowIteration, found: IterationReport, starts: dict[int, int], causes: Causes) -> Slow:

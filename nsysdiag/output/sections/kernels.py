@@ -4,18 +4,54 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.output.bars import LegendEntry
 from nsysdiag.output.figures import percent
+from nsysdiag.output.histogram import Column, draw_columns, levels, ticks
+from nsysdiag.output.interactive.histograms import Panel, histogram_figure
+from nsysdiag.output.lengths import EDGES, edge_label
 from nsysdiag.output.sections.section import DeviceSection, Page, View
+from nsysdiag.output.view import Share
+from nsysdiag.output.words import counted
+from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, KernelRow
+    from nsysdiag.model import DeviceReport, Distribution, KernelRow
 
 MAX_ROWS = 100
+FIRST_EDGE = 100
+"""Where the first bin of a distribution ends, in ns."""
+KERNELS = LegendEntry("Kernels", "compute", "")
 
 
 def view(page: Page, device: DeviceReport) -> View | None:
     """The kernels with the most time, summed over streams."""
-    return rows_view(page, device.kernels)
+    rows = rows_view(page, device.kernels)
+    return rows if rows is None else rows | _durations(device.launch.kernel)
+
+
+def _durations(found: Distribution | None) -> View:
+    """How long single kernels ran, still and as a figure; without the chart where the report does not say."""
+    if found is None or not any(count for _start, count in found.bins):
+        return {"durations": None, "chart": None, "figure": None}
+    starts = [start for start, _count in found.bins]
+    behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])
+    edges = [*starts, behind]
+    told = [
+        f"{counted(count, 'kernel')}, {edge_label(start)} to {edge_label(end)}"
+        for (start, count), end in zip(found.bins, edges[1:], strict=True)
+    ]
+    columns = [
+        Column([Share("compute", "Kernels", count, "compute", "")] if count else [], said)
+        for (_start, count), said in zip(found.bins, told, strict=True)
+    ]
+    counts = [count for _start, count in found.bins]
+    panel = Panel("Number of kernels", [counts], levels(max(counts), format_count))
+    return {
+        "durations": found,
+        "chart": draw_columns(columns, format_count),
+        "edges": ticks(edges),
+        "figure": histogram_figure([panel], [KERNELS], [told], ticks(edges)),
+    }
 
 
 def rows_view(page: Page, kernels: list[KernelRow]) -> View | None:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.output import words
-from nsysdiag.output.figures import percent, safe_color, stack
+from nsysdiag.output.figures import percent, safe_color
+from nsysdiag.output.interactive.ledger import Cut, ledger_figure
+from nsysdiag.output.lengths import edge_label, round_steps
 from nsysdiag.output.sections.section import DeviceSection, Page, View
 from nsysdiag.output.view import LedgerRow, follows_wakes, ledger_rows, moved
 
@@ -34,17 +36,26 @@ def view(page: Page, device: DeviceReport) -> View:
     roots = moved(device, page.causes)
     places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
     longest = max((row.ns for row in rows), default=0)
+    cuts = _cuts(rows, wakes=follows_wakes(device))
     return {
         "rows": [_draw(row, longest) for row in rows],
-        "segments": stack((row.cause.title, row.ns, row.cause.color, "") for row in rows),
+        "bars": [(cut.label, cut.segments) for cut in cuts],
+        "axis": [(percent(at, device.idle_ns), edge_label(at)) for at in round_steps(device.idle_ns)],
+        "figure": ledger_figure(cuts),
         "wakes": follows_wakes(device),
         "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
         "root_places": {row.cause.id for row in roots},
-        "root_segments": stack((row.cause.title, row.root_ns, row.cause.color, "") for row in rows) if roots else [],
         "coverage": words.coverage_sentence(device.coverage),
         "drained": words.drained_sentence(device),
         "calibration": words.calibration_sentence(device),
     }
+
+
+def _cuts(rows: list[LedgerRow], *, wakes: bool) -> list[Cut]:
+    """The idle time as it was, and cut again after wake-ups were followed."""
+    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
+    roots = [Cut("After wake-ups", [(row.cause.title, row.root_ns, row.cause.color) for row in rows])]
+    return [*cuts, *(roots if wakes else [])]
 
 
 def _draw(row: LedgerRow, longest: int) -> Row:

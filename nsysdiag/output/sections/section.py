@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nsysdiag.output.format import RenderOptions
 
 View = dict[str, object]
-DEVICES_IN_FULL, FEWEST_ROWS = 3, 20
+DEVICES_IN_FULL, FEWEST_ROWS = 1.5, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Page:
     def rows(self, most: int) -> int:
         """How many rows a table of a device may have: fewer where many devices share the page."""
         devices = max(DEVICES_IN_FULL, len(self.report.devices))
-        return max(FEWEST_ROWS, most * DEVICES_IN_FULL // devices)
+        return max(FEWEST_ROWS, int(most * DEVICES_IN_FULL / devices))
 
 
 @dataclass(frozen=True, slots=True)

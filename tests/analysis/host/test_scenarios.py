@@ -68,9 +68,7 @@ def test_a_neighbour_that_stays(tmp_path: Path) -> None:
     assert row.preempted_ns == sum(min(span.end, host.end_ns) - max(span.start, host.start_ns) for span in waited)
     assert row.preempted_ns > 200 * MS
     assert host.contention is not None
-    assert [(each.pid, each.process, each.tid) for each in host.contention.holders] == [
-        (4259, None, None)
-    ]
+    assert [(each.pid, each.process, each.tid) for each in host.contention.holders] == [(4259, None, None)]
     assert host.contention.holders[0].ns == host.contention.held_ns == row.preempted_ns
     assert_begins_half_way(host, {"off_cpu_share", "preempted_share", "crowded_share"})
     assert "process 4259 had their CPUs" in host.advice[0]

@@ -1,0 +1,34 @@
+"""The part of plotly.js that a page carries: packed as text, and unpacked for the hash by which the page allows it."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+from dataclasses import dataclass
+from functools import cache
+
+from nsysdiag.output.assets import templates_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """`source` is the script as it runs, `packed` the same with gzip in base64, `licence` what must go with it."""
+
+    version: str
+    source: str
+    packed: str
+    licence: str
+
+
+@cache
+def plotly() -> Bundle:
+    """The bundle that scripts/vendor_plotly fetched."""
+    folder = templates_folder() / "assets" / "vendor"
+    facts = dict(line.split(" ", 1) for line in (folder / "VERSION").read_text(encoding="utf-8").splitlines())
+    data = (folder / "plotly-basic.min.js.gz").read_bytes()
+    return Bundle(
+        version=facts["version"],
+        source=gzip.decompress(data).decode(),
+        packed=base64.b64encode(data).decode(),
+        licence=(folder / "LICENSE").read_text(encoding="utf-8"),
+    )
