@@ -23,6 +23,7 @@ OPTION_OF_SETTING = {
     "full_hash": "--full-hash",
     "config": "--config",
     "cost": "--gpu-hour-cost",
+    "redacted": "--redact",
 }
 """The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
 
@@ -50,7 +51,9 @@ def _words(name: str, text: str) -> Iterator[str]:
     option = OPTION_OF_SETTING.get(name)
     if option is None:
         return
-    if name in FLAGS:
+    if name == "redacted":
+        yield from (option, "--redact-key", "KEY") if text == "keyed" else (option,)
+    elif name in FLAGS:
         yield option
     elif name == "cost":
         yield from (part for price in _general_price(text) for part in (option, price))
