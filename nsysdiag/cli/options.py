@@ -32,7 +32,7 @@ RedactOption = Annotated[
     bool,
     typer.Option(
         "--redact",
-        help="Replace the names of kernels, NVTX ranges, functions, libraries, threads, processes and files by numbers.",
+        help="Numbers instead of the names of kernels, NVTX ranges, functions, libraries, threads, processes, files.",
     ),
 ]
 RedactKeyOption = Annotated[

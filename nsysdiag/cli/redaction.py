@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from nsysdiag.model import Report
     from nsysdiag.model_ranks_report import RanksReport
 
-Document = TypeVar("Document", "Report", "RanksReport")
+Document = TypeVar("Document", bound="Report | RanksReport")
 STEM = "redacted"
 """What an output is called that would else bear the name of the trace."""
 

@@ -25,7 +25,7 @@ SETTING = "redacted"
 WITHHELD = "(withheld)"
 HASH_DIGITS = 16
 
-Redactable = TypeVar("Redactable", Report, RanksReport)
+Redactable = TypeVar("Redactable", bound=Report | RanksReport)
 _KINDS = {
     Text.KERNEL: forms.KERNEL,
     Text.RANGE: forms.RANGE,

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-import msgspec
 from msgspec.structs import replace
 
 from nsysdiag.record import Record
@@ -39,17 +38,12 @@ def _within(value: Any, visit: Visit) -> Any:
     return value
 
 
-def text_fields(record: type[Record]) -> dict[str, set[type[Record]]]:
-    """The fields of a record that hold text, or records that are listed beside it; by name."""
-    return {name: _records(hint) for name, hint in get_type_hints(record).items()}
-
-
 @cache
 def _plan(record: type[Record]) -> list[tuple[str, Text | None, bool]]:
     """The fields that matter: what text each holds, and whether there are records inside."""
     hints = get_type_hints(record)
     rows = [
-        (name, FIELDS[f"{record.__name__}.{name}"] if has_text(hint) else None, _records(hint))
+        (name, FIELDS[f"{record.__name__}.{name}"] if has_text(hint) else None, records_in(hint))
         for name, hint in hints.items()
     ]
     return [(name, text, bool(records)) for name, text, records in rows if text not in (None, Text.OWN) or records]
@@ -60,8 +54,9 @@ def has_text(hint: Any) -> bool:
     return str in _leaves(hint)
 
 
-def _records(hint: Any) -> set[type[Record]]:
-    return {each for each in _leaves(hint) if isinstance(each, type) and issubclass(each, msgspec.Struct)}
+def records_in(hint: Any) -> set[type[Record]]:
+    """The records that a field of this type can hold."""
+    return {each for each in _leaves(hint) if isinstance(each, type) and issubclass(each, Record)}
 
 
 def _leaves(hint: Any) -> list[Any]:
