@@ -123,7 +123,8 @@ class _Redaction:
         if text is Text.CALL:
             return self._sentences.without_names(value, forms.SYMBOL)
         if text is Text.WARNING:
-            return self._sentences.without_names(_REPORTED.sub(rf"\1{WITHHELD}", value))
+            reported = _REPORTED.fullmatch(value)
+            return reported[1] + WITHHELD if reported else self._sentences.without_names(value)
         if text is Text.HASH:
             return self._names.hashed(value, HASH_DIGITS) if self._names.keyed else WITHHELD
         if text is Text.ID:

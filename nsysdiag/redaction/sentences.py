@@ -161,8 +161,9 @@ class Sentences:
     def _word(self, word: str, unknown: str, keep: Callable[[str], str]) -> str:
         if _KEPT_OPEN in word or self._may_stay(word):
             return word
-        inner = bare(word)
-        return word.replace(inner, keep(self._names.of(unknown, inner)))
+        path = "/" in word or "\\" in word
+        inner = word.rstrip(".!?") if path else bare(word)
+        return word.replace(inner, keep(self._names.of(FILE if path else unknown, inner)))
 
     def _may_stay(self, word: str) -> bool:
         inner = bare(word)

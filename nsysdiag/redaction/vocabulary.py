@@ -15,6 +15,8 @@ from pathlib import Path
 WORD = re.compile(r"(?:[^\s,;:()'\"“”›→×+=|]|::)+")
 """A word; the two colons of C++ are part of one, as is all punctuation that paths and identifiers have."""
 _SOURCES = ("analysis", "activity", "trace", "pipeline.py", "ranks.py", "cost.py", "config.py", "units.py")
+_OF_NSYS = "profiling instrumentation initialization triggered resource lazy loading buffer flush driver compiler"
+"""What nsys and CUPTI call their own overhead."""
 _EDGES = ".!?<>[]{}%/"
 
 
@@ -22,7 +24,7 @@ _EDGES = ".!?<>[]{}%/"
 def own_words() -> frozenset[str]:
     """All words of the texts in our sources, lower case, punctuation at their ends aside."""
     texts = (text for path in _files() for text in _texts(path.read_text(encoding="utf-8")))
-    return frozenset(word.strip(_EDGES).lower() for text in texts for word in WORD.findall(text))
+    return frozenset(word.strip(_EDGES).lower() for text in (_OF_NSYS, *texts) for word in WORD.findall(text))
 
 
 def bare(word: str) -> str:

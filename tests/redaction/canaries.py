@@ -30,8 +30,12 @@ if TYPE_CHECKING:
 CANARY = "zqxwvkj"  # long enough not to come about in base64
 _WORD = re.compile(r"[A-Za-z]{2,}")
 _PACKED = re.compile(rb"[A-Za-z0-9+/]{24,}={0,2}")
-_CALLS = re.compile(r"CUPTI_ACTIVITY_KIND_(RUNTIME|DRIVER|OVERHEAD)|OSRT_API|PROFILER_OVERHEAD|MPI_\w+|CU(BLAS|DNN)_EVENTS")
-_KEPT = re.compile(r"ENUM_\w+|META_\w+|EXPORT_\w+|TARGET_INFO_(GPU|CUDA_DEVICE|GPU_METRICS|NIC_INFO)|sqlite_\w+|StringIds")
+_CALLS = re.compile(
+    r"CUPTI_ACTIVITY_KIND_(RUNTIME|DRIVER|OVERHEAD)|OSRT_API|PROFILER_OVERHEAD|MPI_\w+|CU(BLAS|DNN)_EVENTS"
+)
+_KEPT = re.compile(
+    r"ENUM_\w+|META_\w+|EXPORT_\w+|TARGET_INFO_(GPU|CUDA_DEVICE|GPU_METRICS|NIC_INFO)|sqlite_\w+|StringIds"
+)
 
 
 def marked(text: str) -> str:

@@ -35,7 +35,8 @@ def names_of(path: Path) -> set[str]:
     found: set[str] = set()
     with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
         columns = {
-            table: {row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')} for table in (*_NAMES, *_TEXTS)
+            table: {row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')}
+            for table in (*_NAMES, *_TEXTS)
         }
         queries = [
             f"SELECT value FROM StringIds WHERE id IN (SELECT {column} FROM {table})"
