@@ -23,12 +23,15 @@ OPTION_OF_SETTING = {
     "full_hash": "--full-hash",
     "config": "--config",
     "cost": "--gpu-hour-cost",
-    "redacted": "--redact",
 }
 """The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
 
 AFTERWARDS = ("config", "cost")
 """What a saved report can still be given: a price. The other options change the analysis."""
+
+REDACTED = "redacted"
+REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
+"""How names were replaced, as options; the key itself is not known any more."""
 
 FLAGS = ("same_gpu", "full_hash")
 TIMES = ("start_ns", "end_ns")
@@ -49,11 +52,11 @@ def command_of_ranks(report: RanksReport) -> str:
 
 def _words(name: str, text: str) -> Iterator[str]:
     option = OPTION_OF_SETTING.get(name)
+    if name == REDACTED:
+        yield from REDACTIONS.get(text, ())
     if option is None:
         return
-    if name == "redacted":
-        yield from (option, "--redact-key", "KEY") if text == "keyed" else (option,)
-    elif name in FLAGS:
+    if name in FLAGS:
         yield option
     elif name == "cost":
         yield from (part for price in _general_price(text) for part in (option, price))

@@ -18,7 +18,6 @@ from nsysdiag.cli.options import (
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsysdiag.cli.redaction import check_redaction, redacted_for
     from nsysdiag.config import Settings
     from nsysdiag.model_ranks_report import RanksReport
 
@@ -52,6 +51,7 @@ def ranks(
     """
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan, require_formats
+    from nsysdiag.cli.redaction import check_redaction, redacted_for
     from nsysdiag.config import Settings
     from nsysdiag.output.ranks.csv_ import TABLES
     from nsysdiag.output.ranks.registry import RENDERERS
