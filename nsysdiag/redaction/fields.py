@@ -43,7 +43,7 @@ _FIELDS = {
         SignatureRow.cause CodeShare.kind IterationReport.source Iteration.ledger SlowIteration.more ApiRow.cause
         RunAhead.lowest RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes
         CopyRow.operation CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
-        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence Utilization.notes
+        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence
         SmEstimate.missing SmEstimate.source UtilizationAlert.id UtilizationAlert.sentence UtilizationAlert.source
         UtilizationAlert.numbers UtilizationAlert.thresholds KernelShape.limit Trouble.id Workload.kind Workload.why
         TroubleKind.id TroubleKind.title Cost.currency Cost.matched GpuMetrics.encoding GpuMetric.id GpuMetric.title
@@ -58,7 +58,7 @@ _FIELDS = {
         HostThread.launches Beginning.metric SyncLatency.by RanksReport.schema_version RanksReport.kind
         RankTrace.nsys_version EvidenceRow.table
     """,
-    Text.API: "Gap.drained_by ApiRow.name MpiCall.name ExposedCopies.call Stall.what",
+    Text.API: "Gap.drained_by ApiRow.name ExposedCopies.call Stall.what",
     Text.KERNEL: """
         Operation.name SignatureRow.previous_op SignatureRow.next_op GraphRow.name KernelRow.name KernelRow.short_name
         KernelShape.name KernelShape.short_name KernelMetrics.name KernelMetrics.short_name
@@ -73,11 +73,11 @@ _FIELDS = {
         RankRow.rank RankComparison.slowest RankComparison.fastest CollectiveGroup.ranks Straggler.rank RankWait.rank
         RankWait.late_rank
     """,
-    Text.CALL: "Collapses.call Finding.call",
+    Text.CALL: "Collapses.call Finding.call MpiCall.name",
     Text.SENTENCE: """
         DeviceReport.notes Window.reason Slice.evidence Root.chain Hop.how Hop.did Trouble.sentence TroubleKind.evidence
         TroubleKind.advice Finding.title Finding.evidence Finding.advice Finding.chain RankComparison.sentence
-        RankComparison.unmatched HostReport.advice
+        RankComparison.unmatched HostReport.advice Utilization.notes
     """,
     Text.LABELS: "DeviceReport.labels DeviceReport.root_labels",
     Text.WARNING: "TraceInfo.warnings RankTrace.warnings",

@@ -11,13 +11,21 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import pipeline
+from nsysdiag.cli.command import command_of_ranks
+from nsysdiag.model_ranks_report import ranks_to_json
+from nsysdiag.output.format import RenderOptions
+from nsysdiag.output.ranks.csv_ import tables
+from nsysdiag.output.ranks.registry import RENDERERS
+from nsysdiag.ranks import analyze_ranks
 from nsysdiag.redaction import redacted
+from tests.analysis.ranks.run import MS, files
 from tests.redaction.canaries import CANARY, everything_written, found, mark_names
 from tests.simulator.scenarios import SCENARIOS, scenario
 
 if TYPE_CHECKING:
     from nsysdiag.model import Report
 
+LATE = [[4 * MS, 7 * MS]] * 5
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.sqlite.gz"))
 
 
@@ -45,6 +53,18 @@ def test_no_name_of_a_fixture_comes_through(fixture: Path, tmp_path: Path) -> No
     path.write_bytes(gzip.decompress(fixture.read_bytes()))
     mark_names(path)
     assert_no_canary(pipeline.analyze(path), None)
+
+
+def test_no_name_of_ranks_comes_through(tmp_path: Path) -> None:
+    paths = [path.rename(tmp_path / f"{CANARY}_{path.name}") for path in files(tmp_path, LATE, [0, 0], utc=[0, 0])]
+    for path in paths:
+        mark_names(path)
+    plain = analyze_ranks(paths)
+    assert found(CANARY, ranks_to_json(plain))
+    made = redacted(plain)
+    options = RenderOptions(command=command_of_ranks(made))
+    written = {name: render(made, options) for name, render in RENDERERS.items()} | tables(made)
+    assert {name: found(CANARY, data) for name, data in written.items()} == dict.fromkeys(written, [])
 
 
 def test_a_packed_canary_is_found() -> None:

@@ -26,6 +26,7 @@ def sentences() -> Sentences:
         ("65.1% of the kernels' time is in step_kernel.", "65.1% of the kernels' time is in kernel 1."),
         ("idle before step_kernel<float> in copy", "idle before kernel 1<1> in range 2"),
         ("idle before memcpy HtoD in training round 3", "idle before memcpy HtoD in range 1 #3"),
+        ("loader 17, which launches work, could have run", "thread 1 17, which launches work, could have run"),
         ("inside NVTX copy", "inside NVTX range 2"),
         ("inside NVTX never seen before; samples in read", "inside NVTX range 3; samples in read"),
         ("thread 17 'loader' waited 3.10 ms in read", "thread 17 'thread 1' waited 3.10 ms in read"),
