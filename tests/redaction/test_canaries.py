@@ -64,7 +64,7 @@ def test_no_name_of_ranks_comes_through(tmp_path: Path) -> None:
     made = redacted(plain)
     options = RenderOptions(command=command_of_ranks(made))
     written = {name: render(made, options) for name, render in RENDERERS.items()} | tables(made)
-    assert {name: found(CANARY, data) for name, data in written.items()} == dict.fromkeys(written, [])
+    assert not [(name, found(CANARY, data)) for name, data in written.items() if found(CANARY, data)]
 
 
 def test_a_packed_canary_is_found() -> None:
