@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
+from nsysdiag.cli.options import (
+    DebugOption,
+    ForceOption,
+    FormatOption,
+    OpenOption,
+    OutputOption,
+    QuietOption,
+    RedactKeyOption,
+    RedactOption,
+)
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,6 +27,7 @@ Examples:
   nsysdiag analyze train.sqlite -o report.html -o report.json --quiet
   nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md
   nsysdiag analyze train.sqlite --iterations 10:20
+  nsysdiag analyze train.sqlite --redact -o for-the-ticket.html
   nsysdiag analyze train.sqlite --config nsysdiag.toml --gpu-hour-cost 2.5"""
 
 
@@ -72,6 +82,8 @@ def analyze(
         float | None,
         typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
     ] = None,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     open_html: OpenOption = False,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -79,15 +91,18 @@ def analyze(
 ) -> None:
     """Say what the GPU waited for.
 
-    Prints a summary and, without -o, writes TRACE-stem.nsysdiag.html into the current folder.
+    Prints a summary and, without -o, writes TRACE-stem.nsysdiag.html into the current folder, with --redact
+    redacted.nsysdiag.html.
     """
     from msgspec.structs import replace
 
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.iterations import parse_iterations
+    from nsysdiag.cli.redaction import STEM, check_redaction, redacted_for
     from nsysdiag.cli.settings import known_causes, say_unpriced, settings_of_file, with_price
 
+    check_redaction(redact_key, redact=redact)
     _narrowed_in_one_way(start if start is not None else end, nvtx, iterations)
     start_ns, end_ns = _window(start, end)
     file = settings_of_file(config)
@@ -106,10 +121,10 @@ def analyze(
         cost=with_price(file.cost, gpu_hour_cost),
     )
     path = Path(trace)
-    destinations = plan(output or (), format_name, _stem(path))
+    destinations = plan(output or (), format_name, STEM if redact else _stem(path))
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
-    report = _report(path, settings, file, quiet=quiet)
+    report = redacted_for(_report(path, settings, file, quiet=quiet), redact_key, redact=redact)
     if not quiet:
         say_unpriced(report, settings)
     deliver(report, destinations, force=force, quiet=quiet, open_html=open_html)

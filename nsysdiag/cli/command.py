@@ -29,6 +29,10 @@ OPTION_OF_SETTING = {
 AFTERWARDS = ("config", "cost")
 """What a saved report can still be given: a price. The other options change the analysis."""
 
+REDACTED = "redacted"
+REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "KEY")}
+"""How names were replaced, as options; the key itself is not known any more."""
+
 FLAGS = ("same_gpu", "full_hash")
 TIMES = ("start_ns", "end_ns")
 
@@ -48,6 +52,8 @@ def command_of_ranks(report: RanksReport) -> str:
 
 def _words(name: str, text: str) -> Iterator[str]:
     option = OPTION_OF_SETTING.get(name)
+    if name == REDACTED:
+        yield from REDACTIONS.get(text, ())
     if option is None:
         return
     if name in FLAGS:

@@ -28,4 +28,20 @@ OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report i
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="No text summary, no progress, no notes: only errors.")
 ]
+RedactOption = Annotated[
+    bool,
+    typer.Option(
+        "--redact",
+        help="Numbers instead of the names of kernels, NVTX ranges, functions, libraries, threads, processes, files.",
+    ),
+]
+RedactKeyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--redact-key",
+        metavar="K",
+        help="With --redact: hashes of the names with key K instead of numbers; reports of one key can be compared.",
+        show_default=False,
+    ),
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
+from nsysdiag.cli.options import (
+    DebugOption,
+    ForceOption,
+    FormatOption,
+    OpenOption,
+    OutputOption,
+    QuietOption,
+    RedactKeyOption,
+    RedactOption,
+)
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +25,8 @@ EPILOG = """\b
 Examples:
   nsysdiag ranks rank0.sqlite rank1.sqlite rank2.sqlite rank3.sqlite
   nsysdiag ranks eight-gpus.sqlite -o ranks.html -o ranks.json
-  nsysdiag ranks rank0.sqlite rank1.sqlite -o - --format md"""
+  nsysdiag ranks rank0.sqlite rank1.sqlite -o - --format md
+  nsysdiag ranks rank0.sqlite rank1.sqlite --redact -o for-the-ticket.html"""
 
 
 def ranks(
@@ -27,6 +37,8 @@ def ranks(
     output: OutputOption = None,
     format_name: FormatOption = None,
     same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of each trace shared one GPU.")] = False,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     open_html: OpenOption = False,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -39,10 +51,12 @@ def ranks(
     """
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan, require_formats
+    from nsysdiag.cli.redaction import check_redaction, redacted_for
     from nsysdiag.config import Settings
     from nsysdiag.output.ranks.csv_ import TABLES
     from nsysdiag.output.ranks.registry import RENDERERS
 
+    check_redaction(redact_key, redact=redact)
     paths = [Path(trace) for trace in traces]
     _refuse_repeats(paths)
     destinations = plan(output or (), format_name, "ranks", tables=TABLES)
@@ -51,6 +65,7 @@ def ranks(
     for path in paths:
         check(destinations, path, force=force)
     report = _report(paths, Settings(same_gpu=same_gpu, timeline=False), quiet=quiet)
+    report = redacted_for(report, redact_key, redact=redact)
     deliver(report, destinations, force=force, quiet=quiet, open_html=open_html)
 
 

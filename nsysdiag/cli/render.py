@@ -5,13 +5,23 @@ from typing import Annotated
 
 import typer
 
-from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
+from nsysdiag.cli.options import (
+    DebugOption,
+    ForceOption,
+    FormatOption,
+    OpenOption,
+    OutputOption,
+    QuietOption,
+    RedactKeyOption,
+    RedactOption,
+)
 from nsysdiag.errors import UsageError
 
 EPILOG = """\b
 Examples:
   nsysdiag render report.json -o report.html
-  nsysdiag render report.json -o - --format md"""
+  nsysdiag render report.json -o - --format md
+  nsysdiag render report.json --redact -o for-the-ticket.html"""
 
 
 def render(
@@ -21,6 +31,8 @@ def render(
     *,
     output: OutputOption = None,
     format_name: FormatOption = None,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     open_html: OpenOption = False,
     force: ForceOption = False,
     quiet: QuietOption = False,
@@ -30,10 +42,12 @@ def render(
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan, require_formats
     from nsysdiag.cli.load import read_document
+    from nsysdiag.cli.redaction import check_redaction, redacted_for
     from nsysdiag.model_ranks_report import RanksReport
     from nsysdiag.output.ranks.csv_ import TABLES
     from nsysdiag.output.ranks.registry import RENDERERS
 
+    check_redaction(redact_key, redact=redact)
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
     path = Path(report)
@@ -44,4 +58,5 @@ def render(
         require_formats(destinations, RENDERERS, "a comparison of ranks")
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
+    document = redacted_for(document, redact_key, redact=redact)
     deliver(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html)

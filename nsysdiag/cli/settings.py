@@ -76,11 +76,14 @@ def priced_again(report: Report, settings: Settings) -> Report:
     """A saved report with today's prices, which its settings tell then; as it is where there are none."""
     from nsysdiag.cli.command import AFTERWARDS
     from nsysdiag.cost import priced
+    from nsysdiag.redaction import is_redacted
 
     made = priced(report, settings.cost)
     if made is report:
         return report
     told = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
+    if is_redacted(report):
+        told.pop("config", None)  # the name of a file
     return replace(made, settings={**report.settings, **told})
 
 

@@ -1,0 +1,96 @@
+"""What each text of a report holds: a word of ours, a name of some kind, or a sentence that may hold names.
+
+Every field with text is here, by record and field; one that is missing would leak names, so there is no default.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Text(StrEnum):
+    """What a text is, and so what becomes of it. A dictionary's entry is about its keys."""
+
+    OWN = "our own words and numbers: stays"
+    API = "a function of CUDA, the OS or MPI: stays"
+    KERNEL = "a kernel, or the class of another operation, which stays"
+    RANGE = "an NVTX range"
+    SYMBOL = "a function of the program"
+    MODULE = "a library, program or source file"
+    THREAD = "a thread"
+    PROCESS = "a process"
+    FILE = "a file"
+    RANK = "a rank: a file's stem, or the key of a device, which stays"
+    CALL = "an API or OS call or a function of the program"
+    SENTENCE = "words of ours around names"
+    LABELS = "sentences by the cause that they are about"
+    WARNING = "what nsys reported: its own words go"
+    TABLE = "a table of the export: stays if nsys made it"
+    HASH = "a hash that identifies the file"
+    ID = "an id made of a hash of names"
+    ROW = "what a row of the trace is about, by its table"
+    ITERATION = "an NVTX range or an operation, by the source"
+    SETTINGS = "settings by name"
+    PACKED = "the packed names of a timeline"
+
+
+_FIELDS = {
+    Text.OWN: """
+        Report.schema_version Report.recapture Report.timeline Tool.name Tool.version
+        TraceInfo.nsys_version TraceInfo.export_schema_version Capability.id Capability.why Capability.recapture
+        DeviceReport.key DeviceReport.name DeviceReport.ledger DeviceReport.root_ledger DeviceReport.sync_drained
+        Verdict.id Verdict.sentence Slice.cause Operation.category Root.cause CallSite.source
+        GapsPacked.starts GapsPacked.lengths GapsPacked.causes GapsPacked.cause_ids GapsPacked.encoding
+        SignatureRow.cause CodeShare.kind IterationReport.source Iteration.ledger SlowIteration.more ApiRow.cause
+        RunAhead.lowest RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes
+        CopyRow.operation CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
+        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence
+        SmEstimate.missing SmEstimate.source UtilizationAlert.id UtilizationAlert.sentence UtilizationAlert.source
+        UtilizationAlert.numbers UtilizationAlert.thresholds KernelShape.limit Trouble.id Workload.kind Workload.why
+        TroubleKind.id TroubleKind.title Cost.currency Cost.matched GpuMetrics.encoding GpuMetric.id GpuMetric.title
+        GpuMetric.unit GpuMetric.names GpuMetric.series Clocks.source RangeMetrics.means KernelMetrics.means
+        IterationMetrics.means UnifiedMemory.gpu_fault_access MigrationRow.direction MigrationRow.cause
+        DeviceMemory.lowest DeviceMemory.highest DeviceMemory.encoding MemoryGrowth.shape Finding.cause Finding.device
+        Finding.severity CauseInfo.id CauseInfo.title CauseInfo.meaning CauseInfo.color TimelineLevels.cause_ids
+        TimelineLevels.encoding TimelineLevels.lane_encoding TimelineLane.kind TimelineLane.label TimelineLane.levels
+        TimelineLane.starts TimelineLane.lengths TimelineLane.names TimelineLane.kinds TimelineLevel.compute TimelineLevel.communication TimelineLevel.copies
+        TimelineLevel.idle TimelineLevel.cause RankComparison.basis RankComparison.imbalance RankComparison.clock
+        RankRow.device RankRow.name CollectiveGroup.kind CollectiveGroup.communicator Straggler.more
+        Straggler.meanwhile RankWait.causes Untold.what Untold.told_by TotalCost.currency TotalCost.devices
+        HostThread.launches Beginning.metric SyncLatency.by RanksReport.schema_version RanksReport.kind
+        RankTrace.nsys_version EvidenceRow.table
+    """,
+    Text.API: "Gap.drained_by ApiRow.name ExposedCopies.call Stall.what",
+    Text.KERNEL: """
+        Operation.name SignatureRow.previous_op SignatureRow.next_op GraphRow.name KernelRow.name KernelRow.short_name
+        KernelShape.name KernelShape.short_name KernelMetrics.name KernelMetrics.short_name
+    """,
+    Text.RANGE: "Gap.nvtx Gap.nvtx_elsewhere SignatureRow.nvtx Bubble.nvtx RangeMetrics.name Finding.nvtx",
+    Text.SYMBOL: "CodeFrame.symbol CodeShare.symbol",
+    Text.MODULE: "CodeFrame.module",
+    Text.THREAD: "Thread.name HostThread.name CpuHolder.thread TimelineThread.name",
+    Text.PROCESS: "HostThread.process CpuHolder.process CpuLimit.process",
+    Text.FILE: "TraceInfo.file RankTrace.file RankRow.file",
+    Text.RANK: """
+        RankRow.rank RankComparison.slowest RankComparison.fastest CollectiveGroup.ranks Straggler.rank RankWait.rank
+        RankWait.late_rank
+    """,
+    Text.CALL: "Collapses.call Finding.call MpiCall.name",
+    Text.SENTENCE: """
+        DeviceReport.notes Window.reason Slice.evidence Root.chain Hop.how Hop.did Trouble.sentence TroubleKind.evidence
+        TroubleKind.advice Finding.title Finding.evidence Finding.advice Finding.chain RankComparison.sentence
+        RankComparison.unmatched HostReport.advice Utilization.notes
+    """,
+    Text.LABELS: "DeviceReport.labels DeviceReport.root_labels",
+    Text.WARNING: "TraceInfo.warnings RankTrace.warnings",
+    Text.TABLE: "TraceInfo.tables",
+    Text.HASH: "TraceInfo.fingerprint TraceInfo.sha256 RankTrace.fingerprint",
+    Text.ID: "SignatureRow.id Saving.finding Finding.id Finding.signature",
+    Text.ROW: "EvidenceRow.name",
+    Text.ITERATION: "IterationReport.name",
+    Text.SETTINGS: "Report.settings RanksReport.settings",
+    Text.PACKED: "TimelineLevels.names",
+}
+
+FIELDS: dict[str, Text] = {field: text for text, fields in _FIELDS.items() for field in fields.split()}
+"""What a field holds, by `Record.field`."""

@@ -1,0 +1,74 @@
+"""What stands in for names: numbers by first appearance, or hashes with a key that two reports can share.
+
+```
+numbered   kernel 7    kernel 7<2>            range 3 #12
+keyed      kernel-3f9a2c41    kernel-3f9a2c41<08fe>    range-77c0aa12 #12
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from nsysdiag.redaction.forms import Form, form_of
+
+FAMILY_DIGITS, PART_DIGITS = 8, 4
+
+
+class Names:
+    """The stand-ins of one report. The same name gets the same one, whenever it is asked for."""
+
+    def __init__(self, key: str | None = None) -> None:
+        self._key = None if key is None else key.encode("utf-8", "surrogatepass")
+        self._numbers: dict[tuple[str, ...], dict[str, int]] = {}
+        self._known: dict[tuple[str, str], str] = {}
+
+    @property
+    def keyed(self) -> bool:
+        """Whether the stand-ins are hashes with a key."""
+        return self._key is not None
+
+    def of(self, kind: str, text: str) -> str:
+        """The stand-in of a name; an empty one stays empty."""
+        if not text:
+            return text
+        known = self._known.get((kind, text))
+        if known is None:
+            form = form_of(kind, text)
+            known = self._numbered(form) if self._key is None else self._hashed(form)
+            self._known[kind, text] = known
+        return known
+
+    def knows(self, kind: str, text: str) -> bool:
+        """Whether the name was asked for before."""
+        return (kind, text) in self._known
+
+    def hashed(self, text: str, digits: int) -> str:
+        """The beginning of the keyed hash of a text. Without a key there is none: ValueError."""
+        if self._key is None:
+            raise ValueError("there is no key")
+        return hmac.new(self._key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:digits]
+
+    def number(self, *group: str, text: str) -> int:
+        """The number of a text in its group by first appearance, from 1."""
+        numbers = self._numbers.setdefault(group, {})
+        return numbers.setdefault(text, len(numbers) + 1)
+
+    def _numbered(self, form: Form) -> str:
+        token = f"{form.label} {self.number(form.label, text=form.family)}"
+        if form.variant:
+            token += f"<{self.number(form.label, form.family, text=form.variant)}>"
+        if form.exact:
+            # The first way of writing is the name itself, so that whole and short names agree.
+            instance = self.number(form.label, form.family, form.variant, "", text=form.exact)
+            token += f".{instance}" if instance > 1 else ""
+        return token + form.counters
+
+    def _hashed(self, form: Form) -> str:
+        token = f"{form.label}-{self.hashed(form.family, FAMILY_DIGITS)}"
+        if form.variant:
+            token += f"<{self.hashed(form.variant, PART_DIGITS)}>"
+        if form.exact:
+            token += f".{self.hashed(form.exact, PART_DIGITS)}"
+        return token + form.counters

@@ -1,0 +1,48 @@
+"""The names of a timeline: one packed list for all of its lanes, in which only the lanes tell what each is a name of."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+
+from nsysdiag.model_timeline import TimelineLevels
+from nsysdiag.redaction.fields import Text
+from nsysdiag.timeline.planes import from_planes
+
+_OF_LANE = {"stream": Text.KERNEL, "nvtx": Text.RANGE, "api": Text.API, "os": Text.API}
+# A name that lanes of several kinds share is of the first of these.
+_ORDER = (Text.KERNEL, Text.RANGE, Text.API)
+_EFFORT = 6
+_OURS = 1
+"""The first name stands for those that were left out."""
+
+
+def packed_names(timeline: TimelineLevels) -> list[tuple[Text, str]]:
+    """Every name with what it is a name of; what no lane shows, as an NVTX range."""
+    names: list[str] = json.loads(_unpacked(timeline.names)) if timeline.names else []
+    kind = [Text.RANGE] * len(names)
+    for text in reversed(_ORDER):
+        for number in _used(timeline, text):
+            if number < len(kind):
+                kind[number] = text
+    return [(Text.OWN, name) if at < _OURS else (kind[at], name) for at, name in enumerate(names)]
+
+
+def repacked(timeline: TimelineLevels, rename: Callable[[Text, str], str]) -> str:
+    """The packed list with every name as `rename` makes it."""
+    names = [name if text is Text.OWN else rename(text, name) for text, name in packed_names(timeline)]
+    data = json.dumps(names, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return base64.b64encode(zlib.compress(data, _EFFORT)).decode("ascii") if names else ""
+
+
+def _used(timeline: TimelineLevels, text: Text) -> list[int]:
+    lanes = [lane for lane in timeline.lanes if _OF_LANE.get(lane.kind) is text and lane.names]
+    return [number for lane in lanes for number in np.unique(from_planes(_unpacked(lane.names), lane.count)).tolist()]
+
+
+def _unpacked(packed: str) -> bytes:
+    return zlib.decompress(base64.b64decode(packed))

@@ -1,0 +1,76 @@
+"""Names inside sentences: known ones, those at places for names, and words that are none of ours."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag.redaction.names import Names
+from nsysdiag.redaction.sentences import Sentences
+
+
+@pytest.fixture
+def sentences() -> Sentences:
+    """Knows a kernel, two ranges of which one is called like words of ours, a function and a thread."""
+    made = Sentences(Names(), ["NVIDIA H200 NVL"])
+    made.learn("kernel", "void solver::step_kernel<float>(float*)")
+    made.learn("range", "training round 3")
+    made.learn("range", "copy")
+    made.learn("symbol", "solver::decode_batch(int, float)")
+    made.learn("thread", "loader")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("plain", "redacted"),
+    [
+        ("65.1% of the kernels' time is in step_kernel.", "65.1% of the kernels' time is in kernel 1."),
+        ("idle before step_kernel<float> in copy", "idle before kernel 1<1> in range 2"),
+        ("idle before memcpy HtoD in training round 3", "idle before memcpy HtoD in range 1 #3"),
+        ("loader 17, which launches work, could have run", "thread 1 17, which launches work, could have run"),
+        ("inside NVTX copy", "inside NVTX range 2"),
+        ("inside NVTX never seen before; samples in read", "inside NVTX range 3; samples in read"),
+        ("thread 17 'loader' waited 3.10 ms in read", "thread 17 'thread 1' waited 3.10 ms in read"),
+        ("process 9 'bob's tool': woke it by futex", "process 9 'process 1': woke it by futex"),
+        ("samples in solver::decode_batch(int, float) × 3, poll", "samples in symbol 1 × 3, poll"),
+        ("samples in gather<a, b>(int, int) × 12, gather", "samples in symbol 2 × 12, symbol 2"),
+        (
+            "read 2.00 ms; samples in decode of /data/a.bin, /data/b.bin",
+            "read 2.00 ms; samples in symbol 2 of file 1, file 2",
+        ),
+        (
+            "cudaStreamSynchronize × 12 (3.10 ms), cudaSolveHeat (20.0 us)",
+            "cudaStreamSynchronize × 12 (3.10 ms), name 1 (20.0 us)",
+        ),
+        ("read 2.00 ms of /home/ann/data.bin", "read 2.00 ms of file 1"),
+        (
+            "PyInit_secret (interpreter), _PyEval_EvalFrameDefault (interpreter)",
+            "name 1 (interpreter), _PyEval_EvalFrameDefault (interpreter)",
+        ),
+    ],
+)
+def test_names_are_replaced(sentences: Sentences, plain: str, redacted: str) -> None:
+    assert sentences.without_names(plain) == redacted
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        "The GPU is idle 41.2% of the time, 80.0% of that waiting for input.",
+        "copy back with pinned memory: the copy then runs beside kernels",
+        "longest: 3.10 ms in the gap at 1.204 s",
+        "on a CPU by scheduling events × 5; samples in [kernel.kallsyms], libcudart.so.12 × 2",
+        "waited 3.10 ms for gpu1, late because of: sleep 40.0%",
+    ],
+)
+def test_our_own_words_stay(sentences: Sentences, plain: str) -> None:
+    """A range called `copy` does not take the word out of advice."""
+    assert sentences.without_names(plain) == plain
+
+
+def test_a_name_is_replaced_as_a_whole_only(sentences: Sentences) -> None:
+    """`step_kernel` is not part of `my_step_kernel_2`, which is a name of its own."""
+    assert sentences.without_names("in my_step_kernel_2") == "in name 1"
+
+
+def test_text_that_looks_like_our_marks_does_no_harm(sentences: Sentences) -> None:
+    assert sentences.without_names("inside NVTX \ue0000\ue001") == "inside NVTX range 3 #0"
