@@ -36,16 +36,16 @@ class Text(StrEnum):
 
 _FIELDS = {
     Text.OWN: """
-        Report.schema_version Report.recapture Report.timeline Tool.name Tool.version
-        TraceInfo.nsys_version TraceInfo.export_schema_version Capability.id Capability.why Capability.recapture
-        DeviceReport.key DeviceReport.name DeviceReport.ledger DeviceReport.root_ledger DeviceReport.sync_drained
-        Verdict.id Verdict.sentence Slice.cause Operation.category Root.cause CallSite.source
-        GapsPacked.starts GapsPacked.lengths GapsPacked.causes GapsPacked.cause_ids GapsPacked.encoding
-        SignatureRow.cause CodeShare.kind IterationReport.source Iteration.ledger SlowIteration.more ApiRow.cause
-        RunAhead.lowest RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes
-        CopyRow.operation CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
-        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence
-        SmEstimate.missing SmEstimate.source UtilizationAlert.id UtilizationAlert.sentence UtilizationAlert.source
+        Report.schema_version Report.recapture Report.timeline Tool.name Tool.version TraceInfo.nsys_version
+        TraceInfo.export_schema_version Capability.id Capability.why Capability.recapture DeviceReport.key
+        DeviceReport.name DeviceReport.ledger DeviceReport.root_ledger DeviceReport.sync_drained Verdict.id
+        Verdict.sentence Slice.cause Operation.category Root.cause CallSite.source GapsPacked.starts
+        GapsPacked.lengths GapsPacked.causes GapsPacked.cause_ids GapsPacked.encoding SignatureRow.cause
+        CodeShare.kind IterationReport.source Iteration.ledger SlowIteration.more ApiRow.cause RunAhead.lowest
+        RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes CopyRow.operation
+        CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
+        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence SmEstimate.missing
+        SmEstimate.source UtilizationAlert.id UtilizationAlert.sentence UtilizationAlert.source
         UtilizationAlert.numbers UtilizationAlert.thresholds KernelShape.limit Trouble.id Workload.kind Workload.why
         TroubleKind.id TroubleKind.title Cost.currency Cost.matched GpuMetrics.encoding GpuMetric.id GpuMetric.title
         GpuMetric.unit GpuMetric.names GpuMetric.series Clocks.source RangeMetrics.means KernelMetrics.means
@@ -53,12 +53,12 @@ _FIELDS = {
         DeviceMemory.lowest DeviceMemory.highest DeviceMemory.encoding MemoryGrowth.shape Finding.cause Finding.device
         Finding.severity CauseInfo.id CauseInfo.title CauseInfo.meaning CauseInfo.color TimelineLevels.cause_ids
         TimelineLevels.encoding TimelineLevels.lane_encoding TimelineLane.kind TimelineLane.label TimelineLane.levels
-        TimelineLane.starts TimelineLane.lengths TimelineLane.names TimelineLane.kinds TimelineLevel.compute TimelineLevel.communication TimelineLevel.copies
-        TimelineLevel.idle TimelineLevel.cause RankComparison.basis RankComparison.imbalance RankComparison.clock
-        RankRow.device RankRow.name CollectiveGroup.kind CollectiveGroup.communicator Straggler.more
-        Straggler.meanwhile RankWait.causes Untold.what Untold.told_by TotalCost.currency TotalCost.devices
-        HostThread.launches Beginning.metric SyncLatency.by RanksReport.schema_version RanksReport.kind
-        RankTrace.nsys_version EvidenceRow.table
+        TimelineLane.starts TimelineLane.lengths TimelineLane.names TimelineLane.kinds TimelineLevel.compute
+        TimelineLevel.communication TimelineLevel.copies TimelineLevel.idle TimelineLevel.cause RankComparison.basis
+        RankComparison.imbalance RankComparison.clock RankRow.device RankRow.name CollectiveGroup.kind
+        CollectiveGroup.communicator Straggler.more Straggler.meanwhile RankWait.causes Untold.what Untold.told_by
+        TotalCost.currency TotalCost.devices HostThread.launches Beginning.metric SyncLatency.by
+        RanksReport.schema_version RanksReport.kind RankTrace.nsys_version EvidenceRow.table
     """,
     Text.API: "Gap.drained_by ApiRow.name ExposedCopies.call Stall.what",
     Text.KERNEL: """

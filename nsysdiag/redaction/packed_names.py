@@ -1,4 +1,4 @@
-"""The names of a timeline: one packed list for all of its lanes, in which only the lanes tell what each is a name of."""
+"""The names of a timeline: one packed list for all of its lanes, which tell what each is a name of."""
 
 from __future__ import annotations
 
