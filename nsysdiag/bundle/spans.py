@@ -24,7 +24,8 @@ from nsysdiag.output.packed import unpack
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.model import DeviceReport, Gap, Report, TimelineLevels
+    from nsysdiag.model import DeviceReport, Gap, Report
+    from nsysdiag.model_timeline import TimelineLevels
 
     Shares = npt.NDArray[np.float64]
     Times = npt.NDArray[np.int64]

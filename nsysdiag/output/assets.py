@@ -16,8 +16,9 @@ PAGE_SCRIPTS = ("address", "clipboard", "app")
 TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
 """The scripts of the tables, in the same way."""
 TIMELINE_SCRIPTS = (
-    *("decode", "rows", "device", "scale", "layout", "paint", "stage", "pick", "card", "tip", "words", "link"),
-    *("input", "actions", "main"),
+    *("decode", "rows", "device", "scale", "layout"),
+    *("theme", "brush", "gaps", "lanes", "overlay", "minimap", "stage"),
+    *("pick", "card", "tip", "words", "link", "input", "actions", "main"),
 )
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent

@@ -6,6 +6,7 @@ import base64
 import fcntl
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -159,6 +160,8 @@ class Browser:
 
     def _next(self) -> dict[str, Any]:
         while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._in], [], [], PATIENCE_S)
+            assert ready, "the browser does not answer"
             more = os.read(self._in, 1 << 16)
             assert more, "the browser is gone"
             self._rest += more

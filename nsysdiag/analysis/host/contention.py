@@ -38,7 +38,10 @@ def contention(scene: HostScene, states: ThreadStates) -> Contention:
 
 
 def _holders(scene: HostScene, thread: IntArray, ns: IntArray) -> list[CpuHolder]:
-    """Threads of the scene's processes one by one, those of others by process; most time first."""
+    """Threads of the scene's processes one by one, those of others by process; most time first. Of programs that were
+    not traced only the number is told: they are somebody else's business."""
+    world = scene.world
+    traced = set(world.traced_processes.tolist())
     own = np.isin(process_of(thread), np.unique(process_of(scene.axis.threads)))
     present, code = distinct(np.where(own, thread, process_of(thread)))
     total = np.zeros(len(present), dtype=np.int64)
@@ -49,9 +52,9 @@ def _holders(scene: HostScene, thread: IntArray, ns: IntArray) -> list[CpuHolder
         found.append(
             CpuHolder(
                 pid=pid_of(holder),
-                process=scene.world.process_names.get(process_of(holder)),
+                process=world.program(process_of(holder)) if process_of(holder) in traced else None,
                 tid=tid,
-                thread=scene.world.thread_names.get(holder) if tid else None,
+                thread=world.thread_names.get(holder) if tid else None,
                 ns=its,
             )
         )
@@ -96,7 +99,7 @@ def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: in
         return None
     return CpuLimit(
         pid=pid_of(process),
-        process=scene.world.process_names.get(process),
+        process=scene.world.program(process),
         cpus=cpus,
         wanted=wanted,
         ns=at_limit,

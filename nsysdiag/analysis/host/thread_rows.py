@@ -145,7 +145,7 @@ def _row(scene: HostScene, states: ThreadStates, totals: ThreadTotals, calls: Ca
         pid=pid_of(thread),
         tid=tid_of(thread),
         name=scene.world.thread_names.get(thread),
-        process=scene.world.process_names.get(process_of(thread)),
+        process=scene.world.program(process_of(thread)),
         launches={key: int(times[lane]) for key, times in calls.launches.items() if times[lane]},
         api_calls=int(calls.api_calls[lane]),
         sync_calls=int(calls.sync_calls[lane]),

@@ -10,7 +10,6 @@ from nsysdiag.timeline.intervals import Intervals, clip, union
 LEAST_PAD_NS, MOST_PAD_NS = 50_000, 5_000_000
 WINDOWS = 12
 """No window takes more than this part of the room, so that one of many rows leaves some to the others."""
-_FIRST, _LAST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def exact_parts(sources: list[Source], gaps: Intervals, low: int, high: int, room: int) -> Intervals:
@@ -29,7 +28,7 @@ def exact_parts(sources: list[Source], gaps: Intervals, low: int, high: int, roo
     if sum(len(source.start) for source in sources) <= room:
         return Intervals.of([(low, high)])
     windows = clip(_windows(sources, gaps, max(room // (2 * WINDOWS), 1)), low, high)
-    # More windows never hold fewer rows.
+    # More windows hold more rows; whatever number is found, its rows were counted and have room.
     few, many = 0, len(windows)
     while few < many:
         middle = (few + many + 1) // 2
@@ -45,10 +44,13 @@ def _windows(sources: list[Source], gaps: Intervals, most: int) -> Intervals:
     pad = np.clip((gaps.end - gaps.start) // 4, LEAST_PAD_NS, MOST_PAD_NS)
     first, last = gaps.start - pad, gaps.end + pad
     for source in sources:
-        borders = np.concatenate((np.full(most, _FIRST), source.start, np.full(most + 1, _LAST)))
-        at = np.searchsorted(source.start, gaps.end, side="left") + most
-        first = np.maximum(first, borders[at - most])
-        last = np.minimum(last, borders[at + most])
+        count = len(source.start)
+        if count == 0:
+            continue
+        at = np.searchsorted(source.start, gaps.end, side="left")
+        before, after = np.maximum(at - most, 0), np.minimum(at + most, count - 1)
+        first = np.where(at > most, np.maximum(first, source.start[before]), first)
+        last = np.where(at + most < count, np.minimum(last, source.start[after]), last)
     return Intervals(np.minimum(first, gaps.end), np.maximum(last, gaps.end))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from pathlib import PurePath
 
 from nsysdiag.activity.identity import pid_of, process_of, tid_of
 from nsysdiag.analysis.roots.world import World
@@ -31,7 +30,7 @@ class People:
         own = f"thread {tid_of(identity)}" + (f" '{name}'" if name else "")
         if process in self._world.gpu_processes:
             return own
-        program = PurePath(self._world.process_names.get(process, "")).name
+        program = self._world.program(process) or ""
         if tid_of(identity) == pid_of(identity):
             program, own = name or program, ""
         return f"process {pid_of(identity)}" + (f" '{program}'" if program else "") + (f", {own}" if own else "")

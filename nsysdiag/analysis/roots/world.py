@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePath
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceActivity
 from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import HostTables
-from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.causes import CAUSES
@@ -54,6 +55,16 @@ class World:
     def gpu_processes(self) -> IntArray:
         """The processes that have work on any GPU."""
         return distinct_values(self.activity.operations.process)
+
+    @cached_property
+    def traced_processes(self) -> IntArray:
+        """The processes with calls or ranges of their own in the trace: those of the program that was captured."""
+        threads = (self.tables.os_calls.thread, self.activity.api_calls.rows.thread, self.ranges.rows.thread)
+        return np.unique(np.concatenate([distinct_values(process_of(each)) for each in threads]))
+
+    def program(self, process: int) -> str | None:
+        """The name of a process's program without its folders, which may tell who ran it; None where it has none."""
+        return PurePath(self.process_names[process]).name if process in self.process_names else None
 
     def view(self, threads: IntArray) -> View:
         """The activity of `threads`."""

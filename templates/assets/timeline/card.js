@@ -54,7 +54,8 @@ const cardHead = (device, at, causes, clock) => {
   swatch.style.background = cause.color;
   head.append(swatch, element("strong", "", `${shortNs(end - start)} idle on ${device.key}`), ` · ${cause.title}`);
   const facts = element("dl", "gap-card-facts");
-  facts.append(factRow("Length", exactNs(end - start)), factRow("From", clock.exact(start)), factRow("To", clock.exact(end)));
+  const rows = [["Length", exactNs(end - start)], ["From", clock.exact(start)], ["To", clock.exact(end)]];
+  facts.append(...rows.map(([name, value]) => factRow(name, value)));
   return [head, facts];
 };
 

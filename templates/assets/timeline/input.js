@@ -56,11 +56,11 @@ const listen = (canvas, view, does) => {
   }, { passive: false });
 
   const middle = () => (view.from + view.to) / 2;
+  const zoomIn = () => does.zoom(ZOOM_STEP, middle());
+  const zoomOut = () => does.zoom(1 / ZOOM_STEP, middle());
   const KEYS = {
-    w: () => does.zoom(ZOOM_STEP, middle()), "+": () => does.zoom(ZOOM_STEP, middle()), "=": () => does.zoom(ZOOM_STEP, middle()),
-    s: () => does.zoom(1 / ZOOM_STEP, middle()), "-": () => does.zoom(1 / ZOOM_STEP, middle()),
+    w: zoomIn, "+": zoomIn, "=": zoomIn, arrowup: zoomIn, s: zoomOut, "-": zoomOut, arrowdown: zoomOut,
     a: () => does.move(-0.2), d: () => does.move(0.2), arrowleft: () => does.move(-0.2), arrowright: () => does.move(0.2),
-    arrowup: () => does.zoom(ZOOM_STEP, middle()), arrowdown: () => does.zoom(1 / ZOOM_STEP, middle()),
     0: () => does.whole(), home: () => does.whole(), n: () => does.step(1), p: () => does.step(-1),
     "[": () => does.device(-1), "]": () => does.device(1),
     enter: () => does.zoomToGap(), escape: () => does.select(null),

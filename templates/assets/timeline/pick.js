@@ -25,15 +25,17 @@ const makePicker = (view, clock, causes) => {
   const slice = (rows, names, time) => {
     const at = rowAt(rows, time, SLACK_PIXELS * view.perPixel());
     if (at < 0) return null;
-    const name = rows.names ? names[rows.names[at]] : null;
-    return { start: rows.start[at], end: rows.end[at], name: name ? name[name.length - 1] : "", kind: rows.kinds ? rows.kinds[at] : 0 };
+    const forms = rows.names ? names[rows.names[at]] : [""];
+    const kind = rows.kinds ? rows.kinds[at] : 0;
+    return { start: rows.start[at], end: rows.end[at], name: forms[forms.length - 1], kind };
   };
 
   const share = (device, levels, time, what) => {
     if (!levels.length) return null;
     const found = bucketAt(device, levels, time, view.perPixel());
     if (!found.share) return null;
-    return { title: `${what}: ${Math.max(found.share * 100, 0.1).toFixed(1)}% of ${shortNs(found.size)}`, lines: ["an average over this time"] };
+    const percent = Math.max(found.share * 100, 0.1).toFixed(1);
+    return { title: `${what}: ${percent}% of ${shortNs(found.size)}`, lines: ["an average over this time"] };
   };
 
   const told = (title, start, end, more = []) => ({ title, lines: [...span(start, end), ...more], start, end });
@@ -48,7 +50,8 @@ const makePicker = (view, clock, causes) => {
     if (!found) return device.gaps.count < device.gaps.total ? share(device, device.shares.idle, time, "Idle") : null;
     const part = device.slices ? slice(device.slices, device.names, time) : null;
     const inner = part && part.start >= found.start && part.end <= found.end && part.end - part.start >= view.perPixel() / 2;
-    const more = inner ? [`here: ${causes[part.kind].title}${part.name ? `, ${part.name}` : ""}, ${exactNs(part.end - part.start)}`] : [];
+    const words = inner ? [causes[part.kind].title, part.name, exactNs(part.end - part.start)].filter(Boolean) : [];
+    const more = inner ? [`here: ${words.join(", ")}`] : [];
     return told(`Gap: ${causes[found.cause].title}`, found.start, found.end, more);
   };
 

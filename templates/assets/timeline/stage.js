@@ -7,7 +7,9 @@ const NARROW = 620;
 const makeStage = (root, data, devices, view, clock) => {
   const canvas = root.querySelector(".lanes");
   const minimap = root.querySelector(".minimap");
-  const painter = makePainter(canvas.getContext("2d"), view, data.causes);
+  const brush = makeBrush(canvas.getContext("2d"), view, data.causes);
+  const paintLane = makeLanePainter(brush, view, data.causes);
+  const overlay = makeOverlay(brush, view);
   const strips = devices.slice(0, MOST_DEVICES);
   const stage = { canvas, minimap, layout: null, selection: null, range: null, pointer: null };
   let width = 0;
@@ -30,32 +32,32 @@ const makeStage = (root, data, devices, view, clock) => {
     const top = own[0].y + HEIGHTS.device;
     const last = own[own.length - 1];
     const { gaps } = device;
-    painter.band(gaps.start[at], gaps.end[at], top, last.y + last.height - top + 2, painter.theme().accent);
-    painter.arrows(stage.layout, device, gaps.start[at]);
+    overlay.band(gaps.start[at], gaps.end[at], top, last.y + last.height - top + 2, brush.theme.accent);
+    overlay.arrows(stage.layout, device, gaps.start[at]);
   };
 
   /** Everything anew: no more than what the window shows. */
   stage.paint = () => {
     const { items, height } = stage.layout;
-    painter.begin(width, height);
-    painter.axis(clock, height);
-    for (const item of items) painter.item(item);
+    brush.begin(width, height);
+    overlay.axis(clock, height);
+    for (const item of items) paintLane(item);
     if (stage.selection) paintSelection(stage.selection);
     const below = height - AXIS_HEIGHT;
-    if (stage.range) painter.band(stage.range[0], stage.range[1], AXIS_HEIGHT, below, painter.theme().ink);
-    if (stage.pointer !== null) painter.line(stage.pointer, AXIS_HEIGHT - 4, below);
+    if (stage.range) overlay.band(stage.range[0], stage.range[1], AXIS_HEIGHT, below, brush.theme.ink);
+    if (stage.pointer !== null) overlay.line(stage.pointer, AXIS_HEIGHT - 4, below);
   };
 
   stage.paintAll = () => {
     pending = 0;
     stage.paint();
-    drawMinimap(minimap.getContext("2d"), width, minimapHeight(), strips, view, painter.theme(), painter.palette);
+    drawMinimap(minimap.getContext("2d"), width, minimapHeight(), strips, view, brush.theme, brush.palette);
   };
 
   /** Soon, and once for all changes until then. */
   stage.redraw = () => { if (!pending) pending = requestAnimationFrame(stage.paintAll); };
 
-  stage.clear = () => painter.begin(width, stage.layout.height);
+  stage.clear = () => brush.begin(width, stage.layout.height);
 
   /** The lanes laid out for the room that there is. */
   stage.measure = () => {
@@ -67,6 +69,6 @@ const makeStage = (root, data, devices, view, clock) => {
     fit(minimap, minimapHeight());
   };
 
-  stage.readTheme = () => { painter.setTheme(readTheme(root)); stage.redraw(); };
+  stage.readTheme = () => { brush.theme = readTheme(root); stage.redraw(); };
   return stage;
 };

@@ -40,7 +40,7 @@ const makeTeller = (root, data, devices, view, clock) => {
     const least = Math.min(1, ...shares);
     if (least > 0.9999) return "Every slice of this window is exact. The same window as a report of its own:";
     const share = `${(least * 100).toFixed(1)}%`;
-    return `Every slice is exact in ${share} of this window, elsewhere shares of the time are drawn. This window in more detail:`;
+    return `Every slice is exact in ${share} of this window, elsewhere it is drawn in shares. This window in more detail:`;
   };
 
   return (selection) => {

@@ -69,11 +69,11 @@ def test_a_neighbour_that_stays(tmp_path: Path) -> None:
     assert row.preempted_ns > 200 * MS
     assert host.contention is not None
     assert [(each.pid, each.process, each.tid) for each in host.contention.holders] == [
-        (4259, "/usr/bin/compressor", None)
+        (4259, None, None)
     ]
     assert host.contention.holders[0].ns == host.contention.held_ns == row.preempted_ns
     assert_begins_half_way(host, {"off_cpu_share", "preempted_share", "crowded_share"})
-    assert "process /usr/bin/compressor 4259 had their CPUs" in host.advice[0]
+    assert "process 4259 had their CPUs" in host.advice[0]
 
 
 def test_synchronizations_return_late_beside_it(tmp_path: Path) -> None:
