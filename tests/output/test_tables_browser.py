@@ -14,7 +14,7 @@ import nsysdiag
 from nsysdiag.model import Gap, Report, Slice
 from nsysdiag.output import FORMATS, RenderOptions
 from tests.output.reader import Reader
-from tests.output.samples import device, finding, gap, kernel, report
+from tests.output.samples import SAMPLES, device, finding, gap, kernel, report
 from tests.output.test_browser import NAMES
 
 pytestmark = pytest.mark.browser
@@ -267,3 +267,14 @@ def test_without_scripts_all_is_there_to_read(program: str, tmp_path: Path) -> N
             reader.value(f"Array.from(document.querySelectorAll('button, input, select')).filter({visible}).length")
             == 0
         )
+
+
+@pytest.mark.parametrize("place", ["#gpu-2-ledger", "#gpu-2-ledger&gpu-2-gaps.sort=-1"])
+def test_a_link_into_a_folded_device_unfolds_it(place: str, program: str, tmp_path: Path) -> None:
+    with Reader(program, tmp_path) as reader:
+        reader.file = tmp_path / "page.html"
+        reader.file.write_bytes(FORMATS["html"].render(SAMPLES["several_devices"](), RenderOptions()))
+        reader.start(place)
+        folds = "Array.from(document.querySelectorAll('details.device'))"
+        assert reader.value(f"{folds}.map((each) => each.open)") == [True, False, True, False]
+        assert reader.value("document.getElementById('gpu-2-ledger').checkVisibility()")
