@@ -87,7 +87,10 @@
     }
   };
 
-  const whenIdle = window.requestIdleCallback || ((work) => setTimeout(work, 50));
+  const whenIdle = (work) => {
+    if (window.requestIdleCallback) window.requestIdleCallback(work, { timeout: 500 });
+    else setTimeout(work, 50);
+  };
   const watcher = new IntersectionObserver((entries) => {
     for (const entry of entries.filter((each) => each.isIntersecting)) {
       watcher.unobserve(entry.target);

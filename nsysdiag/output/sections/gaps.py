@@ -16,7 +16,7 @@ from nsysdiag.units import format_ns, format_share
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Gap, Operation, Root, Slice
 
-MAX_GAPS = 100
+MAX_GAPS = 60
 SHOWN_AT_FIRST = 20
 
 
@@ -56,7 +56,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
     """The longest gaps that the report holds, as many as the page has room for."""
     if not device.gaps:
         return None
-    gaps = by_length(device.gaps)[: page.rows(MAX_GAPS)]
+    gaps = by_length(device.gaps)[: page.shared_rows(MAX_GAPS)]
     rows = [_draw(gap, gap_key(page.report, device.key, gap.start_ns), page.causes) for gap in gaps]
     return {
         "gaps": rows,

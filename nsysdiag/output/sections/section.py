@@ -29,6 +29,10 @@ class Page:
         devices = max(DEVICES_IN_FULL, len(self.report.devices))
         return max(FEWEST_ROWS, int(most * DEVICES_IN_FULL / devices))
 
+    def shared_rows(self, most: int) -> int:
+        """How many rows a table of a device may have whose rows are large: the devices share them."""
+        return max(FEWEST_ROWS, most // max(len(self.report.devices), 1))
+
 
 @dataclass(frozen=True, slots=True)
 class ReportSection:

@@ -36,7 +36,7 @@ def rarely_asked(sim: Simulation) -> None:
     sim.thread(sim.process(), body)
 
 
-@register("io_wait", root="io_wait", tolerated=("host_compute",))
+@register("lock_wait", root="io_wait", tolerated=("host_compute",))
 def late_when_asked(sim: Simulation) -> None:
     """A front end reads requests and hands them to the thread of the GPU, which prepares each of eight kernels on the
     CPU for longer than the kernel runs: inside its bursts the GPU waits for the host.
