@@ -207,7 +207,7 @@ class TestContent:
 
     def test_long_lists_are_thinned_and_say_so(self) -> None:
         text = tree("long_lists").whole_text()
-        assert "The 100 longest of 300 gaps; the report as JSON or CSV holds 300" in text
+        assert "The 60 longest of 300 gaps; the report as JSON or CSV holds 300" in text
         assert "the 100 longest of 400 names" in text
         assert "the 50 with the most time of 200" in text
         assert "The 200 longest of 5,000 iterations, in order." in text

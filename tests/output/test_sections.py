@@ -6,6 +6,9 @@ import msgspec
 
 from nsysdiag.model import DeviceReport
 from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.format import RenderOptions
+from nsysdiag.output.sections.section import Page
+from nsysdiag.output.view import Causes
 from tests.output.page import Element, parse
 from tests.output.samples import MS, SAMPLES, device, report
 
@@ -80,3 +83,12 @@ def test_without_ranges_there_is_no_table_of_them() -> None:
     ids = [section.attributes["id"] for section in rendered(device(signatures=rows)).all("section")]
     assert "signatures" in ids
     assert "nvtx" not in ids
+
+
+def test_devices_share_the_room_for_large_rows() -> None:
+    """60 gaps on one page: 60 of one device, 30 of each of two, and never fewer than 20."""
+    shown = {}
+    for count in (1, 2, 6):
+        made = report([device(number) for number in range(count)], [])
+        shown[count] = Page(made, RenderOptions(), Causes(made.causes)).shared_rows(60)
+    assert shown == {1: 60, 2: 30, 6: 20}
