@@ -6,7 +6,6 @@ import msgspec
 
 from nsysdiag.model import DeviceReport
 from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.sections.section import Page
 from nsysdiag.output.view import Causes
 from tests.output.page import Element, parse
