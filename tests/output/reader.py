@@ -14,6 +14,27 @@ KEEP_COPIES = "navigator.clipboard.writeText = async (text) => { window.copied =
 ROWS = "Array.from(document.querySelectorAll('#{table} table[data-first] tbody')).filter((each) => !each.hidden)"
 
 
+SETTLED = """
+(async () => {{
+  const element = document.querySelector({selector});
+  const middle = () => {{
+    element.scrollIntoView({{ block: "center", behavior: "instant" }});
+    const box = element.getBoundingClientRect();
+    return [box.x + box.width / 2, box.y + box.height / 2];
+  }};
+  for (let last = middle(), tries = 0; tries < 100; tries += 1) {{
+    await new Promise((later) => setTimeout(later, 60));
+    const now = middle();
+    const there = document.elementFromPoint(...now);
+    if (now[0] === last[0] && now[1] === last[1] && there && element.contains(there)) return now;
+    last = now;
+  }}
+  return middle();
+}})()
+"""
+"""The middle of an element, once it does not move any more."""
+
+
 class Reader(Browser):
     """A browser with the page of one file; places are given as selectors."""
 
@@ -42,12 +63,9 @@ class Reader(Browser):
         self.value(f"{code} at.dispatchEvent(new Event('change')); }})()")
 
     def click_on(self, selector: str) -> None:
-        """Click into the middle of an element."""
-        self.value(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center', behavior: 'instant'}})")
-        self.value("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
-        box = f"document.querySelector({selector!r}).getBoundingClientRect()"
-        x, y, width, height = self.value(f"(({{x, y, width, height}}) => [x, y, width, height])({box})")
-        self.click(x + width / 2, y + height / 2)
+        """Click into the middle of an element, once it stands still and nothing lies over it."""
+        x, y = self.value(SETTLED.format(selector=repr(selector)))
+        self.click(x, y)
 
     def column(self, table: str, number: int) -> list[str]:
         """What the rows shown hold in a column of the long table of a section."""
