@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Gap, Operation, Report
     from tests.analysis.arbitrary import Op, Rows
     from tests.analysis.slow import Painted
+
+pytestmark = pytest.mark.slow
 
 EXAMPLES = 60
 CATEGORIES = {"nccl": "kernel", "node": "kernel", "copy": "memcpy", "pageable": "memcpy", "set": "memset"} | {

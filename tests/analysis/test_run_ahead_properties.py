@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import given, settings
 
 from nsysdiag.output.packed import unpack_series
@@ -14,6 +15,9 @@ from tests.analysis.test_properties import by_device, report_of
 
 if TYPE_CHECKING:
     from tests.analysis.arbitrary import Op, Rows
+
+
+pytestmark = pytest.mark.slow
 
 
 def counted_from(op: Op, drawn: Rows) -> int:

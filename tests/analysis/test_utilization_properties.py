@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from nsysdiag.model_utilization import Utilization, UtilizationSeries
     from tests.analysis.arbitrary import Op, Rows
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 SM_COUNT = 432  # four times the blocks of a kernel of the builder: each takes a quarter
 SHAPED = ("kernel", "node", "nccl")

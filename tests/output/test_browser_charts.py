@@ -17,7 +17,7 @@ from tests.output.samples import SAMPLES
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 LIVE = "document.querySelectorAll('.chart.live').length"
 ALL = "document.querySelectorAll('.chart').length"
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 def write(folder: Path, sample: str) -> str:

@@ -17,7 +17,7 @@ from tests.output.reader import Reader
 from tests.output.samples import SAMPLES, device, finding, gap, kernel, report
 from tests.output.test_browser import NAMES
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 US = 1000
 WILD = "=cmd|x @user"

@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from nsysdiag.model_host import HostReport
 from nsysdiag.timeline.intervals import Intervals
 from tests.analysis.traces import report_of
 from tests.builder import TraceBuilder
+
+pytestmark = pytest.mark.slow
 
 LOW, HIGH = 20, 60
 THREADS = ((4242, 4242), (4242, 4300), (5000, 5001), (0, 0))

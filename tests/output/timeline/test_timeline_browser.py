@@ -18,7 +18,7 @@ from tests.output.devtools import Browser
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
 from tests.output.timeline.samples import lane, timeline
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WHOLE = (90 * MS, 190 * MS)
 AXIS = 24
 FIRST_GAP = (100 * MS, 100 * MS + 400_000)
