@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import zlib
-
 import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.ledger import Ledger
+from nsysdiag.compact import to_text
 from nsysdiag.model import GapsPacked
 
 _LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
@@ -29,4 +27,4 @@ def pack_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
 
 def packed(values: npt.NDArray[np.generic]) -> str:
     """The bytes of an array, compressed, as text."""
-    return base64.b64encode(zlib.compress(values.tobytes(), _LEVEL)).decode("ascii")
+    return to_text(values.tobytes(), _LEVEL)

@@ -10,8 +10,6 @@ tried                  [---------------)                                      5 
 
 from __future__ import annotations
 
-import base64
-import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from nsysdiag.output.packed import unpack
+from nsysdiag.output.packed import FULL, unpack, unpack_lanes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -184,8 +182,8 @@ def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares,
 
 def _lanes(levels: TimelineLevels) -> tuple[Times, list[Shares]]:
     """The middle of each bucket of the finest level, and the time of compute, communication and copies in it."""
-    finest = levels.levels[0]
-    edges = np.linspace(levels.start_ns, levels.end_ns, finest.buckets + 1)
-    packed = (finest.compute, finest.communication, finest.copies)
-    shares = [np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8) / 255 for text in packed]
+    found = unpack_lanes(levels, levels.levels[0].buckets)
+    assert found is not None  # a level holds no more buckets than it has
+    edges = np.linspace(levels.start_ns, levels.end_ns, len(found.edges))
+    shares = [found.lanes[name] / FULL for name in ("compute", "communication", "copies")]
     return ((edges[1:] + edges[:-1]) / 2).astype(np.int64), [share * np.diff(edges) for share in shares]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot
 from nsysdiag.output.figures import percent
 from nsysdiag.output.packed import Series, unpack_series
+from nsysdiag.output.stairs import band, stairs
 from nsysdiag.output.words import instant
 from nsysdiag.units import format_count
 
@@ -44,8 +45,8 @@ def draw_depth(ahead: RunAhead, most_spots: int) -> DepthChart | None:
     return DepthChart(
         width=width,
         height=HEIGHT,
-        band=_band(_levels(series.lowest, top), _levels(series.highest, top)),
-        mean=_stairs(_levels(series.mean, top)),
+        band=band(_levels(series.lowest, top), _levels(series.highest, top)),
+        mean=stairs(_levels(series.mean, top)),
         lines=_lines(top),
         spots=[_spot(series, at, together) for at in range(0, len(series.mean), together)],
         spot_width=SLOT * together,
@@ -59,15 +60,6 @@ def _levels(depth: npt.NDArray[np.generic], top: int) -> list[int]:
 def _level(depth: float, top: int) -> int:
     """The distance from the upper edge: one operation more matters most where there are few."""
     return round(HEIGHT * (1 - math.log1p(max(depth, 0)) / math.log1p(top)))
-
-
-def _stairs(levels: list[int]) -> str:
-    return f"M0 {levels[0]}" + "".join(f"V{level}H{SLOT * (at + 1)}" for at, level in enumerate(levels))
-
-
-def _band(lowest: list[int], highest: list[int]) -> str:
-    back = "".join(f"V{lowest[at]}H{SLOT * at}" for at in range(len(lowest) - 1, -1, -1))
-    return f"{_stairs(highest)}{back}z"
 
 
 def _lines(top: int) -> list[Line]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.output.bars import HEIGHT, SLOT
+from nsysdiag.output.bars import HEIGHT, SLOT, Spot
 from nsysdiag.output.gpu_metric_words import share
 from nsysdiag.output.packed import unpack_metric
 from nsysdiag.output.words import instant
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """A stretch of the drawing that tells its mean under the pointer; `x` is where it begins."""
-
-    x: int
-    told: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +29,7 @@ class Curve:
     width: int
     height: int
     area: str
-    spots: list[Told]
+    spots: list[Spot]
     spot_width: int
 
 
@@ -70,8 +62,8 @@ def _level(value: float) -> int:
     return round(HEIGHT * (1 - min(max(value, 0.0), 1.0)))
 
 
-def _spot(found: GpuMetrics, values: npt.NDArray[np.float64], at: int, together: int) -> Told:
+def _spot(found: GpuMetrics, values: npt.NDArray[np.float64], at: int, together: int) -> Spot:
     part = values[at : at + together]
     mean = None if np.isnan(part).all() else float(np.nanmean(part))
     start = found.start_ns + (found.end_ns - found.start_ns) * at // found.buckets
-    return Told(SLOT * at, f"at {instant(start)}: {'not sampled' if mean is None else share(mean)}")
+    return Spot(SLOT * at, f"at {instant(start)}: {'not sampled' if mean is None else share(mean)}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot
 from nsysdiag.output.figures import percent
 from nsysdiag.output.packed import Level, unpack_level
+from nsysdiag.output.stairs import band, stairs
 from nsysdiag.output.words import instant
 from nsysdiag.units import format_bytes
 
@@ -45,13 +46,11 @@ def draw_level(memory: DeviceMemory, most_spots: int) -> LevelChart | None:
     count = len(level.highest)
     together = -(-count // most_spots)
     highest, lowest = ([_place(value, top) for value in each.tolist()] for each in (level.highest, level.lowest))
-    stairs = f"M0 {highest[0]}" + "".join(f"V{y}H{SLOT * (at + 1)}" for at, y in enumerate(highest))
-    back = "".join(f"V{lowest[at]}H{SLOT * at}" for at in range(count - 1, -1, -1))
     return LevelChart(
         width=SLOT * count,
         height=HEIGHT,
-        band=f"{stairs}{back}z",
-        top=stairs,
+        band=band(lowest, highest),
+        top=stairs(highest),
         lines=_lines(top, limit),
         limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}") if limit else None,
         spots=[_spot(level, at, together) for at in range(0, count, together)],

@@ -3,14 +3,12 @@ the level of device memory."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.compact import from_text
 from nsysdiag.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
     from nsysdiag.model_timeline import TimelineLevels
 
 LANES = ("compute", "communication", "copies", "idle")
+FULL = 255
+"""What a lane holds for all of a bucket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,28 +45,30 @@ class Level:
 
 def unpack_level(memory: DeviceMemory) -> Level:
     """The level of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
-    try:
-        columns = [_array(text, "<i8") for text in (memory.lowest, memory.highest)]
-    except (binascii.Error, zlib.error, ValueError) as error:
-        raise InputError("the packed memory of this report cannot be read: the file is damaged") from error
-    if memory.buckets < 1 or any(len(column) != memory.buckets for column in columns):
-        raise InputError("the packed memory of this report contradicts itself: the file is damaged")
-    span = memory.end_ns - memory.start_ns
-    edges = np.array([memory.start_ns + span * at // memory.buckets for at in range(memory.buckets + 1)])
-    return Level(edges, *columns)
+    edges, (lowest, highest) = _buckets("memory", memory, (memory.lowest, memory.highest))
+    return Level(edges, lowest, highest)
 
 
 def unpack_series(packed: RunAhead) -> Series:
     """The series of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
+    texts = (packed.lowest, packed.mean_thousandths, packed.highest)
+    edges, (lowest, mean, highest) = _buckets("run-ahead", packed, texts)
+    return Series(edges, lowest, mean / 1000, highest)
+
+
+def _buckets(
+    what: str, packed: DeviceMemory | RunAhead, texts: tuple[str, ...]
+) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
+    """The edges of the buckets, and a column for each of `texts`."""
     try:
-        columns = [_array(text, "<i8") for text in (packed.lowest, packed.mean_thousandths, packed.highest)]
-    except (binascii.Error, zlib.error, ValueError) as error:
-        raise InputError("the packed run-ahead of this report cannot be read: the file is damaged") from error
+        columns = [_array(text, "<i8") for text in texts]
+    except ValueError as error:
+        raise InputError(f"the packed {what} of this report cannot be read: the file is damaged") from error
     if packed.buckets < 1 or any(len(column) != packed.buckets for column in columns):
-        raise InputError("the packed run-ahead of this report contradicts itself: the file is damaged")
+        raise InputError(f"the packed {what} of this report contradicts itself: the file is damaged")
     span = packed.end_ns - packed.start_ns
     edges = np.array([packed.start_ns + span * at // packed.buckets for at in range(packed.buckets + 1)])
-    return Series(edges, columns[0], columns[1] / 1000, columns[2])
+    return edges, columns
 
 
 def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
@@ -74,7 +76,7 @@ def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
     cannot be decoded or is not as long as it should be."""
     try:
         values = _array(row.series, "<i2")
-    except (binascii.Error, zlib.error, ValueError) as error:
+    except ValueError as error:
         raise InputError("the packed GPU metrics of this report cannot be read: the file is damaged") from error
     if found.buckets < 1 or len(values) != found.buckets:
         raise InputError("the packed GPU metrics of this report contradict themselves: the file is damaged")
@@ -90,7 +92,7 @@ def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
         starts = np.cumsum(_array(packed.starts, "<i8"), dtype=np.int64)
         lengths = _array(packed.lengths, "<i8")
         causes = _array(packed.causes, "u1")
-    except (binascii.Error, zlib.error, ValueError) as error:
+    except ValueError as error:
         raise InputError("the packed gaps of this report cannot be read: the file is damaged") from error
     known = len(packed.cause_ids)
     if not len(starts) == len(lengths) == len(causes) == packed.count or np.any(causes >= known):
@@ -99,12 +101,12 @@ def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
 
 
 def _array(text: str, kind: str) -> npt.NDArray[np.int64]:
-    return np.frombuffer(zlib.decompress(base64.b64decode(text, validate=True)), dtype=kind).astype(np.int64)
+    return np.frombuffer(from_text(text), dtype=kind).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """A timeline in buckets: `edges` in ns has one element more than each lane; a lane is 0 to 255 for none to all."""
+    """A timeline in buckets: `edges` in ns has one element more than each lane; a lane is 0 to FULL for none to all."""
 
     edges: list[int]
     lanes: dict[str, npt.NDArray[np.int64]]
@@ -120,7 +122,7 @@ def unpack_lanes(timeline: TimelineLevels, most: int) -> Lanes | None:
     packed = {name: getattr(level, name) for name in LANES}
     try:
         lanes = {name: _array(text, "u1") for name, text in packed.items()}
-    except (binascii.Error, zlib.error, ValueError) as error:
+    except ValueError as error:
         raise InputError("the packed timeline of this report cannot be read: the file is damaged") from error
     if any(len(lane) != level.buckets for lane in lanes.values()):
         raise InputError("the packed timeline of this report contradicts itself: the file is damaged")

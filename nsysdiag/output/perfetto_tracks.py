@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from nsysdiag.output.packed import LANES, unpack, unpack_lanes
+from nsysdiag.output.packed import FULL, LANES, unpack, unpack_lanes
 from nsysdiag.output.trace_events import Event, Track, counter, instant, span
 from nsysdiag.output.view import by_rank, window_parts
 from nsysdiag.output.words import path_label, window_sentence
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from nsysdiag.output.view import Causes
 
 MOST_BUCKETS = 4096
-FULL = 255
 COUNTER = "time %"
 
 

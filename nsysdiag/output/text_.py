@@ -75,12 +75,12 @@ def _report(report: Report, width: int) -> Group:
         blocks += _no_devices(report)
     if report.ranks is not None:
         blocks += rank_blocks(report.ranks, causes, DEVICES_TITLE, brief=True)
-    blocks += _cost(report)
+    blocks += _block("What it costs", cost_lines(report))
     blocks += _findings(report, width)
     for device in report.devices:
         blocks += [_heading(f"Details of {device.key}")] if several else []
         blocks += _details(device, causes, width, several)
-    blocks += _host(report)
+    blocks += _block(HOST_TITLE, host_sentences(report.host)[:TOP_HOST] if report.host else [])
     return Group(*blocks, *_health(report))
 
 
@@ -104,28 +104,18 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
 
 
 def _details(device: DeviceReport, causes: Causes, width: int, several: bool) -> list[RenderableType]:
-    blocks = [*_utilization(device), *_trouble(device)]
+    blocks = _block("Utilization", utilization_sentences(device))
+    blocks += _block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else [])
     if device.idle_ns:
         blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
         blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
         blocks += _roots(device, causes, width)
-    blocks += [*_communication(device), *_iterations(device, causes), *_launches(device, causes)]
+    blocks += [*_communication(device), *_iterations(device, causes)]
+    blocks += _block("Launches", launch_sentences(device, causes))
     blocks += _block(COUNTERS, counter_sentences(device))
-    blocks += _memory(device)
+    blocks += _block(MEMORY_TITLE, brief_sentences(device))
     blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
     return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
-
-
-def _trouble(device: DeviceReport) -> list[RenderableType]:
-    if device.trouble is None:
-        return []
-    lines = trouble_sentences(device.trouble)
-    return [_heading(TROUBLE_TITLE), *(_indented(Text(visible(line))) for line in lines)]
-
-
-def _utilization(device: DeviceReport) -> list[RenderableType]:
-    lines = utilization_sentences(device)
-    return [_heading("Utilization"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _communication(device: DeviceReport) -> list[RenderableType]:
@@ -219,25 +209,11 @@ def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
     lines = [words.iterations_sentence(found), *(words.slow_sentence(slow, causes) for slow in found.slow[:TOP_SLOW])]
     if found.slow[TOP_SLOW:]:
         lines.append(f"{words.counted(len(found.slow) - TOP_SLOW, 'more slow one')} in the other formats")
-    return [_heading("Iterations"), *(_indented(Text(visible(line))) for line in lines)]
-
-
-def _launches(device: DeviceReport, causes: Causes) -> list[RenderableType]:
-    return _block("Launches", launch_sentences(device, causes))
+    return _block("Iterations", lines)
 
 
 def _block(title: str, lines: list[str]) -> list[RenderableType]:
     return [_heading(title), *(_indented(Text(visible(line))) for line in lines)] if lines else []
-
-
-def _cost(report: Report) -> list[RenderableType]:
-    lines = cost_lines(report)
-    return [_heading("What it costs"), *(_indented(Text(visible(line))) for line in lines)] if lines else []
-
-
-def _memory(device: DeviceReport) -> list[RenderableType]:
-    lines = brief_sentences(device)
-    return [_heading(MEMORY_TITLE), *(_indented(Text(visible(line))) for line in lines)] if lines else []
 
 
 def _findings(report: Report, width: int) -> list[RenderableType]:
@@ -291,19 +267,12 @@ def _steps(chain: list[str], room: int) -> list[str]:
     return lines
 
 
-def _host(report: Report) -> list[RenderableType]:
-    lines = host_sentences(report.host)[:TOP_HOST] if report.host else []
-    return [_heading(HOST_TITLE), *(_indented(Text(visible(line))) for line in lines)] if lines else []
-
-
 def _health(report: Report) -> list[RenderableType]:
     absent = missing(report)
     lines = [f"not captured: {', '.join(absent)}"] if absent else []
     lines += [f"warning: {warning}" for warning in report.trace.warnings]
     lines += [words.untold_sentence(report.untold)] if report.untold else []
-    if not lines:
-        return []
-    return [_heading("Trace health"), *(_indented(Text(visible(line))) for line in lines)]
+    return _block("Trace health", lines)
 
 
 def _no_devices(report: Report) -> list[RenderableType]:
@@ -314,7 +283,7 @@ def _no_devices(report: Report) -> list[RenderableType]:
         if tables
         else ["The trace holds no events of other kinds either."]
     )
-    return [_heading(words.NO_GPU_WORK), *(_indented(Text(visible(line))) for line in lines)]
+    return _block(words.NO_GPU_WORK, lines)
 
 
 def _recapture(report: Report) -> list[Text]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from collections.abc import Callable
 
 import numpy as np
 
+from nsysdiag.compact import from_text, to_text
+from nsysdiag.errors import InputError
 from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.redaction.fields import Text
 from nsysdiag.timeline.planes import from_planes
@@ -22,11 +22,16 @@ _OURS = 1
 
 
 def packed_names(timeline: TimelineLevels) -> list[tuple[Text, str]]:
-    """Every name with what it is a name of; what no lane shows, as an NVTX range."""
-    names: list[str] = json.loads(_unpacked(timeline.names)) if timeline.names else []
+    """Every name with what it is a name of; what no lane shows, as an NVTX range. Raises InputError where the report is
+    damaged."""
+    try:
+        names: list[str] = json.loads(from_text(timeline.names)) if timeline.names else []
+        used = {text: _used(timeline, text) for text in _ORDER}
+    except ValueError as error:
+        raise InputError("the names in the timeline of this report cannot be read: the file is damaged") from error
     kind = [Text.RANGE] * len(names)
     for text in reversed(_ORDER):
-        for number in _used(timeline, text):
+        for number in used[text]:
             if number < len(kind):
                 kind[number] = text
     return [(Text.OWN, name) if at < _OURS else (kind[at], name) for at, name in enumerate(names)]
@@ -36,13 +41,9 @@ def repacked(timeline: TimelineLevels, rename: Callable[[Text, str], str]) -> st
     """The packed list with every name as `rename` makes it."""
     names = [name if text is Text.OWN else rename(text, name) for text, name in packed_names(timeline)]
     data = json.dumps(names, ensure_ascii=False).encode("utf-8", "backslashreplace")
-    return base64.b64encode(zlib.compress(data, _EFFORT)).decode("ascii") if names else ""
+    return to_text(data, _EFFORT) if names else ""
 
 
 def _used(timeline: TimelineLevels, text: Text) -> list[int]:
     lanes = [lane for lane in timeline.lanes if _OF_LANE.get(lane.kind) is text and lane.names]
-    return [number for lane in lanes for number in np.unique(from_planes(_unpacked(lane.names), lane.count)).tolist()]
-
-
-def _unpacked(packed: str) -> bytes:
-    return zlib.decompress(base64.b64decode(packed))
+    return [number for lane in lanes for number in np.unique(from_planes(from_text(lane.names), lane.count)).tolist()]

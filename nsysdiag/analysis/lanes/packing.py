@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.lanes.source import Source
+from nsysdiag.compact import to_text
 from nsysdiag.model_timeline import TimelineLane
 from nsysdiag.timeline.intervals import union
 from nsysdiag.timeline.planes import to_planes
@@ -90,4 +89,4 @@ def _column(values: IntArray) -> str:
 
 def encoded(data: bytes) -> str:
     """Bytes as text: compressed, in base64."""
-    return base64.b64encode(zlib.compress(data, _EFFORT)).decode("ascii") if data else ""
+    return to_text(data, _EFFORT) if data else ""

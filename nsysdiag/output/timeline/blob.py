@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
-
+from nsysdiag.compact import from_text, to_text
 from nsysdiag.errors import InputError
 
 Place = tuple[int, int]
 """Where a column lies in the block: offset and length in bytes."""
 MOST_BYTES = 1 << 28
+_SMALLEST = 9
 
 
 class Blob:
@@ -33,7 +31,7 @@ class Blob:
 
     def text(self) -> str:
         """The whole block: compressed, in base64."""
-        return base64.b64encode(zlib.compress(b"".join(self._parts), 9)).decode("ascii")
+        return to_text(b"".join(self._parts), _SMALLEST)
 
 
 def unpacked(text: str) -> bytes:
@@ -41,10 +39,6 @@ def unpacked(text: str) -> bytes:
     if not text:
         return b""
     try:
-        reader = zlib.decompressobj()
-        data = reader.decompress(base64.b64decode(text, validate=True), MOST_BYTES)
-    except (binascii.Error, zlib.error, ValueError) as error:
+        return from_text(text, MOST_BYTES)
+    except ValueError as error:
         raise InputError("the timeline of this report cannot be read: the file is damaged") from error
-    if not reader.eof:
-        raise InputError("the timeline of this report cannot be read: the file is damaged")
-    return data
