@@ -11,8 +11,9 @@ from nsysdiag.timeline.intervals import Intervals, intersect, subtract, union
 
 @dataclass(frozen=True, slots=True)
 class WindowSplit:
-    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernel_ns` is the time in which any
-    kernel or graph ran, `busy` the set of all work, `parts` those of compute, exposed communication, exposed copies."""
+    """Nanoseconds; compute + exposed_comm + exposed_copy + idle = window, exactly. `kernels` is the time in which
+    any kernel or graph ran, `kernel_ns` its length, `busy` the set of all work, `parts` those of compute, exposed
+    communication, exposed copies."""
 
     window_ns: int
     compute_ns: int
@@ -20,6 +21,7 @@ class WindowSplit:
     exposed_copy_ns: int
     overlapped_comm_ns: int
     kernel_ns: int
+    kernels: Intervals
     busy: Intervals
     parts: tuple[Intervals, Intervals, Intervals]
 
@@ -50,6 +52,7 @@ def split_window(device: DeviceTimeline, parts: Intervals) -> WindowSplit:
         exposed_copy_ns=busy.total() - both.total(),
         overlapped_comm_ns=compute.total() + communication.total() - both.total(),
         kernel_ns=both.total(),
+        kernels=both,
         busy=busy,
         parts=(compute, subtract(both, compute), subtract(busy, both)),
     )

@@ -15,7 +15,7 @@ from nsysdiag.analysis.sm_activity import MeasuredSm, estimate, while_computing
 from nsysdiag.analysis.utilization_rules import ESTIMATE, MEASURED, UtilizationInput, alerts, headline
 from nsysdiag.config import Settings
 from nsysdiag.model_utilization import SmEstimate, Utilization
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.trace.strings import Strings
 
 
@@ -31,8 +31,7 @@ def utilization(
 ) -> Utilization:
     """`parts` is the window, `inside` marks the operations that tables count. What was measured goes before what is
     estimated, which stands beside it."""
-    compute, communication, _ = split.parts
-    shown = dashboard(union(compute, communication), parts, settings.utilization)
+    shown = dashboard(split.kernels, parts, settings.utilization)
     found = residency(shapes, device.gpu)
     estimated = estimate(device, split, parts, found)
     computing = estimated.sm_active_running

@@ -32,6 +32,7 @@ def split(compute: int, *, comm: int = 0, copies: int = 0, idle: int = 0) -> Win
         exposed_copy_ns=copies,
         overlapped_comm_ns=0,
         kernel_ns=compute + comm,
+        kernels=NONE,
         busy=NONE,
         parts=(NONE, NONE, NONE),
     )

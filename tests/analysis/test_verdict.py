@@ -42,6 +42,7 @@ def given(
         exposed_copy_ns=copy,
         overlapped_comm_ns=0,
         kernel_ns=window - idle - copy,
+        kernels=Intervals.empty(),
         busy=Intervals.empty(),
         parts=(Intervals.empty(), Intervals.empty(), Intervals.empty()),
     )

@@ -95,11 +95,11 @@ def _joins(subject: Subject, period_ns: int) -> Joins:
 
 
 def _spans(subject: Subject, targets: list[Target]) -> Spans:
-    operations, (compute, communication, _) = subject.device.operations, subject.split.parts
+    operations, split = subject.device.operations, subject.split
     return Spans(
         window=subject.parts,
-        kernels=union(compute, communication),
-        compute=compute,
+        kernels=split.kernels,
+        compute=split.parts[0],
         gaps=subject.gaps,
         busy=union(Intervals(operations.start, operations.end)),
         targets=targets,

@@ -60,6 +60,7 @@ def given(
         exposed_copy_ns=copy,
         overlapped_comm_ns=7_000,
         kernel_ns=compute + comm,
+        kernels=Intervals.empty(),
         busy=Intervals.empty(),
         parts=(Intervals.empty(), Intervals.empty(), Intervals.empty()),
     )
