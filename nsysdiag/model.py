@@ -494,11 +494,33 @@ class SlowIteration(Record, frozen=True):
     more: dict[str, int]
 
 
+class IterationsPacked(Record, frozen=True):
+    """The steady iterations in order, compact: `count` entries, each the sum over `each` iterations that follow one
+    another (1 but for very many; the last few may be left out then).
+
+    `lengths` is their time, which `work` (compute, exposed_comm, exposed_copy) and `ledger` (by cause) add up to;
+    `root_ledger` is the idle time again after wake-ups were followed. `ops` counts the operations that begin in each,
+    `kernels` holds the time of kernels by name, for as many of the first rows of the device's `kernels` as there are
+    entries in it. Numbers from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one
+    of each, as many as the largest needs.
+    """
+
+    count: int
+    each: int
+    lengths: str
+    work: dict[str, str]
+    ledger: dict[str, str]
+    root_ledger: dict[str, str]
+    ops: dict[str, str]
+    kernels: list[str]
+    encoding: str = "base64(zlib(planes of bytes))"
+
+
 class IterationReport(Record, frozen=True):
     """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that comes round.
 
     Percentiles are over the steady ones; `left_out` are warm-up, graph captures and a last one without an end of its
-    own. `rows` holds at most 200 of them, the longest.
+    own. `rows` holds at most 200 of them, the longest; `packed` all steady ones.
     """
 
     source: str
@@ -512,6 +534,7 @@ class IterationReport(Record, frozen=True):
     median_index: int
     rows: list[Iteration]
     slow: list[SlowIteration]
+    packed: IterationsPacked | None = None
 
 
 class DeviceReport(Record, frozen=True):

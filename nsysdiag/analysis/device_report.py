@@ -36,6 +36,7 @@ from nsysdiag.analysis.gpu_metrics.counters import Counters, gap_notes
 from nsysdiag.analysis.gpu_metrics.measured import measured_sm_active, with_sm_active
 from nsysdiag.analysis.gpu_metrics.report import Measured, Subject, gpu_metrics
 from nsysdiag.analysis.health import device_notes
+from nsysdiag.analysis.iteration_packing import pack_iterations
 from nsysdiag.analysis.iteration_report import iteration_report
 from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
@@ -161,6 +162,9 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     iterations, steady = _iterations(context, window, split, shared)
     report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, iterations, steady)
     by_root = replace(context, slices=rooted.slices)
+    if iterations is not None and steady is not None:
+        packed = pack_iterations(steady, slices, rooted.slices, split, device, report.kernels, shared.strings)
+        report = structs.replace(report, iterations=structs.replace(iterations, packed=packed))
     report = structs.replace(report, trouble=device_trouble(report, by_root, window.parts, split, steady, settings))
     ground = Ground(by_root, shared.layered.evidence, keys, Blame.by_root(rooted), settings.findings)
     empty = None

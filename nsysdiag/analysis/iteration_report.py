@@ -24,7 +24,7 @@ def iteration_report(found: Iterations, name: str, slices: Slices, split: Window
     """Lengths, ledgers and the slow ones of the iterations `found`; `name` is what they go by."""
     spans = found.spans
     length = spans.end - spans.start
-    parts = _parts(slices, split, spans)
+    parts = work_parts(split, spans) | idle_parts(slices, spans)
     steady = _steady(length, parts.get("graph_build", np.zeros(len(length), dtype=np.int64)))
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]
@@ -44,15 +44,19 @@ def iteration_report(found: Iterations, name: str, slices: Slices, split: Window
     )
 
 
-def _parts(slices: Slices, split: WindowSplit, spans: Intervals) -> dict[str, IntArray]:
-    """The ns of each iteration by what the device did and by cause of its idle time; together they are its length."""
-    rows = slices.rows
-    parts = dict(zip(WORK, (coverage(part, spans) for part in split.parts), strict=True))
+def work_parts(split: WindowSplit, spans: Intervals) -> dict[str, IntArray]:
+    """The ns of each span by what the device did."""
+    return dict(zip(WORK, (coverage(part, spans) for part in split.parts), strict=True))
+
+
+def idle_parts(slices: Slices, spans: Intervals) -> dict[str, IntArray]:
+    """The ns of each span by cause of its idle time, of the causes that have any."""
+    rows, found = slices.rows, {}
     for number, cause in enumerate(CAUSES):
         mine = rows.cause == number
         if mine.any():
-            parts[cause] = coverage(union(Intervals(rows.start[mine], rows.end[mine])), spans)
-    return parts
+            found[cause] = coverage(union(Intervals(rows.start[mine], rows.end[mine])), spans)
+    return found
 
 
 def _steady(length: IntArray, graph_build: IntArray) -> BoolArray:

@@ -41,7 +41,9 @@ _FIELDS = {
         DeviceReport.name DeviceReport.ledger DeviceReport.root_ledger DeviceReport.sync_drained Verdict.id
         Verdict.sentence Slice.cause Operation.category Root.cause CallSite.source GapsPacked.starts
         GapsPacked.lengths GapsPacked.causes GapsPacked.cause_ids GapsPacked.encoding SignatureRow.cause
-        CodeShare.kind IterationReport.source Iteration.ledger SlowIteration.more ApiRow.cause RunAhead.lowest
+        CodeShare.kind IterationReport.source IterationsPacked.lengths IterationsPacked.work
+        IterationsPacked.ledger IterationsPacked.root_ledger IterationsPacked.ops IterationsPacked.kernels
+        IterationsPacked.encoding Iteration.ledger SlowIteration.more ApiRow.cause RunAhead.lowest
         RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes CopyRow.operation
         CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
         ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence SmEstimate.missing

@@ -1,0 +1,91 @@
+"""Every steady iteration in a few bytes each: what a comparison needs of them, and the report's rows do not hold."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.operations import Category
+from nsysdiag.activity.streams import distinct
+from nsysdiag.analysis.assignment import Slices
+from nsysdiag.analysis.busy import WindowSplit
+from nsysdiag.analysis.iteration_report import idle_parts, work_parts
+from nsysdiag.compact import to_text
+from nsysdiag.model import IterationsPacked, KernelRow
+from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.planes import to_planes
+from nsysdiag.trace.strings import Strings
+
+MOST_ENTRIES = 20_000
+MOST_KERNELS, MOST_KERNEL_VALUES = 30, 20_000
+_EFFORT = 6
+
+
+def pack_iterations(
+    steady: Intervals,
+    slices: Slices,
+    rooted: Slices,
+    split: WindowSplit,
+    device: DeviceTimeline,
+    kernels: list[KernelRow],
+    strings: Strings,
+) -> IterationsPacked:
+    """The iterations `steady`, disjoint and in order; `rooted` are the slices after wake-ups were followed, `kernels`
+    the rows of the report, those with most time first."""
+    each = -(-len(steady) // MOST_ENTRIES)
+    count = len(steady) // each
+    place = _place(device.operations.start, steady[: count * each]) // each
+    first = kernels[: min(MOST_KERNELS, MOST_KERNEL_VALUES // count)]
+
+    def column(values: IntArray) -> str:
+        return to_text(to_planes(values[: count * each].reshape(count, each).sum(axis=1)), _EFFORT)
+
+    def columns(parts: dict[str, IntArray]) -> dict[str, str]:
+        return {name: column(ns) for name, ns in parts.items() if ns.any()}
+
+    return IterationsPacked(
+        count=count,
+        each=each,
+        lengths=column(steady.end - steady.start),
+        work=columns(work_parts(split, steady)),
+        ledger=columns(idle_parts(slices, steady)),
+        root_ledger=columns(idle_parts(rooted, steady))
+        if rooted is not slices
+        else columns(idle_parts(slices, steady)),
+        ops={
+            category.name.lower(): to_text(to_planes(counted), _EFFORT)
+            for category in Category
+            if (counted := _counted(place[device.operations.category == category], count)).any()
+        },
+        kernels=[to_text(to_planes(ns), _EFFORT) for ns in _kernel_times(device, place, count, first, strings)],
+    )
+
+
+def _place(times: IntArray, spans: Intervals) -> IntArray:
+    """The number of the span that holds each time, -1 for none."""
+    at = np.searchsorted(spans.start, times, side="right") - 1
+    return np.where((at >= 0) & (times < spans.end[np.maximum(at, 0)]), at, -1)
+
+
+def _counted(place: IntArray, count: int) -> IntArray:
+    return np.bincount(place[place >= 0], minlength=count).astype(np.int64)
+
+
+def _kernel_times(
+    device: DeviceTimeline, place: IntArray, count: int, kernels: list[KernelRow], strings: Strings
+) -> IntArray:
+    """The ns of each kernel in each entry; kernels that are of communication and others of the same name are apart."""
+    operations = device.operations
+    rows = np.flatnonzero((operations.category == Category.KERNEL) & (place >= 0))
+    names, name = distinct(operations.name[rows])
+    number = {(row.name, row.communication): at for at, row in enumerate(kernels)}
+    wanted = np.array(
+        [[number.get((text, other), -1) for other in (False, True)] for text in strings.texts(names)], dtype=np.int64
+    ).reshape(-1, 2)
+    kernel = wanted[name, device.communication[rows].astype(np.int64)]
+    kept: BoolArray = kernel >= 0
+    rows, kernel = rows[kept], kernel[kept]
+    found = np.zeros((len(kernels), count), dtype=np.int64)
+    np.add.at(found, (kernel, place[rows]), operations.end[rows] - operations.start[rows])
+    return found
