@@ -30,3 +30,9 @@ class InputError(NsysdiagError):
     """The input is not a readable nsys export; the message says what it is and what to do."""
 
     exit_code = 3
+
+
+class NotComparableError(NsysdiagError):
+    """Two profiles that have no unit of work in common, or are of different GPUs."""
+
+    exit_code = 5

@@ -1,0 +1,163 @@
+"""The change of each part of a unit of work, with its interval and what may be said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.compare.evidence import NOT_COMPARED
+from nsysdiag.compare.side import IDLE, LENGTH, WORK, Capture, column
+from nsysdiag.compare.significance import Values, drawn_means, drift, interval
+from nsysdiag.compare.whole_numbers import adding_up
+from nsysdiag.model_compare import Change, PartChange
+
+LEAST_CHANGE = 0.02
+LEAST_OF_LENGTH = 0.005
+IMPROVED, REGRESSED, SAME, UNKNOWN = "improved", "regressed", "same", "unknown"
+LEDGERS = ("ledger", "root")
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The changes of one device. `noise` is a share of the length."""
+
+    length: Change
+    parts: list[PartChange]
+    ledgers: dict[str, list[PartChange]]
+    kernels: dict[int, Change]
+    noise: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """Means and interval of every quantity, in the order of `names`."""
+
+    names: list[str]
+    before: Values
+    after: Values
+    bounds: tuple[Values, Values] | None
+    noise: float
+
+
+def changes(
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], kernels: Sequence[tuple[int, int]]
+) -> Changes:
+    """All of them, in one draw. Causes in `pooled` are compared as one; `kernels` are pairs of places in the rows of
+    both sides, -1 for a kernel that a side has not."""
+    names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
+    left = [_values(capture, names, pooled, [pair[0] for pair in kernels]) for capture in before]
+    right = [_values(capture, names, pooled, [pair[1] for pair in kernels]) for capture in after]
+    one, two = drawn_means(left, 0), drawn_means(right, 1)
+    noise = max(drift(left, one), drift(right, two))
+    found = _Measured(names, one.mean, two.mean, interval(one, two), noise)
+    whole = _whole_numbers(found)
+    length = _change(found, 0, whole)
+    parts = [
+        PartChange(id=name, change=_change(found, at, whole)) for at, name in enumerate(names) if name in (*WORK, IDLE)
+    ]
+    ledgers = {
+        ledger: [
+            PartChange(id=name.partition(".")[2], change=_change(found, at, whole))
+            for at, name in enumerate(names)
+            if name.startswith(f"{ledger}.")
+        ]
+        for ledger in LEDGERS
+    }
+    own = {at: _change(found, len(names) + at, None) for at in range(len(kernels))}
+    return Changes(length, parts, {name: _by_size(rows) for name, rows in ledgers.items()}, own, noise)
+
+
+def _by_size(rows: list[PartChange]) -> list[PartChange]:
+    return sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
+
+
+def _causes(captures: Sequence[Capture], pooled: Sequence[str]) -> list[str]:
+    """The columns of both ledgers, those of pooled causes as one."""
+    found: dict[str, None] = {}
+    for capture in captures:
+        for name in capture.table:
+            ledger, _dot, cause = name.partition(".")
+            if ledger in LEDGERS:
+                found[f"{ledger}.{NOT_COMPARED if cause in pooled else cause}"] = None
+    return sorted(found)
+
+
+def _values(capture: Capture, names: Sequence[str], pooled: Sequence[str], kernels: Sequence[int]) -> Values:
+    return np.stack(
+        [
+            *(_column(capture, name, pooled) for name in names),
+            *(column([capture], f"kernel.{at}")[0] for at in kernels),
+        ],
+        axis=1,
+    )
+
+
+def _column(capture: Capture, name: str, pooled: Sequence[str]) -> Values:
+    ledger, _dot, cause = name.partition(".")
+    if cause != NOT_COMPARED:
+        return column([capture], name)[0]
+    return np.asarray(sum(column([capture], f"{ledger}.{each}")[0] for each in pooled), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """The means as whole numbers that add up as the means do."""
+
+    before: list[int]
+    after: list[int]
+
+
+def _whole_numbers(found: _Measured) -> _Whole:
+    return _Whole(_rounded(found.names, found.before), _rounded(found.names, found.after))
+
+
+def _rounded(names: Sequence[str], means: Values) -> list[int]:
+    """Length, its parts, and the ledgers of the idle part, each level adding up to the one above."""
+    whole = [0] * len(names)
+    whole[0] = round(float(means[0]))
+    parts = [at for at, name in enumerate(names) if name in (*WORK, IDLE)]
+    for at, ns in zip(parts, adding_up(means[parts], whole[0]), strict=True):
+        whole[at] = ns
+    idle = whole[names.index(IDLE)]
+    for ledger in LEDGERS:
+        rows = [at for at, name in enumerate(names) if name.startswith(f"{ledger}.")]
+        for at, ns in zip(rows, adding_up(means[rows], idle), strict=True):
+            whole[at] = ns
+    return whole
+
+
+def _change(found: _Measured, at: int, whole: _Whole | None) -> Change:
+    before = whole.before[at] if whole is not None else round(float(found.before[at]))
+    after = whole.after[at] if whole is not None else round(float(found.after[at]))
+    low = high = None
+    if found.bounds is not None:
+        low, high = (int(np.floor(found.bounds[0][at])), int(np.ceil(found.bounds[1][at])))
+    least = least_change(before, after, float(found.before[0]), found.noise, whole=at == 0)
+    return Change(
+        before_ns=before,
+        after_ns=after,
+        change_ns=after - before,
+        low_ns=low,
+        high_ns=high,
+        least_ns=least,
+        verdict=_verdict(after - before, low, high, least),
+    )
+
+
+def least_change(before: int, after: int, length: float, noise: float, *, whole: bool = False) -> int:
+    """What a change must exceed to count: 2 % of the larger side or the noise of that side; of a part of a unit of work
+    also half a percent of the whole unit."""
+    own = max(LEAST_CHANGE, noise) * (before if whole else max(before, after))
+    return int(np.ceil(own if whole else max(own, LEAST_OF_LENGTH * length)))
+
+
+def _verdict(change: int, low: int | None, high: int | None, least: int) -> str:
+    if low is None or high is None:
+        return UNKNOWN
+    if low > 0 and change > least:
+        return REGRESSED
+    if high < 0 and -change > least:
+        return IMPROVED
+    return SAME

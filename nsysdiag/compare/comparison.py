@@ -1,0 +1,181 @@
+"""The whole comparison, step by step, and no logic of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from nsysdiag.compare.changes import UNKNOWN, Changes, changes, least_change
+from nsysdiag.compare.evidence import NOT_COMPARED, uncompared
+from nsysdiag.compare.matching import (
+    collective_changes,
+    copy_changes,
+    finding_changes,
+    kernel_changes,
+    kernel_pairs,
+    workload,
+)
+from nsysdiag.compare.metrics import launch_metrics, utilization_metrics
+from nsysdiag.compare.pairing import Pair, paired
+from nsysdiag.compare.sentences import device_sentence, overall
+from nsysdiag.compare.side import Capture
+from nsysdiag.compare.signatures import recaused, signature_changes
+from nsysdiag.compare.units import Sides, in_units
+from nsysdiag.compare.waterfall import cut, moves, renaming, waterfall
+from nsysdiag.model import CauseInfo, Report, Tool
+from nsysdiag.model_compare import (
+    COMPARISON_SCHEMA_VERSION,
+    KIND,
+    Change,
+    Comparison,
+    CountChange,
+    DeviceComparison,
+    SideTrace,
+    Strip,
+)
+from nsysdiag.version import __version__
+
+WORK_TITLES = {
+    "compute": "Compute",
+    "exposed_comm": "Exposed communication",
+    "exposed_copy": "Exposed copies",
+    "idle": "Idle",
+}
+POOLED = CauseInfo(
+    id=NOT_COMPARED,
+    title="Causes that one side cannot tell apart",
+    meaning="Only the captures of one side have the evidence for these causes, so they are compared as one.",
+    color="#8a8f98",
+)
+
+
+def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool = False) -> Comparison:
+    """Compare one or several captures before with one or several after. Raises NotComparableError where they have no
+    unit of work in common or are of different GPUs, InputError where a report is damaged."""
+    pairs, notes = paired(before, after, across_gpus=across_gpus)
+    pooled, told = uncompared(before, after)
+    causes = _causes([*before, *after], pooled=bool(pooled))
+    titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
+    devices = [_device(pair, pooled, titles) for pair in pairs]
+    verdict, sentence = overall(devices)
+    return Comparison(
+        schema_version=COMPARISON_SCHEMA_VERSION,
+        kind=KIND,
+        tool=Tool(name="nsysdiag", version=__version__),
+        before=[_trace(report) for report in before],
+        after=[_trace(report) for report in after],
+        verdict=verdict,
+        sentence=sentence,
+        devices=devices,
+        not_compared=pooled,
+        notes=[*notes, *told, *_window_notes(before, after), *_capture_notes(before, after)],
+        causes=causes,
+        settings=_redacted(before, after),
+    )
+
+
+def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> DeviceComparison:
+    sides = in_units(pair.before, pair.after)
+    before, after = sides.before, sides.after
+    kernels = kernel_pairs(before, after)
+    found = changes(before, after, pooled, kernels)
+    rows = cut(found)
+    steps = waterfall(rows)
+    moved = moves(rows, recaused(before, after))
+    counts = workload(before, after)
+    return DeviceComparison(
+        key=pair.before[0][1].key,
+        name_before=pair.before[0][1].name,
+        name_after=pair.after[0][1].name,
+        unit=sides.unit,
+        verdict=found.length.verdict,
+        sentence=device_sentence(sides.unit, found.length, steps, titles),
+        noise=round(found.noise, 6),
+        length=found.length,
+        parts=found.parts,
+        ledger=found.ledgers["ledger"],
+        root_ledger=found.ledgers["root"],
+        waterfall=steps,
+        moves=moved,
+        renaming=renaming(rows, moved, titles),
+        workload=counts,
+        kernels=kernel_changes(before, after, _known(sides, kernels, found), partial(_plain, found)),
+        signatures=signature_changes(before, after),
+        copies=copy_changes(before, after),
+        communication=collective_changes(before, after),
+        launch=launch_metrics(before, after),
+        utilization=utilization_metrics(before, after),
+        findings=finding_changes(before, after),
+        notes=[*sides.notes, *_workload_notes(counts)],
+        strip_before=_strip(before[0]),
+        strip_after=_strip(after[0]),
+    )
+
+
+def _known(sides: Sides, pairs: Sequence[tuple[int, int]], found: Changes) -> dict[tuple[str, bool], Change]:
+    """The change of kernels whose times are known for each unit of work."""
+    known = {}
+    for number, (one, two) in enumerate(pairs):
+        row = sides.after[0].device.kernels[two] if two >= 0 else sides.before[0].device.kernels[one]
+        known[row.name, row.communication] = found.kernels[number]
+    return known
+
+
+def _plain(found: Changes, before: int, after: int) -> Change:
+    """The change of a time of which only both means are known."""
+    return Change(
+        before_ns=before,
+        after_ns=after,
+        change_ns=after - before,
+        low_ns=None,
+        high_ns=None,
+        least_ns=least_change(before, after, float(found.length.before_ns), found.noise),
+        verdict=UNKNOWN,
+    )
+
+
+def _workload_notes(counts: Sequence[CountChange]) -> list[str]:
+    changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
+    return [f"The workload changed, operations for a unit of work: {'; '.join(changed)}."] if changed else []
+
+
+def _window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    reasons = sorted({device.window.reason for report in (*before, *after) for device in report.devices})
+    return [f"The windows follow different rules: {'; '.join(reasons)}."] if len(reasons) > 1 else []
+
+
+def _capture_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    if len(before) == len(after) == 1:
+        return ["One capture a side: how much one run differs from the next is not in the interval."]
+    return []
+
+
+def _trace(report: Report) -> SideTrace:
+    return SideTrace(
+        file=report.trace.file,
+        size_bytes=report.trace.size_bytes,
+        fingerprint=report.trace.fingerprint,
+        nsys_version=report.trace.nsys_version,
+        window=sorted({device.window.reason for device in report.devices}),
+        warnings=report.trace.warnings,
+    )
+
+
+def _causes(reports: Sequence[Report], *, pooled: bool) -> list[CauseInfo]:
+    """The causes as the reports know them, the later ones first where they differ."""
+    found = {cause.id: cause for report in reports for cause in report.causes}
+    return [*found.values(), *([POOLED] if pooled else [])]
+
+
+def _redacted(before: Sequence[Report], after: Sequence[Report]) -> dict[str, str]:
+    """How the names of the reports were replaced, where they were."""
+    found = {report.settings.get("redacted", "") for report in (*before, *after)} - {""}
+    return {"redacted": ", ".join(sorted(found))} if found else {}
+
+
+def _strip(capture: Capture) -> Strip | None:
+    levels = capture.report.timeline
+    if not isinstance(levels, dict) or capture.device.key not in levels:
+        return None
+    mine = levels[capture.device.key]
+    return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])

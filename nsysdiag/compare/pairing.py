@@ -1,0 +1,75 @@
+"""Which device of one report is which of another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nsysdiag.errors import NotComparableError
+from nsysdiag.model import DeviceReport, Report
+
+UNNAMED = ("", "GPU")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A device in each report before and in each after."""
+
+    before: list[tuple[Report, DeviceReport]]
+    after: list[tuple[Report, DeviceReport]]
+
+
+def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> tuple[list[Pair], list[str]]:
+    """The devices that all reports have, and what is to be said of the others. Raises NotComparableError where a report
+    has no device that worked, or where the GPUs are of different models and that was not asked for."""
+    reports = [*before, *after]
+    rows = [[device for device in report.devices if device.window_ns] for report in reports]
+    for report, devices in zip(reports, rows, strict=True):
+        if not devices:
+            raise NotComparableError(f"{report.trace.file} has no GPU work to compare")
+    keys = _common_keys(rows)
+    notes = _left_out(reports, rows, keys)
+    matched = [[next(device for device in devices if device.key == key) for devices in rows] for key in keys]
+    if not keys:
+        matched = [[devices[place] for devices in rows] for place in range(min(map(len, rows)))]
+    for devices in matched:
+        notes += _models(devices, len(before), across_gpus=across_gpus)
+    pairs = []
+    for devices in matched:
+        each = list(zip(reports, devices, strict=True))
+        pairs.append(Pair(each[: len(before)], each[len(before) :]))
+    return pairs, list(dict.fromkeys(notes))
+
+
+def _common_keys(rows: Sequence[Sequence[DeviceReport]]) -> list[str]:
+    """The keys that all have; none where single devices merely go by different numbers."""
+    common = [device.key for device in rows[0] if all(any(each.key == device.key for each in row) for row in rows)]
+    if all(len(row) == 1 for row in rows):
+        return common if common else []
+    return common
+
+
+def _left_out(reports: Sequence[Report], rows: Sequence[Sequence[DeviceReport]], keys: list[str]) -> list[str]:
+    if not keys:
+        return ["The devices go by different numbers; they are compared in their order."]
+    return [
+        f"{report.trace.file} has further devices, which are left out: {', '.join(more)}."
+        for report, row in zip(reports, rows, strict=True)
+        if (more := [device.key for device in row if device.key not in keys])
+    ]
+
+
+def _models(devices: Sequence[DeviceReport], before: int, *, across_gpus: bool) -> list[str]:
+    names = sorted({device.name for device in devices} - set(UNNAMED))
+    if len(names) < 2:
+        unknown = any(device.name in UNNAMED for device in devices)
+        return (
+            ["A trace does not name its GPU: whether both sides ran on the same model is not known."] if unknown else []
+        )
+    first, last = devices[0].name, devices[before].name
+    if not across_gpus:
+        raise NotComparableError(
+            f"the GPUs are of different models: {', '.join(names)}",
+            hint="add --across-gpus to compare them all the same",
+        )
+    return [f"The GPUs are of different models: {first} before, {last} after."]

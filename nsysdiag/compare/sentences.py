@@ -1,0 +1,81 @@
+"""The first sentence of a comparison, of a device and of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nsysdiag.compare.changes import IMPROVED, REGRESSED, SAME, UNKNOWN
+from nsysdiag.compare.units import ITERATIONS
+from nsysdiag.model_compare import Change, DeviceComparison, Step, Unit
+from nsysdiag.units import format_ns, format_share
+
+MIXED = "mixed"
+LEAST_STEP = 0.1
+
+
+def device_sentence(unit: Unit, length: Change, steps: Sequence[Step], titles: Mapping[str, str]) -> str:
+    """What became of a unit of work, and what did most of it."""
+    what = "An iteration" if unit.kind == ITERATIONS else "The same work"
+    times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
+    if length.verdict == SAME:
+        return f"{what} takes {_same(length)}"
+    if length.verdict == UNKNOWN:
+        return f"{times}: whether that is more than chance cannot be told."
+    share = signed_share(length.change_ns, length.before_ns)
+    return f"{times}: {share}, {interval_text(length)}{_most(length, steps, titles)}."
+
+
+def _same(length: Change) -> str:
+    seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
+    return (
+        f"{format_ns(length.before_ns)} before and {format_ns(length.after_ns)} after: no difference that could be "
+        f"told from chance. Less than {format_share(seen, length.before_ns)} would not be seen."
+    )
+
+
+def signed_share(change: int, before: int) -> str:
+    """A change as a share with its sign."""
+    if before == 0:
+        return "new"
+    return f"{'+' if change > 0 else '-' if change < 0 else ''}{format_share(abs(change), before)}"
+
+
+def interval_text(change: Change) -> str:
+    """The interval of a change as shares of the time before."""
+    if change.low_ns is None or change.high_ns is None:
+        return "no interval"
+    low, high = (signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
+    return f"95% interval {low} to {high}"
+
+
+def _most(length: Change, steps: Sequence[Step], titles: Mapping[str, str]) -> str:
+    """The steps that did most of it, in its direction."""
+    with_it = [step for step in steps if (step.change_ns > 0) == (length.change_ns > 0)]
+    large = [step for step in with_it if abs(step.change_ns) >= LEAST_STEP * abs(length.change_ns)][:2]
+    if not large:
+        return ""
+    parts = [f"{titles.get(step.id, step.id)} {signed_ns(step.change_ns)}" for step in large]
+    return f". Most of it: {', '.join(parts)}"
+
+
+def signed_ns(ns: int) -> str:
+    """A time with its sign."""
+    return f"{'+' if ns > 0 else '-' if ns < 0 else ''}{format_ns(abs(ns))}"
+
+
+def overall(devices: Sequence[DeviceComparison]) -> tuple[str, str]:
+    """The verdict over all devices and its sentence: that of the device whose length changed most."""
+    verdicts = {device.verdict for device in devices}
+    shown = max(devices, key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1))
+    if {IMPROVED, REGRESSED} <= verdicts:
+        better = [device.key for device in devices if device.verdict == IMPROVED]
+        worse = [device.key for device in devices if device.verdict == REGRESSED]
+        return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
+    verdict = next((each for each in (REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
+    if verdict != SAME:
+        shown = max(
+            (device for device in devices if device.verdict == verdict),
+            key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
+        )
+    where = f"{shown.key}: " if len(devices) > 1 else ""
+    return verdict, f"{where}{shown.sentence}"

@@ -1,0 +1,129 @@
+"""What a mean may be by chance: a block bootstrap over iterations, and over captures where a side has several.
+
+Iterations that follow one another are alike (a queue that fills, a clock that drops), so that whole runs of them are
+drawn, not single ones. Drawing from few entries makes intervals too narrow; they are widened as Student's t is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Values = npt.NDArray[np.float64]
+"""One row an entry, one column a quantity."""
+
+DRAWS, SEED = 2000, 7
+FEWEST_ENTRIES = 4
+_MOST_ROWS = 400
+_NORMAL = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """The means of a side: as they are, and of each draw (one row a draw). `blocks` is how many independent pieces the
+    side is made of, None where it is a single one, which tells nothing about chance."""
+
+    mean: Values
+    draws: Values
+    blocks: float | None
+
+    @property
+    def deviation(self) -> Values:
+        """The standard error of the mean of each quantity."""
+        return np.asarray(self.draws.std(axis=0), dtype=np.float64)
+
+
+def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
+    """Draw the means of a side of one or several captures; `stream` tells the draws of one side from the other's."""
+    random = np.random.default_rng([SEED, stream])
+    mean = np.concatenate(captures).mean(axis=0)
+    few = [_added_up(capture) for capture in captures]
+    if len(captures) == 1:
+        rows, sums = few[0]
+        total, weight = _drawn(rows, sums, random, DRAWS)
+        blocks = len(rows) / block_length(sums[:, 0] / rows) if len(rows) >= FEWEST_ENTRIES else None
+        return Drawn(mean, total / weight[:, None], blocks)
+    total, weight = np.zeros((DRAWS, len(mean))), np.zeros(DRAWS)
+    for _pick in captures:
+        chosen = random.integers(len(captures), size=DRAWS)
+        for number, (rows, sums) in enumerate(few):
+            mine = np.flatnonzero(chosen == number)
+            found, counted = _drawn(rows, sums, random, len(mine))
+            total[mine] += found
+            weight[mine] += counted
+    return Drawn(mean, total / weight[:, None], float(len(captures)))
+
+
+def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
+    """The 95 % interval of after - before of each quantity; None where a side is one piece."""
+    if before.blocks is None or after.blocks is None:
+        return None
+    change = after.mean - before.mean
+    low, high = np.percentile(after.draws - before.draws, (2.5, 97.5), axis=0)
+    least = max(min(before.blocks, after.blocks), 1.5)
+    wider = student(before.blocks + after.blocks - 2) / _NORMAL * (least / (least - 1)) ** 0.5
+    return change + wider * np.minimum(low - change, 0.0), change + wider * np.maximum(high - change, 0.0)
+
+
+def block_length(values: Values) -> int:
+    """How many entries are drawn together: the cube root of all, more where each is like the one before (the rule of
+    Carlstein for a first-order autoregression), and a third of them at most."""
+    centred = values - values.mean()
+    square = float(centred @ centred)
+    alike = min(max(float(centred[1:] @ centred[:-1]) / square, 0.0), 0.95) if square > 0 else 0.0
+    factor = max((6**0.5 * alike / (1 - alike * alike)) ** (2 / 3), 1.0)
+    root = len(values) ** (1 / 3)
+    return max(min(int(np.ceil(factor * root)), max(len(values) // 3, int(np.ceil(root)))), 1)
+
+
+def drift(captures: Sequence[Values], drawn: Drawn) -> float:
+    """How much the first quantity changes from the first half of a side's entries to the second beyond what chance
+    does, as a share of its mean; the largest of all captures."""
+    error = 2 * _NORMAL * float(drawn.deviation[0])
+    mean = float(drawn.mean[0])
+    found = [0.0]
+    for capture in captures:
+        half = len(capture) // 2
+        if half >= FEWEST_ENTRIES // 2 and mean > 0:
+            change = float(capture[half:, 0].mean() - capture[:half, 0].mean())
+            found.append(max(abs(change) - error, 0.0) / mean)
+    return max(found)
+
+
+def student(freedom: float) -> float:
+    """The 97.5 % point of Student's t, by the expansion around the normal one; below one degree of freedom that of
+    one."""
+    if freedom <= 1.0:
+        return 12.706
+    z, n = _NORMAL, freedom
+    terms = (
+        (z**3 + z) / (4 * n),
+        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * n**4),
+    )
+    return z + sum(terms)
+
+
+def _added_up(capture: Values) -> tuple[Values, Values]:
+    """Entries that follow one another added up where there are very many: how many each row stands for, and the
+    sums."""
+    starts = np.unique(np.linspace(0, len(capture), min(len(capture), _MOST_ROWS), endpoint=False).astype(np.int64))
+    rows = np.diff(np.append(starts, len(capture))).astype(np.float64)
+    return rows, np.add.reduceat(capture, starts, axis=0)
+
+
+def _drawn(rows: Values, sums: Values, random: np.random.Generator, draws: int) -> tuple[Values, Values]:
+    """The sums of drawn blocks, and how many entries each draw holds. Blocks go round the end."""
+    count = len(rows)
+    long = block_length(sums[:, 0] / rows)
+    blocks = -(-count // long)
+    first = random.integers(count, size=(draws, blocks)) + count * np.arange(draws)[:, None]
+    begun = np.bincount(first.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
+    weight = begun.copy()
+    for shift in range(1, long):
+        weight += np.roll(begun, shift, axis=1)
+    return weight @ sums, weight @ rows
