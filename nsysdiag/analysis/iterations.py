@@ -58,6 +58,7 @@ def _by_ranges(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whol
     thread  [train                                   ]     once: not an iteration
              [step 1    ][step 2    ][step 3    ] ...      repeats, covers the span
     device        |==...     |==...      |==...            each from its first operation to the next one's
+    copies       [c]   [c]   [c]                           those of a stream that runs ahead begin no step
     ```
     """
     launched = np.flatnonzero(device.running & (device.launch >= 0))
@@ -110,18 +111,27 @@ class _Kinds:
 
 @dataclass(frozen=True, slots=True)
 class _Launched:
-    """What one thread launched, in the order of its calls: when it was issued, when it started and ended."""
+    """What one thread launched, in the order of its calls: when it was issued, when it started and ended, and whether
+    on the stream on which its work takes most time."""
 
     issued: IntArray
     start: IntArray
     end: IntArray
+    main: BoolArray
 
     @classmethod
     def of(cls, device: DeviceTimeline, calls: CallRows, rows: IntArray) -> _Launched:
         issued = calls.start[device.launch[rows]]
         order = np.argsort(issued, kind="stable")
         rows = rows[order]
-        return cls(issued[order], device.operations.start[rows], device.operations.end[rows])
+        start, end, stream = device.operations.start[rows], device.operations.end[rows], device.stream_code[rows]
+        computes = device.operations.category[rows] != Category.MEMCPY
+        time = np.bincount(stream, weights=np.where(computes, end - start, 0))
+        return cls(issued[order], start, end, stream == int(np.argmax(time)))
+
+    def on_main_stream(self) -> _Launched:
+        """The work of that stream alone."""
+        return _Launched(self.issued[self.main], self.start[self.main], self.end[self.main], self.main[self.main])
 
 
 def _repeating(work: _Launched, rows: RangeRows, kinds: _Kinds, whole: Intervals) -> _Repeating | None:
@@ -142,18 +152,29 @@ def _repeating(work: _Launched, rows: RangeRows, kinds: _Kinds, whole: Intervals
 
 
 def _projected(work: _Launched, spans: Intervals, whole: Intervals) -> tuple[IntArray, float]:
-    """Where the first operation launched inside each range begins, in order, and the share of the device's span that
-    the ranges cover: on the device from the first to the last operation of theirs, and on the thread without gaps."""
-    first = np.searchsorted(work.issued, spans.start, side="left")
-    behind = np.searchsorted(work.issued, spans.end, side="left")
-    holds = behind > first
+    """Where the work launched inside each range begins on the device, in order, and the share of the device's span that
+    the ranges cover: on the device from the first to the last operation of theirs, and on the thread without gaps.
+
+    A stream whose operations run ahead of the others begins no iteration: what is launched on the main stream does,
+    unless a range has nothing there."""
+    issued = work.issued
+    holds = _holds(issued, spans)
     if not holds.any():
         return np.empty(0, dtype=np.int64), 0.0
-    starts = np.unique(work.start[first[holds]])
+    main = work.on_main_stream()
+    counted = main if np.array_equal(_holds(main.issued, spans), holds) else work
+    starts = np.unique(counted.start[np.searchsorted(counted.issued, spans.start[holds], side="left")])
     ranges = union(spans[holds])
     inside = ranges.total() / max(int(ranges.end[-1] - ranges.start[0]), 1)
-    reach = int(work.end[contains(ranges, work.issued)].max()) - int(starts[0])
+    reach = int(work.end[contains(ranges, issued)].max()) - int(starts[0])
     return starts, min(inside, reach / max(whole.total(), 1))
+
+
+def _holds(issued: IntArray, spans: Intervals) -> BoolArray:
+    """Whether anything is issued inside each range."""
+    first = np.searchsorted(issued, spans.start, side="left")
+    holds: BoolArray = np.searchsorted(issued, spans.end, side="left") > first
+    return holds
 
 
 def _by_anchor(device: DeviceTimeline, whole: Intervals) -> Iterations | None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nsysdiag.compare.changes import LEAST_CHANGE
-from nsysdiag.compare.side import Capture, column, mean_count
+from nsysdiag.compare.side import LENGTH, Capture, column, mean_count
 from nsysdiag.model import CollectiveKind, CopyRow, Finding, KernelRow
 from nsysdiag.model_compare import (
     Change,
@@ -19,7 +19,7 @@ from nsysdiag.model_compare import (
 )
 
 BOTH, ADDED, GONE = "both", "added", "gone"
-MOST_KERNELS = 60
+MOST_KERNELS, EDGES = 60, 2
 Row = TypeVar("Row")
 
 
@@ -174,16 +174,16 @@ def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> l
 
 
 def workload(before: Sequence[Capture], after: Sequence[Capture]) -> list[CountChange]:
-    """Operations by kind, for a unit of work: other counts are another workload, or a fix that launches less."""
+    """Operations by kind, for a unit of work: other counts are another workload, or a fix that launches less. The first
+    and the last unit of a side may have lost one each to their neighbours."""
+    entries = [sum(len(capture.table[LENGTH]) for capture in side) for side in (before, after)]
     found = []
     for kind in ("kernel", "memcpy", "memset", "graph"):
-        one, two = (
-            sum(float(values.sum()) for values in column(side, f"ops.{kind}"))
-            / sum(len(c.table["length"]) for c in side)
-            for side in (before, after)
-        )
+        sums = [sum(float(values.sum()) for values in column(side, f"ops.{kind}")) for side in (before, after)]
+        one, two = (total / count for total, count in zip(sums, entries, strict=True))
         if one or two:
-            changed = abs(two - one) > LEAST_CHANGE * max(one, two)
+            least = max(LEAST_CHANGE * max(one, two), EDGES / min(entries) if min(entries) > 1 else 0.0)
+            changed = abs(two - one) > least
             found.append(CountChange(id=kind, before=_rounded(one), after=_rounded(two), changed=changed))
     return found
 

@@ -446,3 +446,33 @@ def test_processes_that_share_a_device(tmp_path: Path) -> None:
     assert device.iterations is not None
     assert (device.iterations.name, device.iterations.rows[2].compute_ns) == ("step #", 560_000)
     check_sums(device)
+
+
+def test_copies_that_run_ahead_begin_no_iteration(tmp_path: Path) -> None:
+    """The host is far ahead, and copies wait for nothing: an iteration lasts as long as its kernels, not as its copies
+    are apart."""
+    trace = TraceBuilder()
+    for step in range(10):
+        at = FIRST + step * 100_000
+        trace.nvtx(f"step {step}", at, at + 90_000)
+        trace.memcpy(at + 20_000, at + 40_000, launch=(at + 1_000, at + 5_000), stream=9)
+        for number in range(2):
+            run = FIRST + 50_000 + step * MS + number * 500_000
+            trace.kernel(
+                run, run + 490_000, name="gemm", launch=(at + 10_000 + number * 5_000, at + 13_000 + number * 5_000)
+            )
+    found = only_device(trace, tmp_path).iterations
+    assert found is not None
+    assert found.source == "nvtx"
+    assert [row.end_ns - row.start_ns for row in found.rows[:-1]] == [MS] * 9
+
+
+def test_steps_that_take_streams_in_turn_are_all_found(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    for step in range(10):
+        at = FIRST + step * MS
+        trace.nvtx(f"step {step}", at, at + 900_000)
+        trace.kernel(at + 20_000, at + 800_000, name="gemm", launch=(at + 1_000, at + 5_000), stream=7 + step % 2)
+    found = only_device(trace, tmp_path).iterations
+    assert found is not None
+    assert found.count == 10

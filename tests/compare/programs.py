@@ -1,0 +1,111 @@
+"""A training program in many forms: each fix and each fault is one switch of it, chance is its seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tests.simulator import Simulation
+from tests.simulator.actions import Node
+from tests.simulator.engine import MS, US
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.simulator.actions import Channel, Thread
+    from tests.simulator.capture import Capture
+    from tests.simulator.host import Body
+
+LAYERS = 6
+GEMM, RELU, NORM = "ampere_sgemm_128x64_tn", "vectorized_elementwise_kernel", "vectorized_layer_norm_kernel"
+
+
+@dataclass(frozen=True)
+class Program:
+    """Steps of a training: a batch from `workers` loaders (0: from memory) is copied, layers run, a loss is read back.
+
+    `sync` waits for the device at every step, and `tail` is how late that returns; `thinking` is host code after it,
+    `pageable` how the batch is copied, `graph`
+    launches the layers at once, `gemm` and `python` multiply what the kernels and the host code take, `reading` is how
+    long a loader needs for a batch, `jitter` the spread of all times, `named` puts NVTX ranges around the steps.
+    """
+
+    seed: int = 0
+    steps: int = 30
+    sync: bool = False
+    tail: int = 2 * US
+    thinking: int = 0
+    pageable: bool = False
+    workers: int = 0
+    graph: bool = False
+    gemm: float = 1.0
+    python: float = 1.0
+    reading: int = 4 * MS
+    jitter: float = 0.03
+    named: bool = True
+
+    def simulated(self) -> Simulation:
+        """The program after it ran."""
+        sim = Simulation()
+        run = _Run(self, sim)
+        process = sim.process()
+        for number in range(self.workers):
+            loader = sim.process(gpus=[])
+            sim.thread(loader, lambda t, number=number: run.load(t, number), name="pt_data_worker", loads="name")
+        sim.thread(process, run.main)
+        return sim.run()
+
+    def write(self, path: Path, capture: Capture | None = None) -> Path:
+        """Its trace."""
+        return self.simulated().write(path, capture)
+
+
+class _Run:
+    def __init__(self, program: Program, sim: Simulation) -> None:
+        self.program = program
+        self.random = np.random.default_rng(program.seed)
+        self.batches: Channel = sim.channel()
+
+    def about(self, ns: float) -> int:
+        """So long, give or take."""
+        return max(int(ns * np.exp(self.random.normal(0.0, self.program.jitter))), 200)
+
+    def load(self, t: Thread, number: int) -> Body:
+        for _step in range(number, self.program.steps, self.program.workers):
+            yield from t.read_file(self.about(self.program.reading))
+            yield from t.put(self.batches)
+
+    def main(self, t: Thread) -> Body:
+        program = self.program
+        copies = t.process.stream()
+        yield from t.launch("distribution_elementwise_grid_stride_kernel", 90 * US)
+        for step in range(program.steps):
+            if program.named:
+                t.push(f"step {step}")
+            if program.workers:
+                yield from t.get(self.batches)
+            if program.pageable:
+                yield from t.blocking_copy("HtoD", 8 << 20, self.about(700 * US), staging=self.about(400 * US))
+            else:
+                yield from t.copy("HtoD", 8 << 20, self.about(330 * US), copies)
+            yield from self.layers(t)
+            if program.sync:
+                yield from t.synchronize(t.process.null, cost=self.about(program.tail))
+            if program.thinking:
+                yield from t.compute(self.about(program.thinking * program.python), "log_metrics")
+            if program.named:
+                t.pop()
+        yield from t.synchronize(t.process.null)
+
+    def layers(self, t: Thread) -> Body:
+        program = self.program
+        kernels = [(GEMM, 120 * US * program.gemm), (RELU, 22 * US), (NORM, 30 * US)] * LAYERS
+        if program.graph:
+            yield from t.compute(self.about(20 * US * program.python))
+            yield from t.launch_graph([Node(name, self.about(ns)) for name, ns in kernels])
+            return
+        for name, ns in kernels:
+            yield from t.compute(self.about(14 * US * program.python))
+            yield from t.launch(name, self.about(ns))
