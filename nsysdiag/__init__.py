@@ -12,19 +12,22 @@ from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
     from nsysdiag.config import Settings
-    from nsysdiag.errors import InputError, NsysdiagError, OutputError, UsageError
+    from nsysdiag.errors import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.model import Finding, Report
+    from nsysdiag.model_compare import Comparison
     from nsysdiag.model_ranks_report import RanksReport
     from nsysdiag.output.charts import gap_chart, ledger_chart, run_ahead_chart
     from nsysdiag.output.frames import all_gaps, frames
-    from nsysdiag.pipeline import analyze
+    from nsysdiag.pipeline import analyze, compare
     from nsysdiag.ranks import analyze_ranks
     from nsysdiag.trace.trace import open_trace
 
 
 __all__ = [
+    "Comparison",
     "Finding",
     "InputError",
+    "NotComparableError",
     "NsysdiagError",
     "OutputError",
     "RanksReport",
@@ -35,6 +38,7 @@ __all__ = [
     "all_gaps",
     "analyze",
     "analyze_ranks",
+    "compare",
     "frames",
     "gap_chart",
     "ledger_chart",
@@ -43,8 +47,10 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Comparison": "nsysdiag.model_compare",
     "Finding": "nsysdiag.model",
     "InputError": "nsysdiag.errors",
+    "NotComparableError": "nsysdiag.errors",
     "NsysdiagError": "nsysdiag.errors",
     "OutputError": "nsysdiag.errors",
     "RanksReport": "nsysdiag.model_ranks_report",
@@ -54,6 +60,7 @@ _HOMES = {
     "all_gaps": "nsysdiag.output.frames",
     "analyze": "nsysdiag.pipeline",
     "analyze_ranks": "nsysdiag.ranks",
+    "compare": "nsysdiag.pipeline",
     "frames": "nsysdiag.output.frames",
     "gap_chart": "nsysdiag.output.charts",
     "ledger_chart": "nsysdiag.output.charts",

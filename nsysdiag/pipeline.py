@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -44,10 +44,12 @@ from nsysdiag.analysis.roots.world import View, World
 from nsysdiag.analysis.untold import UNTOLD
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
+from nsysdiag.comparing.comparison import compare_reports
 from nsysdiag.config import Settings
 from nsysdiag.cost import priced
 from nsysdiag.errors import UsageError
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, Tool, TraceInfo
+from nsysdiag.model_compare import Comparison
 from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_timeline import TimelineLevels
@@ -55,6 +57,9 @@ from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 
 Progress = Callable[[str, float], None]
+Capture = Report | str | os.PathLike[str]
+Side = Capture | Sequence[Capture]
+"""One or several captures of a program: reports, or paths of traces."""
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
 
 
@@ -63,6 +68,18 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
     settings = settings or Settings()
     with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
         return analyze_trace(trace, settings, progress)
+
+
+def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
+    """Compare one or several captures before with one or several after: reports, or the traces that they are made of.
+    Raises NotComparableError where there is no unit of work in common or the GPUs are of different models, InputError
+    for what is no export."""
+    return compare_reports(_reports(before), _reports(after), across_gpus=across_gpus)
+
+
+def _reports(side: Side) -> list[Report]:
+    captures = [side] if isinstance(side, str | os.PathLike | Report) else side
+    return [capture if isinstance(capture, Report) else analyze(capture) for capture in captures]
 
 
 def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = None) -> Report:

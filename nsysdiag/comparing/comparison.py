@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from nsysdiag.compare.changes import UNKNOWN, Changes, changes, least_change
-from nsysdiag.compare.evidence import NOT_COMPARED, uncompared
-from nsysdiag.compare.matching import (
+from nsysdiag.comparing.changes import UNKNOWN, Changes, changes, least_change
+from nsysdiag.comparing.evidence import NOT_COMPARED, uncompared
+from nsysdiag.comparing.matching import (
     collective_changes,
     copy_changes,
     finding_changes,
@@ -15,13 +15,13 @@ from nsysdiag.compare.matching import (
     kernel_pairs,
     workload,
 )
-from nsysdiag.compare.metrics import launch_metrics, utilization_metrics
-from nsysdiag.compare.pairing import Pair, paired
-from nsysdiag.compare.sentences import device_sentence, overall
-from nsysdiag.compare.side import Capture
-from nsysdiag.compare.signatures import recaused, signature_changes
-from nsysdiag.compare.units import Sides, in_units
-from nsysdiag.compare.waterfall import cut, moves, renaming, waterfall
+from nsysdiag.comparing.metrics import launch_metrics, utilization_metrics
+from nsysdiag.comparing.pairing import Pair, paired
+from nsysdiag.comparing.sentences import device_sentence, overall
+from nsysdiag.comparing.side import Capture
+from nsysdiag.comparing.signatures import recaused, signature_changes
+from nsysdiag.comparing.units import Sides, in_units
+from nsysdiag.comparing.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.model import CauseInfo, Report, Tool
 from nsysdiag.model_compare import (
     COMPARISON_SCHEMA_VERSION,

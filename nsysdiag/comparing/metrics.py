@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nsysdiag.compare.side import Capture, mean_count
+from nsysdiag.comparing.side import Capture, mean_count
 from nsysdiag.model import DeviceReport, Distribution
 from nsysdiag.model_compare import MetricChange
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.compare.side import Capture, by_iterations, by_window, scaled
+from nsysdiag.comparing.side import Capture, by_iterations, by_window, scaled
 from nsysdiag.errors import NotComparableError
 from nsysdiag.model import DeviceReport, Report
 from nsysdiag.model_compare import Unit

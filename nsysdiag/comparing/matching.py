@@ -6,8 +6,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from nsysdiag.compare.changes import LEAST_CHANGE
-from nsysdiag.compare.side import LENGTH, Capture, column, mean_count
+from nsysdiag.comparing.changes import LEAST_CHANGE
+from nsysdiag.comparing.side import LENGTH, Capture, column, mean_count
 from nsysdiag.model import CollectiveKind, CopyRow, Finding, KernelRow
 from nsysdiag.model_compare import (
     Change,

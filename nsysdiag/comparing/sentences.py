@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nsysdiag.compare.changes import IMPROVED, REGRESSED, SAME, UNKNOWN
-from nsysdiag.compare.units import ITERATIONS
+from nsysdiag.comparing.changes import IMPROVED, REGRESSED, SAME, UNKNOWN
+from nsysdiag.comparing.units import ITERATIONS
 from nsysdiag.model_compare import Change, DeviceComparison, Step, Unit
 from nsysdiag.units import format_ns, format_share
 

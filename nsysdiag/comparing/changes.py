@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.compare.evidence import NOT_COMPARED
-from nsysdiag.compare.side import IDLE, LENGTH, WORK, Capture, column
-from nsysdiag.compare.significance import Values, drawn_means, drift, interval
-from nsysdiag.compare.whole_numbers import adding_up
+from nsysdiag.comparing.evidence import NOT_COMPARED
+from nsysdiag.comparing.side import IDLE, LENGTH, WORK, Capture, column
+from nsysdiag.comparing.significance import Values, drawn_means, drift, interval
+from nsysdiag.comparing.whole_numbers import adding_up
 from nsysdiag.model_compare import Change, PartChange
 
 LEAST_CHANGE = 0.02

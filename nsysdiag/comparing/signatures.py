@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nsysdiag.compare.matching import status
-from nsysdiag.compare.side import Capture
+from nsysdiag.comparing.matching import status
+from nsysdiag.comparing.side import Capture
 from nsysdiag.model import SignatureRow
 from nsysdiag.model_compare import SignatureChange
 

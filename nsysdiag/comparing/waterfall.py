@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.compare.changes import IMPROVED, REGRESSED, UNKNOWN, Changes
-from nsysdiag.compare.side import IDLE, WORK
+from nsysdiag.comparing.changes import IMPROVED, REGRESSED, UNKNOWN, Changes
+from nsysdiag.comparing.side import IDLE, WORK
 from nsysdiag.model_compare import Change, Move, PartChange, Renaming, Step
 from nsysdiag.units import format_ns, format_share
 

@@ -1,0 +1,47 @@
+"""Reports of programs, made in memory as far as the reader of traces allows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.config import Settings
+from nsysdiag.pipeline import analyze
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model import Report
+    from nsysdiag.model_compare import Change, Comparison, DeviceComparison
+    from tests.comparing.programs import Program
+    from tests.simulator.capture import Capture
+
+WITHOUT_TIMELINE = Settings(timeline=False)
+
+
+def report_of(program: Program, folder: Path, capture: Capture | None = None) -> Report:
+    """The report of one run of the program."""
+    path = program.write(folder / f"run-{len(list(folder.iterdir()))}.sqlite", capture)
+    try:
+        return analyze(path, WITHOUT_TIMELINE)
+    finally:
+        path.unlink()
+        path.with_suffix(".taken").touch()
+
+
+def only(comparison: Comparison) -> DeviceComparison:
+    """Its only device."""
+    (device,) = comparison.devices
+    return device
+
+
+def part(device: DeviceComparison, name: str) -> Change:
+    """The change of a part of the time, or of a cause; of a cause that neither side has, nothing."""
+    found = [row.change for row in (*device.parts, *device.ledger) if row.id == name]
+    assert len(found) == 1, f"{name} is there {len(found)} times"
+    return found[0]
+
+
+def verdicts(device: DeviceComparison) -> dict[str, str]:
+    """What is said of each part and cause, where it is a change."""
+    rows = (*device.parts, *device.ledger)
+    return {row.id: row.change.verdict for row in rows if row.change.verdict not in ("same", "unknown")}

@@ -1,0 +1,136 @@
+"""Pairs of programs with one known change: the right verdict, the right cause, and a way there that adds up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag.comparing.comparison import compare_reports
+from tests.comparing.programs import GEMM, Program
+from tests.comparing.samples import only, part, report_of, verdicts
+from tests.simulator.engine import MS, US
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model_compare import DeviceComparison
+
+PLAIN = Program()
+SYNC = replace(PLAIN, sync=True, tail=500 * US)
+SLOW_PYTHON = replace(PLAIN, python=9.0)
+KNOWN = {
+    "sync removed": (SYNC, PLAIN, "improved", "sync"),
+    "sync added": (PLAIN, SYNC, "regressed", "sync"),
+    "pinned copies": (replace(PLAIN, pageable=True), PLAIN, "improved", "exposed_copy"),
+    "more workers": (replace(PLAIN, workers=1), replace(PLAIN, workers=3), "improved", "io_wait"),
+    "a graph": (SLOW_PYTHON, replace(SLOW_PYTHON, graph=True), "improved", "host_compute"),
+    "a slower kernel": (PLAIN, replace(PLAIN, gemm=1.4), "regressed", "compute"),
+    "a faster CPU": (SLOW_PYTHON, replace(SLOW_PYTHON, python=6.0), "improved", "host_compute"),
+    "a slower disk": (replace(PLAIN, workers=1), replace(PLAIN, workers=1, reading=6 * MS), "regressed", "io_wait"),
+}
+UNCHANGED = {
+    "healthy": PLAIN,
+    "starved": replace(PLAIN, workers=1),
+    "synchronized": SYNC,
+    "without names": replace(PLAIN, named=False),
+    "noisy": replace(PLAIN, workers=1, jitter=0.3),
+}
+
+
+def compared(before: Program, after: Program, folder: Path) -> DeviceComparison:
+    made = compare_reports([report_of(before, folder)], [report_of(replace(after, seed=before.seed + 1), folder)])
+    device = only(made)
+    assert made.verdict == device.verdict
+    adds_up(device)
+    return device
+
+
+def adds_up(device: DeviceComparison) -> None:
+    """The way from before to after, the parts, both ledgers, and what moved: exactly."""
+    length = device.length
+    assert sum(step.change_ns for step in device.waterfall) == length.change_ns == length.after_ns - length.before_ns
+    idle = part(device, "idle")
+    for ledger in (device.ledger, device.root_ledger):
+        assert sum(row.change.before_ns for row in ledger) == idle.before_ns
+        assert sum(row.change.after_ns for row in ledger) == idle.after_ns
+    assert sum(row.change.before_ns for row in device.parts) == length.before_ns
+    assert sum(row.change.after_ns for row in device.parts) == length.after_ns
+    for row in (*(each for each in device.parts if each.id != "idle"), *device.ledger):
+        assert sum(move.ns for move in device.moves if move.before == row.id) == row.change.before_ns
+        assert sum(move.ns for move in device.moves if move.after == row.id) == row.change.after_ns
+    assert all(move.ns > 0 and 0 <= move.seen_ns <= move.ns for move in device.moves)
+    assert device.renaming.lost_ns == device.renaming.removed_ns + device.renaming.renamed_ns
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> None:
+    before, after, verdict, cause = KNOWN[name]
+    device = compared(before, after, tmp_path)
+    assert device.verdict == verdict
+    assert device.waterfall[0].id == cause
+    assert part(device, cause).verdict == verdict
+    against = [part(device, row).change_ns for row, said in verdicts(device).items() if said != verdict]
+    assert sum(map(abs, against)) < 0.05 * abs(device.length.change_ns)
+
+
+@pytest.mark.parametrize("name", UNCHANGED)
+def test_nothing_changed(name: str, tmp_path: Path) -> None:
+    device = compared(UNCHANGED[name], UNCHANGED[name], tmp_path)
+    assert device.verdict == "same"
+    assert verdicts(device) == {}
+    assert device.renaming.verdict == "none"
+
+
+def test_idle_time_that_was_only_renamed(tmp_path: Path) -> None:
+    """The wait for the device is gone, and Python computes as long at the same place."""
+    before = replace(PLAIN, sync=True, tail=700 * US)
+    device = compared(before, replace(PLAIN, sync=True, thinking=700 * US), tmp_path)
+    assert device.verdict == "same"
+    assert verdicts(device) == {"sync": "improved", "host_compute": "regressed"}
+    assert device.renaming.verdict == "renamed"
+    assert device.renaming.renamed_ns > 0.95 * device.renaming.lost_ns
+    (move,) = [move for move in device.moves if (move.before, move.after) == ("sync", "host_compute")]
+    assert move.seen_ns == pytest.approx(move.ns, rel=0.05)  # between the same operations
+    assert "came back as Host code" in device.renaming.sentence
+    assert {row.status for row in device.signatures[:1]} == {"recaused"}
+
+
+def test_idle_time_that_is_gone(tmp_path: Path) -> None:
+    device = compared(SYNC, PLAIN, tmp_path)
+    assert device.renaming.verdict == "removed"
+    assert device.renaming.removed_ns == device.renaming.lost_ns > 400 * US
+
+
+def test_the_kernel_that_got_slower(tmp_path: Path) -> None:
+    kernel = compared(PLAIN, replace(PLAIN, gemm=1.4), tmp_path).kernels[0]
+    assert kernel.short_name == GEMM
+    assert kernel.change.verdict == "regressed"
+    assert kernel.mean_after_ns / kernel.mean_before_ns == pytest.approx(1.4, rel=0.02)
+    assert kernel.count_before == pytest.approx(6, rel=0.01)
+    assert kernel.count_after == pytest.approx(6, rel=0.01)
+
+
+def test_fewer_launches_are_a_change_of_workload_and_no_refusal(tmp_path: Path) -> None:
+    from tests.simulator.capture import Capture
+
+    whole = Capture(graphs="graph")
+    before = report_of(SLOW_PYTHON, tmp_path, whole)
+    device = only(compare_reports([before], [report_of(replace(SLOW_PYTHON, seed=1, graph=True), tmp_path, whole)]))
+    assert device.verdict == "improved"
+    changed = {row.id: (row.before, row.after) for row in device.workload if row.changed}
+    assert changed == {"kernel": (18.0, 0.0), "graph": (0.0, 1.0)}
+    assert "The workload changed" in device.notes[0]
+
+
+def test_iterations_by_another_name_are_brought_to_the_same_work(tmp_path: Path) -> None:
+    """Without names one side's iterations go by a kernel that comes six times a step."""
+    named = report_of(PLAIN, tmp_path)
+    anchored = report_of(replace(PLAIN, seed=1, named=False), tmp_path)
+    for before, after in ((named, anchored), (anchored, named)):
+        device = only(compare_reports([before], [after]))
+        assert device.verdict == "same"
+        kernels = next(row for row in device.workload if row.id == "kernel")
+        assert not kernels.changed
+        adds_up(device)
