@@ -64,7 +64,8 @@ def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
     change = after.mean - before.mean
     low, high = np.percentile(after.draws - before.draws, (2.5, 97.5), axis=0)
     least = max(min(before.blocks, after.blocks), 1.5)
-    wider = student(before.blocks + after.blocks - 2) / _NORMAL * (least / (least - 1)) ** 0.5
+    # Between the freedom of one side and that of both: a few steady iterations are those that are alike.
+    wider = student(1.5 * (least - 1)) / _NORMAL * (least / (least - 1)) ** 0.5
     return change + wider * np.minimum(low - change, 0.0), change + wider * np.maximum(high - change, 0.0)
 
 
