@@ -21,10 +21,24 @@ const blockReader = (block) => {
     return values;
   };
 
-  /** Starts from their differences, the first counted from `base`. */
-  const starts = (place, count, base) => {
+  /** Starts from their differences, the first counted from `base`; with `lengths` each from the end before it. */
+  const starts = (place, count, base, lengths = null) => {
     const values = numbers(place, count);
-    for (let i = 0, now = base; i < count; i += 1) { now += values[i]; values[i] = now; }
+    for (let i = 0, now = base; i < count; i += 1) {
+      now += values[i];
+      values[i] = now;
+      if (lengths) now += lengths[i];
+    }
+    return values;
+  };
+
+  /** Numbers from their differences: even ones are from 0 up, odd ones below. */
+  const running = ([place, count]) => {
+    const values = numbers(place, count);
+    for (let i = 0, now = 0; i < count; i += 1) {
+      now += values[i] % 2 ? -(values[i] + 1) / 2 : values[i] / 2;
+      values[i] = now;
+    }
     return values;
   };
 
@@ -36,5 +50,5 @@ const blockReader = (block) => {
     const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
     return Float64Array.from({ length: raw.byteLength >> 1 }, (_, i) => view.getInt16(2 * i, true));
   };
-  return { bytes, numbers, starts, json, shorts };
+  return { bytes, numbers, starts, running, json, shorts };
 };

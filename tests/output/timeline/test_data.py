@@ -46,14 +46,58 @@ class Block:
         found: list[int] = from_planes(self.at(place), count).tolist()
         return found
 
+    def names(self, given: dict[str, Any]) -> list[tuple[str, ...]]:
+        """Every name by number, with its short form before it where there is one; like the script, but slowly."""
+        forms = json.loads(self.at(given["forms"]))
+        columns = []
+        for place, count in given["columns"]:
+            steps = [-(each + 1) // 2 if each % 2 else each // 2 for each in self.numbers(place, count)]
+            columns.append(iter(np.cumsum(steps).tolist()))
+        found: list[tuple[str, ...]] = []
+        for form in (forms[at] for at in self.numbers(given["used"], given["count"])):
+            if isinstance(form, str):
+                found.append((form,))
+            elif isinstance(form[1], str):
+                found.append(tuple(form))
+            else:
+                first, *pieces = form[0].split("\n")
+                holes = (str(next(columns[at])) for at in form[1:])
+                found.append((first + "".join(number + piece for number, piece in zip(holes, pieces, strict=True)),))
+        return found
+
+    def gaps(self, value: dict[str, Any], device: dict[str, Any]) -> tuple[list[int], list[int]]:
+        """Starts, from the origin, and lengths of the gaps of a device, from wherever the script takes them."""
+        given = device["gaps"]
+        if "starts" in given:
+            starts = np.cumsum(self.numbers(given["starts"], given["count"])).tolist()
+            return starts, self.numbers(given["lengths"], given["count"])
+        busy = sorted(row for lane in device["lanes"] if lane["kind"] == "stream" for row in self.rows(device, lane))
+        found, reach = [], busy[0][1]
+        for start, end in busy:
+            if start > reach:
+                found.append((reach, start - reach))
+            reach = max(reach, end)
+        assert len(found) == given["count"]
+        return [start for start, _ in found], [length for _, length in found]
+
+    def rows(self, area: dict[str, Any], lane: dict[str, Any]) -> list[tuple[int, int]]:
+        """Start and end of each slice of a lane of a device or a thread, from the origin."""
+        lengths = self.numbers(lane["lengths"], lane["count"])
+        found, now = [], area["start"]
+        for step, length in zip(self.numbers(lane["starts"], lane["count"]), lengths, strict=True):
+            now += step
+            found.append((now, now + length))
+            now += length if lane["apart"] else 0
+        return found
+
 
 class TestGaps:
     def test_all_gaps_of_the_report_are_on_the_page(self) -> None:
         made = SAMPLES["one_device"]()
         value = data_of(page(made))
         block, drawn = Block(value), value["devices"][0]["gaps"]
-        starts = np.cumsum(block.numbers(drawn["starts"], drawn["count"])) + int(value["origin"])
-        lengths = block.numbers(drawn["lengths"], drawn["count"])
+        relative, lengths = block.gaps(value, value["devices"][0])
+        starts = np.array(relative) + int(value["origin"])
         causes = [value["causes"][at]["title"] for at in block.numbers(drawn["causes"], drawn["count"])]
         start, length, cause = unpack(made.devices[0].gaps_packed)
         known = Causes(made.causes)
@@ -93,17 +137,15 @@ class TestGaps:
 class TestPage:
     def test_lanes_come_with_names_fit_to_be_shown(self) -> None:
         value = data_of(page(SAMPLES["hostile"]()))
-        block, drawn = Block(value), value["devices"][0]
-        names = json.loads(block.at(drawn["names"]))
-        shown = [name if isinstance(name, str) else name[-1] for name in names]
+        shown = [name[-1] for name in Block(value).names(value["names"])]
         assert "\\u202eevil\\u202c" in shown
         assert all(name.isprintable() for name in shown)
-        assert all(thread["label"].isprintable() for thread in drawn["threads"])
+        assert value["threads"]
+        assert all(thread["label"].isprintable() for thread in value["threads"])
 
     def test_the_short_form_of_a_kernel_is_beside_its_name(self) -> None:
         value = data_of(page(SAMPLES["one_device"]()))
-        names = json.loads(Block(value).at(value["devices"][0]["names"]))
-        assert names[:2] == [["gemm", "gemm<float>(int)"], "memcpy HtoD"]
+        assert Block(value).names(value["names"])[:2] == [("gemm", "gemm<float>(int)"), ("memcpy HtoD",)]
 
     def test_a_command_is_quoted_for_a_shell(self) -> None:
         made = msgspec.structs.replace(SAMPLES["one_device"](), trace=report([], [], file="my run;rm.sqlite").trace)
