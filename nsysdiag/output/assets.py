@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from nsysdiag.compact import to_text
 from nsysdiag.errors import NsysdiagError
 
 PAGE_STYLES = ("app", "tables", "print")
-PAGE_SCRIPTS = ("address", "clipboard", "app")
+PAGE_SCRIPTS = ("address", "clipboard", "unpack", "app")
 """The scripts of every page, each after those that it uses; what they name, all later scripts may use."""
 TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
 """The scripts of the tables, in the same way."""
@@ -22,6 +24,15 @@ TIMELINE_SCRIPTS = (
 )
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent
+_SMALLEST = 9
+
+
+@dataclass(frozen=True, slots=True)
+class PackedScript:
+    """A script as it runs, and the same compressed, in base64."""
+
+    source: str
+    packed: str
 
 
 @cache
@@ -59,6 +70,13 @@ def assembled(folder: str, names: tuple[str, ...]) -> str:
     """Scripts of one folder of templates/assets as one, in this order, in a scope of their own."""
     scripts = "\n".join(asset(f"{folder}/{name}.js") for name in names)
     return f'(function () {{\n"use strict";\n{scripts}}})();\n'
+
+
+@cache
+def timeline_script() -> PackedScript:
+    """The script of the timeline, which needs what unpacks it anyway."""
+    source = assembled("timeline", TIMELINE_SCRIPTS)
+    return PackedScript(source, to_text(source.encode(), _SMALLEST))
 
 
 def page_style() -> str:
