@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import tomllib
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from nsysdiag.compact import to_text
 from nsysdiag.errors import NsysdiagError
+from nsysdiag.output.carried import to_carried
 
 PAGE_STYLES = ("app", "tables", "print")
 PAGE_SCRIPTS = ("address", "clipboard", "unpack", "app")
@@ -29,7 +30,7 @@ _SMALLEST = 9
 
 @dataclass(frozen=True, slots=True)
 class PackedScript:
-    """A script as it runs, and the same compressed, in base64."""
+    """A script as it runs, and the same compressed, as text."""
 
     source: str
     packed: str
@@ -76,7 +77,7 @@ def assembled(folder: str, names: tuple[str, ...]) -> str:
 def timeline_script() -> PackedScript:
     """The script of the timeline, which needs what unpacks it anyway."""
     source = assembled("timeline", TIMELINE_SCRIPTS)
-    return PackedScript(source, to_text(source.encode(), _SMALLEST))
+    return PackedScript(source, to_carried(zlib.compress(source.encode(), _SMALLEST)))
 
 
 def page_style() -> str:

@@ -16,6 +16,7 @@ import pytest
 from nsysdiag.errors import InputError
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.assets import content_hash
+from nsysdiag.output.carried import from_carried
 from nsysdiag.output.markdown import finding_markdown
 from nsysdiag.output.names import visible
 from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
@@ -90,7 +91,7 @@ REFERENCES = {"aria-labelledby", "data-copy"}
 
 def _unpacked(script: Element) -> str:
     either_format = zlib.MAX_WBITS + 32
-    return zlib.decompress(base64.b64decode(script.text), either_format).decode()
+    return zlib.decompress(from_carried(script.text), either_format).decode()
 
 
 def _hash(element: Element) -> str:

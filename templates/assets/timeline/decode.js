@@ -1,12 +1,5 @@
 // The data block of the page as numbers. Times are ns since the origin: whole numbers, exact in a float64.
 
-/** The bytes behind base64(zlib(...)). */
-const inflate = async (text) => {
-  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-};
-
 /** Reads columns of a block; a place is [offset, length]. */
 const blockReader = (block) => {
   const bytes = ([offset, length]) => block.subarray(offset, offset + length);

@@ -24,7 +24,7 @@ const follow = (stage) => {
 };
 
 const startTimeline = async (root, data) => {
-  const reader = blockReader(await inflate(data.bytes));
+  const reader = blockReader(new Uint8Array(await unpacked(data.bytes, "deflate").arrayBuffer()));
   const names = readNames(data.names, reader);
   const threads = data.threads.map((thread, number) => readThread(thread, number, reader));
   const devices = data.devices.map((device) => readDevice(device, names, threads, reader));

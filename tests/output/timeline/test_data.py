@@ -14,6 +14,7 @@ import pytest
 from nsysdiag.errors import InputError
 from nsysdiag.model import Hop, Root, Thread
 from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.carried import from_carried
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.timeline.blob import Blob, unpacked
 from nsysdiag.output.timeline.gaps import FEWEST_GAPS, MOST_GAPS, drawn_gaps
@@ -37,7 +38,7 @@ def data_of(root: Element) -> dict[str, Any]:
 
 class Block:
     def __init__(self, value: dict[str, Any]) -> None:
-        self._bytes = zlib.decompress(base64.b64decode(value["bytes"]))
+        self._bytes = zlib.decompress(from_carried(value["bytes"]))
 
     def at(self, place: list[int]) -> bytes:
         return self._bytes[place[0] : place[0] + place[1]]
@@ -235,7 +236,7 @@ class TestDamage:
         blob = Blob()
         places = [blob.add(b"one"), blob.add(b""), blob.add_packed(packed(b"three"))]
         assert places == [(0, 3), (3, 0), (3, 5)]
-        assert zlib.decompress(base64.b64decode(blob.text())) == b"onethree"
+        assert zlib.decompress(from_carried(blob.text())) == b"onethree"
 
     @pytest.mark.parametrize("text", ["!", "AAAA", packed(b"cut short")[:8], base64.b64encode(b"x").decode()])
     def test_what_cannot_be_unpacked_is_the_inputs_fault(self, text: str) -> None:
