@@ -19,6 +19,7 @@ from nsysdiag.output import words
 from nsysdiag.output.assets import (
     asset,
     content_hash,
+    lean,
     page_script,
     page_style,
     templates_folder,
@@ -72,7 +73,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     timeline = timeline_script() if timelines(report) else None
     packed = [each.source for each in (timeline, bundle) if each is not None]
     if bundle:
-        style, script = style + asset("charts.css"), script + asset("charts.js")
+        style, script = style + asset("charts.css"), script + lean(asset("charts.js"))
     html = (
         environment()
         .get_template("report.html")
