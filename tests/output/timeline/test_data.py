@@ -23,7 +23,7 @@ from nsysdiag.output.view import Causes
 from nsysdiag.timeline.planes import from_planes
 from tests.output.page import Element, parse
 from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report
-from tests.output.timeline.samples import packed, timeline
+from tests.output.timeline.samples import packed, served, timeline
 
 
 def page(made: msgspec.Struct) -> Element:
@@ -198,6 +198,38 @@ class TestPage:
             report([device(gaps=[first])], []), timeline={"gpu0": timeline(90 * MS, 190 * MS)}
         )
         assert data_of(page(made))["devices"][0]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
+
+    def test_devices_share_threads_and_names(self) -> None:
+        """The second device ends its gap with the work of the same thread: one set of lanes, one number."""
+        worker = Thread(pid=4200, tid=4250, name="worker")
+        hop = Hop(thread=worker, how="woke it", did="read", confidence=0.9, at_ns=100_300_000)
+        woken = msgspec.structs.replace(gap(), root=Root(chain=[], confidence=0.9, hops=[hop]))
+        made = report([device(), device(1, gaps=[woken])], [])
+        lines = {"gpu0": timeline(90 * MS, 190 * MS), "gpu1": served(90 * MS, 190 * MS)}
+        value = data_of(page(msgspec.structs.replace(made, timeline=lines)))
+        assert [len(thread["lanes"]) for thread in value["threads"]] == [2, 1]
+        assert [[thread["number"] for thread in each["threads"]] for each in value["devices"]] == [[0, 1], [0, 1]]
+        assert value["devices"][1]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
+        assert value["names"]["count"] == 5
+
+    def test_threads_of_a_device_that_is_not_there_have_no_lanes(self) -> None:
+        made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": served(90 * MS, 190 * MS)})
+        lines = msgspec.structs.replace(served(90 * MS, 190 * MS).threads[0], lanes_of="gpu9")
+        away = msgspec.structs.replace(served(90 * MS, 190 * MS), threads=[lines])
+        value = data_of(page(msgspec.structs.replace(made, timeline={"gpu0": away})))
+        assert value["threads"] == [None]
+
+    def test_threads_may_last_longer_than_their_device(self) -> None:
+        levels = msgspec.structs.replace(
+            timeline(90 * MS, 190 * MS), host_span=(80 * MS, 290 * MS), exact_host=[(80 * MS, 185 * MS)]
+        )
+        root = page(msgspec.structs.replace(report([device()], []), timeline={"gpu0": levels}))
+        value = data_of(root)
+        assert value["origin"] == str(80 * MS)
+        assert [(each["start"], each["end"]) for each in value["threads"]] == [(0, 210 * MS)] * 2
+        (calls,) = (lane for lane in value["threads"][0]["lanes"] if lane["kind"] == "api")
+        assert Block(value).rows(value["threads"][0], calls)[0] == (0, 100_000)
+        assert "Threads are exact in 1 window around the gaps that matter most, 50.0% of the time" in root.whole_text()
 
     def test_without_a_timeline_there_is_none(self) -> None:
         root = page(report([device()], [finding()]))
