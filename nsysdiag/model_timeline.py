@@ -22,12 +22,13 @@ class TimelineLevel(Record, frozen=True):
 
 class TimelineThread(Record, frozen=True):
     """A host thread with lanes of its own. `launches`: gaps of the device end with its work; else it is one of those
-    that ended a wait."""
+    that ended a wait. `lanes_of` is the key of the device whose timeline holds its lanes, None for this one."""
 
     pid: int
     tid: int
     name: str | None
     launches: bool
+    lanes_of: str | None = None
 
 
 class TimelineLane(Record, frozen=True):
@@ -37,9 +38,10 @@ class TimelineLane(Record, frozen=True):
     None for the device's own. `levels` are the shares of time in buckets as in TimelineLevel, finest first, where a
     share says anything: as many buckets as the coarsest levels of the device have.
 
-    `starts` (as differences, the first from `start_ns`), `lengths`, `names` (places in the names of the timeline) and
-    `kinds` hold `count` exact slices by start: of a stream `kinds` are 0 compute, 1 communication, 2 copies and memory
-    sets, of causes places in `cause_ids`. A column that says nothing is empty.
+    `starts` (as differences, the first from `start_ns`; of a thread from where `host_span` starts), `lengths`, `names`
+    (places in the names of the timeline) and `kinds` hold `count` exact slices by start: of a stream `kinds` are 0
+    compute, 1 communication, 2 copies and memory sets, of causes places in `cause_ids`. A column that says nothing is
+    empty.
     """
 
     kind: str
@@ -58,8 +60,10 @@ class TimelineLevels(Record, frozen=True):
     """A device's timeline, finest level first: from its first to its last operation, or over a narrowed window alone.
 
     Lanes of streams hold every operation that touches `exact_operations`, those of threads every row that touches
-    `exact_host`; elsewhere they hold none, but for the longest NVTX ranges, which are everywhere. `threads_left_out`
-    counts further threads that launched. `names` is a packed JSON array.
+    `exact_host`; elsewhere they hold none, but for the longest NVTX ranges, which are everywhere. Lanes of threads
+    cover `host_span`, None for the time of the device: a thread that serves several devices has its lanes in the
+    timeline of the first one, over the time of them all. `threads_left_out` counts further threads that launched.
+    `names` is a packed JSON array.
     """
 
     start_ns: int
@@ -73,4 +77,5 @@ class TimelineLevels(Record, frozen=True):
     lanes: list[TimelineLane] = []
     exact_operations: list[tuple[int, int]] = []
     exact_host: list[tuple[int, int]] = []
+    host_span: tuple[int, int] | None = None
     lane_encoding: str = "base64(zlib(planes: the lowest byte of every number, then the next one)); names: UTF-8"

@@ -34,6 +34,7 @@ from nsysdiag.analysis.gpu_metrics.counters import read_counters
 from nsysdiag.analysis.health import malformed_warnings, recapture
 from nsysdiag.analysis.host.report import host_report
 from nsysdiag.analysis.host.windows import Working
+from nsysdiag.analysis.lanes.hosts import Hosts, with_threads
 from nsysdiag.analysis.ranks.advice import with_waits
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
@@ -112,7 +113,7 @@ def analyze_devices(
 @dataclass(frozen=True, slots=True)
 class _Analyzed:
     """The results of the chosen devices, warnings about rows, and what the host's part is made of: the world of all
-    threads, the launching ones, the devices and their windows."""
+    threads, the launching ones, the devices and their windows, and where the lanes of threads come from."""
 
     results: list[DeviceResult]
     warnings: list[str]
@@ -120,6 +121,7 @@ class _Analyzed:
     host: HostActivity
     devices: list[DeviceTimeline]
     windows: list[AnalysisWindow]
+    hosts: Hosts
 
 
 def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
@@ -172,7 +174,8 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
         memory=read_memory(trace, activity),
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
-    return _Analyzed(results, malformed_warnings(host.malformed), world, host, chosen, windows)
+    hosts = Hosts(shared.roots, ranges, names)
+    return _Analyzed(results, malformed_warnings(host.malformed), world, host, chosen, windows, hosts)
 
 
 def _host(found: _Analyzed) -> HostReport | None:
@@ -242,7 +245,7 @@ def _report(trace: Trace, settings: Settings, analyzed: _Analyzed, host: HostRep
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(),
-        timeline=_timeline(results) if settings.timeline else msgspec.UNSET,
+        timeline=_timeline(analyzed) if settings.timeline else msgspec.UNSET,
         ranks=ranks,
         untold=list(UNTOLD),
         host=host,
@@ -259,8 +262,9 @@ def _ranks(trace: Trace, results: list[DeviceResult]) -> RankComparison | None:
     return compared if compared.groups or compared.basis == ITERATIONS else None
 
 
-def _timeline(results: list[DeviceResult]) -> dict[str, TimelineLevels]:
-    return {result.report.key: result.timeline for result in results if result.timeline is not None}
+def _timeline(analyzed: _Analyzed) -> dict[str, TimelineLevels]:
+    drawn = [result.timeline for result in analyzed.results if result.timeline is not None]
+    return with_threads(drawn, analyzed.hosts)
 
 
 def cause_infos() -> list[CauseInfo]:

@@ -40,7 +40,7 @@ from nsysdiag.analysis.iteration_packing import pack_iterations
 from nsysdiag.analysis.iteration_report import iteration_report
 from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
-from nsysdiag.analysis.lanes.timeline import with_lanes
+from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.leaves import LeafSymbols
 from nsysdiag.analysis.ledger import Ledger, add_up, coverage
@@ -72,7 +72,6 @@ from nsysdiag.model import (
 )
 from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_memory import DeviceMemory
-from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
 from nsysdiag.trace.strings import Strings
 
@@ -100,14 +99,14 @@ class Shared:
 
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
-    """The report of one device, the slices behind its root ledger, its findings, and the timeline in levels of detail
-    (None: not asked for, or nothing ran); the work inside its window, its communication kernels, and the MPI calls in
-    which its threads met those of other ranks."""
+    """The report of one device, the slices behind its root ledger, its findings, and the timeline without the lanes of
+    threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels, and the MPI
+    calls in which its threads met those of other ranks."""
 
     report: DeviceReport
     slices: Slices
     findings: list[Finding]
-    timeline: TimelineLevels | None
+    timeline: DeviceLanes | None
     split: WindowSplit
     collectives: Collectives
     meetings: Collectives
@@ -182,13 +181,13 @@ def _timeline(
     report: DeviceReport,
     found: list[Finding],
     shared: Shared,
-) -> TimelineLevels | None:
+) -> DeviceLanes | None:
     activity = shared.activity
     finest = finest_level(len(activity.devices))
     levels = overview(context.device, window, context.frame.gaps, context.ledger, finest)
     if levels is None:
         return None
-    return with_lanes(levels, context, threads, report, found, activity, shared.roots, narrowed=window.narrowed)
+    return with_lanes(levels, context, threads, report, found, activity, narrowed=window.narrowed)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import tomllib
+import zlib
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from nsysdiag.errors import NsysdiagError
+from nsysdiag.output.carried import to_carried
 
 PAGE_STYLES = ("app", "tables", "print")
-PAGE_SCRIPTS = ("address", "clipboard", "app")
+PAGE_SCRIPTS = ("address", "clipboard", "unpack", "app")
 """The scripts of every page, each after those that it uses; what they name, all later scripts may use."""
 TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
 """The scripts of the tables, in the same way."""
@@ -22,6 +26,17 @@ TIMELINE_SCRIPTS = (
 )
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent
+_SMALLEST = 9
+_COMMENTS = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)$", re.MULTILINE | re.DOTALL)
+_BLANKS = re.compile(r"\n\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedScript:
+    """A script as it runs, and the same compressed, as text."""
+
+    source: str
+    packed: str
 
 
 @cache
@@ -61,6 +76,18 @@ def assembled(folder: str, names: tuple[str, ...]) -> str:
     return f'(function () {{\n"use strict";\n{scripts}}})();\n'
 
 
+def lean(script: str) -> str:
+    """A script without indentation, empty lines, and lines that are comment alone. No text of it goes over lines."""
+    return _BLANKS.sub("\n", _COMMENTS.sub("", script)).lstrip()
+
+
+@cache
+def timeline_script() -> PackedScript:
+    """The script of the timeline, which needs what unpacks it anyway."""
+    source = lean(assembled("timeline", TIMELINE_SCRIPTS))
+    return PackedScript(source, to_carried(zlib.compress(source.encode(), _SMALLEST)))
+
+
 def page_style() -> str:
     """The style of every page."""
     return "".join(asset(f"{name}.css") for name in PAGE_STYLES)
@@ -68,7 +95,7 @@ def page_style() -> str:
 
 def page_script() -> str:
     """The script of every page, which runs once its elements are there."""
-    return "\n".join(asset(f"{name}.js") for name in PAGE_SCRIPTS) + assembled("tables", TABLE_SCRIPTS)
+    return lean("\n".join(asset(f"{name}.js") for name in PAGE_SCRIPTS) + assembled("tables", TABLE_SCRIPTS))
 
 
 def content_hash(text: str) -> str:

@@ -17,13 +17,13 @@ from markupsafe import Markup
 from nsysdiag import units
 from nsysdiag.output import words
 from nsysdiag.output.assets import (
-    TIMELINE_SCRIPTS,
-    assembled,
     asset,
     content_hash,
+    lean,
     page_script,
     page_style,
     templates_folder,
+    timeline_script,
 )
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.names import brief, clip, visible
@@ -70,10 +70,10 @@ def render(report: Report, options: RenderOptions) -> bytes:
     groups = _groups(Page(report, options, Causes(report.causes)))
     bundle = plotly() if has_figures(groups) else None
     style, theme, script = page_style(), asset("theme.js"), page_script()
-    if timelines(report):
-        script += assembled("timeline", TIMELINE_SCRIPTS)
+    timeline = timeline_script() if timelines(report) else None
+    packed = [each.source for each in (timeline, bundle) if each is not None]
     if bundle:
-        style, script = style + asset("charts.css"), script + asset("charts.js")
+        style, script = style + asset("charts.css"), script + lean(asset("charts.js"))
     html = (
         environment()
         .get_template("report.html")
@@ -83,8 +83,9 @@ def render(report: Report, options: RenderOptions) -> bytes:
             groups=groups,
             several=len(report.devices) > 1,
             generator=f"{GENERATOR} {report.tool.version}",
-            policy=policy(style, theme, script, *([bundle.source] if bundle else [])),
+            policy=policy(style, theme, script, *packed),
             bundle=_shown(bundle),
+            timeline_script=timeline.packed if timeline else "",
             style=Markup(style),  # our own files, guarded by asset()
             theme=Markup(theme),
             script=Markup(script),
@@ -132,6 +133,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    made.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     made.filters |= {
         "ns": units.format_ns,
         "exact": units.format_exact_ns,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import gzip
 from dataclasses import dataclass
 from functools import cache
 
 from nsysdiag.output.assets import templates_folder
+from nsysdiag.output.carried import to_carried
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """`source` is the script as it runs, `packed` the same with gzip in base64, `licence` what must go with it."""
+    """`source` is the script as it runs, `packed` the same with gzip as text, `licence` what must go with it."""
 
     version: str
     source: str
@@ -29,6 +29,6 @@ def plotly() -> Bundle:
     return Bundle(
         version=facts["version"],
         source=gzip.decompress(data).decode(),
-        packed=base64.b64encode(data).decode(),
+        packed=to_carried(data),
         licence=(folder / "LICENSE").read_text(encoding="utf-8"),
     )

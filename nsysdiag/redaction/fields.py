@@ -54,7 +54,8 @@ _FIELDS = {
         IterationMetrics.means UnifiedMemory.gpu_fault_access MigrationRow.direction MigrationRow.cause
         DeviceMemory.lowest DeviceMemory.highest DeviceMemory.encoding MemoryGrowth.shape Finding.cause Finding.device
         Finding.severity CauseInfo.id CauseInfo.title CauseInfo.meaning CauseInfo.color TimelineLevels.cause_ids
-        TimelineLevels.encoding TimelineLevels.lane_encoding TimelineLane.kind TimelineLane.label TimelineLane.levels
+        TimelineLevels.encoding TimelineLevels.lane_encoding TimelineThread.lanes_of
+        TimelineLane.kind TimelineLane.label TimelineLane.levels
         TimelineLane.starts TimelineLane.lengths TimelineLane.names TimelineLane.kinds TimelineLevel.compute
         TimelineLevel.communication TimelineLevel.copies TimelineLevel.idle TimelineLevel.cause RankComparison.basis
         RankComparison.imbalance RankComparison.clock RankRow.device RankRow.name CollectiveGroup.kind

@@ -114,3 +114,27 @@ def test_a_stack_fills_its_bar(parts: list[tuple[str, int, str, str]]) -> None:
     assert sum(float(segment.width[:-1]) for segment in segments) == pytest.approx(100 if segments else 0, abs=0.02)
     ends = [float(segment.x[:-1]) + float(segment.width[:-1]) for segment in segments]
     assert [float(segment.x[:-1]) for segment in segments[1:]] == pytest.approx(ends[:-1], abs=0.01)
+
+
+SCRIPT = """// about
+
+/**
+ * More.
+ */
+const a = () => {
+  // why
+  return "// no comment"; // kept
+};
+/** One. */
+"""
+
+
+def test_a_lean_script_lacks_nothing_but_comments() -> None:
+    assert assets.lean(SCRIPT) == 'const a = () => {\nreturn "// no comment"; // kept\n};\n'
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "templates" / "assets").rglob("*.js")), ids=lambda path: path.stem)
+def test_no_text_in_a_script_goes_over_lines(path: Path) -> None:
+    """Or what stands in it might be taken for a comment or for indentation."""
+    text = path.read_text().replace(r"[\\`*", "").replace("^_`{", "")  # a set of characters, and an alphabet
+    assert not [line for line in text.splitlines() if line.count("`") % 2]

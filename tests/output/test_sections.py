@@ -85,9 +85,9 @@ def test_without_ranges_there_is_no_table_of_them() -> None:
 
 
 def test_devices_share_the_room_for_large_rows() -> None:
-    """60 gaps on one page: 60 of one device, 30 of each of two, and never fewer than 20."""
+    """60 gaps on one page: 60 of one device, 30 of each of two, and never fewer than 10."""
     shown = {}
-    for count in (1, 2, 6):
+    for count in (1, 2, 8):
         made = report([device(number) for number in range(count)], [])
         shown[count] = Page(made, RenderOptions(), Causes(made.causes)).shared_rows(60)
-    assert shown == {1: 60, 2: 30, 6: 20}
+    assert shown == {1: 60, 2: 30, 8: 10}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import structs
 
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.lanes.source import Source
@@ -13,8 +14,9 @@ from nsysdiag.compact import to_text
 from nsysdiag.model_timeline import TimelineLane
 from nsysdiag.timeline.intervals import union
 from nsysdiag.timeline.planes import to_planes
-from nsysdiag.timeline.pyramid import bucket_coverage, coarser
+from nsysdiag.timeline.pyramid import bucket_coverage, bucket_edges, coarser
 
+FINEST, COARSEST = 11, 9
 FULL = 255
 LEFT_OUT, LONGEST = "(name left out)", 1_000
 _EFFORT = 6
@@ -27,6 +29,16 @@ class NameTable:
     def __init__(self, characters: int) -> None:
         self._known: dict[str, int] = {LEFT_OUT: 0}
         self._room = characters
+
+    def fork(self) -> NameTable:
+        """A table of its own with the same names and the same room."""
+        made = NameTable(self._room)
+        made._known = dict(self._known)
+        return made
+
+    def size(self) -> int:
+        """What the names take in a report, in bytes."""
+        return len(self.packed())
 
     def packed(self) -> str:
         """All names by number."""
@@ -47,16 +59,29 @@ class NameTable:
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How lanes of one timeline are packed: its names, the time that starts count from, and the edges of the finest
-    buckets, which are added up in pairs down to 2^coarsest."""
+    """How lanes of one timeline are packed: its names, its time [low, high), and the edges of the finest buckets, which
+    are added up in pairs."""
 
     names: NameTable
     low: int
+    high: int
     edges: IntArray
-    coarsest: int
+
+    @classmethod
+    def over(cls, names: NameTable, low: int, high: int) -> Packing:
+        """For lanes over [low, high)."""
+        return cls(names, low, high, bucket_edges(low, high, FINEST))
+
+    def fork(self) -> Packing:
+        """The same with names of its own."""
+        return replace(self, names=self.names.fork())
 
     def lane(self, source: Source, rows: IntArray) -> TimelineLane:
-        """The lane with the exact `rows`, and the shares of all; what began before the timeline begins with it."""
+        """The lane with the exact `rows`, and the shares of all."""
+        return structs.replace(self.slices(source, rows), levels=self.shares(source))
+
+    def slices(self, source: Source, rows: IntArray) -> TimelineLane:
+        """The lane with the exact `rows`; what began before the timeline begins with it."""
         start = np.maximum(source.start[rows], self.low)
         named = self.names.numbers(*source.named(rows)) if source.named is not None else None
         return TimelineLane(
@@ -64,7 +89,7 @@ class Packing:
             label=source.label,
             thread=source.thread,
             depth=source.depth,
-            levels=self._shares(source) if source.shares else [],
+            levels=[],
             count=len(rows),
             starts=_column(np.diff(start, prepend=np.int64(self.low))),
             lengths=_column(source.end[rows] - start),
@@ -72,10 +97,18 @@ class Packing:
             kinds=_column(source.kinds[rows]) if source.kinds is not None else "",
         )
 
-    def _shares(self, source: Source) -> list[str]:
-        covered = coarser(bucket_coverage(union(source.spans), self.edges), self.coarsest)
-        sizes = coarser(np.diff(self.edges), self.coarsest)
+    def shares(self, source: Source) -> list[str]:
+        """How much of each bucket all rows cover, where that says anything."""
+        if not source.shares:
+            return []
+        covered = coarser(bucket_coverage(union(source.spans), self.edges), COARSEST)
+        sizes = coarser(np.diff(self.edges), COARSEST)
         return [share_bytes(part, size) for part, size in zip(covered, sizes, strict=True)]
+
+
+def exact_size(lanes: list[TimelineLane]) -> int:
+    """What the exact rows of lanes take in a report, in bytes."""
+    return sum(len(column) for lane in lanes for column in (lane.starts, lane.lengths, lane.names, lane.kinds))
 
 
 def share_bytes(covered: IntArray, size: IntArray) -> str:

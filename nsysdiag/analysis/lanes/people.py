@@ -23,6 +23,11 @@ class Threads:
     waking: list[int]
     left_out: int
 
+    @property
+    def all(self) -> list[int]:
+        """Every one, in the order of their places."""
+        return [*self.launching, *self.waking]
+
 
 def threads_of(context: GapContext, launching: IntArray, gaps: list[Gap]) -> Threads:
     """The threads for a device; `launching` are the lanes of those that launched on it."""
@@ -51,9 +56,16 @@ def _waking(gaps: list[Gap], machine: int, known: set[int]) -> list[int]:
     return sorted(total, key=lambda identity: (-total[identity], identity))[:MOST_WAKING]
 
 
-def described(threads: Threads, names: dict[int, str]) -> list[TimelineThread]:
-    """The threads as records, in the order of their numbers."""
+def described(threads: Threads, names: dict[int, str], key: str, home: dict[int, str]) -> list[TimelineThread]:
+    """The threads as records, in the order of their places; `home` is the device with the lanes of each, `key` this
+    one."""
     return [
-        TimelineThread(pid=pid_of(each), tid=tid_of(each), name=names.get(each), launches=each in threads.launching)
-        for each in (*threads.launching, *threads.waking)
+        TimelineThread(
+            pid=pid_of(each),
+            tid=tid_of(each),
+            name=names.get(each),
+            launches=each in threads.launching,
+            lanes_of=None if home[each] == key else home[each],
+        )
+        for each in threads.all
     ]

@@ -1,4 +1,5 @@
-"""What all figures have in common: they cover exactly the drawing that they replace."""
+"""What figures have in common: they cover exactly the drawing that they replace. How all of them look stands once in
+the script that draws them."""
 
 from __future__ import annotations
 
@@ -13,30 +14,14 @@ if TYPE_CHECKING:
 Figure = dict[str, Any]
 SCALE_WIDTH = 94
 """The room right of the bars, in pixels, in which the drawings write their scale."""
-FONT = {"family": "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif", "size": 12, "color": "var(--ink)"}
 AXIS = {"showgrid": False, "zeroline": False, "fixedrange": True, "showline": False, "automargin": False}
 
 
 def figure(traces: list[Figure], *, margin: tuple[int, int, int, int], **layout: Any) -> Figure:
     """A figure of bars; `margin` in pixels: above, right, below, left."""
     above, right, below, left = margin
-    common = {
-        "barmode": "stack",
-        "paper_bgcolor": "rgba(0,0,0,0)",
-        "plot_bgcolor": "rgba(0,0,0,0)",
-        "font": FONT,
-        "showlegend": False,
-        "dragmode": "zoom",
-        "margin": {"t": above, "r": right, "b": below, "l": left, "pad": 0},
-        "hoverlabel": {
-            "bgcolor": "var(--surface)",
-            "bordercolor": "var(--line-strong)",
-            "font": FONT,
-            "align": "left",
-            "namelength": -1,
-        },
-    }
-    return {"data": traces, "layout": common | layout}
+    room = {"t": above, "r": right, "b": below, "l": left, "pad": 0}
+    return {"data": traces, "layout": {"margin": room, **layout}}
 
 
 def key_color(entry: LegendEntry) -> str:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from nsysdiag.output.format import RenderOptions
 
 View = dict[str, object]
-DEVICES_IN_FULL, FEWEST_ROWS = 1.5, 20
+DEVICES_IN_FULL, FEWEST_ROWS, FEWEST_LARGE_ROWS = 1.5, 20, 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Page:
 
     def shared_rows(self, most: int) -> int:
         """How many rows a table of a device may have whose rows are large: the devices share them."""
-        return max(FEWEST_ROWS, most // max(len(self.report.devices), 1))
+        return max(FEWEST_LARGE_ROWS, most // max(len(self.report.devices), 1))
 
 
 @dataclass(frozen=True, slots=True)

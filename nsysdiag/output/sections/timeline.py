@@ -96,9 +96,12 @@ def _gaps_sentence(gaps: DrawnGaps) -> str:
 
 
 def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
-    whole = levels.end_ns - levels.start_ns
-    for what, parts in (("Operations", levels.exact_operations), ("Threads", levels.exact_host)):
-        covered = sum(end - start for start, end in parts)
+    span = (levels.start_ns, levels.end_ns)
+    for what, parts, (start_ns, end_ns) in (
+        ("Operations", levels.exact_operations, span),
+        ("Threads", levels.exact_host, levels.host_span or span),
+    ):
+        covered, whole = sum(end - start for start, end in parts), end_ns - start_ns
         if covered < whole and any((lane.thread is None) == (what == "Operations") for lane in levels.lanes):
             windows, share = words.counted(len(parts), "window"), format_share(covered, whole)
             yield (

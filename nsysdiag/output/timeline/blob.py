@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from nsysdiag.compact import from_text, to_text
+import zlib
+
+from nsysdiag.compact import from_text
 from nsysdiag.errors import InputError
+from nsysdiag.output.carried import to_carried
 
 Place = tuple[int, int]
 """Where a column lies in the block: offset and length in bytes."""
@@ -30,8 +33,8 @@ class Blob:
         return self.add(unpacked(text))
 
     def text(self) -> str:
-        """The whole block: compressed, in base64."""
-        return to_text(b"".join(self._parts), _SMALLEST)
+        """The whole block: compressed, as text."""
+        return to_carried(zlib.compress(b"".join(self._parts), _SMALLEST))
 
 
 def unpacked(text: str) -> bytes:

@@ -5,29 +5,31 @@ Times count from `origin`, which is text: it may be too large for a script's num
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import UNSET
 
-from nsysdiag.errors import InputError
 from nsysdiag.model import Thread
 from nsysdiag.output import words
 from nsysdiag.output.figures import safe_color
-from nsysdiag.output.names import brief, clip
-from nsysdiag.output.timeline.blob import Blob, unpacked
+from nsysdiag.output.names import clip
+from nsysdiag.output.timeline.blob import Blob
 from nsysdiag.output.timeline.gaps import DrawnGaps, drawn_gaps
 from nsysdiag.output.timeline.metrics import metric_curves
+from nsysdiag.output.timeline.names import LONGEST_NAME, Directory
+from nsysdiag.output.timeline.rows import Rows, between, rows_of
 from nsysdiag.timeline.planes import to_planes
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from nsysdiag.model import DeviceReport, Report
     from nsysdiag.model_timeline import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
     from nsysdiag.output.view import Causes
 
-LONGEST_NAME, LONGEST_LABEL = 200, 60
+LONGEST_LABEL = 60
 MOST_PARTS, COARSE_LEVELS = 500, 2
 Value = dict[str, object]
 
@@ -52,10 +54,12 @@ def timeline_data(report: Report, causes: Causes) -> Value:
     drawn = timelines(report)
     gaps = [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in drawn]
     starts = [levels.start_ns for _device, levels in drawn]
-    origin = min([*starts, *(int(each.start[0]) for each in gaps if each.count)])
+    spans = [levels.host_span[0] for _device, levels in drawn if levels.host_span]
+    origin = min([*starts, *spans, *(int(each.start[0]) for each in gaps if each.count)])
     blob, cause_ids = Blob(), _cause_ids(drawn)
     keys = [device.key for device in report.devices]
-    writer = _Writer(blob, origin, cause_ids)
+    threads = _Threads(drawn)
+    writer = _Writer(blob, origin, cause_ids, threads)
     devices = [
         {"number": keys.index(device.key), **writer.device(device, levels, its)}
         for (device, levels), its in zip(drawn, gaps, strict=True)
@@ -69,6 +73,8 @@ def timeline_data(report: Report, causes: Causes) -> Value:
         ],
         "command": shlex.join(["nsysdiag", "analyze", clip(report.trace.file, LONGEST_NAME)]),
         "devices": devices,
+        "threads": writer.threads,
+        "names": writer.names.written(blob),
         "bytes": blob.text(),
     }
 
@@ -78,19 +84,47 @@ def _cause_ids(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
     return list(dict.fromkeys(each for some in ids for each in some))
 
 
-class _Writer:
-    """Writes one device into the block."""
+class _Threads:
+    """All threads by number: one that serves several devices is one."""
 
-    def __init__(self, blob: Blob, origin: int, cause_ids: list[str]) -> None:
+    def __init__(self, drawn: list[tuple[DeviceReport, TimelineLevels]]) -> None:
+        self._known: dict[tuple[str, int, int], int] = {}
+        for device, levels in drawn:
+            for thread in levels.threads:
+                self._known.setdefault(_identity(device.key, thread), len(self._known))
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def numbers(self, device: str, threads: list[TimelineThread]) -> list[int]:
+        """The numbers of the threads of a device."""
+        return [self._known[_identity(device, thread)] for thread in threads]
+
+
+def _identity(device: str, thread: TimelineThread) -> tuple[str, int, int]:
+    """A thread is known by the device that holds its lanes, and there by its own numbers."""
+    return (thread.lanes_of or device, thread.pid, thread.tid)
+
+
+class _Writer:
+    """Writes one device after another into the block."""
+
+    def __init__(self, blob: Blob, origin: int, cause_ids: list[str], threads: _Threads) -> None:
         self._blob = blob
         self._origin = origin
         self._number = {cause: at for at, cause in enumerate(cause_ids)}
+        self._threads = threads
+        self.names = Directory()
+        self.threads: list[Value | None] = [None] * len(threads)
+        """By number; None for one whose lanes are nowhere."""
 
     def device(self, device: DeviceReport, levels: TimelineLevels, gaps: DrawnGaps) -> Value:
         parts = device.window.parts if len(device.window.parts) <= MOST_PARTS else []
-        whole = [(levels.start_ns, levels.end_ns)]
-        all_exact = gaps.all and levels.exact_operations == whole
-        coarse = levels.levels[-COARSE_LEVELS:] if all_exact else levels.levels
+        whole = levels.exact_operations == [(levels.start_ns, levels.end_ns)]
+        coarse = levels.levels[-COARSE_LEVELS:] if gaps.all and whole else levels.levels
+        places = self.names.places(levels.names)
+        own = [(lane, rows_of(lane, levels.start_ns, places)) for lane in levels.lanes if lane.thread is None]
+        self._write_threads(device.key, levels, places)
         return {
             "key": clip(device.key, 24),
             "name": clip(device.name, LONGEST_LABEL),
@@ -99,21 +133,41 @@ class _Writer:
             "parts": self._pairs(parts),
             "levels": [self._level(level) for level in coarse],
             "causes": [self._number[cause] for cause in levels.cause_ids],
-            "gaps": self._gaps(gaps),
-            "names": self._names(levels.names),
-            "threads": [_thread(thread) for thread in levels.threads],
-            "lanes": [
-                self._lane(lane, exact=(levels.exact_operations if lane.thread is None else levels.exact_host) == whole)
-                for lane in levels.lanes
+            "gaps": self._gaps(gaps, [rows for lane, rows in own if lane.kind == "stream"]),
+            "threads": [
+                {"number": number, "launches": thread.launches}
+                for number, thread in zip(
+                    self._threads.numbers(device.key, levels.threads), levels.threads, strict=True
+                )
             ],
-            "exactOperations": self._pairs(levels.exact_operations),
-            "exactHost": self._pairs(levels.exact_host),
+            "lanes": [self._lane(lane, rows, exact=whole) for lane, rows in own],
+            "exact": self._pairs(levels.exact_operations),
             "wakes": self._wakes(device, levels.threads),
             "metrics": [
                 {**curve, "start": curve["start"] - self._origin, "end": curve["end"] - self._origin, "series": series}
                 for curve, series in metric_curves(device, self._blob)
             ],
         }
+
+    def _write_threads(self, device: str, levels: TimelineLevels, places: npt.NDArray[np.int64]) -> None:
+        """The threads whose lanes this device holds."""
+        low, high = levels.host_span or (levels.start_ns, levels.end_ns)
+        whole = levels.exact_host == [(low, high)]
+        numbers = self._threads.numbers(device, levels.threads)
+        for at, thread in enumerate(levels.threads):
+            if thread.lanes_of is not None:
+                continue
+            self.threads[numbers[at]] = {
+                "label": _label(thread),
+                "start": low - self._origin,
+                "end": high - self._origin,
+                "exact": self._pairs(levels.exact_host),
+                "lanes": [
+                    self._lane(lane, rows_of(lane, low, places), exact=whole)
+                    for lane in levels.lanes
+                    if lane.thread == at
+                ],
+            }
 
     def _pairs(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
         return [(start - self._origin, end - self._origin) for start, end in pairs]
@@ -125,43 +179,45 @@ class _Writer:
             **{name: self._blob.add_packed(getattr(level, name)) for name in columns},
         }
 
-    def _gaps(self, gaps: DrawnGaps) -> Value:
+    def _gaps(self, gaps: DrawnGaps, streams: list[Rows]) -> Value:
+        """Where the gaps are just what lies between the operations, the scripts find them there."""
         known = np.array([self._number[cause] for cause in gaps.cause_ids], dtype=np.int64)
-        starts = np.diff(gaps.start, prepend=np.int64(self._origin))
+        written: Value = {}
+        if not between(streams, gaps.start, gaps.length):
+            starts = np.diff(gaps.start, prepend=np.int64(self._origin))
+            written = {
+                "starts": self._blob.add(to_planes(starts)),
+                "lengths": self._blob.add(to_planes(gaps.length)),
+            }
         return {
             "count": gaps.count,
             "total": gaps.total,
             "threshold": gaps.threshold,
-            "starts": self._blob.add(to_planes(starts)),
-            "lengths": self._blob.add(to_planes(gaps.length)),
             "causes": self._blob.add(to_planes(known[gaps.cause] if gaps.count else gaps.cause)),
+            **written,
         }
 
-    def _names(self, packed: str) -> tuple[int, int]:
-        """Names fit to be shown, each with a short form where there is one."""
-        names = _json_list(unpacked(packed))
-        shown = [(clip(name, LONGEST_NAME), clip(_short(name), LONGEST_LABEL)) for name in names]
-        plain = [whole if whole == short else [short, whole] for whole, short in shown]
-        return self._blob.add(json.dumps(plain, ensure_ascii=True, separators=(",", ":")).encode())
-
-    def _lane(self, lane: TimelineLane, *, exact: bool) -> Value:
+    def _lane(self, lane: TimelineLane, rows: Rows, *, exact: bool) -> Value:
         """Shares are of no use where all slices are there."""
-        columns = {name: unpacked(getattr(lane, name)) for name in ("starts", "lengths", "names", "kinds")}
-        if lane.count < 0 or any(len(column) % max(lane.count, 1) for column in columns.values()):
-            raise InputError("the timeline of this report contradicts itself: the file is damaged")
+        steps, apart = rows.steps()
         return {
             "kind": lane.kind,
             "label": clip(lane.label, LONGEST_LABEL),
-            "thread": lane.thread,
             "depth": lane.depth,
             "count": lane.count,
             "levels": [self._blob.add_packed(level) for level in ([] if exact else lane.levels)],
-            **{name: self._blob.add(column) for name, column in columns.items()},
+            "apart": apart,
+            "starts": self._blob.add(to_planes(steps)),
+            "lengths": self._blob.add(to_planes(rows.length)),
+            "names": self._blob.add(to_planes(rows.name)),
+            "kinds": self._blob.add(to_planes(rows.kind)),
         }
 
     def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
-        """Who woke whom when, of the gaps that are described: start of the gap, waker, waiting thread, moment."""
-        place = {(thread.pid, thread.tid): at for at, thread in enumerate(threads)}
+        """Who woke whom when, of the gaps that are described: start of the gap, numbers of the waker and of the waiting
+        thread, moment."""
+        numbers = self._threads.numbers(device.key, threads)
+        place = {(thread.pid, thread.tid): number for thread, number in zip(threads, numbers, strict=True)}
         found = []
         for gap in device.gaps:
             waiting = place.get((gap.thread.pid, gap.thread.tid)) if gap.thread else None
@@ -173,19 +229,5 @@ class _Writer:
         return found
 
 
-def _json_list(data: bytes) -> list[str]:
-    try:
-        names = json.loads(data or b"[]")
-    except ValueError as error:
-        raise InputError("the timeline of this report cannot be read: the file is damaged") from error
-    return [str(name) for name in names] if isinstance(names, list) else []
-
-
-def _short(name: str) -> str:
-    """The short form of what is spelt like a C++ function; NVTX ranges may end in brackets too."""
-    return brief(name) if "::" in name or "<" in name or name.startswith("void ") else name
-
-
-def _thread(thread: TimelineThread) -> Value:
-    label = words.short_thread_label(Thread(pid=thread.pid, tid=thread.tid, name=thread.name))
-    return {"label": clip(label, LONGEST_LABEL), "launches": thread.launches}
+def _label(thread: TimelineThread) -> str:
+    return clip(words.short_thread_label(Thread(pid=thread.pid, tid=thread.tid, name=thread.name)), LONGEST_LABEL)

@@ -1,12 +1,5 @@
 // The data block of the page as numbers. Times are ns since the origin: whole numbers, exact in a float64.
 
-/** The bytes behind base64(zlib(...)). */
-const inflate = async (text) => {
-  const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
-};
-
 /** Reads columns of a block; a place is [offset, length]. */
 const blockReader = (block) => {
   const bytes = ([offset, length]) => block.subarray(offset, offset + length);
@@ -21,10 +14,24 @@ const blockReader = (block) => {
     return values;
   };
 
-  /** Starts from their differences, the first counted from `base`. */
-  const starts = (place, count, base) => {
+  /** Starts from their differences, the first counted from `base`; with `lengths` each from the end before it. */
+  const starts = (place, count, base, lengths = null) => {
     const values = numbers(place, count);
-    for (let i = 0, now = base; i < count; i += 1) { now += values[i]; values[i] = now; }
+    for (let i = 0, now = base; i < count; i += 1) {
+      now += values[i];
+      values[i] = now;
+      if (lengths) now += lengths[i];
+    }
+    return values;
+  };
+
+  /** Numbers from their differences: even ones are from 0 up, odd ones below. */
+  const running = ([place, count]) => {
+    const values = numbers(place, count);
+    for (let i = 0, now = 0; i < count; i += 1) {
+      now += values[i] % 2 ? -(values[i] + 1) / 2 : values[i] / 2;
+      values[i] = now;
+    }
     return values;
   };
 
@@ -36,5 +43,5 @@ const blockReader = (block) => {
     const view = new DataView(raw.buffer, raw.byteOffset, raw.byteLength);
     return Float64Array.from({ length: raw.byteLength >> 1 }, (_, i) => view.getInt16(2 * i, true));
   };
-  return { bytes, numbers, starts, json, shorts };
+  return { bytes, numbers, starts, running, json, shorts };
 };

@@ -1,4 +1,37 @@
-// One device's part of the data, ready to draw.
+// The parts of the data, ready to draw: names, threads, devices.
+
+/** The names by number, each as [short, whole] or [whole]; a form is filled with the next numbers of its columns. */
+const readNames = (given, reader) => {
+  const forms = reader.json(given.forms);
+  const columns = given.columns.map((column) => reader.running(column).values());
+  return Array.from(reader.numbers(given.used, given.count), (at) => {
+    const form = forms[at];
+    if (typeof form === "string") return [form];
+    if (typeof form[1] === "string") return form;
+    let hole = 0;
+    return [form[0].replace(/\n/g, () => { hole += 1; return columns[form[hole]].next().value; })];
+  });
+};
+
+const readPairs = (list) => makeRows(
+  Float64Array.from(list, (pair) => pair[0]), Float64Array.from(list, (pair) => pair[1]),
+);
+
+/** A lane; its slices count from `base`. */
+const readLane = (lane, base, reader) => {
+  const lengths = reader.numbers(lane.lengths, lane.count);
+  const start = reader.starts(lane.starts, lane.count, base, lane.apart ? lengths : null);
+  const end = lengths.map((length, i) => length + start[i]);
+  const names = lane.names[1] ? reader.numbers(lane.names, lane.count) : null;
+  const kinds = lane.kinds[1] ? reader.numbers(lane.kinds, lane.count) : null;
+  const rows = makeRows(start, end, names, kinds);
+  return { ...lane, levels: lane.levels.map(reader.bytes), rows, main: lane.kind === "stream" ? mainKind(rows) : 0 };
+};
+
+/** A thread, whichever devices it serves; null where the report has no lanes of it. */
+const readThread = (given, number, reader) => given && {
+  ...given, number, exact: readPairs(given.exact), lanes: given.lanes.map((lane) => readLane(lane, given.start, reader)),
+};
 
 /** What a stream does most of the time: the colour of its shares. */
 const mainKind = (rows) => {
@@ -7,32 +40,33 @@ const mainKind = (rows) => {
   return times.indexOf(Math.max(...times));
 };
 
-/** Lanes, gaps and shares of a device, ready to draw. */
-const readDevice = (given, reader) => {
-  const pairs = (list) => makeRows(Float64Array.from(list, (pair) => pair[0]), Float64Array.from(list, (pair) => pair[1]));
-  const lanes = given.lanes.map((lane) => {
-    const start = reader.starts(lane.starts, lane.count, given.start);
-    const end = reader.numbers(lane.lengths, lane.count).map((length, i) => length + start[i]);
-    const names = lane.names[1] ? reader.numbers(lane.names, lane.count) : null;
-    const kinds = lane.kinds[1] ? reader.numbers(lane.kinds, lane.count) : null;
-    const rows = makeRows(start, end, names, kinds);
-    return { ...lane, levels: lane.levels.map(reader.bytes), rows, main: lane.kind === "stream" ? mainKind(rows) : 0 };
-  });
+/** The gaps of a device: their own columns where they have any, else what lies between its operations. */
+const readGaps = (given, streams, reader) => {
+  const causes = reader.numbers(given.causes, given.count);
+  if (!given.starts) {
+    const busy = unionOf(streams);
+    return makeRows(busy.end.slice(0, -1), busy.start.slice(1), null, causes);
+  }
+  const start = reader.starts(given.starts, given.count, 0);
+  const end = reader.numbers(given.lengths, given.count).map((length, i) => length + start[i]);
+  return makeRows(start, end, null, causes);
+};
+
+/** Lanes, gaps and shares of a device, ready to draw; `names` and `threads` are those of all devices. */
+const readDevice = (given, names, threads, reader) => {
+  const lanes = given.lanes.map((lane) => readLane(lane, given.start, reader));
   const shares = {};
   for (const name of [...WORK, "idle", "cause"]) shares[name] = given.levels.map((level) => reader.bytes(level[name]));
   const streams = lanes.filter((lane) => lane.kind === "stream").map((lane) => lane.rows);
   const union = Object.fromEntries(WORK.map((kind, at) => [kind, unionOf(streams, at)]));
-  const start = reader.starts(given.gaps.starts, given.gaps.count, 0);
-  const end = reader.numbers(given.gaps.lengths, given.gaps.count).map((length, i) => length + start[i]);
-  const gaps = makeRows(start, end, null, reader.numbers(given.gaps.causes, given.gaps.count));
   const inside = lanes.find((lane) => lane.kind === "causes");
   if (inside) inside.rows.kinds = inside.rows.kinds.map((cause) => given.causes[cause]);
   return {
-    ...given, lanes, shares, union, open: false,
-    names: reader.json(given.names).map((name) => (typeof name === "string" ? [name] : name)),
-    gaps: { ...gaps, total: given.gaps.total, threshold: given.gaps.threshold },
+    ...given, names, lanes, shares, union, open: false,
+    threads: given.threads.map(({ number }) => threads[number]).filter((thread) => thread && thread.lanes.length),
+    gaps: { ...readGaps(given.gaps, streams, reader), total: given.gaps.total, threshold: given.gaps.threshold },
     slices: inside ? inside.rows : null,
-    parts: pairs(given.parts), exactOperations: pairs(given.exactOperations), exactHost: pairs(given.exactHost),
+    parts: readPairs(given.parts), exact: readPairs(given.exact),
     present: Object.fromEntries(WORK.map((kind) => [kind, hasShare(shares[kind][0])])),
     metrics: given.metrics.map((curve) => {
       const values = reader.shorts(curve.series);

@@ -10,7 +10,7 @@ const makeGapPainter = (brush, view, causes) => {
     const to = Math.min(view.to, device.end);
     let from = Math.max(view.from, device.start);
     if (all.count < all.total) {
-      const exact = device.exactOperations;
+      const { exact } = device;
       for (let at = firstAbove(exact.reach, from); at < exact.count && exact.start[at] < to; at += 1) {
         const begin = Math.max(exact.start[at], from);
         const end = Math.min(exact.end[at], to);

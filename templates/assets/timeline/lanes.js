@@ -7,7 +7,7 @@ const makeLanePainter = (brush, view, causes) => {
   const work = (item, kind, y, height) => {
     const { device } = item;
     const color = brush.theme[kind];
-    mixed(device, device.exactOperations, device.union[kind], device.shares[kind], y, height, null, color, "", color);
+    mixed(device, device.exact, device.union[kind], device.shares[kind], y, height, null, color, "", color);
   };
 
   const curve = (item) => {
@@ -36,8 +36,8 @@ const makeLanePainter = (brush, view, causes) => {
   };
 
   const host = (item, color) => {
-    const { device, lane, y, height } = item;
-    mixed(device, device.exactHost, lane.rows, lane.levels, y, height, device.names, color, brush.theme["on-part"], color);
+    const { device, thread, lane, y, height } = item;
+    mixed(thread, thread.exact, lane.rows, lane.levels, y, height, device.names, color, brush.theme["on-part"], color);
   };
 
   const PAINT = {
@@ -52,7 +52,7 @@ const makeLanePainter = (brush, view, causes) => {
       const { device, lane, y, height } = item;
       const { work: colors, "on-part": ink } = brush.theme;
       mixed(
-        device, device.exactOperations, lane.rows, lane.levels, y, height, device.names,
+        device, device.exact, lane.rows, lane.levels, y, height, device.names,
         colors, [ink, ink, ink], colors[lane.main],
       );
     },

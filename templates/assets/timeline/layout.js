@@ -22,18 +22,20 @@ const deviceLanes = (device) => [
   ...device.metrics.map((curve) => ({ type: "metric", curve, label: curve.title })),
 ];
 
-const threadLanes = (device) => device.threads.flatMap((thread, at) => {
-  const mine = device.lanes.filter((lane) => lane.thread === at);
-  if (!mine.length) return [];
-  const lanes = mine.map((lane) => ({
-    type: lane.kind, lane, thread: at, label: lane.kind === "nvtx" && lane.depth ? "" : TITLES[lane.kind],
+/** The lanes of a device's threads; `home` knows the device that shows a thread, a later one says where that is. */
+const threadLanes = (device, home) => device.threads.flatMap((thread) => {
+  if (home.has(thread)) return [{ type: "thread", label: `${thread.label}: see ${home.get(thread).key}` }];
+  home.set(thread, device);
+  const lanes = thread.lanes.map((lane) => ({
+    type: lane.kind, lane, thread, label: lane.kind === "nvtx" && lane.depth ? "" : TITLES[lane.kind],
   }));
-  return [{ type: "thread", thread: at, label: thread.label }, ...lanes];
+  return [{ type: "thread", thread, label: thread.label }, ...lanes];
 });
 
 /** All lanes with `y`, `height` and the device they are of, and the height of them all. */
 const layOut = (devices) => {
   const items = [];
+  const home = new Map();
   let y = AXIS_HEIGHT;
   const place = (device, item) => {
     const height = HEIGHTS[item.type];
@@ -43,7 +45,7 @@ const layOut = (devices) => {
   for (const device of devices.slice(0, MOST_DEVICES)) {
     place(device, { type: "device", label: `${device.key}  ${device.name}` });
     const folded = [{ type: "work" }, { type: "gaps" }];
-    for (const item of device.open ? [...deviceLanes(device), ...threadLanes(device)] : folded) place(device, item);
+    for (const item of device.open ? [...deviceLanes(device), ...threadLanes(device, home)] : folded) place(device, item);
     y += 8;
   }
   return { items, height: y };

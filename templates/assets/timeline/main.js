@@ -24,8 +24,10 @@ const follow = (stage) => {
 };
 
 const startTimeline = async (root, data) => {
-  const reader = blockReader(await inflate(data.bytes));
-  const devices = data.devices.map((device) => readDevice(device, reader));
+  const reader = blockReader(new Uint8Array(await unpacked(data.bytes, "deflate").arrayBuffer()));
+  const names = readNames(data.names, reader);
+  const threads = data.threads.map((thread, number) => readThread(thread, number, reader));
+  const devices = data.devices.map((device) => readDevice(device, names, threads, reader));
   devices[0].open = true;
   const clock = makeClock(BigInt(data.origin));
   const view = makeView(data.end);

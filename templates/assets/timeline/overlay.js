@@ -25,7 +25,7 @@ const makeOverlay = (brush, view) => {
     context.lineWidth = 1.5;
     for (const [gap, from, to, at] of device.wakes) {
       if (gap !== start || at < view.from || at > view.to) continue;
-      const lanes = (thread) => layout.items.filter((each) => each.device === device && each.thread === thread);
+      const lanes = (number) => layout.items.filter((each) => each.thread && each.thread.number === number);
       const [source, target] = [lanes(from), lanes(to)];
       if (!source.length || !target.length) continue;
       arrow(view.x(at), middleOf(source), middleOf(target));

@@ -58,16 +58,17 @@ const makePicker = (view, clock, causes) => {
   const workTold = (device, kind, time) => {
     const found = slice(device.union[kind], null, time);
     if (found) return told(TITLES[kind], found.start, found.end, ["operations together"]);
-    return isExact(device.exactOperations, time) ? null : share(device, device.shares[kind], time, TITLES[kind]);
+    return isExact(device.exact, time) ? null : share(device, device.shares[kind], time, TITLES[kind]);
   };
 
-  const laneTold = (item, time, exact) => {
+  const laneTold = (item, time) => {
     const found = slice(item.lane.rows, item.device.names, time);
     if (found) {
       const what = item.type === "stream" ? TITLES[WORK[found.kind]] : TITLES[item.type];
       return told(found.name || what, found.start, found.end, found.name ? [`${what}, ${item.label || "NVTX"}`] : []);
     }
-    return isExact(exact, time) ? null : share(item.device, item.lane.levels, time, item.label);
+    const area = item.thread || item.device;
+    return isExact(area.exact, time) ? null : share(area, item.lane.levels, time, item.label);
   };
 
   const curveTold = ({ curve: line }, time) => {
@@ -86,7 +87,7 @@ const makePicker = (view, clock, causes) => {
     if (item.type === "work") {
       return WORK.map((kind) => workTold(item.device, kind, time)).find(Boolean) || null;
     }
-    if (item.lane) return laneTold(item, time, item.type === "stream" ? item.device.exactOperations : item.device.exactHost);
+    if (item.lane) return laneTold(item, time);
     return workTold(item.device, item.type, time);
   };
   return { tell, gap };

@@ -44,11 +44,13 @@ const rowAt = (rows, time, slack) => {
   return best;
 };
 
-/** The time that slices of one kind cover, as slices that neither touch nor overlap. */
-const unionOf = (parts, kind) => {
+/** The time that slices of one kind cover, or all of them, as slices that neither touch nor overlap. */
+const unionOf = (parts, kind = null) => {
   const pairs = [];
   for (const rows of parts) {
-    for (let i = 0; i < rows.count; i += 1) if (rows.kinds[i] === kind) pairs.push([rows.start[i], rows.end[i]]);
+    for (let i = 0; i < rows.count; i += 1) {
+      if (kind === null || rows.kinds[i] === kind) pairs.push([rows.start[i], rows.end[i]]);
+    }
   }
   pairs.sort((a, b) => a[0] - b[0]);
   const merged = [];

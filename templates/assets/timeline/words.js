@@ -1,8 +1,8 @@
 // The window and the selection in words: for the reader, for a screen reader, and as a command.
 
-/** How much of the visible time of a device has every slice. */
-const exactShare = (device, exact, view) => {
-  const [from, to] = [Math.max(view.from, device.start), Math.min(view.to, device.end)];
+/** How much of the visible time of a device or a thread has every slice. */
+const exactShare = ({ start, end, exact }, view) => {
+  const [from, to] = [Math.max(view.from, start), Math.min(view.to, end)];
   if (to <= from) return 1;
   let covered = 0;
   for (let at = firstAbove(exact.reach, from); at < exact.count && exact.start[at] < to; at += 1) {
@@ -34,10 +34,8 @@ const makeTeller = (root, data, devices, view, clock) => {
   };
 
   const detailText = () => {
-    const shares = devices.filter((device) => device.open).flatMap((device) => [
-      exactShare(device, device.exactOperations, view), exactShare(device, device.exactHost, view),
-    ]);
-    const least = Math.min(1, ...shares);
+    const shown = devices.filter((device) => device.open).flatMap((device) => [device, ...device.threads]);
+    const least = Math.min(1, ...shown.map((each) => exactShare(each, view)));
     if (least > 0.9999) return "Every slice of this window is exact. The same window as a report of its own:";
     const share = `${(least * 100).toFixed(1)}%`;
     return `Every slice is exact in ${share} of this window, elsewhere it is drawn in shares. This window in more detail:`;

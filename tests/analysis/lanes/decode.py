@@ -25,6 +25,8 @@ def numbers(text: str, count: int) -> list[int]:
 def rows(levels: TimelineLevels, lane: TimelineLane) -> list[Row]:
     names = json.loads(unpack(levels.names))
     starts, now = [], levels.start_ns
+    if lane.thread is not None and levels.host_span is not None:
+        now = levels.host_span[0]
     for step in numbers(lane.starts, lane.count):
         now += step
         starts.append(now)

@@ -16,6 +16,7 @@ import json
 import zlib
 
 import numpy as np
+from msgspec import structs
 
 from nsysdiag.model_timeline import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
 from nsysdiag.timeline.planes import to_planes
@@ -46,6 +47,16 @@ def lane(kind: str, rows: list[Row], *, label: str = "", thread: int | None = No
         lengths=numbers([row[1] for row in rows]),
         names=numbers([row[2] for row in rows]),
         kinds=numbers([row[3] for row in rows]) if kind in ("stream", "causes") else "",
+    )
+
+
+def served(start_ns: int, end_ns: int) -> TimelineLevels:
+    """Another device of the same threads, whose lanes are with gpu0."""
+    whole = timeline(start_ns, end_ns)
+    return structs.replace(
+        whole,
+        threads=[structs.replace(thread, lanes_of="gpu0") for thread in whole.threads],
+        lanes=[each for each in whole.lanes if each.thread is None],
     )
 
 

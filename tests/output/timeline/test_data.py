@@ -14,6 +14,7 @@ import pytest
 from nsysdiag.errors import InputError
 from nsysdiag.model import Hop, Root, Thread
 from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.carried import from_carried
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.timeline.blob import Blob, unpacked
 from nsysdiag.output.timeline.gaps import FEWEST_GAPS, MOST_GAPS, drawn_gaps
@@ -22,7 +23,7 @@ from nsysdiag.output.view import Causes
 from nsysdiag.timeline.planes import from_planes
 from tests.output.page import Element, parse
 from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report
-from tests.output.timeline.samples import packed, timeline
+from tests.output.timeline.samples import packed, served, timeline
 
 
 def page(made: msgspec.Struct) -> Element:
@@ -37,7 +38,7 @@ def data_of(root: Element) -> dict[str, Any]:
 
 class Block:
     def __init__(self, value: dict[str, Any]) -> None:
-        self._bytes = zlib.decompress(base64.b64decode(value["bytes"]))
+        self._bytes = zlib.decompress(from_carried(value["bytes"]))
 
     def at(self, place: list[int]) -> bytes:
         return self._bytes[place[0] : place[0] + place[1]]
@@ -46,14 +47,58 @@ class Block:
         found: list[int] = from_planes(self.at(place), count).tolist()
         return found
 
+    def names(self, given: dict[str, Any]) -> list[tuple[str, ...]]:
+        """Every name by number, with its short form before it where there is one; like the script, but slowly."""
+        forms = json.loads(self.at(given["forms"]))
+        columns = []
+        for place, count in given["columns"]:
+            steps = [-(each + 1) // 2 if each % 2 else each // 2 for each in self.numbers(place, count)]
+            columns.append(iter(np.cumsum(steps).tolist()))
+        found: list[tuple[str, ...]] = []
+        for form in (forms[at] for at in self.numbers(given["used"], given["count"])):
+            if isinstance(form, str):
+                found.append((form,))
+            elif isinstance(form[1], str):
+                found.append(tuple(form))
+            else:
+                first, *pieces = form[0].split("\n")
+                holes = (str(next(columns[at])) for at in form[1:])
+                found.append((first + "".join(number + piece for number, piece in zip(holes, pieces, strict=True)),))
+        return found
+
+    def gaps(self, value: dict[str, Any], device: dict[str, Any]) -> tuple[list[int], list[int]]:
+        """Starts, from the origin, and lengths of the gaps of a device, from wherever the script takes them."""
+        given = device["gaps"]
+        if "starts" in given:
+            starts = np.cumsum(self.numbers(given["starts"], given["count"])).tolist()
+            return starts, self.numbers(given["lengths"], given["count"])
+        busy = sorted(row for lane in device["lanes"] if lane["kind"] == "stream" for row in self.rows(device, lane))
+        found, reach = [], busy[0][1]
+        for start, end in busy:
+            if start > reach:
+                found.append((reach, start - reach))
+            reach = max(reach, end)
+        assert len(found) == given["count"]
+        return [start for start, _ in found], [length for _, length in found]
+
+    def rows(self, area: dict[str, Any], lane: dict[str, Any]) -> list[tuple[int, int]]:
+        """Start and end of each slice of a lane of a device or a thread, from the origin."""
+        lengths = self.numbers(lane["lengths"], lane["count"])
+        found, now = [], area["start"]
+        for step, length in zip(self.numbers(lane["starts"], lane["count"]), lengths, strict=True):
+            now += step
+            found.append((now, now + length))
+            now += length if lane["apart"] else 0
+        return found
+
 
 class TestGaps:
     def test_all_gaps_of_the_report_are_on_the_page(self) -> None:
         made = SAMPLES["one_device"]()
         value = data_of(page(made))
         block, drawn = Block(value), value["devices"][0]["gaps"]
-        starts = np.cumsum(block.numbers(drawn["starts"], drawn["count"])) + int(value["origin"])
-        lengths = block.numbers(drawn["lengths"], drawn["count"])
+        relative, lengths = block.gaps(value, value["devices"][0])
+        starts = np.array(relative) + int(value["origin"])
         causes = [value["causes"][at]["title"] for at in block.numbers(drawn["causes"], drawn["count"])]
         start, length, cause = unpack(made.devices[0].gaps_packed)
         known = Causes(made.causes)
@@ -93,17 +138,15 @@ class TestGaps:
 class TestPage:
     def test_lanes_come_with_names_fit_to_be_shown(self) -> None:
         value = data_of(page(SAMPLES["hostile"]()))
-        block, drawn = Block(value), value["devices"][0]
-        names = json.loads(block.at(drawn["names"]))
-        shown = [name if isinstance(name, str) else name[-1] for name in names]
+        shown = [name[-1] for name in Block(value).names(value["names"])]
         assert "\\u202eevil\\u202c" in shown
         assert all(name.isprintable() for name in shown)
-        assert all(thread["label"].isprintable() for thread in drawn["threads"])
+        assert value["threads"]
+        assert all(thread["label"].isprintable() for thread in value["threads"])
 
     def test_the_short_form_of_a_kernel_is_beside_its_name(self) -> None:
         value = data_of(page(SAMPLES["one_device"]()))
-        names = json.loads(Block(value).at(value["devices"][0]["names"]))
-        assert names[:2] == [["gemm", "gemm<float>(int)"], "memcpy HtoD"]
+        assert Block(value).names(value["names"])[:2] == [("gemm", "gemm<float>(int)"), ("memcpy HtoD",)]
 
     def test_a_command_is_quoted_for_a_shell(self) -> None:
         made = msgspec.structs.replace(SAMPLES["one_device"](), trace=report([], [], file="my run;rm.sqlite").trace)
@@ -156,11 +199,43 @@ class TestPage:
         )
         assert data_of(page(made))["devices"][0]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
 
+    def test_devices_share_threads_and_names(self) -> None:
+        """The second device ends its gap with the work of the same thread: one set of lanes, one number."""
+        worker = Thread(pid=4200, tid=4250, name="worker")
+        hop = Hop(thread=worker, how="woke it", did="read", confidence=0.9, at_ns=100_300_000)
+        woken = msgspec.structs.replace(gap(), root=Root(chain=[], confidence=0.9, hops=[hop]))
+        made = report([device(), device(1, gaps=[woken])], [])
+        lines = {"gpu0": timeline(90 * MS, 190 * MS), "gpu1": served(90 * MS, 190 * MS)}
+        value = data_of(page(msgspec.structs.replace(made, timeline=lines)))
+        assert [len(thread["lanes"]) for thread in value["threads"]] == [2, 1]
+        assert [[thread["number"] for thread in each["threads"]] for each in value["devices"]] == [[0, 1], [0, 1]]
+        assert value["devices"][1]["wakes"] == [[10 * MS, 1, 0, 10_300_000]]
+        assert value["names"]["count"] == 5
+
+    def test_threads_of_a_device_that_is_not_there_have_no_lanes(self) -> None:
+        made = msgspec.structs.replace(report([device()], []), timeline={"gpu0": served(90 * MS, 190 * MS)})
+        lines = msgspec.structs.replace(served(90 * MS, 190 * MS).threads[0], lanes_of="gpu9")
+        away = msgspec.structs.replace(served(90 * MS, 190 * MS), threads=[lines])
+        value = data_of(page(msgspec.structs.replace(made, timeline={"gpu0": away})))
+        assert value["threads"] == [None]
+
+    def test_threads_may_last_longer_than_their_device(self) -> None:
+        levels = msgspec.structs.replace(
+            timeline(90 * MS, 190 * MS), host_span=(80 * MS, 290 * MS), exact_host=[(80 * MS, 185 * MS)]
+        )
+        root = page(msgspec.structs.replace(report([device()], []), timeline={"gpu0": levels}))
+        value = data_of(root)
+        assert value["origin"] == str(80 * MS)
+        assert [(each["start"], each["end"]) for each in value["threads"]] == [(0, 210 * MS)] * 2
+        (calls,) = (lane for lane in value["threads"][0]["lanes"] if lane["kind"] == "api")
+        assert Block(value).rows(value["threads"][0], calls)[0] == (0, 100_000)
+        assert "Threads are exact in 1 window around the gaps that matter most, 50.0% of the time" in root.whole_text()
+
     def test_without_a_timeline_there_is_none(self) -> None:
         root = page(report([device()], [finding()]))
         assert not [section for section in root.all("section") if section.attributes["id"] == "timeline"]
         assert not [button for button in root.all("button") if button.attributes.get("class") == "show"]
-        assert "startTimeline" not in "".join(script.text for script in root.all("script"))
+        assert not [script for script in root.all("script") if script.attributes.get("id") == "timeline-script"]
 
     def test_what_was_thinned_is_said(self) -> None:
         thin = msgspec.structs.replace(
@@ -193,7 +268,7 @@ class TestDamage:
         blob = Blob()
         places = [blob.add(b"one"), blob.add(b""), blob.add_packed(packed(b"three"))]
         assert places == [(0, 3), (3, 0), (3, 5)]
-        assert zlib.decompress(base64.b64decode(blob.text())) == b"onethree"
+        assert zlib.decompress(from_carried(blob.text())) == b"onethree"
 
     @pytest.mark.parametrize("text", ["!", "AAAA", packed(b"cut short")[:8], base64.b64encode(b"x").decode()])
     def test_what_cannot_be_unpacked_is_the_inputs_fault(self, text: str) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import zlib
-from base64 import b64decode
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
+from nsysdiag.output.carried import from_carried
 from nsysdiag.output.timeline.blob import Blob
 from nsysdiag.output.timeline.metrics import MOST_CURVES, metric_curves
 from tests.output.samples import device
@@ -26,7 +26,7 @@ def curves(*metrics: SimpleNamespace) -> tuple[list[dict[str, Any]], list[list[i
     counters = SimpleNamespace(metrics=list(metrics), start_ns=100, end_ns=400, buckets=3)
     blob = Blob()
     found = list(metric_curves(SimpleNamespace(gpu_metrics=counters), blob))  # type: ignore[arg-type]
-    block = zlib.decompress(b64decode(blob.text()))
+    block = zlib.decompress(from_carried(blob.text()))
     values = [np.frombuffer(block[offset : offset + size], "<i2").tolist() for _, (offset, size) in found]
     return [curve for curve, _ in found], values
 

@@ -16,7 +16,7 @@ from nsysdiag.output import FORMATS, RenderOptions
 from tests.conftest import BROWSERS
 from tests.output.devtools import Browser
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
-from tests.output.timeline.samples import lane, timeline
+from tests.output.timeline.samples import lane, served, timeline
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 WHOLE = (90 * MS, 190 * MS)
@@ -212,6 +212,32 @@ def test_keys_go_from_device_to_device(browser: Browser, tmp_path: Path) -> None
     assert shown.gap.startswith("1.")
     folded = browser.value("nsysdiagTimeline.devices.map((device) => device.open)")
     assert folded == [False, True, False, False]
+
+
+def test_a_thread_of_several_devices_is_drawn_once(browser: Browser, tmp_path: Path) -> None:
+    """Under the first device that is open; under the others a line says where."""
+    made = report([device(), device(1)], [])
+    lines = {"gpu0": timeline(*WHOLE), "gpu1": served(*WHOLE)}
+    shown = Timeline(browser, written(msgspec.structs.replace(made, timeline=lines), tmp_path))
+
+    def drawn() -> list[list[str]]:
+        found: list[list[str]] = browser.value(
+            "nsysdiagTimeline.layout().items.filter((item) => item.thread || item.type === 'thread')"
+            ".map((item) => [item.device.key, item.type, item.label])"
+        )
+        return found
+
+    first = drawn()
+    assert [each[:2] for each in first] == [
+        *(["gpu0", kind] for kind in ("thread", "nvtx", "api", "thread", "os")),
+    ]
+    heading = "nsysdiagTimeline.layout().items.find((item) => item.type === 'device' && item.device.key === 'gpu1')"
+    y = float(browser.value(f"(({{y, height}}) => y + height / 2)({heading})"))
+    browser.click(shown.box["left"] + 20, shown.box["top"] + y)
+    assert drawn() == [*first, ["gpu1", "thread", "python 4242: see gpu0"], ["gpu1", "thread", "worker 4250: see gpu0"]]
+    shown.keys("]")
+    assert [each[0] for each in drawn()] == ["gpu1"] * 5
+    assert browser.console == []
 
 
 def test_a_gap_that_the_table_leaves_out_has_a_card_too(shown: Timeline) -> None:
