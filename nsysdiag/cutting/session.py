@@ -35,6 +35,7 @@ _FROM_THE_BEGINNING = ("CUDA_GPU_MEMORY_USAGE_EVENTS",)
 """What was allocated before a span still is."""
 _VERSIONS = "'EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION'"
 _ENUMERATION = re.compile(r"ENUM_[A-Z0-9_]+")
+"""As nsys names them; any other is a table that somebody added."""
 
 
 def copy_other_events(target: Target, device: Span | None, host: Span | None) -> None:
@@ -68,7 +69,7 @@ def copy_session(target: Target) -> None:
         f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})",
     )
     for table in target.trace.ordinary_tables():
-        if _ENUMERATION.fullmatch(table.name) if target.renames else table.name.startswith("ENUM_"):
+        if _ENUMERATION.fullmatch(table.name):
             target.copy_enumeration(table)
 
 
