@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -10,10 +11,14 @@ import pytest
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.guard import run
-from tests.bundle.bundling import assert_gaps_are_those_of_the_trace, sliced
+from tests.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of, sliced
+from tests.bundle.redacted import redacted_slice
+from tests.redaction.test_real_redaction import is_foreign, names_of
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))
+
+ADDRESS = re.compile("0x[0-9a-f]+")
 
 pytestmark = pytest.mark.real
 every_trace = pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
@@ -38,3 +43,25 @@ def test_a_bundle(trace: Path, tmp_path: Path) -> None:
         assert archive.testzip() is None
         assert archive.namelist() == ["findings.json", "report.html", "summary.md", "trace.sqlite"]
     assert sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in FOLDER.iterdir()) == before
+
+
+@every_trace
+def test_a_redacted_slice_with_the_same_verdict(trace: Path, tmp_path: Path) -> None:
+    _, found = redacted_slice(trace, tmp_path)
+    assert found.alike
+    for pair in found.pairs:
+        assert_gaps_are_those_of_the_trace(pair)
+
+
+@every_trace
+@pytest.mark.parametrize("key", [None, "a key"])
+def test_no_name_in_a_redacted_bundle(trace: Path, key: str | None, tmp_path: Path) -> None:
+    options = ["--redact", *(("--redact-key", key) if key else ())]
+    assert run(app, ["bundle", str(trace), "-o", str(tmp_path / "ticket.zip"), "--quiet", *options]) == 0
+    contents = contents_of(tmp_path / "ticket.zip")
+    assert "trace.sqlite" in contents
+    foreign = {name for name in names_of(trace) if is_foreign(name) and not ADDRESS.fullmatch(name)}
+    for file, data in contents.items():
+        text = data.decode(errors="replace")
+        hits = {name for name in foreign if name in text and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text)}
+        assert hits == set(), file

@@ -19,6 +19,7 @@ stacks: those of all others begin in `threading.py`.
 from __future__ import annotations
 
 import html
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -138,6 +139,19 @@ def named_in(payload: bytes) -> list[int]:
     """The ids of strings that a payload names; none where it is no Python stack."""
     rows = _frame_rows(payload)
     return [*rows["function"].tolist(), *rows["file"].tolist()]
+
+
+def renumbered(payload: bytes, function: Callable[[int], int], file: Callable[[int], int]) -> bytes | None:
+    """A payload with other ids, and nothing in it but its frames; None where it is no Python stack."""
+    rows = _frame_rows(payload)
+    if not len(rows):
+        return None
+    made = np.zeros(len(rows), dtype=_FRAME)
+    made["function"] = [function(number) for number in rows["function"].tolist()]
+    made["file"] = [file(number) for number in rows["file"].tolist()]
+    made["line"] = rows["line"]
+    lead = bytes(HEADER_BYTES + LEAD_BYTES - 8)
+    return lead + np.array([len(rows), 0], "<u4").tobytes() + made.tobytes()
 
 
 def _frame_rows(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.void]]:

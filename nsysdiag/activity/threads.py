@@ -12,6 +12,11 @@ from nsysdiag.trace.trace import Trace
 _PROFILER = re.compile(r"\[NSys.*|.*CommsProcess.*|nsys-\w*|CUPTI.*", re.IGNORECASE)
 
 
+def is_profiler(name: str) -> bool:
+    """Whether a thread of this name is the profiler's own."""
+    return _PROFILER.fullmatch(name) is not None
+
+
 def thread_names(trace: Trace) -> dict[int, str]:
     """The name of each thread (globalTid) that has one; of several names the first in the alphabet."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
@@ -23,7 +28,7 @@ def profiler_threads(trace: Trace) -> IntArray:
     """The profiler's own threads inside the profiled processes (globalTids): nothing of the program waits for them."""
     columns = trace.read("ThreadNames", "nameId", "globalTid")
     names = trace.strings.texts(columns["nameId"])
-    own = np.array([_PROFILER.fullmatch(name) is not None for name in names], dtype=np.bool_)
+    own = np.array([is_profiler(name) for name in names], dtype=np.bool_)
     return np.unique(columns["globalTid"][own])
 
 

@@ -14,6 +14,7 @@ from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.details import GapContext, gap_moments
 from nsysdiag.analysis.naming import normal_operation_names
+from nsysdiag.stand_in import stand_in
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 # Digits between two letters are part of a word, as in `conv2d`; all others count something.
@@ -69,7 +70,7 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
 
 def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit."""
-    return _COUNTER.sub("#", _ADDRESS.sub("#", name))
+    return stand_in(name) or _COUNTER.sub("#", _ADDRESS.sub("#", name))
 
 
 def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:

@@ -13,6 +13,7 @@ from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
+from nsysdiag.stand_in import stand_in
 from nsysdiag.timeline.intervals import Intervals, contains, union
 from nsysdiag.timeline.nesting import levels
 
@@ -103,7 +104,7 @@ class _Kinds:
     @classmethod
     def of(cls, ranges: NvtxRanges) -> _Kinds:
         words: dict[str, int] = {}
-        code = [words.setdefault(_COUNTER.sub("#", name), len(words)) for name in ranges.names]
+        code = [words.setdefault(stand_in(name) or _COUNTER.sub("#", name), len(words)) for name in ranges.names]
         operator = np.array([OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
         codes = np.array(code, dtype=np.int64)
         return cls(codes, operator[codes], list(words))

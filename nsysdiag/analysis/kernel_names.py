@@ -23,6 +23,8 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.stand_in import stand_in
+
 COLLAPSED, COUNTER = "…", "#"
 LONGEST = 4_000
 DEEPEST, MOST_ARGUMENTS, MOST_SHAPE_ARGUMENTS = 3, 4, 8
@@ -50,6 +52,8 @@ def normal_kernel(name: str) -> str:
     """The name that all builds and instances of a kernel share; a name that does not parse stays as it is."""
     if len(name) > LONGEST:
         return name
+    if (replaced := stand_in(name)) is not None:
+        return replaced
     text = _CAST.sub("", _LAMBDA.sub("", _UNNAMED.sub("", name)))
     parsed = _parsed(text)
     if parsed is None or not parsed[0]:

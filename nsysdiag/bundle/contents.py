@@ -11,11 +11,13 @@ import msgspec
 from nsysdiag import pipeline
 from nsysdiag.bundle.archive import packed
 from nsysdiag.bundle.slicing import Slice, slice_of
-from nsysdiag.bundle.summary import slice_blocks
+from nsysdiag.bundle.summary import absent_blocks, slice_blocks
 from nsysdiag.config import Settings
 from nsysdiag.model import Report
 from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
+from nsysdiag.redaction import Names, redacted_by
+from nsysdiag.redaction.slice_names import SliceNames
 from nsysdiag.trace.trace import Trace
 
 REPORT, SUMMARY, FINDINGS, SLICE = "report.html", "summary.md", "findings.json", "trace.sqlite"
@@ -27,11 +29,12 @@ _OF_DEVICES = ("key", "name", "window_ns", "idle_ns", "ledger", "root_ledger", "
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A finished zip, and the slice in it; the file that it names is gone."""
+    """A finished zip, and the slice in it; the file that it names is gone. `slice_bytes` is None where the slice was
+    left out."""
 
     data: bytes
     slice: Slice
-    slice_bytes: int
+    slice_bytes: int | None
 
 
 def bundle_of(
@@ -40,26 +43,30 @@ def bundle_of(
     folder: Path,
     options: Callable[[Report], RenderOptions],
     progress: pipeline.Progress | None = None,
+    names: Names | None = None,
 ) -> Bundle:
     """The bundle of an open trace; `folder` is an empty one for files of the meantime.
+
+    With `names`, which must be new, all files hold stand-ins for names; a slice that for want of names does not show
+    what the trace shows is left out.
 
     Raises UsageError for settings that do not fit, InputError where the trace cannot be read."""
     report = pipeline.analyze_trace(trace, settings, progress)
     if progress:
         progress("cutting a slice", 0.97)
-    part = slice_of(trace, report, settings, folder)
-    chosen = options(report)
+    shown = redacted_by(report, names) if names else report  # before the slice: numbers go by the report
+    part = slice_of(trace, report, settings, folder, SliceNames(names).of if names else None)
+    kept = part.alike or names is None
+    blocks = slice_blocks(report, part, renamed=names is not None) if kept else absent_blocks(part)
+    chosen = options(shown)
     contents: dict[str, bytes | Path] = {
-        REPORT: FORMATS["html"].render(report, chosen),
-        SUMMARY: FORMATS["md"].render(report, chosen) + _section(report, part),
-        FINDINGS: findings_json(report),
-        SLICE: part.path,
+        REPORT: FORMATS["html"].render(shown, chosen),
+        SUMMARY: FORMATS["md"].render(shown, chosen) + ("\n" + "\n\n".join(blocks) + "\n").encode(),
+        FINDINGS: findings_json(shown),
     }
-    return Bundle(packed(contents), part, part.path.stat().st_size)
-
-
-def _section(report: Report, part: Slice) -> bytes:
-    return ("\n" + "\n\n".join(slice_blocks(report, part)) + "\n").encode()
+    if kept:
+        contents[SLICE] = part.path
+    return Bundle(packed(contents), part, part.path.stat().st_size if kept else None)
 
 
 def findings_json(report: Report) -> bytes:

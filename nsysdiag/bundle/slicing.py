@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from nsysdiag.bundle.spans import Candidate, candidates, whole_of
 from nsysdiag.config import Settings
 from nsysdiag.cutting.copying import write_cut
 from nsysdiag.cutting.cut import Cut
+from nsysdiag.cutting.uses import Rename
 from nsysdiag.model import DeviceReport, Report
 from nsysdiag.trace.trace import Trace
 
@@ -54,11 +55,9 @@ class _Attempt:
     lean: bool = False
 
 
-def slice_of(
-    trace: Trace, report: Report, settings: Settings, folder: Path, rename: Callable[[str], str] = str
-) -> Slice:
+def slice_of(trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None) -> Slice:
     """The smallest slice, written into `folder`, that analyses to the verdicts of `report`; if none does, the whole of
-    it, and the pairs say where they differ."""
+    it, and the pairs say where they differ. With `rename` that is so of the slice with other names."""
     for number, attempt in enumerate(_attempts(report)):
         path = folder / f"slice-{number}.sqlite"
         found = _try(trace, report, settings, path, attempt, rename)
@@ -79,7 +78,7 @@ def _attempts(report: Report) -> Iterator[_Attempt]:
 
 
 def _try(
-    trace: Trace, report: Report, settings: Settings, path: Path, attempt: _Attempt, rename: Callable[[str], str]
+    trace: Trace, report: Report, settings: Settings, path: Path, attempt: _Attempt, rename: Rename | None
 ) -> Slice:
     span = attempt.span
     # An operation that starts where an iteration ends closes its last gap.

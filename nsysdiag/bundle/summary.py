@@ -21,9 +21,16 @@ SMALLEST_SHARE = 0.001
 _ABSENT = "–"
 
 
-def slice_blocks(report: Report, part: Slice) -> list[str]:
+RENAMED = (
+    "Names are replaced as in the report, with a dot in them (kernel·7 is kernel 7); "
+    "a word beside one (data_loader, torch::, /lib/) says what kind of name it stands for."
+)
+LEFT_OUT = "trace.sqlite is left out: without its names no slice shows what the trace shows"
+
+
+def slice_blocks(report: Report, part: Slice, *, renamed: bool = False) -> list[str]:
     """The section of summary.md, block by block."""
-    sentence = f"{coverage(part)}. {left_out(part)}"
+    sentence = f"{coverage(part)}. {left_out(part, renamed=renamed)}"
     blocks = [TITLE, text(sentence)]
     differing = differences(part)
     if differing:
@@ -55,13 +62,19 @@ def coverage(part: Slice) -> str:
     return f"{what}from {words.instant(span.start_ns)} to {words.instant(span.end_ns)}"
 
 
-def left_out(part: Slice) -> str:
+def absent_blocks(part: Slice) -> list[str]:
+    """The section where there is no slice."""
+    return [TITLE, text(f"{LEFT_OUT}."), "\n".join(f"- {text(each)}" for each in differences(part))]
+
+
+def left_out(part: Slice, *, renamed: bool = False) -> str:
     """What of the trace is not in the slice, as a sentence."""
     private = (
         "the environment, the command line, the host, other programs and names that nothing refers to are not in it"
     )
     lean = "Call chains, and CPU samples of threads that launch nothing, were left out. " if part.lean else ""
-    return f"{lean}{private[0].upper()}{private[1:]}; of paths it has the last part."
+    names = f". {RENAMED}" if renamed else "; of paths it has the last part."
+    return f"{lean}{private[0].upper()}{private[1:]}{names}"
 
 
 def differences(part: Slice) -> list[str]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import DebugOption, ForceOption, QuietOption
+from nsysdiag.cli.options import DebugOption, ForceOption, QuietOption, RedactKeyOption, RedactOption
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +18,8 @@ EPILOG = """\b
 Examples:
   nsysdiag bundle train.sqlite
   nsysdiag bundle train.sqlite -o ticket.zip
-  nsysdiag bundle train.sqlite --device gpu1 -o gpu1.zip"""
+  nsysdiag bundle train.sqlite --device gpu1 -o gpu1.zip
+  nsysdiag bundle train.sqlite --redact -o for-the-vendor.zip"""
 
 
 def bundle(
@@ -32,6 +33,8 @@ def bundle(
         str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
     ] = None,
     same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of this trace shared one GPU.")] = False,
+    redact: RedactOption = False,
+    redact_key: RedactKeyOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
@@ -39,46 +42,50 @@ def bundle(
     """Write a zip for a ticket: report.html, summary.md, findings.json, and trace.sqlite, a slice of the trace.
 
     The slice is the smallest part found that analyses again to the same verdict. It never holds the environment, the
-    command line, the host or programs that were not traced. Without -o, writes TRACE-stem.nsysdiag.zip into the
-    current folder.
+    command line, the host or programs that were not traced. With --redact no file in the zip holds a name of the
+    trace. Without -o, writes TRACE-stem.nsysdiag.zip into the current folder, with --redact redacted.nsysdiag.zip.
     """
     from nsysdiag.bundle.archive import is_ours
     from nsysdiag.cli.console import note
     from nsysdiag.cli.destinations import check_file
     from nsysdiag.cli.load import is_saved_report
+    from nsysdiag.cli.redaction import STEM, check_redaction
     from nsysdiag.config import Settings
     from nsysdiag.output.write import write
 
+    check_redaction(redact_key, redact=redact)
     source = Path(trace)
-    target = _target(source, output)
+    target = _target(STEM if redact else source.stem, output)
     if is_saved_report(source):
         raise UsageError(
             f"{source} is a saved report: a bundle holds a slice of the trace, which a report does not",
             hint="name the trace that it was made of",
         )
     check_file(target, source, force=force, is_ours=is_ours)
-    made = _bundle(source, Settings(device=device, same_gpu=same_gpu), quiet=quiet)
+    settings = Settings(device=device, same_gpu=same_gpu)
+    made = _bundle(source, settings, redact_key, redact=redact, quiet=quiet)
     write(target, made.data, force=force, is_ours=is_ours)
     _warn(made)
     if not quiet:
         note(f"wrote {target}; {_told(made)}")
 
 
-def _target(source: Path, output: str | None) -> Path:
+def _target(stem: str, output: str | None) -> Path:
     if output is None:
-        return Path(f"{source.stem.removesuffix('.nsysdiag') or 'trace'}.nsysdiag{SUFFIX}")
+        return Path(f"{stem.removesuffix('.nsysdiag') or 'trace'}.nsysdiag{SUFFIX}")
     if not output.lower().endswith(SUFFIX):
         raise UsageError(f"a bundle is a zip, and '{output}' is none by its name", hint="add -o ticket.zip")
     return Path(output)
 
 
-def _bundle(source: Path, settings: "Settings", *, quiet: bool) -> "Bundle":
+def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool, quiet: bool) -> "Bundle":
     import tempfile
 
     from nsysdiag.bundle.contents import bundle_of
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.progress import progress_bar
     from nsysdiag.output.format import RenderOptions
+    from nsysdiag.redaction import Names
     from nsysdiag.trace.trace import open_trace
 
     def options(report: "Report") -> RenderOptions:
@@ -89,20 +96,23 @@ def _bundle(source: Path, settings: "Settings", *, quiet: bool) -> "Bundle":
         progress_bar(quiet=quiet) as progress,
         open_trace(source) as trace,
     ):
-        return bundle_of(trace, settings, Path(folder), options, progress)
+        return bundle_of(trace, settings, Path(folder), options, progress, Names(key) if redact else None)
 
 
 def _warn(made: "Bundle") -> None:
     """What the slice does not show is an error of ours to be told, whoever wants quiet."""
-    from nsysdiag.bundle.summary import differences
+    from nsysdiag.bundle.summary import LEFT_OUT, differences
     from nsysdiag.cli.console import note
 
+    missing = LEFT_OUT if made.slice_bytes is None else "the slice does not show what the trace shows"
     for difference in differences(made.slice):
-        note(f"nsysdiag: the slice does not show what the trace shows: {difference}")
+        note(f"nsysdiag: {missing}: {difference}")
 
 
 def _told(made: "Bundle") -> str:
     from nsysdiag.bundle.summary import coverage
     from nsysdiag.units import format_bytes
 
+    if made.slice_bytes is None:
+        return "without trace.sqlite"
     return f"{coverage(made.slice)} ({format_bytes(made.slice_bytes)})"

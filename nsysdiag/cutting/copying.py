@@ -10,7 +10,7 @@ from nsysdiag.cutting.nvtx import copy_nvtx
 from nsysdiag.cutting.operations import copy_calls, copy_operations
 from nsysdiag.cutting.program import copy_call_chains, copy_people, copy_samples, find_own_processes
 from nsysdiag.cutting.rows import Span
-from nsysdiag.cutting.session import copy_files, copy_other_events, copy_session, copy_strings, make_texts_safe
+from nsysdiag.cutting.session import copy_files, copy_other_events, copy_session, copy_strings
 from nsysdiag.cutting.target import target_of
 from nsysdiag.trace.trace import Trace
 
@@ -26,8 +26,7 @@ def write_cut(trace: Trace, path: Path, cut: Cut) -> None:
     if cut.start_ns is not None and cut.end_ns is not None:
         device = Span(cut.start_ns, cut.end_ns)
         host = Span(cut.start_ns - MARGIN_NS, cut.end_ns + MARGIN_NS)
-    with target_of(trace, path) as target:
-        make_texts_safe(target, cut)
+    with target_of(trace, path, cut.rename) as target:
         copy_operations(target, device)
         copy_calls(target, host)
         copy_nvtx(target, host)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+
+from nsysdiag.cutting.uses import Rename
 
 MARGIN_NS = 1_000_000
 """What the host did just before the first operation and just after the last one belongs to them."""
@@ -29,11 +30,12 @@ class Cut:
 
     It is one span, not several: time left out between two would look like idle time to whoever reads the result.
     `owners` are the tables whose processes are the program's own; only those keep names and samples. `lean` leaves out
-    call chains and the samples of threads that launch nothing. `rename` is applied to every name that is written.
+    call chains and the samples of threads that launch nothing. `rename` makes new names of those that are
+    written; without one they stay, of paths the last part.
     """
 
     start_ns: int | None = None
     end_ns: int | None = None
     lean: bool = False
     owners: tuple[str, ...] = PROGRAM_TABLES
-    rename: Callable[[str], str] = str
+    rename: Rename | None = None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.cutting.uses import Use
+from nsysdiag.trace.safe_text import without_private_parts
+
 _PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\|~[\\/]|\.{1,2}[\\/]")
 _SEPARATOR = re.compile(r"[\\/]")
 _TELLING = (
@@ -12,6 +15,15 @@ _TELLING = (
     (re.compile(r"(?:/usr)?/lib(?:32|64)?/"), "/lib/"),
 )
 """Folders by which code of libraries is told from the program's own, and what of them is kept."""
+
+
+def without_folders(use: Use, text: str) -> str:
+    """A name as it is written where names stay."""
+    if use is Use.STRING:
+        return short_path(text)
+    if use in (Use.PROCESS, Use.FILE):
+        return base_name(text)
+    return without_private_parts(text) if use is Use.MESSAGE else text
 
 
 def short_path(text: str) -> str:

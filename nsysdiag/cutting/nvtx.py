@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.activity.nccl_payload import FIELD
+from nsysdiag.activity.nccl_payload import FIELD, bare_payload, communicator_fields
 from nsysdiag.activity.nvtx import COMMUNICATION_DOMAIN, PYTHON_DOMAIN, RANGE_TYPES
-from nsysdiag.activity.python_stacks import named_in
+from nsysdiag.activity.python_stacks import named_in, renumbered
 from nsysdiag.cutting.operations import PROCESS_MASK
 from nsysdiag.cutting.rows import Span, column, touching
-from nsysdiag.cutting.target import copied, source
+from nsysdiag.cutting.target import copied, source, text_sql
+from nsysdiag.cutting.uses import Use, coded
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.tables import table_spec
 
@@ -30,12 +31,7 @@ def copy_nvtx(target: Target, host: Span | None) -> None:
         return
     place, kind = _place(found), column(found, "eventType")
     _find_telling_domains(target, found)
-    changes = {
-        "text": "given_name(CAST(text AS BLOB))",
-        "jsonText": "NULL",
-        "jsonTextId": "NULL",
-        "binaryData": f"CASE WHEN {place} IN (SELECT process, domain FROM telling) THEN binaryData END",
-    }
+    changes = {"jsonTextId": "NULL", **_payloads(target, place), **_names(target, found)}
     ranges = f"({kind} IN ({_RANGES}) AND {touching(found, host, still_open=True)})"
     marks = f"({kind} = {NvtxEvent.MARK} AND {touching(found, host)})"
     target.fill(table_spec(NVTX), f"{ranges} OR {marks}", changes)
@@ -53,6 +49,42 @@ def _find_telling_domains(target: Target, found: FoundTable) -> None:
             f"INSERT INTO telling SELECT {_columns(found)}, {text} = '{PYTHON_DOMAIN}' FROM {source(found)} AS t"
             f" WHERE {_named(found)} AND {text} IN ('{PYTHON_DOMAIN}', '{COMMUNICATION_DOMAIN}')"
         )
+
+
+def _payloads(target: Target, place: str) -> dict[str, str]:
+    """Where names change, of a payload only what is read stays, with its strings' new ids."""
+    if not target.renames:
+        return {"binaryData": f"CASE WHEN {place} IN (SELECT process, domain FROM telling) THEN binaryData END"}
+    fields = communicator_fields(target.trace)
+    target.function("python_payload", lambda data: renumbered(data, _function_id, _file_id))
+    target.function("nccl_payload", lambda data: bare_payload(data, fields))
+    of = "CAST(binaryData AS BLOB)"
+    python, other = (
+        f"{place} IN (SELECT process, domain FROM telling WHERE {which})" for which in ("python", "NOT python")
+    )
+    return {"binaryData": f"CASE WHEN {python} THEN python_payload({of}) WHEN {other} THEN nccl_payload({of}) END"}
+
+
+def _function_id(number: int) -> int:
+    return coded(Use.PYTHON_FUNCTION, number)
+
+
+def _file_id(number: int) -> int:
+    return coded(Use.PYTHON_FILE, number)
+
+
+def _names(target: Target, found: FoundTable) -> dict[str, str]:
+    """The names of ranges and of domains, which stand in the same columns."""
+    changes = {}
+    if text := column(found, "text"):
+        changes["text"] = _either(found, *(text_sql(use, text) for use in (Use.DOMAIN, Use.RANGE)))
+    if number := column(found, "textId"):
+        changes["textId"] = _either(found, *(target.reference(use, number) for use in (Use.DOMAIN, Use.RANGE)))
+    return changes
+
+
+def _either(found: FoundTable, domain: str, other: str) -> str:
+    return f"CASE WHEN {_named(found)} THEN {domain} ELSE {other} END"
 
 
 def _named(found: FoundTable) -> str:

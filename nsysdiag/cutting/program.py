@@ -95,8 +95,4 @@ def copy_people(target: Target) -> None:
         table_spec("ThreadNames"),
         f"globalTid IN (SELECT thread FROM occurring) AND globalTid & {PROCESS_MASK} IN (SELECT process FROM people)",
     )
-    target.fill(
-        table_spec("PROCESSES"),
-        "globalPid IN (SELECT process FROM people)",
-        {"name": "program_name(CAST(name AS BLOB))"},
-    )
+    target.fill(table_spec("PROCESSES"), "globalPid IN (SELECT process FROM people)")

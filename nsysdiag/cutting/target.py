@@ -8,7 +8,9 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nsysdiag.cutting.names import without_folders
 from nsysdiag.cutting.plain import PLAIN
+from nsysdiag.cutting.uses import REFERENCES, TEXTS, Use, coded_sql, number_of, use_of
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.printable import printable
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from nsysdiag.trace.tables import TableSpec
+    from nsysdiag.cutting.uses import Rename
+    from nsysdiag.trace.tables import ColumnSpec, TableSpec
     from nsysdiag.trace.trace import Trace
 
 SOURCE = "source"
@@ -27,7 +30,7 @@ _UNWRITABLE = ("disk is full", "disk i/o error")
 
 
 @contextmanager
-def target_of(trace: Trace, path: Path) -> Iterator[Target]:
+def target_of(trace: Trace, path: Path, rename: Rename | None = None) -> Iterator[Target]:
     """A new database at `path`, which must not exist, with the trace attached to it read-only.
 
     Nothing is ever deleted or changed in it, so that no page holds anything but rows that were asked for. Raises
@@ -37,7 +40,7 @@ def target_of(trace: Trace, path: Path) -> Iterator[Target]:
         try:
             connection.execute(f"ATTACH ? AS {SOURCE}", (trace.uri,))
             connection.execute("BEGIN")
-            yield Target(connection, trace)
+            yield Target(connection, trace, rename)
             connection.execute("COMMIT")
         except sqlite3.Error as error:
             if any(sign in str(error).lower() for sign in _UNWRITABLE):
@@ -65,20 +68,30 @@ def _unwritable(error: sqlite3.Error) -> OutputError:
 
 class Target:
     """Tables are made by `create` and filled by `fill`; `execute` and `executemany` are for temporary
-    tables and for looking things up."""
+    tables and for looking things up.
 
-    def __init__(self, connection: sqlite3.Connection, trace: Trace) -> None:
+    With `rename` names are replaced by what they are used for, and since a string may be used for several things, ids
+    of strings are `coded` by their uses."""
+
+    def __init__(self, connection: sqlite3.Connection, trace: Trace, rename: Rename | None) -> None:
         self._connection = connection
         self.trace = trace
+        self.renames = rename is not None
+        change = rename or without_folders
+
+        def named(number: int, value: object) -> str | None:
+            return change(use_of(number), decode(value)) if isinstance(value, bytes) else None
+
+        connection.create_function("named", 2, named, deterministic=True)
         self.execute, self.executemany = connection.execute, connection.executemany
         self.made: dict[str, FoundTable] = {}
         """The tables that were made, by their canonical names: their names and columns are those of the source."""
 
-    def function(self, name: str, change: Callable[[str], str]) -> None:
-        """Make a change of texts known to SQL. Broken UTF-8 arrives with backslash escapes."""
+    def function(self, name: str, change: Callable[[bytes], bytes | None]) -> None:
+        """Make a change of bytes known to SQL."""
 
-        def changed(value: object) -> str | None:
-            return change(decode(value)) if isinstance(value, bytes) else None
+        def changed(value: object) -> bytes | None:
+            return change(value) if isinstance(value, bytes) else None
 
         self._connection.create_function(name, 1, changed, deterministic=True)
 
@@ -111,13 +124,13 @@ class Target:
     def fill(self, spec: TableSpec, where: str, changes: Mapping[str, str] | None = None) -> FoundTable | None:
         """Make the table if need be and copy the rows for which the SQL condition `where` holds, in their order.
 
-        `changes` maps a column's canonical name to the SQL of its new value. Returns None where the source has no such
-        table.
+        `changes` maps a column's canonical name to the SQL of its new value; names are changed without being asked for.
+        Returns None where the source has no such table.
         """
         table = self.made.get(spec.name) or self.create(spec)
         if table is None:
             return None
-        values = _values(spec, table, changes or {})
+        values = self._values(spec, table, changes or {})
         names, sources = (", ".join(part) for part in (values, values.values()))
         order = table.rowid or ", ".join(quoted(there.name) for there in keys_of(table)) or "1"
         self.execute(
@@ -125,6 +138,29 @@ class Target:
             f" WHERE {where} ORDER BY {order}"
         )
         return table
+
+    def _values(self, spec: TableSpec, table: FoundTable, changes: Mapping[str, str]) -> dict[str, str]:
+        """What is copied into each column, both in SQL."""
+        values = {quoted(there.name): _number(quoted(there.name)) for there in table.columns.values()}
+        for declared in spec.columns:
+            if there := table.column(declared.name, *declared.older):
+                name = quoted(there.name)
+                values[name] = changes.get(declared.name) or self._value(spec, declared, name)
+        return values
+
+    def _value(self, spec: TableSpec, declared: ColumnSpec, name: str) -> str:
+        if declared.type is ColumnType.TEXT:
+            return text_sql(TEXTS[spec.name][declared.name], name)
+        if declared.type is ColumnType.BLOB:
+            return "NULL"
+        use = REFERENCES.get(spec.name, {}).get(declared.name) if self.renames else None
+        return _number(name) if use is None else self.reference(use, name)
+
+    def reference(self, use: Use, name: str) -> str:
+        """The new id of a string in SQL, given the column with its old one."""
+        if not self.renames:
+            return _number(name)
+        return "NULL" if use is Use.NONE else coded_sql(use, name)
 
     def copy_enumeration(self, table: FoundTable) -> None:
         """Copy a table of numbers and their meanings: columns id, name and label."""
@@ -152,18 +188,13 @@ def copied(table: FoundTable) -> str:
     return f"main.{quoted(table.name)}"
 
 
-def _values(spec: TableSpec, table: FoundTable, changes: Mapping[str, str]) -> dict[str, str]:
-    """What is copied into each column, both in SQL."""
-    values = {quoted(there.name): _plain(quoted(there.name), ColumnType.INTEGER) for there in table.columns.values()}
-    for declared in spec.columns:
-        if there := table.column(declared.name, *declared.older):
-            name = quoted(there.name)
-            values[name] = changes.get(declared.name) or _plain(name, declared.type)
-    return values
+def text_sql(use: Use, name: str) -> str:
+    """The new text in SQL, given the column with the old one."""
+    if use is Use.NONE:
+        return "NULL"
+    return name if use is Use.OWN else f"named({number_of(use)}, CAST({name} AS BLOB))"
 
 
-def _plain(name: str, kind: ColumnType) -> str:
+def _number(name: str) -> str:
     """The value of a column as it is; text where a number belongs is left out."""
-    if kind in (ColumnType.INTEGER, ColumnType.REAL):
-        return f"CASE WHEN typeof({name}) NOT IN ('text', 'blob') THEN {name} END"
-    return name
+    return f"CASE WHEN typeof({name}) NOT IN ('text', 'blob') THEN {name} END"

@@ -4,6 +4,7 @@ What a trace calls things is replaced, everything that was measured stays. See f
 for what stands in for a name, sentences for names inside texts.
 """
 
-from nsysdiag.redaction.redact import KEYED, NUMBERED, SETTING, is_redacted, redacted
+from nsysdiag.redaction.names import Names
+from nsysdiag.redaction.redact import KEYED, NUMBERED, SETTING, is_redacted, redacted, redacted_by
 
-__all__ = ["KEYED", "NUMBERED", "SETTING", "is_redacted", "redacted"]
+__all__ = ["KEYED", "NUMBERED", "SETTING", "Names", "is_redacted", "redacted", "redacted_by"]

@@ -17,9 +17,12 @@ FAMILY_DIGITS, PART_DIGITS = 8, 4
 
 
 class Names:
-    """The stand-ins of one report. The same name gets the same one, whenever it is asked for."""
+    """The stand-ins of one report. The same name gets the same one, whenever it is asked for. ValueError for an empty
+    key."""
 
     def __init__(self, key: str | None = None) -> None:
+        if key == "":
+            raise ValueError("the key is empty")
         self._key = None if key is None else key.encode("utf-8", "surrogatepass")
         self._numbers: dict[tuple[str, ...], dict[str, int]] = {}
         self._known: dict[tuple[str, str], str] = {}

@@ -63,7 +63,7 @@ _PYTHON = re.compile(
     r"|Vectorcall|Run|Mem|Arg|Number|Sequence|Iter|Set|Slice|Float|Bool|Code|Interpreter|Thread|Main|Gil|GIL)[A-Z_]\w*"
     r"|gc_collect_(main|region|generations)|gc_collect_with_callback|subtract_refs|visit_(decref|reachable)"
     r"|deduce_unreachable|(method|cfunction|_PyFunction)?_?vectorcall\w*|(take|drop)_gil"
-    r"|<(module|lambda|listcomp|dictcomp|setcomp|genexpr)>"
+    r"|_bootstrap(_inner)?|<(module|lambda|listcomp|dictcomp|setcomp|genexpr)>"
 )
 _PLACES = frozenset({"[Unknown]", "[Broken backtraces]", "[Max depth]", "[vdso]", "[vsyscall]", "[kernel.kallsyms]"})
 _MODULES = re.compile(

@@ -59,12 +59,15 @@ def redacted(report: Redactable, key: str | None = None) -> Redactable:
 
     Stand-ins are numbered by first appearance, or with a `key` hashed, so that the same name goes by the same stand-in
     in every report of the key. ValueError for an empty key, and for a report that was redacted before."""
-    if key == "":
-        raise ValueError("the key is empty")
+    return redacted_by(report, Names(key))
+
+
+def redacted_by(report: Redactable, names: Names) -> Redactable:
+    """The same with stand-ins that are known afterwards, for what else goes with the report."""
     if is_redacted(report):
         raise ValueError("the report is redacted already")
-    made = rewritten(report, _Redaction(report, Names(key)).visit)
-    return replace(made, settings={**made.settings, SETTING: NUMBERED if key is None else KEYED})
+    made = rewritten(report, _Redaction(report, names).visit)
+    return replace(made, settings={**made.settings, SETTING: KEYED if names.keyed else NUMBERED})
 
 
 def is_redacted(report: Report | RanksReport) -> bool:

@@ -35,7 +35,7 @@ def capture_warnings(events: Columns) -> list[str]:
     messages = [
         (-severity, without_private_parts(text)[:LENGTH])
         for severity, text in zip(events.integers("severity").tolist(), events.text("text").texts(), strict=True)
-        if text is not None and _LOSS.search(text)
+        if text is not None and tells_of_loss(text)
     ]
     counted = Counter((severity, _NUMBERS.sub("#", message)) for severity, message in messages)
     first = {(severity, _NUMBERS.sub("#", message)): message for severity, message in reversed(messages)}
@@ -43,6 +43,11 @@ def capture_warnings(events: Columns) -> list[str]:
     if len(lines) > LIMIT:
         lines[LIMIT - 1 :] = [f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"]
     return lines
+
+
+def tells_of_loss(text: str) -> bool:
+    """Whether a message says that something was not collected."""
+    return _LOSS.search(text) is not None
 
 
 def _line(severity: int, message: str, count: int) -> str:

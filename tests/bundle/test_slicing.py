@@ -52,12 +52,12 @@ def test_every_scenario(name: str, tmp_path: Path) -> None:
     assert_true(found, source)
 
 
-def steps(count: int, idle: int, *, start: int = 10 * MS) -> TraceBuilder:
+def steps(count: int, idle: int, *, start: int = 10 * MS, schema: str = "3.13.2") -> TraceBuilder:
     """
     device  [==A==)......[==A==)......[==A==)......      A takes 1 ms; reads take what is idle of the 10 ms of a step
     T           [read   ]    [read   ]
     """
-    trace = TraceBuilder().gpu().process()
+    trace = TraceBuilder(schema=schema).gpu().process()
     for step in range(count):
         begin = start + step * 10 * MS
         trace.kernel(begin, begin + MS, launch=(begin - 20_000, begin - 10_000))

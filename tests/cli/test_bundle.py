@@ -121,6 +121,69 @@ class TestContents:
         assert (folder / "a.zip").read_bytes() == (folder / "b.zip").read_bytes()
 
 
+class TestRedacted:
+    def test_all_files_are_redacted_and_the_report_is_that_of_analyze(
+        self, cli: Cli, folder: Path, train: Path
+    ) -> None:
+        assert cli("bundle", train, "--redact", "-o", "ticket.zip").code == 0
+        cli("analyze", train, "--redact", "-o", "own.html", "-o", "own.md")
+        found = contents_of(folder / "ticket.zip")
+        assert list(found) == ["findings.json", "report.html", "summary.md", "trace.sqlite"]
+        assert found["report.html"] == (folder / "own.html").read_bytes()
+        assert b"nsysdiag analyze &#39;file 1&#39; --redact" in found["report.html"]
+        assert found["summary.md"].decode().startswith((folder / "own.md").read_text())
+        assert json.loads(found["findings.json"])["trace"]["file"] == "file 1"
+        assert not [name for name, data in found.items() if b"gemm" in data or b"train.sqlite" in data]
+
+    def test_the_summary_says_how_to_read_the_slice(self, cli: Cli, folder: Path, train: Path) -> None:
+        cli("bundle", train, "--redact", "-o", "ticket.zip")
+        section = contents_of(folder / "ticket.zip")["summary.md"].decode().partition("## The slice")[2]
+        assert "Names are replaced as in the report, with a dot in them (kernel·7 is kernel 7)" in section
+        assert "of paths it has the last part" not in section
+        assert "has the verdict of the trace, and the same cause leads" in section
+
+    def test_the_zip_does_not_bear_the_name_of_the_trace(self, cli: Cli, folder: Path, train: Path) -> None:
+        result = cli("bundle", train, "--redact")
+        assert result.stderr.startswith("wrote redacted.nsysdiag.zip; trace.sqlite holds 60.0 ms of 391 ms")
+        assert entries(folder) == {"train.sqlite", "redacted.nsysdiag.zip"}
+
+    def test_the_key_is_in_nothing(self, cli: Cli, folder: Path, train: Path) -> None:
+        key = "k3y-that-nobody-may-see"
+        result = cli("bundle", train, "--redact", "--redact-key", key, "-o", "ticket.zip")
+        assert key not in result.stderr
+        found = contents_of(folder / "ticket.zip")
+        assert not [name for name, data in found.items() if key.encode() in data]
+        assert b"--redact-key KEY" in found["report.html"]
+        assert "kernel·".encode() in found["trace.sqlite"]
+        cli("bundle", train, "--redact", "--redact-key", key, "-o", "again.zip")
+        assert (folder / "ticket.zip").read_bytes() == (folder / "again.zip").read_bytes()
+
+    @pytest.mark.parametrize(
+        ("options", "said"),
+        [(["--redact-key", "secret"], "--redact-key needs --redact"), (["--redact", "--redact-key", ""], "is empty")],
+    )
+    def test_wrong_use(self, cli: Cli, folder: Path, train: Path, options: list[str], said: str) -> None:
+        result = cli("bundle", train, *options)
+        assert (result.code, entries(folder)) == (2, {"train.sqlite"})
+        assert said in result.stderr
+        assert "secret" not in result.stderr
+
+    def test_a_slice_that_says_something_else_is_left_out(
+        self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Every analysis of a slice is made to find nothing."""
+        monkeypatch.setattr(slicing, "_paired", lambda device, _: slicing.Pair(device, None))
+        result = cli("bundle", train, "--redact", "-o", "ticket.zip")
+        left_out = "trace.sqlite is left out: without its names no slice shows what the trace shows"
+        told = "gpu0 is input-bound in the trace, and nothing of it is in the slice"
+        assert result.code == 0
+        assert result.stderr == f"nsysdiag: {left_out}: {told}\nwrote ticket.zip; without trace.sqlite\n"
+        found = contents_of(folder / "ticket.zip")
+        assert list(found) == ["findings.json", "report.html", "summary.md"]
+        section = found["summary.md"].decode().partition("## The slice in trace.sqlite")[2]
+        assert section == f"\n\n{left_out}.\n\n- {told}\n"
+
+
 class TestHonesty:
     def test_a_slice_that_shows_something_else_is_called_that(
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch

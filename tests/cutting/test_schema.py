@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze, open_trace
+from nsysdiag.activity.python_stacks import decoded, named_in
 from nsysdiag.config import Settings
 from nsysdiag.cutting.copying import write_cut
 from nsysdiag.cutting.cut import Cut
 from nsysdiag.cutting.names import base_name, short_path
+from nsysdiag.cutting.uses import Use
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.trace.tables import TABLES
 from tests.builder import TraceBuilder
@@ -104,13 +106,48 @@ def test_stacks_of_python_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_names_can_be_changed_on_the_way(tmp_path: Path) -> None:
-    """What hides names puts its function here."""
+    """What hides names puts its function here. It is given the whole name and what it is used for."""
     trace = small().nvtx("secret plan", 100 * MS, 101 * MS).diagnostic("lost rows of acme")
-    path = cut_of(trace, tmp_path, Cut(rename=str.upper))
-    assert column(path, "NVTX_EVENTS", "text")[-1] == "SECRET PLAN"
-    assert column(path, "PROCESSES", "name") == ["PYTHON3"]
-    assert texts(path) == [text.upper() for text in texts(path)]
-    assert column(path, "DIAGNOSTIC_EVENT", "text") == ["LOST ROWS OF ACME"]
+    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: f"{use.name} {text}"))
+    assert column(path, "NVTX_EVENTS", "text")[-1] == "RANGE secret plan"
+    assert column(path, "PROCESSES", "name") == ["PROCESS /usr/bin/python3"]
+    assert column(path, "DIAGNOSTIC_EVENT", "text") == ["MESSAGE lost rows of acme"]
+    assert texts(path) == [
+        *("API cudaLaunchKernel_v7000", "KERNEL gemm(float *, int)", "MODULE /usr/bin/app"),
+        *("RANGE step", "SHORT_KERNEL gemm", "SYMBOL main"),
+    ]
+
+
+def test_a_string_of_several_uses_is_several_strings(tmp_path: Path) -> None:
+    """`read` is a call of the OS, a thread, a range, an NVTX domain and a function; only the call keeps its name."""
+    trace = small().osrt("read", 101 * MS, 102 * MS, chain=("read",)).thread_name("read")
+    trace.nvtx("read", 100 * MS, 101 * MS, interned=True, domain=3)
+    trace.nvtx("read", 1, None, domain=3, event_type=75, interned=True)
+    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: text if use is Use.API else use.name))
+    value = "(SELECT value FROM StringIds WHERE id = {})"
+    assert rows(path, f"SELECT {value.format('nameId')} FROM OSRT_API") == [("read",)]
+    assert rows(path, f"SELECT {value.format('nameId')} FROM ThreadNames") == [("THREAD",)]
+    assert rows(path, f"SELECT {value.format('symbol')} FROM OSRT_CALLCHAINS") == [("SYMBOL",)]
+    ranges = f"SELECT eventType, {value.format('textId')} FROM NVTX_EVENTS WHERE domainId = 3 ORDER BY 1"
+    assert rows(path, ranges) == [(59, "RANGE"), (75, "DOMAIN")]
+
+
+def test_stacks_of_python_follow_their_names(tmp_path: Path) -> None:
+    """And hold nothing but their frames: what pads them is gone."""
+    trace = small(schema="3.24.8").python_domain()
+    trace.python_stack(105 * MS, [("load", "/home/ann/run/load.py", 7), ("main", "/home/ann/run/train.py", 3)])
+    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: f"{use.name} of {len(text)}"))
+    assert {"PYTHON_FUNCTION of 4", "PYTHON_FILE of 21", "PYTHON_FILE of 22"} <= set(texts(path))
+    ((payload,),) = rows(path, "SELECT binaryData FROM NVTX_EVENTS WHERE binaryData IS NOT NULL")
+    known = {number for (number,) in rows(path, "SELECT id FROM StringIds")}
+    assert set(named_in(payload)) <= known
+    assert (0x3FD).to_bytes(4, "little") not in payload
+    with open_trace(path) as opened:
+        frames = decoded(payload.hex(), opened.strings)
+    assert [(frame.symbol, frame.line) for frame in frames] == [
+        ("PYTHON_FUNCTION of 4", 7),
+        ("PYTHON_FUNCTION of 4", 3),
+    ]
 
 
 def test_broken_text_survives(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from nsysdiag.cli.command import command_of
 from nsysdiag.output.csv_ import tables
 from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
+from nsysdiag.redaction.public import is_public_function
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,10 +44,15 @@ def marked(text: str) -> str:
     return _WORD.sub(lambda word: word[0] + CANARY, text)
 
 
-def mark_names(path: Path) -> None:
-    """Put canaries into every text of a trace but the names of calls, enumerations and chips."""
+def mark_names(path: Path, *, public: bool = True) -> None:
+    """Put canaries into every text of a trace but the names of calls, enumerations and chips; without `public` into no
+    function that everybody has, for many of these go by how they begin."""
+
+    def changed(text: object) -> object:
+        return text if not isinstance(text, str) or (not public and is_public_function(text)) else marked(text)
+
     with closing(sqlite3.connect(path)) as connection:
-        connection.create_function("marked", 1, lambda text: marked(text) if isinstance(text, str) else text)
+        connection.create_function("marked", 1, changed)
         every = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         columns = {table: _columns(connection, table) for table in every}
         for table in every:

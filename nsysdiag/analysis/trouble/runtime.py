@@ -18,6 +18,11 @@ SINGLE_PRECISION = re.compile(r"sgemm|simt_s|_f32f32_f32f32_f32|fp32", re.IGNORE
 TENSOR = re.compile(r"tf32|tensorop|[hs](884|1688|16816)|bf16|f16|fp16", re.IGNORECASE)
 
 
+def is_single_precision(kernel: str) -> bool:
+    """Whether a kernel is named for a matrix product in single precision without tensor cores."""
+    return SINGLE_PRECISION.search(kernel) is not None and TENSOR.search(kernel) is None
+
+
 def runtime(given: Given) -> TroubleKind:
     """Idle time between launches that come too slowly, and in calls that prepare them."""
     launching, preparing = given.idle_ns(LAUNCHING), given.idle_ns(PREPARING)
@@ -90,7 +95,7 @@ def _largest(rows: list[KernelRow]) -> list[str]:
 def _single_share(rows: list[KernelRow]) -> float:
     """The share of the kernels' time in single-precision matrix products, by name."""
     total = sum(row.total_ns for row in rows)
-    single = sum(row.total_ns for row in rows if SINGLE_PRECISION.search(row.name) and not TENSOR.search(row.name))
+    single = sum(row.total_ns for row in rows if is_single_precision(row.name))
     return single / total if total else 0.0
 
 

@@ -1,0 +1,30 @@
+"""Stand-ins for names inside a trace whose names were replaced: those of the redacted report, with a mark in them.
+
+```
+report              slice                          what it is
+kernel 7<1>.2       kernel·7<1>.2                  the second instance of the first variant of a template
+range 3 #12         range·3 #12                    `step 12` of all ranges `step #`
+thread 4            thread·4·data_loader           a thread that was named like a data loader's worker
+symbol-ca973ac8     symbol·ca973ac8                hashed with a key
+```
+
+Numbers in them count names, not instances: what takes counters out of names must leave those of stand-ins alone, and
+the mark is how it knows them. No program's own name is written with it.
+"""
+
+from __future__ import annotations
+
+import re
+
+MARK = "·"
+_LABEL = rf"(?:(?:kernel|nccl){MARK})?(?:kernel|range|symbol|name|(?:nccl|rccl|nvshmem){MARK}[A-Za-z]+)"
+_STAND_IN = re.compile(
+    rf"(\[?(?:torch::|std::|Py_|gc_)?{_LABEL}{MARK}[0-9a-f]+(?:<[0-9a-f]+>)?)(?:\.[0-9a-f]+)?((?:{MARK}[a-z_]+)?\]?)"
+    r"(?: #[\d.]+)?"
+)
+
+
+def stand_in(name: str) -> str | None:
+    """The stand-in that a name is, without what tells its instances apart; None for any other name."""
+    found = _STAND_IN.fullmatch(name) if MARK in name else None
+    return None if found is None else found[1] + found[2]
