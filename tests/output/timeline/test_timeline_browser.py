@@ -203,6 +203,48 @@ def test_a_click_selects_a_gap_and_shows_its_card(shown: Timeline) -> None:
     assert shown.browser.value("document.querySelector('.gap-card').hidden")
 
 
+class TestFingers:
+    """A finger is put down on the lane of streams, in the middle of a window of the browser."""
+
+    def test_two_zoom_and_what_lies_between_them_stays(self, shown: Timeline) -> None:
+        middle, y = shown.x(120 * MS), shown.y("stream")
+        shown.browser.fingers(*([(middle - 20 * step, y), (middle + 20 * step, y + 2)] for step in range(2, 9)))
+        start, end = shown.window
+        assert end - start == pytest.approx(100 * MS / 4, rel=0.05)
+        assert shown.x(120 * MS) == pytest.approx(middle, abs=2)
+        assert shown.gap == ""
+
+    def test_two_move_together(self, shown: Timeline) -> None:
+        shown.keys("w")
+        start, end = shown.window
+        x, y = shown.x(130 * MS), shown.y("stream")
+        shown.browser.fingers(*([(x + by, y), (x + 100 + by, y)] for by in (0, 30, 60, 90)))
+        assert shown.x(130 * MS) == pytest.approx(x + 90, abs=2)
+        after = shown.window
+        assert after[1] - after[0] == pytest.approx(end - start, rel=0.01)
+
+    def test_one_moves_sideways(self, shown: Timeline) -> None:
+        shown.keys("w")
+        x, y = shown.x(140 * MS), shown.y("stream")
+        top = shown.browser.value("scrollY")
+        shown.browser.fingers(*([(x - by, y)] for by in range(0, 210, 30)))
+        assert shown.x(140 * MS) < x - 120
+        assert shown.browser.value("scrollY") == top
+
+    def test_one_scrolls_the_page_up_and_down(self, shown: Timeline) -> None:
+        x, y = shown.x(140 * MS), shown.y("stream")
+        top = shown.browser.value("scrollY")
+        shown.browser.fingers(*([(x, y - by)] for by in range(0, 80, 10)))
+        shown.browser.until(f"scrollY > {top}")
+        assert shown.window == WHOLE
+
+    def test_a_tap_selects_and_tells(self, shown: Timeline) -> None:
+        shown.browser.fingers([(shown.x(sum(FIRST_GAP) / 2), shown.y("gaps"))])
+        shown.browser.until("!document.querySelector('.tip').hidden")
+        assert shown.gap == "0.100000000"
+        assert shown.text(".tip").startswith("Gap: Waiting in a synchronisation")
+
+
 def test_keys_go_from_device_to_device(browser: Browser, tmp_path: Path) -> None:
     shown = Timeline(browser, written(SAMPLES["several_devices"](), tmp_path))
     assert shown.text(".stage-now").endswith("Open: gpu0")
