@@ -15,6 +15,7 @@ from nsysdiag.model import Report
 from nsysdiag.output import FORMATS, RenderOptions
 from tests.conftest import BROWSERS
 from tests.output.devtools import Browser
+from tests.output.gpu_metric_samples import gpu_metrics
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
 from tests.output.timeline.samples import lane, timeline
 
@@ -310,6 +311,19 @@ def test_the_minimap_moves_the_window(shown: Timeline) -> None:
     assert shown.window == (90 * MS, 150 * MS)
 
 
+class TestMetrics:
+    def test_the_pointer_on_a_curve_tells_its_value(self, browser: Browser, tmp_path: Path) -> None:
+        """A curve of 200 buckets of 500 us: ten at nothing, ten at 71 %, and so on; the last twenty hold no sample."""
+        made = report([device(gpu_metrics=gpu_metrics())], [])
+        levels = {"gpu0": timeline(*WHOLE)}
+        shown = Timeline(browser, written(msgspec.structs.replace(made, timeline=levels), tmp_path))
+        told = {}
+        for bucket in (5, 15, 195):
+            browser.mouse("mouseMoved", shown.x(90 * MS + (bucket + 0.5) * MS / 2), shown.y("metric"))
+            told[bucket] = "" if browser.value("document.querySelector('.tip').hidden") else shown.text(".tip")
+        assert told == {5: "SM active: 0.0%\nmean of 500 us", 15: "SM active: 71.0%\nmean of 500 us", 195: ""}
+
+
 def test_a_new_theme_is_drawn(shown: Timeline) -> None:
     pixel = f"document.querySelector('canvas.lanes').getContext('2d').getImageData(800, {AXIS + 60}, 1, 1).data"
     brightness = f"Array.from({pixel}).slice(0, 3).reduce((sum, part) => sum + part)"
@@ -370,8 +384,22 @@ DRAWN = """(() => {
 })()"""
 
 
+CLEARS = 5_000
+EMPTY = f"""(() => {{
+  const times = Array.from({{length: 9}}, () => {{
+    const start = performance.now();
+    for (let i = 0; i < {CLEARS}; i += 1) nsysdiagTimeline.clear();
+    return performance.now() - start;
+  }});
+  return times.sort((a, b) => a - b)[2] / {CLEARS};
+}})()"""
+MOST_CLEARS = 10_000
+"""As many empty canvases as one with 200,000 slices may cost: some 2,000 in fact, 100,000 if each slice were drawn."""
+
+
 def test_slices_beyond_the_pixels_cost_next_to_nothing(browser: Browser, tmp_path: Path) -> None:
-    """A hundred times the slices: one rectangle a pixel column at most, and nowhere near a hundred times the time."""
+    """A hundred times the slices: one rectangle a pixel column at most, nowhere near a hundred times the time, and a
+    small multiple of what an empty canvas costs."""
     found: dict[int, list[Any]] = {}
     for count in (2_000, 200_000):
         shown = Timeline(browser, busy_page(count, tmp_path))
@@ -380,3 +408,4 @@ def test_slices_beyond_the_pixels_cost_next_to_nothing(browser: Browser, tmp_pat
     assert found[200_000][0] <= lanes * (shown.box["width"] + 10)
     assert found[200_000][1] < 15 * max(found[2_000][1], 0.5)
     assert np.isfinite(found[200_000][1])
+    assert found[200_000][1] / 4 < MOST_CLEARS * browser.value(EMPTY)
