@@ -26,11 +26,11 @@ OPEN = ("high", "medium")
 
 @dataclass(frozen=True, slots=True)
 class FindingView:
-    """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does; `cause` is empty
-    where the title begins with it, `device` where there is but one, `ceiling` where nothing is saved; `queries` say what
-    a row of the trace is, and the SELECT that finds it. `gap` is what the timeline shows of it, else `span`, from its
-    first row: `START-END` in ns. `folded`: its evidence opens on demand. `same` is the anchor of the finding on another
-    device that asks for the same, `same_device` that device."""
+    """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does. `cause` is empty
+    where the title begins with it, `device` where there is but one, `ceiling` where nothing is saved. `queries` say
+    what a row of the trace is, and the SELECT that finds it. `gap` is what the timeline shows of it, else `span`, from
+    its first row: `START-END` in ns. `folded`: its evidence opens on demand. `same` is the anchor of the finding on
+    another device that asks for the same, `same_device` that device."""
 
     finding: Finding
     anchor: str
@@ -107,7 +107,9 @@ def _device(page: Page, finding: Finding) -> str:
     devices = page.report.devices
     if len(devices) < 2:
         return ""
-    return finding.device if len({device.name for device in devices}) == 1 else device_label(page.report, finding.device)
+    return (
+        finding.device if len({device.name for device in devices}) == 1 else device_label(page.report, finding.device)
+    )
 
 
 def _gap(page: Page, finding: Finding) -> str:

@@ -41,7 +41,8 @@ INK = """(([x, y]) => {
 AT = """((y) => {
   const { items } = nsysdiagTimeline.layout();
   const lane = items.find((each) => y >= each.y && y < each.y + each.height);
-  return items.find((each) => each.type === 'thread' && each.device === lane.device && each.thread === lane.thread).label;
+  const threads = items.filter((each) => each.type === 'thread' && each.device === lane.device);
+  return threads.find((each) => each.thread === lane.thread).label;
 })"""
 
 
