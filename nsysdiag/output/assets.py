@@ -22,7 +22,7 @@ TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet",
 TIMELINE_SCRIPTS = (
     *("decode", "rows", "device", "scale", "layout"),
     *("theme", "brush", "gaps", "lanes", "overlay", "minimap", "stage"),
-    *("pick", "card", "tip", "words", "link", "input", "actions", "main"),
+    *("pick", "card", "tip", "words", "link", "pointer", "input", "actions", "main"),
 )
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parent.parent

@@ -11,8 +11,8 @@ from nsysdiag.output.view import UNKNOWN_COLOR
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# How many per cent of a bar a share and one more character of a label take, at the width of a page.
-SHARE_PERCENT, CHARACTER_PERCENT = 6.5, 0.85
+# How many per cent of a bar a share and one more character of a label take, at the width of a narrow page.
+SHARE_PERCENT, CHARACTER_PERCENT = 6.5, 1.05
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 

@@ -192,7 +192,7 @@ def _signature(row: SignatureRow, causes: Causes) -> list[str]:
         format_ns(row.p95_ns),
         format_ns(row.max_ns),
         words.instant(row.representative_start_ns),
-        "–" if row.per_iteration_ns is None else format_ns(row.per_iteration_ns),
+        format_ns(row.per_iteration_ns) if row.per_iteration_ns else "–",
         text(causes.title(row.cause)),
         code(row.previous_op, in_table=True),
         code(row.next_op, in_table=True),

@@ -37,6 +37,7 @@ from nsysdiag.output.view import (
     ledger_rows,
     missing,
     moved,
+    namesake,
     window_parts,
 )
 from nsysdiag.units import format_bytes, format_ns, format_share
@@ -226,19 +227,13 @@ def _findings(report: Report, width: int) -> list[RenderableType]:
     note = words.overlap_note(report.findings)
     return [
         _heading("Findings"),
-        *(_indented(_finding(finding, _namesake(finding, shown), several, width)) for finding in shown),
+        *(_indented(_finding(finding, namesake(finding, shown), several, width)) for finding in shown),
         *(_indented(Text(line, "dim")) for line in [*notes, *([note] if note else [])]),
     ]
 
 
-def _namesake(finding: Finding, shown: list[Finding]) -> Finding | None:
-    """The first finding with this title, where that is on another device."""
-    first = next(each for each in shown if each.title == finding.title)
-    return first if first.device != finding.device else None
-
-
-def _finding(finding: Finding, namesake: Finding | None, several: bool, width: int) -> Group:
-    """One finding; of what is found on several devices, the first one tells the chain."""
+def _finding(finding: Finding, told: Finding | None, several: bool, width: int) -> Group:
+    """One finding; `told` is the one on another device that has told the chain already."""
     icon = words.SEVERITY_ICONS.get(finding.severity, "○")
     head = Text.assemble(
         (f"{icon} {visible(finding.severity)}  ", SEVERITY_STYLES.get(finding.severity, "")),
@@ -248,9 +243,9 @@ def _finding(finding: Finding, namesake: Finding | None, several: bool, width: i
     facts += [finding.device] if several else []
     facts += [words.where_sentence(finding)] if finding.gaps else []
     lines = [Text(visible(" · ".join(facts)))]
-    steps = _steps(finding.chain[:-1], width - 6) if namesake is None else [f"as on {visible(namesake.device)}, above"]
+    steps = _steps(finding.chain[:-1], width - 6) if told is None else [f"as on {visible(told.device)}, above"]
     lines += [Text(line, "dim") for line in steps]
-    if namesake is None or namesake.advice[:1] != finding.advice[:1]:
+    if told is None or told.advice[:1] != finding.advice[:1]:
         lines += [Text(visible(f"Fix: {advice}"), "green") for advice in finding.advice[:1]]
     return Group(head, *(_indented(line, 4) for line in lines))
 

@@ -197,6 +197,12 @@ def by_rank(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: severity_rank(finding.severity))
 
 
+def namesake(finding: Finding, findings: list[Finding]) -> Finding | None:
+    """The first of these findings with this title, where that is on another device."""
+    first = next((each for each in findings if each.title == finding.title), finding)
+    return first if first.device != finding.device else None
+
+
 def severity_rank(severity: str) -> int:
     """0 for high up to 3 for info; what is unknown comes last."""
     return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)

@@ -49,11 +49,12 @@ const address = (() => {
     if (changed || !history.state) keep(push);
   };
 
-  /** Opens what is folded around the anchor and goes there: the browser itself does not know it beside a state. */
+  /** Opens what is folded around the anchor, or in a finding, and goes there: a browser does not know it beside a state. */
   const reveal = () => {
     const element = anchor && document.getElementById(anchor);
     if (!element) return;
     for (let at = element; at; at = at.parentElement) if (at.nodeName === "DETAILS") at.open = true;
+    for (const fold of element.querySelectorAll(":scope > details.more")) fold.open = true;
     for (const old of document.querySelectorAll(".target")) old.classList.remove("target");
     element.classList.add("target");
     element.scrollIntoView({ behavior: "instant" });

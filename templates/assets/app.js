@@ -45,10 +45,10 @@
     button.addEventListener("click", () => copy(button));
   }
 
-  // Print: what is folded is opened, but for whole devices, and folded again afterwards.
+  // Print: what is folded is opened, and folded again afterwards.
   let opened = [];
   window.addEventListener("beforeprint", () => {
-    opened = Array.from(document.querySelectorAll("details:not([open], .device)"));
+    opened = Array.from(document.querySelectorAll("details:not([open])"));
     for (const details of opened) details.open = true;
   });
   window.addEventListener("afterprint", () => { for (const details of opened) details.open = false; });

@@ -134,6 +134,14 @@ class Browser:
             self.mouse("mouseMoved", x + (to - x) * step / 5, y, buttons=1, button="left", **keys)
         self.mouse("mouseReleased", to, y, **keys)
 
+    def fingers(self, *steps: list[tuple[float, float]]) -> None:
+        """Fingers go down at the places of the first step, over those of the others, and up; each step is one frame."""
+        for number, step in enumerate(steps):
+            points = [{"x": x, "y": y, "id": finger} for finger, (x, y) in enumerate(step)]
+            self._ask("Input.dispatchTouchEvent", type="touchMove" if number else "touchStart", touchPoints=points)
+            self.value("new Promise((drawn) => requestAnimationFrame(() => drawn()))")
+        self._ask("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+
     def key(self, key: str) -> None:
         """Press a key, named as in a keyboard event."""
         text = {"text": key} if len(key) == 1 else {}

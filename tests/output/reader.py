@@ -45,6 +45,10 @@ class Reader(Browser):
         self.open(f"{self.file.as_uri()}{hash}")
         self.value(f"{KEEP_COPIES}; 0")
 
+    def first(self, code: str) -> None:
+        """Run this in every page before its own scripts."""
+        self._ask("Page.addScriptToEvaluateOnNewDocument", source=code)
+
     def press(self, key: str) -> None:
         """Press a key where the focus is."""
         code, text = _KEYS[key]

@@ -769,6 +769,7 @@ def hostile() -> Report:
     gaps = [_hostile_gap(index, name) for index, name in enumerate(names)]
     bad = "".join(names)
     kernels = [msgspec.structs.replace(kernel("x", 9 * MS), name=name, short_name=name) for name in names]
+    counters = gpu_metrics(names, clocks=msgspec.structs.replace(clock(), source=bad))
     made = msgspec.structs.replace(
         base,
         key="gpu0<b>",
@@ -813,7 +814,7 @@ def hostile() -> Report:
         iterations=_hostile_iterations(bad, names),
         cost=cost(bad, f"f {names[0]} 0", bad),
         utilization=hostile_utilization(names),
-        gpu_metrics=gpu_metrics(names, clocks=msgspec.structs.replace(clock(), source=bad)),
+        gpu_metrics=msgspec.structs.replace(counters, metrics=counters.metrics[::-1]),  # the first ones are drawn
     )
     findings = [
         finding(
@@ -847,7 +848,7 @@ def hostile() -> Report:
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
     settings = dict.fromkeys(names, bad)
     ranks = comparison(names, names)
-    lanes = timeline(90 * MS, 190 * MS, names=[bad, *names], thread=bad, cause_ids=("=x", bad))
+    lanes = timeline(90 * MS, 190 * MS, names=[bad, *names], thread=bad, stream=bad, cause_ids=("=x", bad))
     return msgspec.structs.replace(
         made_report,
         causes=causes,

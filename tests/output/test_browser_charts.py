@@ -100,11 +100,11 @@ def test_a_figure_has_the_place_of_its_drawing(browser: Browser, folder: Path) -
 
 def test_paper_gets_the_drawings(browser: Browser, folder: Path) -> None:
     browser.open(write(folder, "one_device"))
-    go_to(browser, "kernels")
+    go_to(browser, "iterations")
     browser.media("print")
     try:
-        assert browser.value("document.querySelector('#kernels .drawn').offsetHeight") == 154
-        assert browser.value("document.querySelector('#kernels .figure-place').offsetHeight") == 0
+        assert browser.value("document.querySelector('#iterations .drawn').offsetHeight") > 100
+        assert browser.value("document.querySelector('#iterations .figure-place').offsetHeight") == 0
     finally:
         browser.media("screen")
 

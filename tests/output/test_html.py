@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from nsysdiag.errors import InputError
+from nsysdiag.model import Report
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.assets import content_hash
 from nsysdiag.output.carried import from_carried
@@ -21,7 +22,7 @@ from nsysdiag.output.markdown import finding_markdown
 from nsysdiag.output.names import visible
 from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
 from tests.output.page import Element, parse
-from tests.output.samples import HOSTILE, SAMPLES, device, finding, iterations, report
+from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, iterations, report
 
 every_sample = pytest.mark.parametrize("sample", SAMPLES)
 NORMAL_SIZE = 1_500_000
@@ -130,6 +131,20 @@ def _cells(row: Element) -> list[str]:
     return [" ".join(cell.whole_text().split()) for cell in row.all("th", "td")]
 
 
+def _words(element: Element) -> str:
+    """The text in the order of the page, on one line."""
+    return " ".join([*element.text.split(), *(_words(child) for child in element.children)])
+
+
+def _findings(made: Report) -> list[Element]:
+    root = parse(FORMATS["html"].render(made, RenderOptions()))
+    return [each for each in root.all("article") if "finding" in each.attributes["class"].split()]
+
+
+def _folds(article: Element) -> bool:
+    return any(each.attributes["class"] == "more" for each in article.all("details"))
+
+
 def _section(sample: str, anchor: str) -> Element:
     return next(section for section in tree(sample).all("section") if section.attributes["id"] == anchor)
 
@@ -179,6 +194,44 @@ class TestContent:
         made = SAMPLES["one_device"]()
         copies = [pre.text for pre in tree("one_device").all("pre") if pre.attributes["id"].endswith("-markdown")]
         assert copies == [finding_markdown(made, found) for found in made.findings]
+
+    def test_what_a_fix_saves_at_best_is_always_said(self) -> None:
+        made = [finding("f-1", ceiling_ns=3 * MS, lost_ns=3 * MS), finding("f-2", ceiling_ns=0, lost_ns=0)]
+        first, second = _findings(report([device()], made))
+        assert "At best saves 3.00 ms" in _words(first)
+        assert "At best saves" not in _words(second)
+
+    def test_less_pressing_findings_fold_their_evidence(self) -> None:
+        severities = ("high", "medium", "low", "info", "odd")
+        made = [finding(f"f-{severity}", severity=severity) for severity in severities]
+        folded = [_folds(article) for article in _findings(report([device()], made))]
+        assert folded == [False, False, True, True, True]
+
+    def test_the_same_on_another_device_refers_to_the_first(self) -> None:
+        made = [finding("f-a"), finding("f-b", device="gpu1"), finding("f-c", device="gpu1", advice=["Else."])]
+        first, same, other = _findings(report([device(), device(1)], made))
+        assert [_folds(each) for each in (first, same, other)] == [False, True, False]
+        links = [link.attributes["href"] for link in same.all("a") if link.attributes.get("class") != "anchor"]
+        assert links == ["#f-a"]
+        assert "Same as on gpu0, above" in _words(same)
+        assert "Same as" not in _words(other)
+
+    def test_a_kind_of_gap_outside_all_iterations_costs_none_of_them(self) -> None:
+        base = device().signatures[0]
+        rows = [msgspec.structs.replace(base, id=f"s-{ns}", per_iteration_ns=ns) for ns in (0, 5 * US)]
+        root = parse(FORMATS["html"].render(report([device(signatures=rows)], []), RenderOptions()))
+        section = next(each for each in root.all("section") if each.attributes["id"] == "signatures")
+        assert sorted(_cells(row)[2] for row in section.all("tbody")) == ["5.00 us", "–"]
+
+    def test_columns_about_a_chip_of_unknown_size_are_left_out(self) -> None:
+        known = device().utilization
+        kernels = [msgspec.structs.replace(row, blocks_per_sm=None, resident_share=None) for row in known.kernels]
+        blind = device(utilization=msgspec.structs.replace(known, kernels=kernels))
+        shown = [
+            parse(FORMATS["html"].render(report([each], []), RenderOptions())).whole_text()
+            for each in (device(), blind)
+        ]
+        assert ["An SM holds" in text for text in shown] == [True, False]
 
     def test_damaged_gaps_are_the_inputs_fault(self) -> None:
         bad = msgspec.structs.replace(device().gaps_packed, lengths="AAAA")

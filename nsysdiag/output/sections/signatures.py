@@ -31,7 +31,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
         "rows": drawn,
         "all": len(device.signatures),
         "code": code if any(map(any, code.values())) else {},
-        "iterates": any(row.per_iteration_ns is not None for row in rows),
+        "iterates": any(row.per_iteration_ns for row in rows),
         "sentence": signatures_sentence(device),
         "links": {row.id: gap_key(page.report, device.key, row.representative_start_ns) for row in rows},
     }

@@ -20,12 +20,14 @@ def view(page: Page, device: DeviceReport) -> View | None:
     found = device.utilization
     if found.util_time_share is None:
         return None
+    rows = found.kernels[: page.rows(MAX_ROWS)]
     return {
         "found": found,
         "facts": _facts(found),
         "sentences": [*sm_sentences(found), *(f"{note[:1].upper()}{note[1:]}." for note in found.notes)],
         "chart": draw_utilization(found, device.window.end_ns, page.rows(MAX_SPOTS)),
-        "rows": found.kernels[: page.rows(MAX_ROWS)],
+        "rows": rows,
+        "sized": any(row.blocks_per_sm is not None or row.resident_share is not None for row in rows),
         "method": METHOD,
         "estimated": ESTIMATED,
         "percent_of": percent_of,

@@ -4,4 +4,4 @@ for (const [table, id] of nameTables()) makeSheet(table, id);
 reachScrollers();
 const findings = document.getElementById("findings");
 if (findings) addFindingsFilter(findings);
-if (location.hash.includes("=")) address.reveal();
+if (location.hash) address.reveal();

@@ -1,51 +1,14 @@
-// Mouse, wheel, touch and keys.
+// The wheel and the keys over the lanes, and the strip of the whole run.
 
 const ZOOM_STEP = 0.6;
 const WHEEL_RATE = 0.0016;
-const CLICK_PIXELS = 4;
 
-/** Wires a canvas; `at` gives a pointer's place on it, `does` what there is to do. */
+/** Wires the canvas of the lanes; `does` is what there is to do. */
 const listen = (canvas, view, does) => {
-  let drag = null;
-
-  const place = (event) => {
-    const box = canvas.getBoundingClientRect();
-    return { x: event.clientX - box.left, y: event.clientY - box.top };
-  };
-
-  canvas.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    const { x, y } = place(event);
-    drag = { x, y, last: x, range: event.shiftKey, moved: false };
-    canvas.setPointerCapture(event.pointerId);
-  });
-
-  canvas.addEventListener("pointermove", (event) => {
-    const { x, y } = place(event);
-    if (!drag) { does.hover(x, y); return; }
-    drag.moved = drag.moved || Math.abs(x - drag.x) + Math.abs(y - drag.y) >= CLICK_PIXELS;
-    if (!drag.moved) return;
-    does.leave();
-    if (drag.range) does.range(drag.x, x); else does.move((drag.last - x) / view.width);
-    drag.last = x;
-  });
-
-  const release = (event) => {
-    if (!drag) return;
-    const { x, y } = place(event);
-    const done = drag;
-    drag = null;
-    if (event.type === "pointercancel") { does.range(null); return; }
-    if (!done.moved) does.click(x, y);
-    else if (done.range) does.zoomTo(done.x, x);
-  };
-  canvas.addEventListener("pointerup", release);
-  canvas.addEventListener("pointercancel", release);
-  canvas.addEventListener("pointerleave", () => does.leave());
-  canvas.addEventListener("dblclick", (event) => { const { x, y } = place(event); does.enter(x, y); });
+  listenToPointers(canvas, view, does);
 
   canvas.addEventListener("wheel", (event) => {
-    const { x } = place(event);
+    const x = event.clientX - canvas.getBoundingClientRect().left;
     const sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
     // Without the focus the wheel belongs to the page.
     if (!event.ctrlKey && !event.metaKey && !sideways && document.activeElement !== canvas) return;

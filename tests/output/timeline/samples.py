@@ -67,6 +67,7 @@ def timeline(
     names: list[str] | None = None,
     lanes: list[TimelineLane] | None = None,
     thread: str | None = "python",
+    stream: str = "stream 7",
     cause_ids: tuple[str, ...] = ("sync", "launch_call"),
 ) -> TimelineLevels:
     """Half of every bucket is compute, a quarter idle by the first cause; everything is exact."""
@@ -83,7 +84,7 @@ def timeline(
         )
 
     own = [
-        lane("stream", [(0, 1_000_000, 0, 0), (2_500_000, 500_000, 1, 2)], label="stream 7"),
+        lane("stream", [(0, 1_000_000, 0, 0), (2_500_000, 500_000, 1, 2)], label=stream),
         lane("causes", [(1_000_000, 400_000, 3, 1), (1_400_000, 1_100_000, 4, 0)]),
         lane("nvtx", [(0, 4_000_000, 2, 0)], thread=0),
         lane("api", [(0, 100_000, 3, 0), (1_000_000, 1_400_000, 4, 0)], thread=0),

@@ -15,6 +15,7 @@ from nsysdiag.model import Report
 from nsysdiag.output import FORMATS, RenderOptions
 from tests.conftest import BROWSERS
 from tests.output.devtools import Browser
+from tests.output.gpu_metric_samples import gpu_metrics
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
 from tests.output.timeline.samples import lane, served, timeline
 
@@ -203,6 +204,48 @@ def test_a_click_selects_a_gap_and_shows_its_card(shown: Timeline) -> None:
     assert shown.browser.value("document.querySelector('.gap-card').hidden")
 
 
+class TestFingers:
+    """A finger is put down on the lane of streams, in the middle of a window of the browser."""
+
+    def test_two_zoom_and_what_lies_between_them_stays(self, shown: Timeline) -> None:
+        middle, y = shown.x(120 * MS), shown.y("stream")
+        shown.browser.fingers(*([(middle - 20 * step, y), (middle + 20 * step, y + 2)] for step in range(2, 9)))
+        start, end = shown.window
+        assert end - start == pytest.approx(100 * MS / 4, rel=0.05)
+        assert shown.x(120 * MS) == pytest.approx(middle, abs=2)
+        assert shown.gap == ""
+
+    def test_two_move_together(self, shown: Timeline) -> None:
+        shown.keys("w")
+        start, end = shown.window
+        x, y = shown.x(130 * MS), shown.y("stream")
+        shown.browser.fingers(*([(x + by, y), (x + 100 + by, y)] for by in (0, 30, 60, 90)))
+        assert shown.x(130 * MS) == pytest.approx(x + 90, abs=2)
+        after = shown.window
+        assert after[1] - after[0] == pytest.approx(end - start, rel=0.01)
+
+    def test_one_moves_sideways(self, shown: Timeline) -> None:
+        shown.keys("w")
+        x, y = shown.x(140 * MS), shown.y("stream")
+        top = shown.browser.value("scrollY")
+        shown.browser.fingers(*([(x - by, y)] for by in range(0, 210, 30)))
+        assert shown.x(140 * MS) < x - 120
+        assert shown.browser.value("scrollY") == top
+
+    def test_one_scrolls_the_page_up_and_down(self, shown: Timeline) -> None:
+        x, y = shown.x(140 * MS), shown.y("stream")
+        top = shown.browser.value("scrollY")
+        shown.browser.fingers(*([(x, y - by)] for by in range(0, 80, 10)))
+        shown.browser.until(f"scrollY > {top}")
+        assert shown.window == WHOLE
+
+    def test_a_tap_selects_and_tells(self, shown: Timeline) -> None:
+        shown.browser.fingers([(shown.x(sum(FIRST_GAP) / 2), shown.y("gaps"))])
+        shown.browser.until("!document.querySelector('.tip').hidden")
+        assert shown.gap == "0.100000000"
+        assert shown.text(".tip").startswith("Gap: Waiting in a synchronisation")
+
+
 def test_keys_go_from_device_to_device(browser: Browser, tmp_path: Path) -> None:
     shown = Timeline(browser, written(SAMPLES["several_devices"](), tmp_path))
     assert shown.text(".stage-now").endswith("Open: gpu0")
@@ -294,6 +337,19 @@ def test_the_minimap_moves_the_window(shown: Timeline) -> None:
     assert shown.window == (90 * MS, 150 * MS)
 
 
+class TestMetrics:
+    def test_the_pointer_on_a_curve_tells_its_value(self, browser: Browser, tmp_path: Path) -> None:
+        """A curve of 200 buckets of 500 us: ten at nothing, ten at 71 %, and so on; the last twenty hold no sample."""
+        made = report([device(gpu_metrics=gpu_metrics())], [])
+        levels = {"gpu0": timeline(*WHOLE)}
+        shown = Timeline(browser, written(msgspec.structs.replace(made, timeline=levels), tmp_path))
+        told = {}
+        for bucket in (5, 15, 195):
+            browser.mouse("mouseMoved", shown.x(90 * MS + (bucket + 0.5) * MS / 2), shown.y("metric"))
+            told[bucket] = "" if browser.value("document.querySelector('.tip').hidden") else shown.text(".tip")
+        assert told == {5: "SM active: 0.0%\nmean of 500 us", 15: "SM active: 71.0%\nmean of 500 us", 195: ""}
+
+
 def test_a_new_theme_is_drawn(shown: Timeline) -> None:
     pixel = f"document.querySelector('canvas.lanes').getContext('2d').getImageData(800, {AXIS + 60}, 1, 1).data"
     brightness = f"Array.from({pixel}).slice(0, 3).reduce((sum, part) => sum + part)"
@@ -354,8 +410,22 @@ DRAWN = """(() => {
 })()"""
 
 
+CLEARS = 5_000
+EMPTY = f"""(() => {{
+  const times = Array.from({{length: 9}}, () => {{
+    const start = performance.now();
+    for (let i = 0; i < {CLEARS}; i += 1) nsysdiagTimeline.clear();
+    return performance.now() - start;
+  }});
+  return times.sort((a, b) => a - b)[2] / {CLEARS};
+}})()"""
+MOST_CLEARS = 10_000
+"""As many empty canvases as one with 200,000 slices may cost: some 2,000 in fact, 100,000 if each slice were drawn."""
+
+
 def test_slices_beyond_the_pixels_cost_next_to_nothing(browser: Browser, tmp_path: Path) -> None:
-    """A hundred times the slices: one rectangle a pixel column at most, and nowhere near a hundred times the time."""
+    """A hundred times the slices: one rectangle a pixel column at most, nowhere near a hundred times the time, and a
+    small multiple of what an empty canvas costs."""
     found: dict[int, list[Any]] = {}
     for count in (2_000, 200_000):
         shown = Timeline(browser, busy_page(count, tmp_path))
@@ -364,3 +434,4 @@ def test_slices_beyond_the_pixels_cost_next_to_nothing(browser: Browser, tmp_pat
     assert found[200_000][0] <= lanes * (shown.box["width"] + 10)
     assert found[200_000][1] < 15 * max(found[2_000][1], 0.5)
     assert np.isfinite(found[200_000][1])
+    assert found[200_000][1] / 4 < MOST_CLEARS * browser.value(EMPTY)
