@@ -232,7 +232,8 @@ class SideTrace(Record, frozen=True):
 
 class Comparison(Record, frozen=True):
     """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices; `notes` say what
-    lowers the confidence in it. `not_compared` are the causes that one side alone could tell."""
+    lowers the confidence in it. `not_compared` are the causes that one side alone could tell; `across_gpus` says that
+    GPUs of different models were to be compared."""
 
     schema_version: str
     kind: str
@@ -246,6 +247,7 @@ class Comparison(Record, frozen=True):
     notes: list[str]
     causes: list[CauseInfo]
     settings: dict[str, str]
+    across_gpus: bool = False
 
 
 def comparison_to_json(comparison: Comparison) -> bytes:

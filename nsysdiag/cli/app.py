@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from nsysdiag.cli import analyze, bundle, demo, info, ranks, render, rules
+from nsysdiag.cli import analyze, bundle, compare, demo, info, ranks, render, rules
 from nsysdiag.cli.guard import run
 from nsysdiag.version import __version__
 
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=analyze.EPILOG)(analyze.analyze)
+app.command(epilog=compare.EPILOG)(compare.compare)
 app.command(epilog=ranks.EPILOG)(ranks.ranks)
 app.command(epilog=bundle.EPILOG)(bundle.bundle)
 app.command(epilog=info.EPILOG)(info.info)

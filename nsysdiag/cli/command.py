@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsysdiag.model import Report
+    from nsysdiag.model_compare import Comparison
     from nsysdiag.model_ranks_report import RanksReport
 
 OPTION_OF_SETTING = {
@@ -48,6 +49,16 @@ def command_of_ranks(report: RanksReport) -> str:
     files = [trace.file for trace in report.traces]
     options = [word for name, text in report.settings.items() for word in _words(name, text)]
     return shlex.join(["nsysdiag", "ranks", *files, *options])
+
+
+def command_of_comparison(comparison: Comparison) -> str:
+    """`nsysdiag compare` with its files, by their names alone, and options."""
+    (before, *more_before), (after, *more_after) = comparison.before, comparison.after
+    further = [word for trace in more_before for word in ("--before", trace.file)]
+    further += [word for trace in more_after for word in ("--after", trace.file)]
+    options = [word for name, text in comparison.settings.items() for word in _words(name, text)]
+    across = ["--across-gpus"] if comparison.across_gpus else []
+    return shlex.join(["nsysdiag", "compare", before.file, after.file, *further, *across, *options])
 
 
 def _words(name: str, text: str) -> Iterator[str]:

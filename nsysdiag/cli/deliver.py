@@ -12,6 +12,7 @@ import typer
 
 from nsysdiag.cli.console import complain, emit, note
 from nsysdiag.errors import OutputError, UsageError
+from nsysdiag.model_compare import Comparison
 from nsysdiag.model_ranks_report import RanksReport
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from nsysdiag.cli.destinations import Destination
     from nsysdiag.model import Report
 
-    Document = Report | RanksReport
+    Document = Report | RanksReport | Comparison
 
 
 def deliver(
@@ -79,7 +80,7 @@ def _files(document: Document, path: Path, format_name: str, data: bytes) -> lis
     from nsysdiag.output.csv_ import MAIN_TABLE, table_path, tables
     from nsysdiag.output.ranks import csv_ as ranks_csv
 
-    if format_name != "csv":
+    if format_name != "csv" or isinstance(document, Comparison):
         return [(path, data)]
     if isinstance(document, RanksReport):
         main, contents = ranks_csv.MAIN_TABLE, ranks_csv.tables(document)
@@ -90,15 +91,20 @@ def _files(document: Document, path: Path, format_name: str, data: bytes) -> lis
 
 
 def _rendered(document: Document, format_name: str, *, width: int = 100, color: bool = False) -> bytes:
-    from nsysdiag.cli.command import command_of, command_of_ranks
+    from nsysdiag.cli import command
+    from nsysdiag.output.compare import registry as comparisons
     from nsysdiag.output.format import RenderOptions
-    from nsysdiag.output.ranks.registry import RENDERERS
+    from nsysdiag.output.ranks import registry as ranks
     from nsysdiag.output.registry import FORMATS
 
+    def options(line: str) -> RenderOptions:
+        return RenderOptions(width=width, color=color, command=line)
+
     if isinstance(document, RanksReport):
-        options = RenderOptions(width=width, color=color, command=command_of_ranks(document))
-        return RENDERERS[format_name](document, options)
-    return FORMATS[format_name].render(document, RenderOptions(width=width, color=color, command=command_of(document)))
+        return ranks.RENDERERS[format_name](document, options(command.command_of_ranks(document)))
+    if isinstance(document, Comparison):
+        return comparisons.RENDERERS[format_name](document, options(command.command_of_comparison(document)))
+    return FORMATS[format_name].render(document, options(command.command_of(document)))
 
 
 def _summary(document: Document) -> bytes:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.config import Settings
     from nsysdiag.model import Report
+    from nsysdiag.model_compare import Comparison
     from nsysdiag.model_ranks_report import RanksReport
 
 SNIFFED_BYTES = 64
@@ -38,16 +39,20 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
         return pipeline.analyze(path, settings, progress)
 
 
-def read_document(path: Path) -> Report | RanksReport:
-    """A report that was saved as JSON, of one trace or of ranks. Raises InputError where it is neither, or of another
-    schema version."""
-    from nsysdiag.model_ranks_report import KIND, RANKS_SCHEMA_VERSION, ranks_from_json
+def read_document(path: Path) -> Report | RanksReport | Comparison:
+    """What was saved as JSON: a report of one trace or of ranks, or a comparison. Raises InputError where it is none of
+    them, or of another schema version."""
+    from nsysdiag import model_compare, model_ranks_report
 
     data = _read_bytes(path)
-    if _kind(data) != KIND:
-        return read_report(path)
-    _require_our_report(path, data, RANKS_SCHEMA_VERSION)
-    return _decoded(path, data, ranks_from_json)
+    kind = _kind(data)
+    if kind == model_ranks_report.KIND:
+        _require_our_report(path, data, model_ranks_report.RANKS_SCHEMA_VERSION)
+        return _decoded(path, data, model_ranks_report.ranks_from_json)
+    if kind == model_compare.KIND:
+        _require_our_report(path, data, model_compare.COMPARISON_SCHEMA_VERSION)
+        return _decoded(path, data, model_compare.comparison_from_json)
+    return read_report(path)
 
 
 def read_report(path: Path) -> Report:

@@ -71,6 +71,7 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         notes=[*notes, *told, *_window_notes(before, after), *_capture_notes(before, after)],
         causes=causes,
         settings=_redacted(before, after),
+        across_gpus=across_gpus,
     )
 
 
