@@ -134,6 +134,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "ns": units.format_ns,
+        "signed": units.format_signed_ns,
         "exact": units.format_exact_ns,
         "share": units.format_share,
         "count": units.format_count,
