@@ -50,6 +50,19 @@ def format_share(part: int | float, whole: int | float) -> str:
     return f"{share:.1f}%"
 
 
+def format_signed_ns(ns: int) -> str:
+    """A change of a time with its sign: `+1.23 ms`; no change has none."""
+    return f"{'+' if ns > 0 else ''}{format_ns(ns)}"
+
+
+def format_signed_share(change: int | float, before: int | float) -> str:
+    """A change in per cent of what was before, with its sign; `new` where there was nothing. Next to none has none."""
+    if before == 0:
+        return "new" if change else "–"
+    share = format_share(abs(change), before)
+    return share if share.startswith("<") or not change else f"{'+' if change > 0 else '-'}{share}"
+
+
 def format_bytes(size: float) -> str:
     """A size in powers of 1024: `1.50 MiB`."""
     for unit, scale in (("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):

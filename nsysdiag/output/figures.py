@@ -34,10 +34,11 @@ class Segment:
     has_label: bool
 
 
-def stack(parts: Iterable[tuple[str, int, str | None, str]]) -> list[Segment]:
-    """Segments for (label, ns, colour, kind), in order, without the empty ones; they fill the whole bar."""
+def stack(parts: Iterable[tuple[str, int, str | None, str]], whole: int = 0) -> list[Segment]:
+    """Segments for (label, ns, colour, kind), in order, without the empty ones; they fill the whole bar, or as much of
+    it as they are of a longer `whole`."""
     rows = [part for part in parts if part[1] > 0]
-    total = sum(part[1] for part in rows)
+    total = max(sum(part[1] for part in rows), whole)
     segments, before = [], 0
     for label, ns, color, kind in rows:
         fill = safe_color(color) if color else None

@@ -136,6 +136,7 @@ def environment() -> Environment:
     made.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
     made.filters |= {
         "ns": units.format_ns,
+        "signed": units.format_signed_ns,
         "exact": units.format_exact_ns,
         "share": units.format_share,
         "count": units.format_count,

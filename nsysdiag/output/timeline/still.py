@@ -14,7 +14,7 @@ from nsysdiag.output.timeline.blob import unpacked
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.model_timeline import TimelineLevels
+    from nsysdiag.model_timeline import TimelineLevel, TimelineLevels
     from nsysdiag.output.view import Causes
 
 FULL, MANY_DEVICES = 255, 8
@@ -40,18 +40,24 @@ class StillLane:
 
 
 def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[StillLane]:
-    """The lanes that hold anything. Raises InputError where the report is damaged."""
+    """The lanes of a device that hold anything. Raises InputError where the report is damaged."""
     level = levels.levels[-1]
+    step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
+    return level_lanes(level, levels.cause_ids, causes, step)
+
+
+def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[StillLane]:
+    """The lanes of one level that hold anything, of each `step` buckets the fullest. Raises InputError where the level
+    is damaged."""
     columns = {name: _bytes(getattr(level, name), level.buckets) for name in LABELS}
     leading = _bytes(level.cause, level.buckets)
-    step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
     lanes = []
     for name, label in LABELS.items():
         heights = columns[name].reshape(-1, step).max(axis=1)
         if not heights.any():
             continue
         paths = (
-            _by_cause(heights, leading.reshape(-1, step)[:, 0], levels.cause_ids, causes)
+            _by_cause(heights, leading.reshape(-1, step)[:, 0], cause_ids, causes)
             if name == "idle"
             else [Drawn(name, "", _stairs(heights))]
         )
