@@ -81,7 +81,6 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
     kernels = kernel_pairs(before, after)
     found = changes(before, after, pooled, kernels)
     rows = cut(found)
-    steps = waterfall(rows)
     moved = moves(rows, recaused(before, after))
     counts = workload(before, after)
     return DeviceComparison(
@@ -90,13 +89,13 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
         name_after=pair.after[0][1].name,
         unit=sides.unit,
         verdict=found.length.verdict,
-        sentence=device_sentence(sides.unit, found.length, steps, titles),
+        sentence=device_sentence(sides.unit, found.length, rows, titles),
         noise=round(found.noise, 6),
         length=found.length,
         parts=found.parts,
         ledger=found.ledgers["ledger"],
         root_ledger=found.ledgers["root"],
-        waterfall=steps,
+        waterfall=waterfall(rows),
         moves=moved,
         renaming=renaming(rows, moved, titles),
         workload=counts,

@@ -6,15 +6,15 @@ from collections.abc import Mapping, Sequence
 
 from nsysdiag.comparing.changes import IMPROVED, REGRESSED, SAME, UNKNOWN
 from nsysdiag.comparing.units import ITERATIONS
-from nsysdiag.model_compare import Change, DeviceComparison, Step, Unit
+from nsysdiag.model_compare import Change, DeviceComparison, PartChange, Unit
 from nsysdiag.units import format_ns, format_share
 
 MIXED = "mixed"
-LEAST_STEP = 0.1
+LEAST_STEP, MOST = 0.1, 0.5
 
 
-def device_sentence(unit: Unit, length: Change, steps: Sequence[Step], titles: Mapping[str, str]) -> str:
-    """What became of a unit of work, and what did most of it."""
+def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+    """What became of a unit of work, and which of its parts, `rows`, did most of it."""
     what = "An iteration" if unit.kind == ITERATIONS else "The same work"
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     if length.verdict == SAME:
@@ -22,7 +22,7 @@ def device_sentence(unit: Unit, length: Change, steps: Sequence[Step], titles: M
     if length.verdict == UNKNOWN:
         return f"{times}: whether that is more than chance cannot be told."
     share = signed_share(length.change_ns, length.before_ns)
-    return f"{times}: {share}, {interval_text(length)}{_most(length, steps, titles)}."
+    return f"{times}: {share}, {interval_text(length)}{_most(length, rows, titles)}."
 
 
 def _same(length: Change) -> str:
@@ -48,14 +48,16 @@ def interval_text(change: Change) -> str:
     return f"95% interval {low} to {high}"
 
 
-def _most(length: Change, steps: Sequence[Step], titles: Mapping[str, str]) -> str:
-    """The steps that did most of it, in its direction."""
-    with_it = [step for step in steps if (step.change_ns > 0) == (length.change_ns > 0)]
-    large = [step for step in with_it if abs(step.change_ns) >= LEAST_STEP * abs(length.change_ns)][:2]
+def _most(length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+    """The parts that did most of it; only what is beyond chance itself."""
+    certain = [row for row in rows if row.change.verdict == length.verdict]
+    certain.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
+    large = [row for row in certain if abs(row.change.change_ns) >= LEAST_STEP * abs(length.change_ns)][:2]
     if not large:
-        return ""
-    parts = [f"{titles.get(step.id, step.id)} {signed_ns(step.change_ns)}" for step in large]
-    return f". Most of it: {', '.join(parts)}"
+        return ". No part of it is beyond chance by itself"
+    parts = ", ".join(f"{titles.get(row.id, row.id)} {signed_ns(row.change.change_ns)}" for row in large)
+    most = abs(sum(row.change.change_ns for row in large)) >= MOST * abs(length.change_ns)
+    return f". {'Most of it' if most else 'Beyond chance in it'}: {parts}"
 
 
 def signed_ns(ns: int) -> str:
