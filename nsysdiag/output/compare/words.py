@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Before and after"
 UNIT_NAME, MOST_FILES = 60, 3
 GONE, NEW, NOTHING = "gone", "new", "–"
+ELSEWHERE = "Kernels, recurring gaps and findings of each device are in the page."
 RENAMING = "Did the idle time go, or only its name?"
 
 
