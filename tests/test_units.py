@@ -12,6 +12,8 @@ from nsysdiag.units import (
     format_money,
     format_ns,
     format_share,
+    format_signed_ns,
+    format_signed_share,
     parse_time,
 )
 
@@ -97,3 +99,19 @@ def test_other_units() -> None:
 )
 def test_money(amount: float, text: str) -> None:
     assert format_money(amount, "EUR") == text
+
+
+@pytest.mark.parametrize(
+    ("change", "before", "time", "share"),
+    [
+        (1_000, 10_000, "+1.00 us", "+10.0%"),
+        (-5_000, 10_000, "-5.00 us", "-50.0%"),
+        (0, 10_000, "0 ns", "0.0%"),
+        (-1, 10_000, "-1 ns", "<0.1%"),
+        (7, 0, "+7 ns", "new"),
+        (0, 0, "0 ns", "–"),
+    ],
+)
+def test_changes_have_a_sign(change: int, before: int, time: str, share: str) -> None:
+    assert format_signed_ns(change) == time
+    assert format_signed_share(change, before) == share

@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.output import FORMATS, RenderOptions, tables
+from nsysdiag.output.compare.registry import RENDERERS
+from tests.output.compare_samples import COMPARISONS
 from tests.output.samples import SAMPLES
 
 GOLDENS = Path(__file__).parent / "goldens"
 SHOWN = ("one_device", "several_devices", "never_idle", "no_device")
+COMPARED = ("one", "bare", "mixed")
 OPTIONS = RenderOptions(width=80, source="traces/train.sqlite", command="nsysdiag analyze traces/train.sqlite")
 
 
@@ -44,6 +47,13 @@ def test_table(table: str) -> None:
     compare(f"one_device.{table}.csv", tables(SAMPLES["one_device"]())[table])
 
 
+@pytest.mark.parametrize("sample", COMPARED)
+@pytest.mark.parametrize("name", RENDERERS)
+def test_comparison(name: str, sample: str) -> None:
+    data = RENDERERS[name](COMPARISONS[sample](), OPTIONS)
+    compare(f"compared_{sample}{FORMATS[name].suffix}", scrub(data))
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_same_report_same_bytes(name: str, sample: str) -> None:
@@ -53,5 +63,6 @@ def test_same_report_same_bytes(name: str, sample: str) -> None:
 
 def test_no_golden_is_left_over() -> None:
     known = {f"{sample}{known.suffix}" for sample in SHOWN for known in FORMATS.values()}
+    known |= {f"compared_{sample}{FORMATS[name].suffix}" for sample in COMPARED for name in RENDERERS}
     known |= {f"one_device.{table}.csv" for table in tables(SAMPLES["one_device"]())}
     assert {path.name for path in GOLDENS.iterdir()} == {*known, ".gitattributes"}

@@ -25,12 +25,13 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
     """The comparison as Markdown, with the marker by which a later run finds its own file again."""
     causes = Causes(comparison.causes)
     blocks = [MARKER, "# nsysdiag: before and after", _outcome(words.verdict_mark(comparison.verdict))]
-    blocks += [f"**{text(comparison.sentence)}**"]
+    notes = [f"> {text(note)}" for note in comparison.notes]
+    blocks += [f"**{text(comparison.sentence)}**", *notes]
     for device in comparison.devices:
         blocks += _device(device, causes, several=len(comparison.devices) > 1)
-    warnings = [f"Trace health: {line}" for line in words.warnings(comparison)[:TOP_WARNINGS]]
-    notes = [f"- {text(note)}" for note in (*comparison.notes, *warnings)]
-    blocks += ["## What lowers the confidence", "\n".join(notes)] if notes else []
+    blocks += [words.ELSEWHERE] if len(comparison.devices) > 1 else []
+    warnings = [f"- {text(line)}" for line in words.warnings(comparison)[:TOP_WARNINGS]]
+    blocks += ["## Trace health", "\n".join(warnings)] if warnings else []
     return ("\n\n".join([*blocks, _footer(comparison, options)]) + "\n").encode()
 
 
@@ -58,13 +59,11 @@ def _device(device: DeviceComparison, causes: Causes, *, several: bool) -> list[
     return [
         *blocks,
         text(" ".join(fact for fact in facts if fact)),
+        *(f"> {text(note)}" for note in device.notes),
         _changes(device, causes),
         f"**{text(device.renaming.sentence)}**",
         *_flows(device, causes),
-        *_kernels(device),
-        *_gaps(device, causes),
-        *_findings(device),
-        *(f"> {text(note)}" for note in device.notes),
+        *([] if several else [*_kernels(device), *_gaps(device, causes), *_findings(device)]),
     ]
 
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 MIN_WIDTH, MAX_WIDTH = 60, 160
 TOP_STEPS, TOP_FLOWS, TOP_CAUSES, TOP_KERNELS, TOP_GAPS, TOP_FINDINGS, TOP_WARNINGS = 8, 4, 8, 4, 4, 5, 4
-LABEL_ROOM, LEAST_BAR, MOST_BAR = 36, 10, 60
-# What a table needs besides its bar or its names.
-BESIDE_BAR, BESIDE_NAME = 60, 40
+LABEL_ROOM, STATUS_ROOM, LEAST_ROOM, LEAST_BAR, MOST_BAR = 36, 12, 8, 10, 60
+# What a table needs besides its bar, and the width from which on intervals are shown.
+BESIDE_BAR, WITH_INTERVALS = 60, 96
 STYLES = {"better": "bold green", "worse": "bold red", "mixed": "bold yellow", "unknown": "yellow", "same": "cyan"}
 
 
@@ -41,12 +41,16 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
     """The comparison as plain text of `options.width` columns, with colours only where asked for."""
     width = max(MIN_WIDTH, min(options.width, MAX_WIDTH))
     causes = Causes(comparison.causes)
-    several = len(comparison.devices) > 1
-    blocks: list[RenderableType] = [_head(comparison), *(_verdict(comparison) if several else [])]
-    for device in comparison.devices:
-        blocks += _device(device, causes, width)
-    notes = [Text(visible(note), "yellow") for note in comparison.notes]
-    blocks += _list("What lowers the confidence", notes, len(notes))
+    notes = [indented(Text(visible(note), "yellow")) for note in comparison.notes]
+    blocks: list[RenderableType] = [_head(comparison)]
+    if len(comparison.devices) == 1:
+        blocks += [*_overview(comparison.devices[0]), *notes, *_why(comparison.devices[0], causes, width)]
+        blocks += _details(comparison.devices[0], causes, width)
+    else:
+        blocks += [*_verdict(comparison), *notes]
+        for device in comparison.devices:
+            blocks += [*_overview(device), *_why(device, causes, width)]
+        blocks.append(Text(f"\n{words.ELSEWHERE}", "dim"))
     told = [Text(visible(line)) for line in words.warnings(comparison)]
     blocks += _list("Trace health", told, TOP_WARNINGS)
     origin = [Text(f"\n{visible(options.command)}", "dim")] if options.command else []
@@ -71,7 +75,8 @@ def _outcome(mark: Mark) -> Text:
     return Text(f"{mark.icon} {mark.word}", STYLES[mark.tone])
 
 
-def _device(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
+def _overview(device: DeviceComparison) -> list[RenderableType]:
+    """What became of a unit of work, and what that rests on."""
     facts = [words.length_sentence(device.length), words.unit_sentence(device.unit), words.noise_sentence(device)]
     return [
         heading(device.name_after, device.key),
@@ -79,16 +84,26 @@ def _device(device: DeviceComparison, causes: Causes, width: int) -> list[Render
         indented(Text(visible(device.sentence), "bold")),
         *(indented(Text(visible(fact))) for fact in facts if fact),
         *(indented(Text(visible(note), "yellow")) for note in device.notes),
+    ]
+
+
+def _why(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
+    """The way from before to after, and whether idle time only changed its name."""
+    return [
         heading("From before to after"),
         indented(_waterfall(device, causes, width)),
         heading(words.RENAMING),
         indented(Text(visible(device.renaming.sentence), "bold")),
-        *_flows(device, causes),
-        heading("What changed", "time for a unit of work"),
+        *_flows(device, causes, width),
         *_changes(device, causes, width),
+    ]
+
+
+def _details(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
+    return [
         *_kernels(device, width),
         *_gaps(device, causes, width),
-        *_findings(device),
+        *_findings(device, width),
     ]
 
 
@@ -98,16 +113,15 @@ def _waterfall(device: DeviceComparison, causes: Causes, width: int) -> Table:
     before, after = device.length.before_ns, device.length.after_ns
     room = max(LEAST_BAR, min(MOST_BAR, width - BESIDE_BAR))
     high = max(before, after, 1, *(step.to_ns for step in steps))
-    table = grid("l", "r", "r", "l")
-    table.add_row("Before", format_ns(before), "", _bar(0, before, high, room, "bold"))
+    rows = [[Text("Before"), Text(format_ns(before)), Text(), _bar(0, before, high, room, "bold")]]
     for step in steps:
-        label = clip(title(step.id, causes), LABEL_ROOM) if step.id else words.smaller(step.count)
+        label = title(step.id, causes) if step.id else words.smaller(step.count)
         share = format_signed_share(step.change_ns, before) if before else words.NOTHING
         style = "green" if step.change_ns < 0 else "red"
         bar = _bar(min(step.from_ns, step.to_ns), max(step.from_ns, step.to_ns), high, room, style)
-        table.add_row(Text(label), format_signed_ns(step.change_ns), share, bar)
-    table.add_row("After", format_ns(after), "", _bar(0, after, high, room, "bold"))
-    return table
+        rows.append([Text(visible(label)), Text(format_signed_ns(step.change_ns)), Text(share), bar])
+    rows.append([Text("After"), Text(format_ns(after)), Text(), _bar(0, after, high, room, "bold")])
+    return _fitted("lrrl", rows, 0, width)
 
 
 def _bar(low: int, high: int, whole: int, room: int, style: str) -> Text:
@@ -116,83 +130,95 @@ def _bar(low: int, high: int, whole: int, room: int, style: str) -> Text:
     return Text(" " * start + "█" * (end - start) if high > low else "", style)
 
 
-def _flows(device: DeviceComparison, causes: Causes) -> list[RenderableType]:
+def _flows(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
     moved = flows(device)
-    table = grid("r", "l")
+    rows = []
     for move in moved[:TOP_FLOWS]:
         before = title(move.before, causes) if move.before is not None else words.NEW
         after = title(move.after, causes) if move.after is not None else words.GONE
-        seen = f", {format_ns(move.seen_ns)} of it at the same place" if move.seen_ns else ""
+        seen = f" ({format_ns(move.seen_ns)} of it at the same place)" if move.seen_ns else ""
         label = f"{clip(before, LABEL_ROOM)} → {clip(after, LABEL_ROOM)}{seen}"
-        table.add_row(format_ns(move.ns), Text(visible(label)))
-    return [indented(table), *_more(len(moved) - TOP_FLOWS)] if moved else []
+        rows.append([Text(format_ns(move.ns)), Text(label)])
+    return [indented(_fitted("rl", rows, 1, width)), *_more(len(moved) - TOP_FLOWS)] if rows else []
 
 
 def _changes(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
+    """The parts, and under the idle time its causes."""
     shown, tiny = split(device.ledger, device)
     parts = [row for row in device.parts if row.change.before_ns or row.change.after_ns]
-    wide = width >= BESIDE_BAR + LABEL_ROOM
-    table = grid("l", "r", "r", "r", *("r" if wide else ""), "l")
+    if not (parts or shown):
+        return []
+    wide = width >= WITH_INTERVALS
     names = ("", "before", "after", "change", *(("95% interval",) if wide else ()), "")
-    table.add_row(*(Text(name, "dim") for name in names))
+    rows = [[Text(name, "dim") for name in names]]
     for indent, row in (*(("", part) for part in parts), *(("  ", cause) for cause in shown[:TOP_CAUSES])):
-        mark = words.change_mark(row.change.verdict)
-        table.add_row(
-            Text(indent + clip(title(row.id, causes), LABEL_ROOM if wide else LABEL_ROOM - 4)),
-            format_ns(row.change.before_ns),
-            format_ns(row.change.after_ns),
-            format_signed_ns(row.change.change_ns),
-            *((words.interval_ns(row.change),) if wide else ()),
-            Text(f"{mark.icon} {mark.word}", STYLES[mark.tone].removeprefix("bold ")),
-        )
-    return [indented(table), *_more(len(tiny) + len(shown[TOP_CAUSES:]))]
+        change = row.change
+        times = [format_ns(change.before_ns), format_ns(change.after_ns), format_signed_ns(change.change_ns)]
+        times += [words.interval_ns(change)] if wide else []
+        label = indent + clip(title(row.id, causes), LABEL_ROOM)
+        rows.append([Text(label), *map(Text, times), _judged(words.change_mark(change.verdict))])
+    table = _fitted("l" + "r" * (len(names) - 2) + "l", rows, 0, width)
+    head = heading("What changed", "time for a unit of work")
+    return [head, indented(table), *_more(len(tiny) + len(shown[TOP_CAUSES:]))]
 
 
 def _kernels(device: DeviceComparison, width: int) -> list[RenderableType]:
-    table = grid("r", "r", "r", "l", "l")
     found = changed_kernels(device)
-    for row in found[:TOP_KERNELS]:
-        mark = words.change_mark(row.change.verdict)
-        status = "" if row.status == "both" else words.status_word(row.status)
-        table.add_row(
-            format_signed_ns(row.change.change_ns),
-            format_ns(row.change.before_ns),
-            format_ns(row.change.after_ns),
-            Text(status or f"{mark.icon} {mark.word}", STYLES[mark.tone].removeprefix("bold ")),
-            Text(clip(row.short_name, max(20, width - BESIDE_NAME))),
-        )
-    return _table("Kernels that changed", table, found, TOP_KERNELS)
+    rows = [
+        [
+            Text(format_signed_ns(row.change.change_ns)),
+            Text(format_ns(row.change.before_ns)),
+            Text(format_ns(row.change.after_ns)),
+            _judged(words.change_mark(row.change.verdict)) if row.status == "both" else _status(row.status),
+            Text(visible(row.short_name)),
+        ]
+        for row in found[:TOP_KERNELS]
+    ]
+    return _block("Kernels that changed", _fitted("rrrll", rows, 4, width), found, TOP_KERNELS)
 
 
 def _gaps(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
-    table = grid("r", "l", "l")
     found = changed_signatures(device)
-    room = max(12, (width - BESIDE_NAME) // 2)
+    rows = []
     for row in found[:TOP_GAPS]:
-        before, after = (title(cause, causes) if cause else "" for cause in (row.cause_before, row.cause_after))
-        cause = f"{before} → {after}" if before and after and before != after else after or before
-        table.add_row(
-            format_signed_ns(row.after_ns - row.before_ns),
-            Text(clip(words.status_word(row.status), 11)),
-            Text(visible(clip(f"{clip(brief(row.previous_op), room)} → {clip(brief(row.next_op), room)}", width - 30))),
-        )
-        table.add_row("", "", Text(clip(cause, width - 30), "dim"))
-    return _table("Recurring gaps that changed", table, found, TOP_GAPS)
+        change = format_signed_ns(row.after_ns - row.before_ns)
+        between = " → ".join(clip(brief(each), LABEL_ROOM) for each in (row.previous_op, row.next_op))
+        ids = dict.fromkeys(each for each in (row.cause_before, row.cause_after) if each)
+        names = " → ".join(clip(title(each, causes), LABEL_ROOM) for each in ids)
+        rows.append([Text(change), _status(row.status), Text(between)])
+        rows.append([Text(), Text(), Text(names, "dim")])
+    return _block("Recurring gaps that changed", _fitted("rll", rows, 2, width), found, TOP_GAPS)
 
 
-def _findings(device: DeviceComparison) -> list[RenderableType]:
-    table = grid("r", "l", "w")
+def _findings(device: DeviceComparison, width: int) -> list[RenderableType]:
     found = [row for row in device.findings if row.status != "both"]
-    for row in found[:TOP_FINDINGS]:
-        table.add_row(
-            format_signed_ns(row.after_ns - row.before_ns),
-            Text(clip(words.status_word(row.status), 12)),
-            Text(visible(clip(row.title, 80))),
-        )
-    return _table("Findings of one side alone", table, found, TOP_FINDINGS)
+    rows = [
+        [Text(format_signed_ns(row.after_ns - row.before_ns)), _status(row.status), Text(visible(row.title))]
+        for row in found[:TOP_FINDINGS]
+    ]
+    return _block("Findings of one side alone", _fitted("rll", rows, 2, width), found, TOP_FINDINGS)
 
 
-def _table(name: str, table: Table, rows: Sequence[object], most: int) -> list[RenderableType]:
+def _judged(mark: Mark) -> Text:
+    return Text(f"{mark.icon} {mark.word}", STYLES[mark.tone].removeprefix("bold "))
+
+
+def _status(status: str) -> Text:
+    return Text(clip(words.status_word(status), STATUS_ROOM))
+
+
+def _fitted(justify: str, rows: Sequence[Sequence[Text]], at: int, width: int) -> Table:
+    """A table of which column `at` is cut to the room that the others leave: numbers stay whole."""
+    others = [max((row[column].cell_len for row in rows), default=0) for column in range(len(justify)) if column != at]
+    room = max(LEAST_ROOM, width - 2 - sum(others) - 2 * len(justify))
+    table = grid(*justify)
+    for row in rows:
+        cut = Text(clip(row[at].plain, room), row[at].style)
+        table.add_row(*(cut if column == at else cell for column, cell in enumerate(row)))
+    return table
+
+
+def _block(name: str, table: Table, rows: Sequence[object], most: int) -> list[RenderableType]:
     return [heading(name), indented(table), *_more(len(rows) - most)] if rows else []
 
 

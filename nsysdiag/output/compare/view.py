@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nsysdiag.output.view import Causes
 
 View = dict[str, object]
-MOST_PARTS, MOST_FLOWS, MOST_ROWS = 9, 6, 300
+MOST_PARTS, MOST_FLOWS, MOST_ROWS = 8, 6, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +188,7 @@ def _timelines(device: DeviceComparison, causes: Causes) -> View | None:
     return {"strips": drawn} if drawn else None
 
 
-def _changes(device: DeviceComparison, causes: Causes) -> View:
+def _changes(device: DeviceComparison, causes: Causes) -> View | None:
     parts = [row for row in device.parts if row.change.before_ns or row.change.after_ns]
     tables = [
         ChangeTable("The parts of the time; they add up to the length.", _drawn(parts, causes), []),
@@ -197,7 +197,8 @@ def _changes(device: DeviceComparison, causes: Causes) -> View:
     if has_roots(device):
         caption = "At the root: each wait counted as what the thread did that ended it. The same idle time, cut again."
         tables.append(_folded(caption, device.root_ledger, device, causes))
-    return {"tables": [table for table in tables if table.rows or table.tiny]}
+    held = [table for table in tables if table.rows or table.tiny]
+    return {"tables": held} if held else None
 
 
 def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes) -> ChangeTable:

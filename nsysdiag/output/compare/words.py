@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from nsysdiag.model_compare import Change, Comparison, CountChange, DeviceComparison, MetricChange, SideTrace, Unit
 
-TITLE = "Before and after"
 UNIT_NAME, MOST_FILES = 60, 3
 GONE, NEW, NOTHING = "gone", "new", "–"
+ELSEWHERE = "Kernels, recurring gaps and findings of each device are in the page."
 RENAMING = "Did the idle time go, or only its name?"
 
 

@@ -1,0 +1,352 @@
+"""The outputs of a comparison of two sides: the same facts in each, sums that add up, names that can do nothing."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+from msgspec.structs import replace
+
+from nsysdiag.errors import InputError
+from nsysdiag.model_compare import Move, Step, comparison_from_json
+from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.assets import content_hash
+from nsysdiag.output.compare import words
+from nsysdiag.output.compare.registry import RENDERERS
+from nsysdiag.output.compare.rows import OTHERS, levels, matrix, split
+from nsysdiag.output.compare.strips import strips
+from nsysdiag.output.compare.waterfall import waterfall
+from nsysdiag.output.names import visible
+from nsysdiag.output.view import Causes
+from tests.output.compare_samples import CAUSES, COMPARISONS, US, change, comparison, device
+from tests.output.page import Element, parse
+from tests.output.samples import HOSTILE
+from tests.output.test_markdown import TRIGGERS, drawn
+from tests.output.test_text import SGR
+
+OPTIONS = RenderOptions(width=80, command="nsysdiag compare before.sqlite after.sqlite")
+COLOURED = RenderOptions(width=80, color=True)
+every_sample = pytest.mark.parametrize("sample", COMPARISONS)
+
+
+@cache
+def data(name: str, sample: str = "one") -> bytes:
+    return RENDERERS[name](COMPARISONS[sample](), OPTIONS)
+
+
+@cache
+def tree(sample: str) -> Element:
+    return parse(data("html", sample))
+
+
+def section(root: Element, id: str) -> Element:
+    return next(each for each in root.all("section") if each.attributes["id"] == id)
+
+
+def cells(row: Element) -> list[str]:
+    return [" ".join(cell.whole_text().split()) for cell in row.all("th", "td")]
+
+
+def exact(row: Element) -> list[int]:
+    """The numbers of a row as its tooltips tell them."""
+    titles = [cell.attributes.get("title", "") for cell in row.all("td")]
+    return [int(title.split(" ns")[0].replace(",", "")) for title in titles if " ns" in title]
+
+
+def test_there_is_one_for_every_format_that_a_comparison_has() -> None:
+    assert RENDERERS.keys() == {"html", "json", "md", "txt"}
+
+
+@every_sample
+@pytest.mark.parametrize("name", RENDERERS)
+def test_each_is_taken_for_our_own_and_comes_out_the_same(name: str, sample: str) -> None:
+    assert FORMATS[name].is_ours(data(name, sample))
+    assert RENDERERS[name](COMPARISONS[sample](), OPTIONS) == data(name, sample)
+
+
+@every_sample
+def test_what_is_saved_can_be_drawn_again(sample: str) -> None:
+    again = comparison_from_json(data("json", sample))
+    for name, render in RENDERERS.items():
+        assert render(again, OPTIONS) == data(name, sample)
+
+
+@pytest.mark.parametrize("name", ["html", "md", "txt"])
+def test_each_says_what_became_of_it_and_why(name: str) -> None:
+    text = " ".join(re.sub(r"<[^>]*>|\\", " ", data(name).decode()).split())
+    for fact in (
+        "Improved",
+        "An iteration takes 777 us instead of 1.05 ms",
+        "20.0% came back as Host code",
+        "Synchronization",
+        "-300 us",
+        "+60.0 us",
+        "softmax",
+        "One capture a side",
+        "3 events were dropped",
+        "nsysdiag compare before.sqlite after.sqlite",
+    ):
+        assert fact in text, fact
+
+
+class TestWaterfall:
+    @every_sample
+    def test_steps_lead_from_before_to_after(self, sample: str) -> None:
+        for found in COMPARISONS[sample]().devices:
+            ends = [found.length.before_ns, *(step.to_ns for step in levels(found, 3))]
+            starts = [step.from_ns for step in levels(found, 3)]
+            assert starts == ends[:-1]
+
+    def test_small_steps_are_one(self) -> None:
+        steps = [Step(id=id, change_ns=ns) for id, ns in (("sync", -1000), ("a", 9), ("b", -8), ("c", 1))]
+        found = levels(replace(device(), waterfall=steps), 10)
+        assert [(step.id, step.count, step.change_ns) for step in found] == [("sync", 1, -1000), ("", 3, 2)]
+
+    def test_a_single_small_step_keeps_its_name(self) -> None:
+        found = levels(replace(device(), waterfall=[Step(id="sync", change_ns=-1000), Step(id="a", change_ns=9)]), 10)
+        assert [step.id for step in found] == ["sync", "a"]
+
+    def test_the_page_shows_steps_that_add_up(self) -> None:
+        rows = section(tree("one"), "waterfall").all("tbody")[0].all("tr")
+        (before,), *steps, (after,) = [exact(row) for row in rows]
+        assert before + sum(step[0] for step in steps) == after
+        assert len(steps) == 4
+
+    def test_a_bar_begins_where_the_one_before_it_ended(self) -> None:
+        bars = waterfall(device(), Causes(CAUSES)).bars
+        assert [bar.begin for bar in bars[1:]] == [bar.end for bar in bars[:-1]]
+        assert [bar.width for bar in (bars[0], bars[-1])] == ["100.000%", "73.859%"]
+
+    def test_the_axis_begins_at_zero_but_for_lengths_far_from_it(self) -> None:
+        assert waterfall(device(), Causes(CAUSES)).axis.low == 0
+        near = replace(device(), length=change(1000, 990), waterfall=[Step(id="sync", change_ns=-10 * US)])
+        cut = waterfall(near, Causes(CAUSES))
+        assert 0 < cut.axis.low < 990 * US
+        assert cut.axis.high - cut.axis.low >= 100 * US  # a hundredth never looks like all of it
+        assert cut.cut == "The axis begins at 900 us."
+
+
+class TestMatrix:
+    @every_sample
+    @pytest.mark.parametrize("most", [2, 8])
+    def test_adds_up_to_what_moved(self, sample: str, most: int) -> None:
+        for found in COMPARISONS[sample]().devices:
+            table = matrix(found, most)
+            assert table.total_ns == sum(move.ns for move in found.moves)
+            assert sum(row.total_ns for row in table.rows) == table.total_ns == sum(table.totals)
+            assert len(table.columns) <= most + 1
+
+    def test_rows_and_columns_are_the_parts_before_and_after(self) -> None:
+        table = matrix(device(), 8)
+        before = {row.id: row.total_ns // US for row in table.rows}
+        after = dict(zip(table.columns, (ns // US for ns in table.totals), strict=True))
+        assert before == {"compute": 600, "sync": 400, "exposed_copy": 50, "launch_latency": 2, None: 5}
+        known = {"compute": 605, "sync": 100, "exposed_copy": 10, "host_compute": 60, "launch_latency": 2}
+        assert after == known | {None: 280}
+
+    def test_small_parts_are_one_even_where_one_has_no_name(self) -> None:
+        moves = [Move(before=id, after=None, ns=ns, seen_ns=0) for id, ns in (("a", 9), ("b", 5), ("c", 2), ("", 50))]
+        table = matrix(replace(device(), moves=moves), 2)
+        assert [(row.id, row.total_ns) for row in table.rows] == [("a", 9), (OTHERS, 57)]
+
+    def test_the_page_shows_what_stayed_and_what_moved(self) -> None:
+        table = section(tree("one"), "renaming").all("table")[0]
+        rows = {cells(row)[0]: row for row in table.all("tbody")[0].all("tr")}
+        kinds = {cell.attributes["class"]: cell for cell in rows["Synchronization"].all("td")}
+        assert exact(rows["Synchronization"])[-1] == 400 * US
+        assert kinds["number stayed"].text == "100 us"
+        assert [cell for cell in cells(rows["Synchronization"]) if cell] == [
+            "Synchronization",
+            "100 us",
+            "60.0 us",
+            "240 us",
+            "400 us",
+        ]
+
+
+class TestChanges:
+    def test_what_is_small_and_the_same_is_folded(self) -> None:
+        shown, tiny = split(device().ledger, device())
+        assert [row.id for row in shown] == ["sync", "host_compute"]
+        assert [row.id for row in tiny] == ["launch_latency", "queue_full"]
+        folded = section(tree("one"), "changes").all("details")[0]
+        assert len(folded.all("tbody")) == 2
+
+    def test_parts_add_up_to_the_length(self) -> None:
+        parts, ledger, *_ = section(tree("one"), "changes").all("table")
+        idle = exact(parts.all("tbody")[-1].all("tr")[0])
+        sums = [sum(column) for column in zip(*(exact(row)[:3] for row in parts.all("tbody")), strict=True)]
+        assert sums == [1052 * US, 777 * US, -275 * US]
+        folded = section(tree("one"), "changes").all("details")[0].all("tbody")
+        rows = [exact(row)[:3] for row in (*ledger.all("tbody"), *folded)]
+        assert [sum(column) for column in zip(*rows, strict=True)] == idle[:3]
+
+    def test_a_verdict_has_a_sign_a_word_and_a_colour(self) -> None:
+        marks = {
+            (each.attributes["class"], each.all("span")[1].text, each.text.strip())
+            for each in section(tree("mixed"), "gpu-1-changes").all("span")
+            if each.attributes.get("class", "").startswith("judged ")
+        }
+        assert marks == {
+            ("judged judged-better", "▼", "better"),
+            ("judged judged-worse", "▲", "worse"),
+            ("judged judged-same", "=", "same"),
+        }
+
+    def test_roots_are_left_out_where_they_say_no_more(self) -> None:
+        assert len(section(tree("one"), "changes").all("table")) == 4
+        same = replace(device(), root_ledger=device().ledger[::-1])
+        root = parse(RENDERERS["html"](comparison([same]), OPTIONS))
+        assert len(section(root, "changes").all("table")) == 3
+
+
+class TestStrips:
+    def test_the_same_time_is_as_wide_on_both_sides(self) -> None:
+        drawn = strips(device(), Causes(CAUSES))
+        assert drawn is not None
+        assert [(side.length, side.width) for side in drawn.sides] == [("50.0 ms", "100.000%"), ("40.0 ms", "80.000%")]
+        assert drawn.ticks[-1] == ("100.000%", "50 ms")
+        assert [key.label for key in drawn.legend] == ["Compute", "Copies", "Synchronization"]
+
+    def test_left_out_where_a_side_has_none(self) -> None:
+        ids = {each.attributes["id"] for each in tree("bare").all("section")}
+        assert ids == {"overview", "length", "waterfall", "traces"}
+
+    def test_a_damaged_one_is_told(self) -> None:
+        found = device()
+        assert found.strip_after is not None
+        level = replace(found.strip_after.level, buckets=7)
+        bad = comparison([replace(found, strip_after=replace(found.strip_after, level=level))])
+        with pytest.raises(InputError, match="damaged"):
+            RENDERERS["html"](bad, OPTIONS)
+
+
+@every_sample
+class TestPage:
+    def test_refers_to_nothing_outside(self, sample: str) -> None:
+        for element in tree(sample).walk():
+            for name in ("src", "href", "action", "data"):
+                assert element.attributes.get(name, "#").startswith(("#", "data:,"))
+            assert not [name for name in element.attributes if name.startswith("on") or name == "style"]
+        assert not re.search(r"@import|url\(", "".join(style.text for style in tree(sample).all("style")))
+
+    def test_policy_allows_exactly_its_own_scripts_and_styles(self, sample: str) -> None:
+        root = tree(sample)
+        (policy,) = [meta.attributes["content"] for meta in root.all("meta") if "http-equiv" in meta.attributes]
+        rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+        assert rules["default-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
+        assert rules["script-src"].split() == [content_hash(each.text) for each in root.all("script")]
+        assert rules["style-src"].split() == [content_hash(each.text) for each in root.all("style")]
+
+    def test_anchors_lead_somewhere_and_ids_are_unique(self, sample: str) -> None:
+        root = tree(sample)
+        ids = [element.attributes["id"] for element in root.walk() if "id" in element.attributes]
+        assert len(set(ids)) == len(ids)
+        assert {element.attributes["href"][1:] for element in root.all("a")} <= set(ids)
+
+    def test_tables_have_captions_and_every_row_a_header(self, sample: str) -> None:
+        for table in tree(sample).all("table"):
+            assert table.all("caption")
+            assert all(head.attributes.get("scope") for head in table.all("th"))
+
+    def test_rows_have_as_many_cells_as_the_head(self, sample: str) -> None:
+        for table in tree(sample).all("table"):
+            assert {len(row.all("th", "td")) for row in table.all("tr")} == {len(table.all("tr")[0].all("th"))}
+
+
+class TestHostileNames:
+    def test_bring_no_element_into_the_page(self) -> None:
+        known = {element.tag for element in tree("one").walk()}
+        assert {element.tag for element in tree("hostile").walk()} <= known
+        assert len(tree("hostile").all("script")) == len(tree("one").all("script"))
+
+    def test_bring_no_attribute_class_id_or_colour(self) -> None:
+        known = {name for sample in ("one", "mixed") for element in tree(sample).walk() for name in element.attributes}
+        for element in tree("hostile").walk():
+            assert element.attributes.keys() <= known
+            for name in ("class", "id", "href", "fill"):
+                assert re.fullmatch(r"[#\w .:,-]*", element.attributes.get(name, ""), re.ASCII)
+
+    def test_are_shown_as_they_are(self) -> None:
+        shown = tree("hostile").whole_text()
+        assert [name for name in HOSTILE if visible(name) not in shown] == []
+
+    @pytest.mark.parametrize("name", ["html", "md", "txt"])
+    def test_leave_no_control_characters(self, name: str) -> None:
+        assert all(line.isprintable() for line in data(name, "hostile").decode().split("\n"))
+
+    def test_bring_nothing_into_markdown(self) -> None:
+        shape = drawn(data("md", "hostile").decode())
+        known = drawn(data("md").decode())
+        assert set(shape.elements) <= set(known.elements)
+        assert not [text for text in shape.plain if TRIGGERS.search(text)]
+
+    def test_colours_of_the_terminal_are_ours(self) -> None:
+        shown = RENDERERS["txt"](COMPARISONS["hostile"](), COLOURED).decode()
+        assert all(line.isprintable() for line in SGR.sub("", shown).split("\n"))
+
+
+class TestText:
+    @every_sample
+    @pytest.mark.parametrize("width", [60, 80, 100, 132])
+    def test_fits(self, sample: str, width: int) -> None:
+        lines = RENDERERS["txt"](COMPARISONS[sample](), RenderOptions(width=width)).decode().splitlines()
+        assert max(map(len, lines)) <= width
+
+    def test_numbers_stay_whole_beside_long_names(self) -> None:
+        shown = data("txt", "hostile").decode()
+        assert len(re.findall(r"30\.0 us +40\.0 us +\+10\.0 us +\? cannot be told", shown)) == 6
+
+    @pytest.mark.parametrize(("name", "most"), [("txt", 60), ("md", 80)])
+    def test_is_short_for_one_device(self, name: str, most: int) -> None:
+        assert len(data(name).splitlines()) <= most
+
+    def test_colour_only_where_asked(self) -> None:
+        assert b"\x1b" not in data("txt")
+        assert SGR.search(RENDERERS["txt"](comparison(), COLOURED).decode())
+
+
+class TestMarkdown:
+    @every_sample
+    def test_rows_keep_their_cells(self, sample: str) -> None:
+        for block in data("md", sample).decode().split("\n\n"):
+            if block.startswith("| "):
+                counts = {len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)) for line in block.splitlines()}
+                assert len(counts) == 1, block
+
+
+class TestWords:
+    def test_without_an_interval_nothing_is_claimed(self) -> None:
+        said = words.length_sentence(change(100, 120, told=False))
+        assert "no interval" in said
+        assert (
+            words.change_mark("unknown")
+            == words.change_mark("nonsense")
+            == words.Mark("?", "cannot be told", "unknown")
+        )
+
+    def test_work_that_changed_is_left_to_the_note_about_it(self) -> None:
+        assert words.workload_sentence(device()).endswith("kernel 18 and 18.2.")
+        changed = [replace(device().workload[0], changed=True)]
+        assert words.workload_sentence(replace(device(), workload=changed)) == ""
+
+    def test_a_unit_that_does_the_work_of_several(self) -> None:
+        unit = replace(device().unit, kind="kernels", name_before="", name_after="", scale=2.0)
+        assert words.unit_sentence(unit).endswith("2 after do the work of one before.")
+        assert "same" not in words.unit_sentence(replace(unit, kind="iterations", name_before="a", name_after="b"))
+
+    @pytest.mark.parametrize(
+        ("unit", "before", "after", "text"),
+        [
+            ("share", 0.5, 0.39, "-11.0 points"),
+            ("share", 0.5, 0.5, "="),
+            ("count", 20.0, 19.0, "-5.0%"),
+            ("ns", None, 5.0, "–"),
+            ("ns", 4.0, 4.0, "="),
+            ("ns", 0.0, 4.0, "new"),
+        ],
+    )
+    def test_differences(self, unit: str, before: float | None, after: float | None, text: str) -> None:
+        row = replace(device().launch[0], unit=unit, before=before, after=after)
+        assert words.metric_change(row) == text
