@@ -29,6 +29,7 @@ def devices_of(name: str, folder: Path) -> list[DeviceReport]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_sums_are_consistent(name: str, tmp_path: Path) -> None:
     assert devices_of(name, tmp_path)

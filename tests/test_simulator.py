@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tests.simulator.host import Body
     from tests.simulator.truth import DeviceTruth
 
+pytestmark = pytest.mark.slow
+
 US = 1_000
 NAMES = sorted(SCENARIOS)
 

@@ -243,6 +243,7 @@ def test_time_of_several_at_once_counts_once(tmp_path: Path) -> None:
     assert [(row.operation, row.exposed_ns) for row in rows_found] == [("memcpy HtoD", 20_000), ("memcpy DtoH", 5_000)]
 
 
+@pytest.mark.slow
 @given(rows())
 @settings(max_examples=60)
 def test_exposed_copies_add_up_for_any_rows(drawn: Rows) -> None:

@@ -27,6 +27,8 @@ from tests.redaction.canaries import CANARY, found, mark_names
 from tests.redaction.test_redact import without_texts
 from tests.simulator.scenarios import SCENARIOS, scenario
 
+pytestmark = pytest.mark.slow
+
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.sqlite.gz"))
 KEY = "k3y-that-nobody-may-see"
 QUICK = ("starved_training", "exposed_communication", "worker_and_pin_thread")

@@ -18,6 +18,8 @@ from tests.bundle.bundling import assert_gaps_are_those_of_the_trace, sliced
 from tests.simulator.fixtures import FIXTURES
 from tests.simulator.scenarios import SCENARIOS, scenario
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[1] / "fixtures"
 MS = 1_000_000
 

@@ -18,6 +18,8 @@ from tests.cutting.private import CANARY, MUCH_LATER, private_trace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 FIXTURES = sorted((ROOT / "tests" / "fixtures").glob("*.sqlite.gz"))
 FEWER = {"StringIds", "META_DATA_EXPORT", "EXPORT_META_DATA", "NVTX_EVENTS"}

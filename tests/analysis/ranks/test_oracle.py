@@ -60,6 +60,7 @@ def expected(steps: list[list[int]]) -> dict[str, list[int]]:
     return found
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(runs)
 def test_waits_and_delays_are_those_of_a_slow_count(run: tuple[list[list[int]], list[int]]) -> None:

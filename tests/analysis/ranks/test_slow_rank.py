@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.model_ranks import RankComparison
 
+pytestmark = pytest.mark.slow
+
 PREPARING_NS, SLOW_PREPARING_NS = 100_000, 4_000_000
 DELAY_NS = SLOW_PREPARING_NS - PREPARING_NS
 """How much later the slow rank is in each step."""

@@ -131,6 +131,7 @@ def written(drawn: Wakes, shuffle_seed: int | None = None) -> Iterator[Path]:
         yield drawn.trace().write(Path(folder) / "trace.sqlite", shuffle_seed=shuffle_seed)
 
 
+@pytest.mark.slow
 @given(wakes(), st.sampled_from((0.0, 0.3, 0.5)))
 @settings(max_examples=EXAMPLES)
 def test_every_gap_is_cut_whole(drawn: Wakes, floor: float) -> None:
