@@ -9,14 +9,17 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.config import Settings
 from nsysdiag.model import Report, from_json, report_schema, to_json
+from nsysdiag.model_compare import comparison_from_json, comparison_schema, comparison_to_json
 from nsysdiag.model_ranks_report import ranks_from_json, ranks_schema, ranks_to_json
 from nsysdiag.pipeline import analyze
+from tests.output.compare_samples import COMPARISONS
 from tests.output.rank_samples import ranks_report
 
 FIXTURES = Path(__file__).parent / "fixtures"
@@ -126,6 +129,22 @@ def test_the_schema_of_ranks_that_ships_is_the_model_s() -> None:
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
         Path(str(file)).write_bytes(ranks_schema())
     assert file.read_bytes() == ranks_schema()
+
+
+def test_the_schema_of_comparisons_that_ships_is_the_model_s() -> None:
+    file = resources.files("nsysdiag") / "data" / "comparison.schema.json"
+    if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
+        Path(str(file)).write_bytes(comparison_schema())
+    assert file.read_bytes() == comparison_schema()
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_comparisons_survive_saving_and_fit_their_schema(name: str) -> None:
+    made = COMPARISONS[name]()
+    data = comparison_to_json(made)
+    assert comparison_from_json(data) == made
+    assert comparison_to_json(comparison_from_json(data)) == data
+    jsonschema.validate(json.loads(data), json.loads(comparison_schema()))
 
 
 def test_ranks_survive_saving() -> None:
