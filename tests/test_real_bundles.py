@@ -54,8 +54,8 @@ def test_a_redacted_slice_with_the_same_verdict(trace: Path, tmp_path: Path) -> 
 
 
 @every_trace
-@pytest.mark.parametrize("key", [None, "a key"])
-def test_no_name_in_a_redacted_bundle(trace: Path, key: str | None, tmp_path: Path) -> None:
+def test_no_name_in_a_redacted_bundle(trace: Path, tmp_path: Path) -> None:
+    key = (None, "a key")[FILES.index(trace) % 2 if FILES else 0]
     options = ["--redact", *(("--redact-key", key) if key else ())]
     assert run(app, ["bundle", str(trace), "-o", str(tmp_path / "ticket.zip"), "--quiet", *options]) == 0
     contents = contents_of(tmp_path / "ticket.zip")

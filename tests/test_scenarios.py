@@ -32,11 +32,12 @@ EVIDENCE = (
     "context_switches",
     "libraries",
 )
+# Every second kind of evidence of a scenario, and the others of the next one: all of them would cost minutes.
 LEFT_OUT = [
     (name, evidence)
-    for name in SCENARIOS
+    for at, name in enumerate(SCENARIOS)
     if not SCENARIOS[name].not_yet
-    for evidence in EVIDENCE
+    for evidence in EVIDENCE[at % 2 :: 2]
     if getattr(SCENARIOS[name].capture, evidence)
 ]
 BLURRED = 0.93

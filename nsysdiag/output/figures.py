@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # How many per cent of a bar a share and one more character of a label take, at the width of a narrow page.
-SHARE_PERCENT, CHARACTER_PERCENT = 6.5, 1.05
+SHARE_PERCENT, CHARACTER_PERCENT = 6.5, 1.15
 _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 
 

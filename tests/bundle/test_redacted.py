@@ -31,10 +31,13 @@ pytestmark = pytest.mark.slow
 
 FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.sqlite.gz"))
 KEY = "k3y-that-nobody-may-see"
-QUICK = ("starved_training", "exposed_communication", "worker_and_pin_thread")
+BOTH_WAYS = ("starved_training", "exposed_communication", "worker_and_pin_thread")
 FILES = ["findings.json", "report.html", "summary.md", "trace.sqlite"]
+# A key for every second scenario, both ways for a few: twice all of them would cost minutes.
 every_scenario = pytest.mark.parametrize(
-    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in SCENARIOS]
+    ("name", "key"),
+    [(name, (None, KEY)[at % 2]) for at, name in enumerate(SCENARIOS) if name not in BOTH_WAYS]
+    + [(name, key) for name in BOTH_WAYS for key in (None, KEY)],
 )
 every_fixture = pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name.partition(".")[0])
 
@@ -53,7 +56,6 @@ def assert_no_canary(trace: Path, folder: Path, key: str | None) -> None:
 
 
 @every_scenario
-@pytest.mark.parametrize("key", [None, KEY])
 def test_no_name_of_a_scenario_comes_through(name: str, key: str | None, tmp_path: Path) -> None:
     trace = tmp_path / f"train_{CANARY}.sqlite"
     scenario(name).write(trace, SCENARIOS[name].capture)
@@ -62,7 +64,6 @@ def test_no_name_of_a_scenario_comes_through(name: str, key: str | None, tmp_pat
     assert_no_canary(trace, tmp_path, key)
 
 
-@pytest.mark.slow
 @every_fixture
 def test_no_name_of_a_fixture_comes_through(fixture: Path, tmp_path: Path) -> None:
     trace = tmp_path / f"train_{CANARY}.sqlite"
@@ -128,14 +129,12 @@ def assert_says_the_same(trace: Path, folder: Path, key: str | None) -> None:
 
 
 @every_scenario
-@pytest.mark.parametrize("key", [None, KEY])
 def test_every_scenario_says_the_same(name: str, key: str | None, tmp_path: Path) -> None:
     """All of them without exception."""
     trace = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
     assert_says_the_same(trace, tmp_path / "slices", key)
 
 
-@pytest.mark.slow
 @every_fixture
 def test_every_fixture_says_the_same(fixture: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace.sqlite"
