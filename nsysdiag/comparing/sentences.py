@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from nsysdiag.comparing.changes import IMPROVED, REGRESSED, SAME, UNKNOWN
 from nsysdiag.comparing.units import ITERATIONS
 from nsysdiag.model_compare import Change, DeviceComparison, PartChange, Unit
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
 
 MIXED = "mixed"
 LEAST_STEP, MOST = 0.1, 0.5
@@ -21,7 +21,7 @@ def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titl
         return f"{what} takes {_same(length)}"
     if length.verdict == UNKNOWN:
         return f"{times}: whether that is more than chance cannot be told."
-    share = signed_share(length.change_ns, length.before_ns)
+    share = format_signed_share(length.change_ns, length.before_ns)
     return f"{times}: {share}, {interval_text(length)}{_most(length, rows, titles)}."
 
 
@@ -33,18 +33,11 @@ def _same(length: Change) -> str:
     )
 
 
-def signed_share(change: int, before: int) -> str:
-    """A change as a share with its sign."""
-    if before == 0:
-        return "new"
-    return f"{'+' if change > 0 else '-' if change < 0 else ''}{format_share(abs(change), before)}"
-
-
 def interval_text(change: Change) -> str:
     """The interval of a change as shares of the time before."""
     if change.low_ns is None or change.high_ns is None:
         return "no interval"
-    low, high = (signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
+    low, high = (format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
     return f"95% interval {low} to {high}"
 
 
@@ -55,14 +48,9 @@ def _most(length: Change, rows: Sequence[PartChange], titles: Mapping[str, str])
     large = [row for row in certain if abs(row.change.change_ns) >= LEAST_STEP * abs(length.change_ns)][:2]
     if not large:
         return ". No part of it is beyond chance by itself"
-    parts = ", ".join(f"{titles.get(row.id, row.id)} {signed_ns(row.change.change_ns)}" for row in large)
+    parts = ", ".join(f"{titles.get(row.id, row.id)} {format_signed_ns(row.change.change_ns)}" for row in large)
     most = abs(sum(row.change.change_ns for row in large)) >= MOST * abs(length.change_ns)
     return f". {'Most of it' if most else 'Beyond chance in it'}: {parts}"
-
-
-def signed_ns(ns: int) -> str:
-    """A time with its sign."""
-    return f"{'+' if ns > 0 else '-' if ns < 0 else ''}{format_ns(abs(ns))}"
 
 
 def overall(devices: Sequence[DeviceComparison]) -> tuple[str, str]:

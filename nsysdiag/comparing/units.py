@@ -15,6 +15,8 @@ from nsysdiag.model_compare import Unit
 LEAST_SHARED = 0.5
 WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
+GRAPH = "graph "
+HINT = "compare two captures of the same program, with NVTX ranges around its steps"
 ITERATIONS, KERNELS = "iterations", "kernels"
 On = tuple[Report, DeviceReport]
 
@@ -41,6 +43,9 @@ def in_units(before: Sequence[On], after: Sequence[On]) -> Sides:
 
 def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
     first = left[0]
+    for other in (*left[1:], *right):
+        if not _alike(first, other):
+            raise NotComparableError(_reason(first, other), hint=HINT)
     folds = [_fold(first, each) for each in (*left, *right)]
     both = [scaled(each, fold) for each, fold in zip((*left, *right), folds, strict=True)]
     before, after = both[: len(left)], both[len(left) :]
@@ -65,6 +70,21 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
         scale=1 / scale,
     )
     return Sides(before, after, unit, notes)
+
+
+def _alike(first: Capture, other: Capture) -> bool:
+    """Are these iterations of the same program: by their name, or by what they run? Of graphs that a trace holds as
+    wholes nobody knows what runs in them."""
+    one, two = first.device.iterations, other.device.iterations
+    named = one is not None and two is not None and (one.source, one.name) == (two.source, two.name)
+    return named or _shared(first.device, other.device) >= LEAST_SHARED or _in_graphs(first) or _in_graphs(other)
+
+
+def _in_graphs(capture: Capture) -> bool:
+    """Is most of what ran in graphs that the trace holds as wholes?"""
+    counts = _counts(capture.device)
+    inside = sum(ns for name, (_count, ns) in counts.items() if name.startswith(GRAPH))
+    return inside >= LEAST_SHARED * max(sum(ns for _count, ns in counts.values()), 1)
 
 
 def _iteration_name(captures: Sequence[Capture]) -> str:
@@ -115,7 +135,7 @@ def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
     graphs = device.launch.graphs
     for row in graphs.rows if graphs is not None else ():
         if row.nodes is None and row.launches:
-            name = f"graph {row.name}"
+            name = f"{GRAPH}{row.name}"
             count, ns = found.get(name, (0, 0))
             found[name] = (count + row.launches, ns + row.work_ns)
     return found
@@ -129,10 +149,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
         other = by_window(*each, 1.0)
         ratio = _runs(first, other)
         if ratio is None or _shared(first.device, other.device) < LEAST_SHARED:
-            raise NotComparableError(
-                _reason(first, other),
-                hint="compare two captures of the same program, with NVTX ranges around its steps",
-            )
+            raise NotComparableError(_reason(first, other), hint=HINT)
         units.append(ratio)
     captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
     unit = Unit(
@@ -169,6 +186,6 @@ def _shared(one: DeviceReport, two: DeviceReport) -> float:
 def _reason(first: Capture, other: Capture) -> str:
     share = _shared(first.device, other.device)
     return (
-        f"{first.report.trace.file} and {other.report.trace.file} have no unit of work in common: no iterations on "
-        f"both sides, and kernels of the same names make up {share:.0%} of the time in kernels, less than half"
+        f"{first.report.trace.file} and {other.report.trace.file} have no unit of work in common: no iterations of the "
+        f"same program, and kernels of the same names make up {share:.0%} of the time in kernels, less than half"
     )

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.comparing.comparison import compare_reports
+from nsysdiag.errors import NotComparableError
+from nsysdiag.pipeline import analyze
 from tests.comparing.programs import GEMM, Program
 from tests.comparing.samples import only, part, report_of, verdicts
 from tests.simulator.engine import MS, US
@@ -134,3 +136,15 @@ def test_iterations_by_another_name_are_brought_to_the_same_work(tmp_path: Path)
         kernels = next(row for row in device.workload if row.id == "kernel")
         assert not kernels.changed
         adds_up(device)
+
+
+def test_iterations_of_another_program_are_no_unit_in_common(tmp_path: Path) -> None:
+    """Both come round, but nothing that one runs is run by the other."""
+    from tests.analysis.test_iterations import training
+
+    path = training((4 * MS,) * 10, name="epoch {}").write(tmp_path / "other.sqlite")
+    other = analyze(path)
+    with pytest.raises(NotComparableError, match="no iterations of the same program"):
+        compare_reports([report_of(PLAIN, tmp_path)], [other], across_gpus=True)
+    same_name = analyze(training((4 * MS,) * 10, name="step {}").write(tmp_path / "renamed.sqlite"))
+    assert compare_reports([report_of(PLAIN, tmp_path)], [same_name], across_gpus=True).devices
