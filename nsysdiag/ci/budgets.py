@@ -116,9 +116,11 @@ def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
     return working
 
 
-def is_called(key: str, name: str, wanted: str) -> bool:
-    """Does a device go by this key, number or part of its name?"""
-    return wanted in (key, key.removeprefix("gpu")) or wanted.lower() in name.lower()
+def called(devices: Sequence[tuple[str, str]], wanted: str) -> list[int]:
+    """Which of the devices, by key and name, go by this key or number; or else by this part of their name. All where
+    nothing is wanted."""
+    exact = [at for at, (key, _name) in enumerate(devices) if wanted in (key, key.removeprefix("gpu"))]
+    return exact or [at for at, (_key, name) in enumerate(devices) if wanted.lower() in name.lower()]
 
 
 def _value(report: Report, device: DeviceReport, budget: Budget) -> float:

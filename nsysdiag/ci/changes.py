@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from nsysdiag.ci.budgets import Budget, check, is_called, unmeasurable
+from nsysdiag.ci.budgets import Budget, check, called, unmeasurable
 from nsysdiag.ci.evidence import UnmeasurableError, require_cause
 from nsysdiag.ci.expressions import GREW, Expression
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
@@ -62,13 +62,8 @@ def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report
 
 
 def _devices(comparison: Comparison, budget: Budget) -> list[DeviceComparison]:
-    found = [
-        each
-        for each in comparison.devices
-        if not budget.device
-        or is_called(each.key, each.name_after, budget.device)
-        or is_called(each.key, each.name_before, budget.device)
-    ]
+    names = [(each.key, f"{each.name_before} {each.name_after}") for each in comparison.devices]
+    found = [comparison.devices[at] for at in called(names, budget.device)]
     if not found:
         known = ", ".join(each.key for each in comparison.devices)
         raise UnmeasurableError(f"no device '{budget.device}' is on both sides; those that are: {known}")
