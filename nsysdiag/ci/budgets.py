@@ -100,9 +100,8 @@ def unmeasurable(budget: Budget, trace: str, why: str) -> UsageError:
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
     """Those that it is about and that worked. Raises UnmeasurableError where there is none."""
-    named = [
-        device for device in report.devices if not budget.device or is_called(device.key, device.name, budget.device)
-    ]
+    places = called([(device.key, device.name) for device in report.devices], budget.device)
+    named = [report.devices[at] for at in places]
     if not named:
         known = ", ".join(f"{device.key} ({device.name})" for device in report.devices) or "none"
         raise UnmeasurableError(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from nsysdiag.ci.budgets import Budget, check, called, unmeasurable
+from nsysdiag.ci.budgets import Budget, called, check, unmeasurable
 from nsysdiag.ci.evidence import UnmeasurableError, require_cause
 from nsysdiag.ci.expressions import GREW, Expression
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
