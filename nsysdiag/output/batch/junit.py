@@ -29,9 +29,8 @@ def render(summary: BatchSummary) -> bytes:
         root.append(_suite(entry))
     _count(root, list(root.iter("testcase")))
     ET.indent(root)
-    return (
-        b'<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="utf-8", xml_declaration=False) + b"\n"
-    )
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + document + b"\n"
 
 
 def _count(element: ET.Element, cases: list[ET.Element]) -> None:
@@ -84,7 +83,10 @@ def _told(entry: BatchEntry) -> list[str]:
     verdicts = [clip(f"{device.key}: {device.sentence}", SENTENCE) for device in entry.devices]
     ranked = sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))
     top = [each for each in ranked if each.severity in ("high", "medium")]
-    return [*(verdicts or ["No GPU work in this trace."]), *(clip(f"{f.severity}: {f.title}", SENTENCE) for f in top)]
+    return [
+        *(verdicts or ["No GPU work in this trace."]),
+        *(clip(f"{each.device}: {each.severity}: {each.title}", SENTENCE) for each in top),
+    ]
 
 
 def _out(case: ET.Element, lines: Iterable[str]) -> None:
