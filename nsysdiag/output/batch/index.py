@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from nsysdiag.output.batch.frame import framed
 from nsysdiag.output.batch.history import Spark, series, spark
-from nsysdiag.output.batch.rows import FAILED, Row, headline, parts, result, rows
+from nsysdiag.output.batch.rows import FAILED, Row, headline, parts, result, rows, shown_name
 from nsysdiag.output.figures import Segment, stack
 from nsysdiag.output.words import SEVERITY_ICONS
 from nsysdiag.units import format_share
@@ -35,6 +35,7 @@ class Drawn:
     """A row as the page shows it; `href` leads to its report and is empty without one."""
 
     row: Row
+    name: str
     href: str
     failed: bool
     split: list[Segment]
@@ -63,6 +64,7 @@ def _drawn(row: Row, runs: dict[tuple[str, str], list[HistoryLine]]) -> Drawn:
     device = row.device
     return Drawn(
         row=row,
+        name=shown_name(row.entry.input),
         href=link(row.entry.report),
         failed=row.entry.status == FAILED,
         split=stack((part.label, part.ns, None, part.id) for part in parts(device)) if device else [],
@@ -81,4 +83,5 @@ def _shares(device: BatchDevice) -> list[Share]:
 
 def link(path: str) -> str:
     """A path within the folder as an address that leads nowhere else."""
-    return "./" + quote(path.encode("utf-8", "backslashreplace"), safe="/-._~") if path else ""
+    parts = [part for part in path.encode("utf-8", "backslashreplace").split(b"/") if part not in (b"", b".", b"..")]
+    return "./" + quote(b"/".join(parts), safe="/-._~") if parts else ""

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from nsysdiag.output.batch.problems import SENTENCE
-from nsysdiag.output.batch.rows import FAIL, FAILED
-from nsysdiag.output.names import clip, visible
+from nsysdiag.output.batch.rows import FAIL, FAILED, shown_name
+from nsysdiag.output.names import clip
 from nsysdiag.output.view import severity_rank
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _out(case: ET.Element, lines: Iterable[str]) -> None:
 
 
 def _shown(text: str) -> str:
-    return clip(visible(text).strip() or "(no name)", LONGEST)
+    return clip(shown_name(text), LONGEST)
 
 
 def is_ours(data: bytes) -> bool:

@@ -9,9 +9,9 @@ from nsysdiag.output.bars import FEWEST_SLOTS, Bar, BarChart, draw_bars
 from nsysdiag.output.batch.frame import framed
 from nsysdiag.output.batch.history import idle_share, moment, series
 from nsysdiag.output.batch.line_chart import Label, LineChart, draw_line, labels, share_levels
-from nsysdiag.output.batch.rows import rows
+from nsysdiag.output.batch.rows import rows, shown_name
 from nsysdiag.output.lengths import round_steps
-from nsysdiag.output.names import clip
+from nsysdiag.output.names import clip, visible
 from nsysdiag.output.view import Causes, Share, by_time, share_of
 from nsysdiag.output.words import counted
 from nsysdiag.units import format_ns, format_share
@@ -49,7 +49,7 @@ class Trend:
     last one."""
 
     anchor: str
-    input: str
+    name: str
     device: str
     count: int
     sentence: str
@@ -106,7 +106,7 @@ def _trend(at: int, key: tuple[str, str], every: list[HistoryLine], points: int,
     names = [_name(line) for line in lines]
     return Trend(
         anchor=f"t-{at}",
-        input=key[0],
+        name=shown_name(key[0]),
         device=key[1],
         count=len(every),
         sentence=_sentence(every),
@@ -121,7 +121,7 @@ def _trend(at: int, key: tuple[str, str], every: list[HistoryLine], points: int,
 
 
 def _name(line: HistoryLine) -> str:
-    return line.run or moment(line)
+    return visible(line.run).strip() or moment(line)
 
 
 def _run(line: HistoryLine, causes: Causes) -> Run:
