@@ -1,0 +1,119 @@
+"""Runs the same tasks on the workers of a Dask cluster that exists already."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nsysdiag.batch.task import Outcome, Task, failed, work
+from nsysdiag.errors import NsysdiagError, UsageError
+from nsysdiag.version import __version__
+
+if TYPE_CHECKING:
+    from nsysdiag.batch.pool import Watch
+
+CONNECT_S = 15.0
+CHECK_EVERY_S = 5.0
+"""How often to see whether there are workers left, while nothing comes back."""
+CHECKS_WITHOUT_WORKERS = 12
+
+
+def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Iterator[Outcome]:
+    """The outcomes as they come. Closing the iterator withdraws what has not been done.
+
+    Raises UsageError where Dask is not installed, the scheduler cannot be reached, has no workers, or where a worker
+    has another version or does not see the folders.
+    """
+    with _client(address) as client:
+        if not tasks:
+            return
+        _check_workers(client, tasks)
+        futures = {client.submit(work, task, pure=False): task for task in tasks}
+        watch([task.input.shown for task in tasks])
+        try:
+            yield from _outcomes(client, futures, watch)
+        finally:
+            client.cancel(list(futures), force=True)
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Any]:
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise UsageError(
+            "--scheduler needs Dask, which is not installed", hint="install nsysdiag with its extra: nsysdiag[dask]"
+        ) from error
+    try:
+        client = Client(address, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise UsageError(
+            f"the Dask scheduler '{address}' cannot be reached: {error}", hint="it looks like tcp://host:8786"
+        ) from error
+    try:
+        yield client
+    finally:
+        client.close(timeout=CONNECT_S)
+
+
+def _check_workers(client: Any, tasks: list[Task]) -> None:
+    """Every worker must be able to do every task: it has this program, and sees the inputs and the outputs."""
+    places = sorted({str(task.shared.folder) for task in tasks} | {str(task.input.path.parent) for task in tasks})
+    try:
+        answers: dict[str, tuple[str, list[str]]] = client.run(_unseen, places)
+    except Exception as error:
+        raise UsageError(
+            f"the workers cannot run nsysdiag: {type(error).__name__}: {error}",
+            hint=f"nsysdiag {__version__} must be installed where they run",
+        ) from error
+    if not answers:
+        raise UsageError("the Dask scheduler has no workers", hint="start some: dask worker ADDRESS --nthreads 1")
+    for worker, (version, unseen) in sorted(answers.items()):
+        if version != __version__:
+            raise UsageError(f"the worker {worker} has nsysdiag {version}, not {__version__}")
+        if unseen:
+            raise UsageError(
+                f"the worker {worker} does not see {unseen[0]}",
+                hint="traces and the output folder must have the same paths on every worker, as on a shared disk",
+            )
+
+
+def _unseen(places: list[str]) -> tuple[str, list[str]]:
+    return __version__, [place for place in places if not Path(place).is_dir()]
+
+
+def _outcomes(client: Any, futures: dict[Any, Task], watch: Watch) -> Iterator[Outcome]:
+    from distributed import wait
+
+    left, idle = dict(futures), 0
+    while left:
+        try:
+            done = wait(list(left), timeout=CHECK_EVERY_S, return_when="FIRST_COMPLETED").done
+        except TimeoutError:
+            idle = 0 if _workers(client) else idle + 1
+            if idle >= CHECKS_WITHOUT_WORKERS:
+                break
+            continue
+        for future in done:
+            yield _outcome(future, left.pop(future))
+        watch([task.input.shown for task in left.values()])
+    for task in left.values():
+        yield failed(task.input, NsysdiagError(f"no Dask worker was left to analyse '{task.input.shown}'"))
+
+
+def _workers(client: Any) -> int:
+    return len(client.scheduler_info(n_workers=-1)["workers"])
+
+
+def _outcome(future: Any, task: Task) -> Outcome:
+    """What came of it. A task whose worker dies is given to another by Dask, until that has happened too often."""
+    try:
+        outcome: Outcome = future.result()
+    except Exception as error:
+        return failed(
+            task.input,
+            NsysdiagError(f"the Dask workers that analysed '{task.input.shown}' failed: {type(error).__name__}"),
+        )
+    return outcome
