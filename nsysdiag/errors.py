@@ -4,14 +4,16 @@ from __future__ import annotations
 
 
 class NsysdiagError(Exception):
-    """Base of every error that the command line turns into one sentence and an exit code."""
+    """Base of every error that the command line turns into one sentence and an exit code. `shown` are lines to look at
+    below the sentence, as they are: what was written, and where in it the mistake is."""
 
     exit_code = 70
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.shown = shown
 
 
 class UsageError(NsysdiagError):
