@@ -8,7 +8,7 @@ import re
 from nsysdiag.errors import UsageError
 
 NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-BYTES_PER = {"": 1, "B": 1} | {
+BYTES_PER: dict[str, int] = {"": 1, "B": 1} | {
     f"{letter}{rest}": (1000 if rest == "B" else 1024) ** power
     for power, letter in enumerate("KMGT", 1)
     for rest in ("", "B", "IB")

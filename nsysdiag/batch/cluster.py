@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ CHECK_EVERY_S = 5.0
 CHECKS_WITHOUT_WORKERS = 12
 
 
-def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Iterator[Outcome]:
+def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Generator[Outcome, None, None]:
     """The outcomes as they come. Closing the iterator withdraws what has not been done.
 
     Raises UsageError where Dask is not installed, the scheduler cannot be reached, has no workers, or where a worker
@@ -31,7 +31,7 @@ def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Iterator[Ou
             return
         _check_workers(client, tasks)
         futures = {client.submit(work, task, pure=False): task for task in tasks}
-        watch([task.input.shown for task in tasks])
+        watch(len(tasks), [])
         try:
             yield from _outcomes(client, futures, watch)
         finally:
@@ -98,7 +98,7 @@ def _outcomes(client: Any, futures: dict[Any, Task], watch: Watch) -> Iterator[O
             continue
         for future in done:
             yield _outcome(future, left.pop(future))
-        watch([task.input.shown for task in left.values()])
+        watch(len(left), [])
     for task in left.values():
         yield failed(task.input, NsysdiagError(f"no Dask worker was left to analyse '{task.input.shown}'"))
 

@@ -44,7 +44,9 @@ def read_history(path: Path) -> History:
     none of ours: it is some other file, and nothing must be added to it."""
     try:
         data = path.read_bytes()
-    except FileNotFoundError:
+    except FileNotFoundError as error:
+        if not path.parent.is_dir():
+            raise OutputError(f"cannot write {printable(path)}: there is no folder {printable(path.parent)}") from error
         return History([], [])
     except OSError as error:
         raise OutputError(f"cannot read the history {printable(path)}: {error.strerror}") from error

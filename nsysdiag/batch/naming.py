@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 
 from nsysdiag.output.names import visible
 
-RESERVED = frozenset({"index", "summary", "trend", "junit", "sarif", "gitlab", "github", "annotations"})
-"""What the batch itself may call its files, without their suffixes."""
+RESERVED = frozenset({"index", "summary", "trend", "junit", "nsysdiag", "gitlab", "github", "resume"})
+"""What the batch itself calls its files, without their suffixes."""
 LONGEST = 180
 """Bytes of a part of a name: file systems take 255, and there must be room for a number and a suffix."""
 _UNFIT = str.maketrans(dict.fromkeys('\\/:*?"<>|', "_"))

@@ -11,7 +11,7 @@ import multiprocessing
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -23,8 +23,8 @@ from nsysdiag.batch.task import Outcome, Task, failed, work
 from nsysdiag.errors import InputError, NsysdiagError, UsageError
 from nsysdiag.units import format_bytes
 
-Watch = Callable[[list[str]], None]
-"""Told of the inputs that are in hand whenever that changes."""
+Watch = Callable[[int, list[str]], None]
+"""Told how many inputs are left, and which are in hand, whenever that changes."""
 PATIENCE_S = 5.0
 """How long a worker that is told to stop may tidy up."""
 
@@ -64,7 +64,7 @@ class Limits:
         return self.memory_bytes is None or total <= self.memory_bytes
 
 
-def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Iterator[Outcome]:
+def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Outcome, None, None]:
     """The outcomes as they come, the largest inputs first. Closing the iterator stops the work that is in hand."""
     waiting = sorted(tasks, key=lambda task: (-task.input.size_bytes, task.input.name))
     with tempfile.TemporaryDirectory(prefix="nsysdiag-", ignore_cleanup_errors=True) as scratch:
@@ -84,7 +84,8 @@ def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iter
         while admitted := [each for each in waiting if limits.admit(each, pool.running())]:
             waiting.remove(admitted[0])
             pool.start(admitted[0])
-        watch([each.input.shown for each in pool.running()])
+        running = pool.running()
+        watch(len(waiting) + len(running), [each.input.shown for each in running])
         yield from pool.finished()
 
 

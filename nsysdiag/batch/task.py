@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from nsysdiag.batch.entry import ANALYSED, RESUMED, entry_of, failed_entry
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import Done, sha256
 from nsysdiag.batch.saved import starts_like_json
+from nsysdiag.ci.budgets import Budget, check
 from nsysdiag.config import Settings
 from nsysdiag.errors import InputError, NsysdiagError, OutputError
 from nsysdiag.model import Report, from_json, to_json
@@ -41,6 +42,11 @@ class Shared:
     check: Check
     force: bool = False
     resume: bool = False
+
+
+def judged(report: Report, trace: str, budgets: Sequence[Budget]) -> list[BudgetResult]:
+    """What becomes of the budgets. Raises UsageError for one on something that the trace cannot tell."""
+    return check(report, budgets, trace)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +91,11 @@ def _reported(task: Task) -> Outcome:
     if shared.resume and task.before and (report := _before(task, task.before, key)):
         return Outcome(entry_of(each, report, shared.check(report, each.shown), RESUMED), task.before)
     report = shared.load(each.path, shared.settings)
-    budgets = shared.check(report, each.shown)
     done = _written(task, report, key)
+    try:
+        budgets = shared.check(report, each.shown)
+    except NsysdiagError as error:  # the report stands, but nothing can be said of the budgets
+        return Outcome(failed_entry(each, error), done)
     return Outcome(entry_of(each, report, budgets, ANALYSED), done)
 
 

@@ -25,18 +25,18 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None
 
 @contextmanager
 def batch_bar(total: int, *, quiet: bool) -> Iterator[Callable[[int, list[str]], None]]:
-    """Yields what a batch reports to how many inputs are done, and which are in hand."""
+    """Yields what a batch reports to how many inputs are left, and which are in hand."""
     if not _watched(quiet=quiet):
-        yield lambda _done, _running: None
+        yield lambda _left, _running: None
         return
     with _bar() as bar:
         task = bar.add_task("starting", total=total)
-        yield lambda done, running: bar.update(task, description=_told(done, total, running), completed=done)
+        yield lambda left, running: bar.update(task, description=_told(left, running), completed=total - left)
 
 
-def _told(done: int, total: int, running: list[str]) -> str:
+def _told(left: int, running: list[str]) -> str:
     more = f" and {len(running) - 1} more" if len(running) > 1 else ""
-    return f"{done} of {total} done{f'; {running[0]}{more}' if running else ''}"
+    return f"{left} left{f'; {running[0]}{more}' if running else ''}"
 
 
 def _watched(*, quiet: bool) -> bool:
