@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.batch.task import Outcome, Task, failed, work
-from nsysdiag.errors import NsysdiagError, UsageError
+from nsysdiag.errors import InputError, NsysdiagError, UsageError
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
@@ -30,12 +31,16 @@ def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Generator[O
         if not tasks:
             return
         _check_workers(client, tasks)
-        futures = {client.submit(work, task, pure=False): task for task in tasks}
-        watch(len(tasks), [])
-        try:
-            yield from _outcomes(client, futures, watch)
-        finally:
-            client.cancel(list(futures), force=True)
+        suspects = []
+        for task, outcome in _round(client, tasks, watch):
+            if outcome is None:
+                suspects.append(task)
+            else:
+                yield outcome
+        # Dask gives up all that a worker held which died too often. Alone, each shows whether it was the one.
+        for suspect in suspects:
+            for task, outcome in _round(client, [suspect], watch):
+                yield outcome or failed(task.input, _death(task))
 
 
 @contextmanager
@@ -84,36 +89,49 @@ def _unseen(places: list[str]) -> tuple[str, list[str]]:
     return __version__, [place for place in places if not Path(place).is_dir()]
 
 
-def _outcomes(client: Any, futures: dict[Any, Task], watch: Watch) -> Iterator[Outcome]:
-    from distributed import wait
-
-    left, idle = dict(futures), 0
-    while left:
-        try:
-            done = wait(list(left), timeout=CHECK_EVERY_S, return_when="FIRST_COMPLETED").done
-        except TimeoutError:
-            idle = 0 if _workers(client) else idle + 1
-            if idle >= CHECKS_WITHOUT_WORKERS:
-                break
-            continue
-        for future in done:
-            yield _outcome(future, left.pop(future))
-        watch(len(left), [])
-    for task in left.values():
-        yield failed(task.input, NsysdiagError(f"no Dask worker was left to analyse '{task.input.shown}'"))
+def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task, Outcome | None]]:
+    """What came of each task as it comes, None where its workers died. What is left at the end is withdrawn."""
+    left = {client.submit(work, task, pure=False): task for task in tasks}
+    done: SimpleQueue[Any] = SimpleQueue()
+    for future in left:
+        future.add_done_callback(done.put)
+    watch(len(left), [])
+    try:
+        checks = 0
+        while left and checks < CHECKS_WITHOUT_WORKERS:
+            try:
+                future = done.get(timeout=CHECK_EVERY_S)
+            except Empty:
+                checks = 0 if _workers(client) else checks + 1
+                continue
+            task = left.pop(future)
+            yield task, _outcome(future, task)
+            watch(len(left), [])
+        for task in left.values():
+            yield task, failed(task.input, NsysdiagError(f"no Dask worker was left to analyse '{task.input.shown}'"))
+    finally:
+        client.cancel(list(left), force=True)
 
 
 def _workers(client: Any) -> int:
     return len(client.scheduler_info(n_workers=-1)["workers"])
 
 
-def _outcome(future: Any, task: Task) -> Outcome:
-    """What came of it. A task whose worker dies is given to another by Dask, until that has happened too often."""
+def _outcome(future: Any, task: Task) -> Outcome | None:
+    from distributed import KilledWorker
+
     try:
         outcome: Outcome = future.result()
+    except KilledWorker:
+        return None
     except Exception as error:
-        return failed(
-            task.input,
-            NsysdiagError(f"the Dask workers that analysed '{task.input.shown}' failed: {type(error).__name__}"),
-        )
+        told = f"Dask could not have '{task.input.shown}' analysed: {type(error).__name__}: {error}"
+        return failed(task.input, NsysdiagError(told))
     return outcome
+
+
+def _death(task: Task) -> InputError:
+    return InputError(
+        f"every Dask worker that analysed '{task.input.shown}' died, as happens where memory runs out",
+        hint="give the workers more memory, and one thread each",
+    )
