@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from math import inf
 from pathlib import PurePath
 
 from nsysdiag.ci.evidence import UnmeasurableError
 from nsysdiag.ci.expressions import Expression, parse
 from nsysdiag.ci.measuring import value_of
+from nsysdiag.ci.names import LEVELS
 from nsysdiag.ci.ranges import require_range, value_between
 from nsysdiag.ci.words import sentence
+from nsysdiag.config import FindingThresholds
 from nsysdiag.errors import UsageError
 from nsysdiag.model import DeviceReport, Report
 from nsysdiag.model_ci import BudgetResult
 
 FAIL, WARN = "fail", "warn"
+_NO_WORK = "it has no GPU work: capture with --trace=cuda"
+_MOST = re.compile(r"\bmost (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +100,26 @@ def unmeasurable(budget: Budget, trace: str, why: str) -> UsageError:
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
     """Those that it is about and that worked. Raises UnmeasurableError where there is none."""
-    named = [device for device in report.devices if not budget.device or _is(device, budget.device)]
+    places = called([(device.key, device.name) for device in report.devices], budget.device)
+    named = [report.devices[at] for at in places]
     if not named:
         known = ", ".join(f"{device.key} ({device.name})" for device in report.devices) or "none"
         raise UnmeasurableError(
-            f"it has no device '{budget.device}'; its devices: {known}" if budget.device else NO_WORK
+            f"it has no device '{budget.device}'; its devices: {known}" if budget.device else _NO_WORK
         )
     working = [device for device in named if device.window_ns]
     if not working:
-        raise UnmeasurableError(f"nothing ran on {named[0].key}" if budget.device else NO_WORK)
+        raise UnmeasurableError(f"nothing ran on {named[0].key}" if budget.device else _NO_WORK)
     if budget.nvtx:
         require_range(report, budget.nvtx)
     return working
 
 
-NO_WORK = "it has no GPU work: capture with --trace=cuda"
-
-
-def _is(device: DeviceReport, wanted: str) -> bool:
-    return wanted in (device.key, device.key.removeprefix("gpu")) or wanted.lower() in device.name.lower()
+def called(devices: Sequence[tuple[str, str]], wanted: str) -> list[int]:
+    """Which of the devices, by key and name, go by this key or number; or else by this part of their name. All where
+    nothing is wanted."""
+    exact = [at for at, (key, _name) in enumerate(devices) if wanted in (key, key.removeprefix("gpu"))]
+    return exact or [at for at, (_key, name) in enumerate(devices) if wanted.lower() in name.lower()]
 
 
 def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
@@ -127,15 +134,19 @@ def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
 
 
 def _findings(report: Report, budget: Budget) -> float:
-    """How many there are of a severity: of the whole report, or of the devices and the range that it is about."""
+    """How many there are of a severity: of the whole report, or of the devices that it is about."""
     keys = {device.key for device in _devices(report, budget)}
     level = budget.expression.measure.path[1]
-    return float(
-        sum(
-            level in ("all", finding.severity) and (not budget.device or finding.device in keys)
-            for finding in report.findings
-        )
-    )
+    mine = [each for each in report.findings if not budget.device or each.device in keys]
+    found = float(sum(level in ("all", each.severity) for each in mine))
+    most = _MOST.search(report.settings.get("findings", ""))
+    full = len(report.findings) >= (int(most[1]) if most else FindingThresholds().most)
+    # A report keeps those that may bring most: one of a lower severity in it means that it has all of this one.
+    below = () if level == "all" else LEVELS[LEVELS.index(level) + 1 :]
+    more = full and not any(each.severity in below for each in report.findings)
+    if more and budget.expression.holds(found) != budget.expression.holds(inf):
+        raise UnmeasurableError(f"its report keeps {len(report.findings)} findings: raise most under [findings]")
+    return found
 
 
 def _result(budget: Budget, device: str, value: float) -> BudgetResult:

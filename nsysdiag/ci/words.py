@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from nsysdiag.ci.expressions import Expression
 from nsysdiag.ci.names import NS, SHARE
-from nsysdiag.units import format_ns
+from nsysdiag.model_compare import Change
+from nsysdiag.units import format_ns, format_signed_share
 
 Parts = tuple[str, str]
 
@@ -17,6 +18,29 @@ def sentence(expression: Expression, value: float, device: str, nvtx: str, *, br
     return (
         f"{expression.measure.name}{place(device, nvtx)} is {found}{each}, which {verb} {expression.operator} {limit}"
     )
+
+
+def change_sentence(expression: Expression, change: Change, device: str, *, broken: bool) -> str:
+    """`idle_ns on gpu0 grew by 31.2%, from 1.20 ms to 1.57 ms, which is more than 10% and no chance`."""
+    more = change.change_ns > 0
+    verb = "grew" if more else "shrank"
+    wanted = "shrank" if expression.operator == "-" else "grew"
+    times = f"from {format_ns(change.before_ns)} to {format_ns(change.after_ns)}"
+    size = f"{times} a unit of work{_share(change)}"
+    limit = in_words(expression.limit, expression.limit, expression.unit)[0]
+    name = f"{expression.measure.name}{place(device, '')}"
+    if broken:
+        return f"{name} {verb} {size}, by more than {limit} and not by chance"
+    if change.verdict == "same":
+        return f"{name} went {size}, which is no change beyond chance"
+    return f"{name} {verb} {size}, and must not have {_GONE[wanted]} by more than {limit}"
+
+
+_GONE = {"grew": "grown", "shrank": "shrunk"}
+
+
+def _share(change: Change) -> str:
+    return f" ({format_signed_share(change.change_ns, change.before_ns)})" if change.before_ns else ""
 
 
 def place(device: str, nvtx: str) -> str:
