@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 MOST = 10
 """GitHub shows so many annotations of each kind and step."""
 _COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
-_DATA = {"%": "%25", "\r": "%0D", "\n": "%0A"}
-_PROPERTY = {**_DATA, ":": "%3A", ",": "%2C"}
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
 
 
 def render(summary: BatchSummary) -> bytes:
@@ -43,5 +43,5 @@ def annotation(command: str, title: str, message: str) -> str:
     return f"::{command} title={_escaped(title, _PROPERTY)}::{_escaped(message, _DATA)}"
 
 
-def _escaped(text: str, signs: dict[str, str]) -> str:
-    return visible(text).translate(str.maketrans(signs))
+def _escaped(text: str, signs: dict[int, str]) -> str:
+    return visible(text).translate(signs)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from nsysdiag.output.batch.problems import BUDGET, ERROR, NOT_ANALYSED, problems
-from nsysdiag.output.names import clip, visible
+from nsysdiag.output.batch.rows import shown_name
+from nsysdiag.output.names import clip
 
 if TYPE_CHECKING:
     from nsysdiag.model_ci import BatchSummary
@@ -29,7 +30,7 @@ def _issue(problem: Problem) -> dict[str, object]:
         "check_name": PREFIX + clip(problem.rule, 100),
         "fingerprint": problem.identity,
         "severity": _severity(problem),
-        "location": {"path": visible(problem.entry.input).removeprefix("./"), "lines": {"begin": 1}},
+        "location": {"path": shown_name(problem.entry.input).removeprefix("./"), "lines": {"begin": 1}},
     }
 
 

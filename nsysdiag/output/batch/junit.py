@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from nsysdiag.output.batch.problems import SENTENCE
-from nsysdiag.output.batch.rows import FAIL, FAILED
-from nsysdiag.output.names import clip, visible
+from nsysdiag.output.batch.rows import FAIL, FAILED, shown_name
+from nsysdiag.output.names import clip
 from nsysdiag.output.view import severity_rank
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ def render(summary: BatchSummary) -> bytes:
         root.append(_suite(entry))
     _count(root, list(root.iter("testcase")))
     ET.indent(root)
-    return (
-        b'<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="utf-8", xml_declaration=False) + b"\n"
-    )
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + document + b"\n"
 
 
 def _count(element: ET.Element, cases: list[ET.Element]) -> None:
@@ -84,7 +83,10 @@ def _told(entry: BatchEntry) -> list[str]:
     verdicts = [clip(f"{device.key}: {device.sentence}", SENTENCE) for device in entry.devices]
     ranked = sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))
     top = [each for each in ranked if each.severity in ("high", "medium")]
-    return [*(verdicts or ["No GPU work in this trace."]), *(clip(f"{f.severity}: {f.title}", SENTENCE) for f in top)]
+    return [
+        *(verdicts or ["No GPU work in this trace."]),
+        *(clip(f"{each.device}: {each.severity}: {each.title}", SENTENCE) for each in top),
+    ]
 
 
 def _out(case: ET.Element, lines: Iterable[str]) -> None:
@@ -92,7 +94,7 @@ def _out(case: ET.Element, lines: Iterable[str]) -> None:
 
 
 def _shown(text: str) -> str:
-    return clip(visible(text).strip() or "(no name)", LONGEST)
+    return clip(shown_name(text), LONGEST)
 
 
 def is_ours(data: bytes) -> bool:

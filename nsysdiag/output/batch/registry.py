@@ -9,7 +9,7 @@ from nsysdiag.model_ci import BatchSummary, HistoryLine
 from nsysdiag.output import html as page
 from nsysdiag.output import markdown as markdown_report
 from nsysdiag.output import text_
-from nsysdiag.output.batch import github, gitlab, junit, markdown, sarif
+from nsysdiag.output.batch import github, gitlab, index, junit, markdown, sarif, trend
 
 OURS: dict[str, Callable[[bytes], bool]] = {
     "index.html": page.is_ours,
@@ -29,6 +29,8 @@ def write_all(
     """The content of every file by its name. `history` are the runs of all devices, this one among them; without it
     there is no trend. `causes` gives causes their titles and colours; those that it lacks go by their ids."""
     return {
+        "index.html": index.render(summary, history),
+        **({"trend.html": trend.render(summary, history, causes)} if history else {}),
         "summary.md": markdown.render(summary),
         "junit.xml": junit.render(summary),
         "nsysdiag.sarif": sarif.render(summary, causes),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.compare.words import Mark
+from nsysdiag.output.names import visible
 from nsysdiag.output.view import Part, severity_rank
 from nsysdiag.output.words import counted
 
@@ -69,6 +70,11 @@ def _mark(broken: list[BudgetResult], judged: list[BudgetResult]) -> Mark:
     return _KEPT if judged else _PLAIN
 
 
+def shown_name(name: str) -> str:
+    """The name of a trace or run as a link can show it: never nothing."""
+    return visible(name).strip() or "(no name)"
+
+
 def idle_share(device: BatchDevice | None) -> float:
     """Idle time as a part of the window, 0..1; 0 without a device."""
     return device.idle_ns / device.window_ns if device and device.window_ns else 0.0
@@ -87,11 +93,13 @@ def parts(device: BatchDevice) -> tuple[Part, ...]:
 def result(summary: BatchSummary) -> Mark:
     """The worst that became of any trace."""
     if summary.failed:
-        return _FAILED
+        return Mark(
+            _FAILED.icon, "Some not analysed" if summary.failed < len(summary.entries) else "None analysed", "worse"
+        )
     if summary.broken:
-        return _BROKEN
+        return Mark(_BROKEN.icon, "Budgets broken", "worse")
     if summary.warned:
-        return _WARNED
+        return Mark(_WARNED.icon, "Warnings", "mixed")
     return _KEPT if any(entry.budgets for entry in summary.entries) else _PLAIN
 
 
@@ -100,11 +108,11 @@ def headline(summary: BatchSummary) -> str:
     entries = summary.entries
     devices = sum(len(entry.devices) for entry in entries)
     resumed = sum(entry.status == "resumed" for entry in entries)
-    facts = [counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")]
-    facts += [f"{resumed:,} of them unchanged since the last run"] if resumed else []
-    facts += [f"{summary.failed:,} not analysed"]
+    size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
+    facts = [f"{summary.failed:,} not analysed"]
     if any(entry.budgets for entry in entries):
         facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
     else:
         facts += ["no budgets"]
-    return ", ".join(facts) + "."
+    unchanged = f"; {resumed:,} unchanged since the last run" if resumed else ""
+    return f"{size}: {', '.join(facts)}{unchanged}."
