@@ -145,6 +145,17 @@ class MemoryThresholds(msgspec.Struct, frozen=True, kw_only=True):
     near_limit: Share = 0.90
 
 
+class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A budget in a settings file: an expression that `fail`s or `warn`s where it is true, one of the two. `device`
+    (key or part of the name), `nvtx` (a range) and `trace` (a pattern for its path) limit what it is about."""
+
+    fail: Word | None = None
+    warn: Word | None = None
+    device: Word | None = None
+    nvtx: Word | None = None
+    trace: Word | None = None
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
     (from the first, up to but not including the second) narrow the window. `config` names the file that some of the

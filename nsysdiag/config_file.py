@@ -6,9 +6,11 @@ gaps = 50                     a plain setting
 busy = 0.1
 [cost.gpus]                   a dictionary within a struct
 "H100" = 3.2
+[[budgets]]                   any number of BudgetEntry
+fail = "idle_share > 20%"
 ```
 
-What may stand in the file follows from the fields of Settings, whose types say what a value may be.
+What may stand in the file follows from the fields of Settings and BudgetEntry, whose types say what a value may be.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from typing import TypeVar, get_args, get_origin
 import msgspec
 from msgspec import inspect
 
-from nsysdiag.config import Settings
+from nsysdiag.config import BudgetEntry, Settings
 from nsysdiag.errors import UsageError
 
 Table = dict[str, object]
@@ -32,6 +34,7 @@ AnyStruct = TypeVar("AnyStruct", bound=msgspec.Struct)
 
 PLAIN = ("gaps", "disabled", "communication_patterns", "same_gpu")
 """The settings beside the structs that suit every trace of a project; the others are about one trace or one run."""
+BUDGETS = "budgets"
 LONGEST_VALUE = 60
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(\[\d+\])?")
@@ -43,13 +46,35 @@ def read_settings(path: Path) -> Settings:
     Raises UsageError with the file and the key, or with line and column, where it cannot be read or holds anything
     that is no setting or cannot be its value.
     """
+    return read_file(path)[0]
+
+
+def read_file(path: Path) -> tuple[Settings, list[BudgetEntry]]:
+    """The settings of a file, as `read_settings` has them, and its budgets."""
     table = _own_table(_parsed(path), path)
     known = _fields(Settings)
     allowed = {name: kind for name, kind in known.items() if name in PLAIN or _is_struct(kind)}
     for name in table:
         if name in known and name not in allowed:
             raise UsageError(f"{path}: {name} is no setting for a file", hint="give it on the command line")
-    return msgspec.structs.replace(_filled(Settings(), table, allowed, path, ()), config=path.name)
+    entries = _budgets(table.pop(BUDGETS, []), path)
+    settings = _filled(Settings(), table, {**allowed, BUDGETS: list}, path, ())
+    return msgspec.structs.replace(settings, config=path.name), entries
+
+
+def _budgets(value: object, path: Path) -> list[BudgetEntry]:
+    if not isinstance(value, list):
+        raise UsageError(f"{path}: {BUDGETS} must be tables", hint=f"begin each of them with [[{BUDGETS}]]")
+    entries = []
+    for at, each in enumerate(value):
+        place = (f"{BUDGETS}[{at}]",)
+        entry = _filled(BudgetEntry(), _table(each, path, place), _fields(BudgetEntry), path, place)
+        if (entry.fail is None) == (entry.warn is None):
+            raise UsageError(
+                f"{path}: {place[0]} must have either fail or warn", hint='as in fail = "idle_share > 20%"'
+            )
+        entries.append(entry)
+    return entries
 
 
 def _parsed(path: Path) -> Table:

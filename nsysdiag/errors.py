@@ -4,14 +4,16 @@ from __future__ import annotations
 
 
 class NsysdiagError(Exception):
-    """Base of every error that the command line turns into one sentence and an exit code."""
+    """Base of every error that the command line turns into one sentence and an exit code. `shown` are lines to look at
+    below the sentence, as they are: what was written, and where in it the mistake is."""
 
     exit_code = 70
 
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
+    def __init__(self, message: str, *, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.shown = shown
 
 
 class UsageError(NsysdiagError):
@@ -30,6 +32,12 @@ class InputError(NsysdiagError):
     """The input is not a readable nsys export; the message says what it is and what to do."""
 
     exit_code = 3
+
+
+class IncompleteError(NsysdiagError):
+    """Some inputs of a batch could not be analysed. The others were, and their reports exist."""
+
+    exit_code = 4
 
 
 class NotComparableError(NsysdiagError):

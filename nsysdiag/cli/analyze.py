@@ -7,13 +7,16 @@ import typer
 
 from nsysdiag.cli.options import (
     DebugOption,
+    FailOnOption,
     ForceOption,
     FormatOption,
+    NoConfigOption,
     OpenOption,
     OutputOption,
     QuietOption,
     RedactKeyOption,
     RedactOption,
+    WarnOnOption,
 )
 from nsysdiag.errors import UsageError
 
@@ -27,6 +30,7 @@ Examples:
   nsysdiag analyze train.sqlite -o report.html -o report.json --quiet
   nsysdiag analyze train.sqlite --nvtx step --disable dispatch -o - --format md
   nsysdiag analyze train.sqlite --iterations 10:20
+  nsysdiag analyze train.sqlite -q --fail-on 'idle_share > 20%' --warn-on 'findings.high > 0'
   nsysdiag analyze train.sqlite --redact -o for-the-ticket.html
   nsysdiag analyze train.sqlite --config nsysdiag.toml --gpu-hour-cost 2.5"""
 
@@ -78,6 +82,9 @@ def analyze(
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml; options win."),
     ] = None,
+    no_config: NoConfigOption = False,
+    fail_on: FailOnOption = None,
+    warn_on: WarnOnOption = None,
     gpu_hour_cost: Annotated[
         float | None,
         typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
@@ -96,16 +103,25 @@ def analyze(
     """
     from msgspec.structs import replace
 
+    from nsysdiag.ci.budgets import check as check_budgets
+    from nsysdiag.ci.budgets import refuse_changes
+    from nsysdiag.cli.budgets import budgets_of_options, judged
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.iterations import parse_iterations
+    from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import STEM, check_redaction, redacted_for
-    from nsysdiag.cli.settings import known_causes, say_unpriced, settings_of_file, with_price
+    from nsysdiag.cli.settings import known_causes, require_one_way, say_unpriced, settings_of_file, with_price
 
     check_redaction(redact_key, redact=redact)
     _narrowed_in_one_way(start if start is not None else end, nvtx, iterations)
     start_ns, end_ns = _window(start, end)
-    file = settings_of_file(config)
+    require_one_way(config, no_config=no_config)
+    budgets = budgets_of_options(fail_on, warn_on)
+    refuse_changes(budgets)
+    path = Path(trace)
+    found = settings_of_file(config, discover=not no_config, saved=is_saved_report(path), quiet=quiet)
+    file = found.settings
     settings = replace(
         file,
         device=device,
@@ -120,14 +136,19 @@ def analyze(
         timeline=not no_timeline,
         cost=with_price(file.cost, gpu_hour_cost),
     )
-    path = Path(trace)
     destinations = plan(output or (), format_name, STEM if redact else _stem(path))
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
-    report = redacted_for(_report(path, settings, file, quiet=quiet), redact_key, redact=redact)
+    report = _report(path, settings, file, quiet=quiet)
+    outcome = judged([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))
+    shown = redacted_for(report, redact_key, redact=redact)
     if not quiet:
         say_unpriced(report, settings)
-    deliver(report, destinations, force=force, quiet=quiet, open_html=open_html)
+    try:
+        deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html)
+    finally:
+        outcome.say()
+    outcome.conclude()
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":

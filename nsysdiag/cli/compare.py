@@ -7,13 +7,16 @@ import typer
 
 from nsysdiag.cli.options import (
     DebugOption,
+    FailOnOption,
     ForceOption,
     FormatOption,
+    NoConfigOption,
     OpenOption,
     OutputOption,
     QuietOption,
     RedactKeyOption,
     RedactOption,
+    WarnOnOption,
 )
 from nsysdiag.errors import UsageError
 
@@ -25,6 +28,7 @@ EPILOG = """\b
 Examples:
   nsysdiag compare before.sqlite after.sqlite
   nsysdiag compare before.json after.sqlite -o - --format md
+  nsysdiag compare main.json branch.sqlite --fail-on 'length:+5%' --fail-on 'ledger.sync > 1ms/iter'
   nsysdiag compare --before run1.sqlite --before run2.sqlite --after run3.sqlite --after run4.sqlite
   nsysdiag compare a100.json h100.json --across-gpus -o compare.html -o compare.json"""
 
@@ -49,6 +53,9 @@ def compare(
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml."),
     ] = None,
+    no_config: NoConfigOption = False,
+    fail_on: FailOnOption = None,
+    warn_on: WarnOnOption = None,
     output: OutputOption = None,
     format_name: FormatOption = None,
     redact: RedactOption = False,
@@ -65,27 +72,39 @@ def compare(
     """
     from msgspec.structs import replace
 
+    from nsysdiag.ci.changes import check_comparison
+    from nsysdiag.cli.budgets import budgets_of_options, judged
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan, require_formats
+    from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import check_redaction
-    from nsysdiag.cli.settings import settings_of_file
+    from nsysdiag.cli.settings import require_one_way, settings_of_file
     from nsysdiag.output.compare.registry import RENDERERS
     from nsysdiag.pipeline import compare as compare_reports
 
     check_redaction(redact_key, redact=redact)
+    require_one_way(config, no_config=no_config)
+    budgets = budgets_of_options(fail_on, warn_on)
     left, right = _sides(before, after, more_before or [], more_after or [])
     destinations = plan(output or (), format_name, "compare", tables=())
     require_formats(destinations, RENDERERS, "a comparison")
     require_html(destinations, open_html=open_html)
     for path in (*left, *right):
         check(destinations, path, force=force)
-    file = settings_of_file(config)
+    saved = all(is_saved_report(path) for path in (*left, *right))
+    found = settings_of_file(config, discover=not no_config, saved=saved, quiet=quiet)
+    file = found.settings
     settings = replace(file, same_gpu=same_gpu or file.same_gpu)
     reports = [_report(path, settings, file, quiet=quiet) for path in (*left, *right)]
-    if redact:
-        reports = _redacted(reports, redact_key)
-    made = compare_reports(reports[: len(left)], reports[len(left) :], across_gpus=across_gpus)
-    deliver(made, destinations, force=force, quiet=quiet, open_html=open_html)
+    shown = _redacted(reports, redact_key) if redact else reports
+    made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
+    latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
+    outcome = judged([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
+    try:
+        deliver(made, destinations, force=force, quiet=quiet, open_html=open_html)
+    finally:
+        outcome.say()
+    outcome.conclude()
 
 
 def _sides(

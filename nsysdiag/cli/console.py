@@ -14,9 +14,11 @@ def note(message: str) -> None:
     print(printable(message), file=sys.stderr, flush=True)
 
 
-def complain(message: str, hint: str | None = None) -> None:
-    """An error in one line, and a second line on what to do about it."""
+def complain(message: str, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
+    """An error in one line, lines to look at below it, and one on what to do about it."""
     note(f"nsysdiag: {message}")
+    for line in shown:
+        note(f"    {line}")
     if hint:
         note(f"  hint: {hint}")
 

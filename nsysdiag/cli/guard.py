@@ -17,6 +17,7 @@ from nsysdiag.version import __version__
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+BROKEN_BUDGET = 1
 INTERRUPTED = 130
 BUG = 70
 
@@ -49,7 +50,7 @@ def _invoke(app: typer.Typer, arguments: Sequence[str]) -> None:
 
 def _explain(error: Exception) -> int:
     if isinstance(error, NsysdiagError):
-        complain(error.message, error.hint)
+        complain(error.message, error.hint, error.shown)
         return error.exit_code
     if isinstance(error, typer.TyperException):
         complain(error.format_message().replace("Value error, ", ""), _help_hint(error))

@@ -39,6 +39,18 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
         return pipeline.analyze(path, settings, progress)
 
 
+def load_report(path: Path, settings: Settings) -> Report:
+    """The report of a trace or of a saved report, with the prices of the settings. Raises InputError, and UsageError
+    where the settings ask a saved report for another analysis than its own. Other processes call it by its name."""
+    from nsysdiag.cli.settings import priced_again, refuse_analysis_settings
+
+    if not is_saved_report(path):
+        return analyze_trace(path, settings, quiet=True)
+    report = read_report(path)
+    refuse_analysis_settings(path, report, settings, settings)
+    return priced_again(report, settings)
+
+
 def read_document(path: Path) -> Report | RanksReport | Comparison:
     """What was saved as JSON: a report of one trace or of ranks, or a comparison. Raises InputError where it is none of
     them, or of another schema version."""

@@ -44,4 +44,20 @@ RedactKeyOption = Annotated[
         show_default=False,
     ),
 ]
+FailOnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-on",
+        metavar="EXPR",
+        help="Exit with 1 where this is true, as 'idle_share > 20%'; repeats. See Budgets in the README.",
+        show_default=False,
+    ),
+]
+WarnOnOption = Annotated[
+    list[str] | None,
+    typer.Option("--warn-on", metavar="EXPR", help="Only say where this is true; repeats.", show_default=False),
+]
+NoConfigOption = Annotated[
+    bool, typer.Option("--no-config", help="Look for no nsysdiag.toml or pyproject.toml by itself.")
+]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]

@@ -1,8 +1,10 @@
-"""The settings of a command: those of the file that --config names, and the options, which win."""
+"""The settings of a command: those of a file, named with --config or found by itself, and the options, which win."""
 
 from __future__ import annotations
 
 import math
+import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,22 +15,71 @@ from nsysdiag.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from nsysdiag.ci.budgets import Budget
     from nsysdiag.config import CostSettings, Settings
     from nsysdiag.model import Report
 
 
-def settings_of_file(name: str | None) -> Settings:
-    """The settings of the file, with causes that exist; the defaults where there is no file."""
-    from nsysdiag.config import Settings
-    from nsysdiag.config_file import read_settings
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """What a settings file says; the defaults and no budgets where there is none."""
 
-    if name is None:
-        return Settings()
-    settings = read_settings(Path(name))
+    settings: Settings
+    budgets: list[Budget]
+
+
+def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = False, quiet: bool = False) -> FromFile:
+    """The settings of the file, with causes that exist, and its budgets.
+
+    Without a name a file is looked for where `discover` says so; what it gives is said, unless `quiet`. Inputs that are
+    all `saved` take prices and budgets from such a file, as no analysis is left to be set. Raises UsageError.
+    """
+    from nsysdiag.config import Settings
+    from nsysdiag.config_discovery import find_settings
+
+    if name is not None:
+        return _read(Path(name))
+    found = find_settings(Path.cwd()) if discover else None
+    if found is None:
+        return FromFile(Settings(), [])
+    shown = Path(os.path.relpath(found))
+    file = _read(shown)
+    if saved:
+        file = FromFile(_told(Settings(cost=file.settings.cost, config=file.settings.config)), file.budgets)
+    if not quiet:
+        _say_found(shown, file)
+    return file
+
+
+def _read(path: Path) -> FromFile:
+    from nsysdiag.ci.budget_file import budgets_of
+    from nsysdiag.config_file import read_file
+
+    settings, entries = read_file(path)
     try:
-        return replace(settings, disabled=known_causes(settings.disabled))
+        settings = replace(settings, disabled=known_causes(settings.disabled))
     except UsageError as error:
-        raise UsageError(f"{name}: disabled: {error.message}", hint=error.hint) from error
+        raise UsageError(f"{path}: disabled: {error.message}", hint=error.hint) from error
+    return FromFile(_told(settings), budgets_of(entries, str(path)))
+
+
+def _told(settings: Settings) -> Settings:
+    """Without the name of the file where it sets nothing: budgets change no report."""
+    return replace(settings, config=None) if settings.changed().keys() <= {"config"} else settings
+
+
+def _say_found(path: Path, file: FromFile) -> None:
+    from nsysdiag.cli.console import note
+
+    parts = [*(["settings"] if file.settings.config else []), *(["budgets"] if file.budgets else [])]
+    if parts:
+        note(f"{' and '.join(parts)} of {path if path.parts[0] == os.pardir else f'./{path}'}")
+
+
+def require_one_way(config: str | None, *, no_config: bool) -> None:
+    """Raise UsageError where a settings file is named and refused at once."""
+    if config is not None and no_config:
+        raise UsageError("--config and --no-config exclude each other")
 
 
 def known_causes(ids: Sequence[str]) -> tuple[str, ...]:

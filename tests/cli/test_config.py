@@ -70,11 +70,15 @@ class TestOfTheAnalysis:
         assert cli("analyze", trace, "--gaps", "0", "--config", config).code == 0
         assert analysis.settings.gaps == 0
 
-    def test_no_file_is_looked_for(
+    def test_a_file_is_looked_for_unless_refused(
         self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis, config: str
     ) -> None:
-        assert cli("analyze", trace).code == 0
+        assert cli("analyze", trace, "--no-config").code == 0
         assert analysis.settings == Settings()
+        result = cli("analyze", trace)
+        assert result.stderr.splitlines()[0] == "settings of ./nsysdiag.toml"
+        assert analysis.calls[1][1].gaps == 50
+        assert analysis.calls[1][1].config == "nsysdiag.toml"
 
     @pytest.mark.parametrize(
         ("text", "words"),
@@ -180,7 +184,8 @@ class TestCommandOfAReport:
         analysis: FakeAnalysis,
         settings: Settings,
     ) -> None:
-        (folder / "nsysdiag.toml").write_text(FILE[FILE.index("[cost]") :])
+        if settings.config:
+            (folder / "nsysdiag.toml").write_text(FILE[FILE.index("[cost]") :])
         report = replace(samples.one_device(), settings=settings.changed())
         assert cli("analyze", trace, *shlex.split(command_of(report))[3:]).code == 0
         assert analysis.settings == settings

@@ -1,0 +1,167 @@
+"""Budgets: what a report must not be, and whether it is."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from math import inf
+from pathlib import PurePath
+
+from nsysdiag.ci.evidence import UnmeasurableError
+from nsysdiag.ci.expressions import Expression, parse
+from nsysdiag.ci.measuring import value_of
+from nsysdiag.ci.names import LEVELS
+from nsysdiag.ci.ranges import require_range, value_between
+from nsysdiag.ci.words import sentence
+from nsysdiag.config import FindingThresholds
+from nsysdiag.errors import UsageError
+from nsysdiag.model import DeviceReport, Report
+from nsysdiag.model_ci import BudgetResult
+
+FAIL, WARN = "fail", "warn"
+_NO_WORK = "it has no GPU work: capture with --trace=cuda"
+_MOST = re.compile(r"\bmost (\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An expression that must not be true. `source` says where it was written, `level` is fail or warn.
+
+    `device` limits it to devices by key, number or part of the name, `nvtx` to the gaps inside a range, `trace` to
+    traces by a pattern; empty for all. One that is `shared` stands in a file, for every command that it suits.
+    """
+
+    expression: Expression
+    level: str
+    source: str
+    device: str = ""
+    nvtx: str = ""
+    trace: str = ""
+    shared: bool = False
+
+    @property
+    def id(self) -> str:
+        """The same budget has the same id everywhere, wherever it is written."""
+        words = (self.level, self.expression.text, self.device, self.nvtx, self.trace)
+        return "b-" + hashlib.sha256("\x1f".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+    def is_about(self, report: Report, trace: str) -> bool:
+        """Does its pattern fit the path, its last part, or the file that a saved report was made of?"""
+        path = PurePath(trace)
+        names = (trace, path.as_posix(), path.name, report.trace.file)
+        return not self.trace or any(fnmatchcase(name, self.trace) for name in names)
+
+
+def parse_budgets(texts: Sequence[str], level: str, source: str) -> list[Budget]:
+    """Budgets of options. Raises UsageError with the place of the mistake."""
+    return [Budget(parse(text, source), level, source) for text in texts]
+
+
+def refuse_changes(budgets: Sequence[Budget]) -> None:
+    """Raise UsageError for an option about a change, where there is one capture alone. Those of a file are left to
+    `compare`."""
+    for budget in budgets:
+        if budget.expression.of_change and not budget.shared:
+            raise UsageError(
+                f"{budget.source}: '{budget.expression.text}' is about a change, and here is one capture alone",
+                hint="use it with 'nsysdiag compare BEFORE AFTER'",
+            )
+
+
+def check(report: Report, budgets: Sequence[Budget], trace: str) -> list[BudgetResult]:
+    """What becomes of each budget that is about this trace, by its path. Raises UsageError for one on something that
+    the trace cannot tell, and for an option about a change."""
+    refuse_changes(budgets)
+    chosen = [each for each in budgets if not each.expression.of_change and each.is_about(report, trace)]
+    return [_checked(report, budget, trace) for budget in chosen]
+
+
+def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
+    try:
+        if budget.expression.measure.is_findings:
+            return _result(budget, "", _findings(report, budget))
+        found = [(_value(report, device, budget), device.key) for device in _devices(report, budget)]
+    except UnmeasurableError as error:
+        raise unmeasurable(budget, trace, str(error)) from error
+    value, device = max(found, key=lambda each: budget.expression.distance(each[0]))
+    return _result(budget, device, value)
+
+
+def unmeasurable(budget: Budget, trace: str, why: str) -> UsageError:
+    """The error of a budget that a trace cannot tell."""
+    return UsageError(
+        f"{budget.source}: '{budget.expression.text}' cannot be judged by {trace}: {why}",
+        hint="a budget that cannot be judged is not kept: capture what it needs, or take it out",
+    )
+
+
+def _devices(report: Report, budget: Budget) -> list[DeviceReport]:
+    """Those that it is about and that worked. Raises UnmeasurableError where there is none."""
+    places = called([(device.key, device.name) for device in report.devices], budget.device)
+    named = [report.devices[at] for at in places]
+    if not named:
+        known = ", ".join(f"{device.key} ({device.name})" for device in report.devices) or "none"
+        raise UnmeasurableError(
+            f"it has no device '{budget.device}'; its devices: {known}" if budget.device else _NO_WORK
+        )
+    working = [device for device in named if device.window_ns]
+    if not working:
+        raise UnmeasurableError(f"nothing ran on {named[0].key}" if budget.device else _NO_WORK)
+    if budget.nvtx:
+        require_range(report, budget.nvtx)
+    return working
+
+
+def called(devices: Sequence[tuple[str, str]], wanted: str) -> list[int]:
+    """Which of the devices, by key and name, go by this key or number; or else by this part of their name. All where
+    nothing is wanted."""
+    exact = [at for at, (key, _name) in enumerate(devices) if wanted in (key, key.removeprefix("gpu"))]
+    return exact or [at for at, (_key, name) in enumerate(devices) if wanted.lower() in name.lower()]
+
+
+def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
+    expression = budget.expression
+    measure, per_iteration = expression.measure, expression.per_iteration
+    if not budget.nvtx:
+        return value_of(report, device, measure, per_iteration=per_iteration)
+    least, most = value_between(report, device, measure, budget.nvtx, per_iteration=per_iteration)
+    if expression.holds(least) != expression.holds(most):
+        raise UnmeasurableError("the report holds the 50 kinds of gaps with most idle time, and the rest may decide it")
+    return least
+
+
+def _findings(report: Report, budget: Budget) -> float:
+    """How many there are of a severity: of the whole report, or of the devices that it is about."""
+    keys = {device.key for device in _devices(report, budget)}
+    level = budget.expression.measure.path[1]
+    mine = [each for each in report.findings if not budget.device or each.device in keys]
+    found = float(sum(level in ("all", each.severity) for each in mine))
+    most = _MOST.search(report.settings.get("findings", ""))
+    full = len(report.findings) >= (int(most[1]) if most else FindingThresholds().most)
+    # A report keeps those that may bring most: one of a lower severity in it means that it has all of this one.
+    below = () if level == "all" else LEVELS[LEVELS.index(level) + 1 :]
+    more = full and not any(each.severity in below for each in report.findings)
+    if more and budget.expression.holds(found) != budget.expression.holds(inf):
+        raise UnmeasurableError(f"its report keeps {len(report.findings)} findings: raise most under [findings]")
+    return found
+
+
+def _result(budget: Budget, device: str, value: float) -> BudgetResult:
+    expression = budget.expression
+    broken = expression.holds(value)
+    return BudgetResult(
+        id=budget.id,
+        budget=expression.text,
+        source=budget.source,
+        level=budget.level,
+        device=device,
+        nvtx=budget.nvtx,
+        value=value,
+        limit=expression.limit,
+        unit=expression.unit,
+        broken=broken,
+        sentence=sentence(expression, value, device, budget.nvtx, broken=broken),
+    )

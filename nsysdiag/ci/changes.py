@@ -1,0 +1,126 @@
+"""Budgets of a comparison: what must not have grown, and what must not be after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from nsysdiag.ci.budgets import Budget, called, check, unmeasurable
+from nsysdiag.ci.evidence import UnmeasurableError, require_cause
+from nsysdiag.ci.expressions import GREW, Expression
+from nsysdiag.ci.names import LENGTH, SHARE, Measure
+from nsysdiag.ci.words import change_sentence
+from nsysdiag.comparing.changes import IMPROVED, REGRESSED, UNKNOWN
+from nsysdiag.model import Report
+from nsysdiag.model_ci import BudgetResult
+from nsysdiag.model_compare import Change, Comparison, DeviceComparison, PartChange
+
+_NO_CHANCE = (
+    "what is chance is not known: capture some steady iterations with NVTX ranges around them on both sides, or "
+    "several captures a side with --before and --after"
+)
+_NONE = Change(before_ns=0, after_ns=0, change_ns=0, low_ns=None, high_ns=None, least_ns=0, verdict="same")
+
+
+def check_comparison(
+    comparison: Comparison, reports: Mapping[str, Report], budgets: Sequence[Budget]
+) -> list[BudgetResult]:
+    """What becomes of each budget: changes by the comparison, the others by the `reports` after, which are named by
+    their paths. Raises UsageError for one on something that they cannot tell."""
+    found = []
+    for budget in budgets:
+        mine = {path: report for path, report in reports.items() if budget.is_about(report, path)}
+        if mine and budget.expression.of_change:
+            found.append(_change(comparison, budget, mine))
+        elif mine:
+            found.append(_after(mine, budget))
+    return found
+
+
+def _after(reports: Mapping[str, Report], budget: Budget) -> BudgetResult:
+    """By the capture that comes closest to the limit, or breaks it most."""
+    found = [(path, result) for path, report in reports.items() for result in check(report, [budget], path)]
+    path, worst = max(found, key=lambda each: budget.expression.distance(each[1].value))
+    return worst if len(found) == 1 else replace(worst, sentence=f"{path}: {worst.sentence}")
+
+
+def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report]) -> BudgetResult:
+    expression = budget.expression
+    try:
+        for report in reports.values():
+            if expression.measure.cause is not None:
+                require_cause(report, expression.measure.cause)
+        found = [
+            _result(budget, device, _of(comparison, device, expression.measure))
+            for device in _devices(comparison, budget)
+        ]
+    except UnmeasurableError as error:
+        raise unmeasurable(budget, ", ".join(reports), str(error)) from error
+    sign = 1 if expression.operator == GREW else -1
+    return max(found, key=lambda result: (result.broken, sign * result.value))
+
+
+def _devices(comparison: Comparison, budget: Budget) -> list[DeviceComparison]:
+    names = [(each.key, f"{each.name_before} {each.name_after}") for each in comparison.devices]
+    found = [comparison.devices[at] for at in called(names, budget.device)]
+    if not found:
+        known = ", ".join(each.key for each in comparison.devices)
+        raise UnmeasurableError(f"no device '{budget.device}' is on both sides; those that are: {known}")
+    return found
+
+
+def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
+    """The change of a measure. Raises UnmeasurableError where it is not known whether it is chance."""
+    if measure.cause in comparison.not_compared:
+        raise UnmeasurableError(f"one side alone has the evidence for {measure.cause}: capture both sides alike")
+    change = _found(device, measure)
+    if change.verdict == UNKNOWN:
+        raise UnmeasurableError(_NO_CHANCE)
+    return change
+
+
+def _found(device: DeviceComparison, measure: Measure) -> Change:
+    if measure.name == LENGTH:
+        return device.length
+    if measure.cause is None:
+        return _part(device.parts, measure.name.removesuffix("_ns"))
+    return _part(device.root_ledger if measure.path[0] == "root_ledger" else device.ledger, measure.cause)
+
+
+def _part(rows: Iterable[PartChange], id: str) -> Change:
+    """A cause that neither side names took no time on both."""
+    return next((row.change for row in rows if row.id == id), _NONE)
+
+
+def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetResult:
+    expression = budget.expression
+    value = _value(expression, change)
+    broken = _exceeds(expression, change)
+    return BudgetResult(
+        id=budget.id,
+        budget=expression.text,
+        source=budget.source,
+        level=budget.level,
+        device=device.key,
+        nvtx="",
+        value=value,
+        limit=expression.limit,
+        unit=expression.unit,
+        broken=broken,
+        sentence=change_sentence(expression, change, device.key, broken=broken),
+    )
+
+
+def _value(expression: Expression, change: Change) -> float:
+    """The change with its sign, in ns or as a share of what was before; from nothing to something it is all of it."""
+    if expression.unit != SHARE:
+        return float(change.change_ns)
+    return change.change_ns / change.before_ns if change.before_ns else float(change.change_ns > 0)
+
+
+def _exceeds(expression: Expression, change: Change) -> bool:
+    """Did it grow (shrink) by more than the limit, and is that no chance?"""
+    sign, verdict = (1, REGRESSED) if expression.operator == GREW else (-1, IMPROVED)
+    allowed = expression.limit * (change.before_ns if expression.unit == SHARE else 1)
+    return change.verdict == verdict and sign * change.change_ns > allowed

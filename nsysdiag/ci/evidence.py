@@ -1,0 +1,54 @@
+"""What a trace had no evidence for: a budget on it is an error, since neither kept nor broken would be true."""
+
+from __future__ import annotations
+
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.model import DeviceReport, Report
+from nsysdiag.trace.capabilities import KINDS
+
+BY_OPTION = ("cuda-api", "os-runtime", "scheduling", "cpu-samples", "gpu-context-switch")
+"""Evidence that is missing where it was not captured. The tables of other kinds are missing where nothing happened."""
+EITHER = {"scheduling", "cpu-samples"}
+"""Each of the two shows that a thread ran."""
+
+_OF_FIELD = {
+    "iterations": "nothing comes round in it: put NVTX ranges around the steps, and capture with --trace=nvtx",
+    "coverage": "it has no idle time that the host must explain",
+    "gpu_metrics": "its GPU counters were not captured: --gpu-metrics-devices=all brings them",
+    "memory": "the use of memory was not captured: --cuda-memory-usage=true brings it",
+    "unified_memory": "nothing of unified memory was captured: --cuda-um-cpu-page-faults=true "
+    "--cuda-um-gpu-page-faults=true bring its faults",
+    "cost": "this GPU has no price: give one with --gpu-hour-cost or in [cost]",
+    "trouble": "nothing ran on this GPU",
+}
+_OF_UTILIZATION = "the trace does not say what the chip holds: --gpu-metrics-devices=all measures it"
+_OTHER = "the report does not hold it: capture again with --trace=cuda,nvtx,osrt and analyse that"
+
+
+class UnmeasurableError(Exception):
+    """This device, or this report, does not tell. The text says why, and what would."""
+
+
+def require_cause(report: Report, cause: str) -> None:
+    """Raise UnmeasurableError where the cause was disabled, or the evidence for it was not captured."""
+    disabled = report.settings.get("disabled", "").split(", ")
+    if cause in disabled:
+        raise UnmeasurableError(f"the cause {cause} was disabled: analyse it without --disable {cause}")
+    tables = set(CAUSES[cause].tables)
+    needed = {kind for kind in BY_OPTION if tables & set(KINDS[kind].tables)}
+    missing = {each.id for each in report.trace.capabilities if not each.available} & needed
+    if needed >= EITHER and not missing >= EITHER:
+        missing -= EITHER
+    if missing:
+        options = " ".join(KINDS[kind].recapture or "" for kind in BY_OPTION if kind in missing)
+        what = " and ".join(kind for kind in BY_OPTION if kind in missing)
+        raise UnmeasurableError(f"the trace has no {what} evidence: {options} brings it")
+
+
+def untold(device: DeviceReport, path: tuple[str, ...]) -> UnmeasurableError:
+    """Why the field at `path` holds None, and what would fill it."""
+    if path[-1] == "per_iteration":
+        return UnmeasurableError(_OF_FIELD["iterations"])
+    if path[0] == "utilization":
+        return UnmeasurableError(device.utilization.estimate.missing or _OF_UTILIZATION)
+    return UnmeasurableError(_OF_FIELD.get(path[0], _OTHER))

@@ -1,0 +1,203 @@
+"""Budgets as they are written: `NAME OP VALUE[%|ns|us|ms|s][/iter]`, and `NAME:+VALUE` for what grew.
+
+```
+idle_share > 20%              any device that is idle for more breaks it
+ledger.sync >= 2ms/iter       as a mean over the steady iterations
+idle_ns > 5000000             a bare number is in the unit of the name: ns, share or count
+idle_ns:+10%                  in a comparison: grew by more, and that is no chance
+```
+
+An expression says what is wrong: it is broken where it is true.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import eq, ge, gt, le, lt, ne
+from typing import NoReturn
+
+from nsysdiag.ci.names import COUNT, FINDINGS, LENGTH, NS, SHARE, Measure, measures, nearest
+from nsysdiag.errors import UsageError
+from nsysdiag.printable import printable
+from nsysdiag.units import NS_PER
+
+OPERATORS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, "==": eq, "!=": ne, ">": gt, "<": lt}
+GREW, SHRANK = "+", "-"
+PER_CENT = "%"
+LONGEST = 200
+
+_NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
+_NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
+_SIGNED = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
+_WORD = re.compile(r"%|[A-Za-zµ]+")
+_ITER = re.compile(r"/\s*iter\b")
+_LENGTH = Measure(LENGTH, (LENGTH,), NS, True)
+_COMPARED = ("idle_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """`text` as it was written. `operator` is one of OPERATORS or, of a change, GREW or SHRANK by more than `limit`.
+    The limit is in `unit`: ns, share or count, of a change also a share of what was before."""
+
+    text: str
+    measure: Measure
+    operator: str
+    limit: float
+    unit: str
+    per_iteration: bool
+
+    @property
+    def of_change(self) -> bool:
+        """Is it about the change between two captures?"""
+        return self.operator in (GREW, SHRANK)
+
+    def holds(self, value: float) -> bool:
+        """Is it true of this value? Not for changes."""
+        return OPERATORS[self.operator](value, self.limit)
+
+    def distance(self, value: float) -> float:
+        """The larger, the more it is true, or the nearer to that."""
+        return {">": value, "<": -value, "=": -abs(value - self.limit), "!": abs(value - self.limit)}[self.operator[0]]
+
+
+def parse(text: str, where: str) -> Expression:
+    """The expression. Raises UsageError with `where` it stands, what was expected, and a mark below the place."""
+    return _Parser(text, where).expression()
+
+
+class _Parser:
+    """Reads one expression from left to right."""
+
+    def __init__(self, text: str, where: str) -> None:
+        self.text, self.where, self.at = text, where, 0
+
+    def expression(self) -> Expression:
+        if len(self.text) > LONGEST:
+            raise UsageError(f"{self.where}: a budget has {LONGEST} characters at most")
+        self._blanks()
+        start = self.at
+        name = self._taken(_NAME) or self._fail("expected a name, as idle_share", self._names_hint())
+        self._blanks()
+        of_change = self.text.startswith(":", self.at)
+        measure = self._change_of(name, start) if of_change else self._measure(name, start)
+        operator = self._sign() if of_change else self._operator()
+        self._blanks()
+        limit, unit = self._value(measure, of_change=of_change)
+        per_iteration = self._per_iteration(measure, unit, of_change=of_change)
+        if self.at < len(self.text):
+            self._fail("expected nothing more" if per_iteration else f"expected {self._after(measure, unit)}")
+        return Expression(self.text.strip(), measure, operator, limit, unit, per_iteration)
+
+    def _measure(self, name: str, start: int) -> Measure:
+        found = measures().get(name)
+        if found is not None:
+            return found
+        self.at = start
+        if name == LENGTH:
+            self._fail(f"{LENGTH} is for changes alone", f"write '{LENGTH}:+5%', or 'iterations.p50_ns > 10ms'")
+        near = nearest(name)
+        meant = f"; did you mean '{near}'?" if near else ""
+        return self._fail(f"there is no '{name}'{meant}", self._names_hint())
+
+    def _change_of(self, name: str, start: int) -> Measure:
+        """What a comparison tells from chance: the length of a unit of work, its parts, and causes."""
+        measure = _LENGTH if name == LENGTH else self._measure(name, start)
+        if measure.name in (LENGTH, *_COMPARED) or (measure.cause and not measure.of_window):
+            return measure
+        self.at = start
+        near = measure.name.replace("_share", "_ns" if measure.cause is None else "")
+        instead = f"; write '{near}:+10%'" if near != name and near in measures() else ""
+        return self._fail(
+            f"a change of {name} cannot be told from chance{instead}",
+            f"these can: {LENGTH} (of an iteration), {', '.join(_COMPARED)}, ledger.CAUSE, root_ledger.CAUSE",
+        )
+
+    def _operator(self) -> str:
+        found = next((each for each in OPERATORS if self.text.startswith(each, self.at)), None)
+        if found is None:
+            self._fail("expected one of > >= < <= == !=, or :+ before a change")
+        self.at += len(found)
+        if self.at < len(self.text) and self.text[self.at] in "<>=!":
+            self._fail("expected a value")
+        return found
+
+    def _sign(self) -> str:
+        self.at += 1
+        self._blanks()
+        sign = self.text[self.at : self.at + 1]
+        if sign not in (GREW, SHRANK):
+            self._fail("expected + or -, as in :+10%")
+        self.at += 1
+        return sign
+
+    def _value(self, measure: Measure, *, of_change: bool) -> tuple[float, str]:
+        start = self.at
+        number = self._taken(_NUMBER if of_change else _SIGNED) or self._fail("expected a value, as 20% or 1.5ms")
+        self._blanks()
+        place, written = self.at, self._taken(_WORD) or ""
+        self._blanks()
+        limit = Fraction(number)
+        if written == PER_CENT and (of_change or measure.unit == SHARE):
+            return float(limit / 100), SHARE
+        if written in NS_PER and measure.unit == NS:
+            return float(limit * NS_PER[written]), NS
+        if written:
+            self.at = place
+            self._fail(_wrong_unit(measure, written))
+        if of_change and limit:
+            self.at = place
+            self._fail("expected a unit: % of what was, ns, us, ms or s")
+        if measure.unit == SHARE and limit > 1:
+            self.at = start
+            self._fail("a share is from 0 to 1", f"write {number}%")
+        return float(limit), SHARE if of_change and not limit else measure.unit
+
+    def _per_iteration(self, measure: Measure, unit: str, *, of_change: bool) -> bool:
+        start = self.at
+        if self._taken(_ITER) is None:
+            return False
+        if not measure.adds_up or (of_change and unit == SHARE):
+            self.at = start
+            self._fail(f"{measure.name} has no value for each iteration" if not of_change else "expected nothing more")
+        self._blanks()
+        return True
+
+    def _after(self, measure: Measure, unit: str) -> str:
+        return "/iter or nothing more" if measure.adds_up and unit != SHARE else "nothing more"
+
+    def _names_hint(self) -> str:
+        return (
+            "the numbers of a device in the JSON: idle_ns, idle_share, ledger.CAUSE, exposed_copy_ns, gap_count, "
+            f"iterations.p95_ns, ...; and {FINDINGS}.high"
+        )
+
+    def _taken(self, pattern: re.Pattern[str]) -> str | None:
+        found = pattern.match(self.text, self.at)
+        if found is None:
+            return None
+        self.at = found.end()
+        return found[0]
+
+    def _blanks(self) -> None:
+        while self.at < len(self.text) and self.text[self.at] in " \t":
+            self.at += 1
+
+    def _fail(self, expected: str, hint: str | None = None) -> NoReturn:
+        mark = " " * len(printable(self.text[: self.at])) + "^"
+        raise UsageError(f"{self.where}: {expected}", hint=hint, shown=(self.text, mark))
+
+
+def _wrong_unit(measure: Measure, written: str) -> str:
+    known = written == PER_CENT or written in NS_PER
+    said = f"{measure.name} is {_WHAT[measure.unit]}" if known else f"there is no unit '{written}'"
+    share = f"{measure.name.removesuffix('_ns')}_share"
+    instead = f", and {share} a share" if written == PER_CENT and share in measures() else ""
+    return f"{said}{instead}: expected {_UNITS[measure.unit]}"
+
+
+_WHAT = {NS: "a time", SHARE: "a share", COUNT: "a number"}
+_UNITS = {NS: "ns, us, ms or s", SHARE: "% or nothing", COUNT: "no unit"}

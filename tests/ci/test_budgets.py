@@ -1,0 +1,279 @@
+"""Budgets on reports: what is kept, what is broken, and what cannot be judged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from nsysdiag.ci.budgets import Budget, check, parse_budgets
+from nsysdiag.ci.expressions import parse
+from nsysdiag.errors import UsageError
+from nsysdiag.model import Capability, DeviceReport, Report
+from nsysdiag.model_utilization import Utilization
+from nsysdiag.trace.capabilities import KINDS
+from tests.comparing.programs import Program
+from tests.comparing.samples import report_of
+from tests.output import samples
+from tests.output.gpu_metric_samples import gpu_metrics
+from tests.simulator.capture import CUDA_ONLY
+from tests.simulator.engine import US
+
+if TYPE_CHECKING:
+    from nsysdiag.model_ci import BudgetResult
+
+MS = 1_000_000
+
+
+def report(*devices: DeviceReport, **changes: object) -> Report:
+    return replace(samples.one_device(), devices=list(devices) or [samples.device()], **changes)
+
+
+def judged(made: Report, text: str, trace: str = "train.sqlite", **limits: str) -> BudgetResult:
+    (result,) = check(made, [Budget(parse(text, "--fail-on"), "fail", "--fail-on", **limits)], trace)  # type: ignore[arg-type]
+    return result
+
+
+def refused(made: Report, text: str, **limits: str) -> str:
+    with pytest.raises(UsageError) as raised:
+        judged(made, text, **limits)
+    assert raised.value.exit_code == 2
+    return raised.value.message
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    return report_of(Program(steps=12, sync=True, tail=500 * US), tmp_path_factory.mktemp("traces"))
+
+
+class TestValues:
+    """A device of 100 ms: 45 compute, 10 exposed communication, 5 exposed copies, 40 idle."""
+
+    @pytest.mark.parametrize(
+        ("text", "value", "broken"),
+        [
+            ("idle_ns > 39ms", 40 * MS, True),
+            ("idle_ns > 40ms", 40 * MS, False),
+            ("idle_ns >= 40ms", 40 * MS, True),
+            ("idle_share == 40%", 0.4, True),
+            ("idle_share != 40%", 0.4, False),
+            ("compute_share < 45.1%", 0.45, True),
+            ("compute_share < 45%", 0.45, False),
+            ("compute_share <= 45%", 0.45, True),
+            ("ledger.sync > 17ms", 18 * MS, True),
+            ("ledger.sync_share > 18%", 0.18, False),
+            ("root_ledger.host_compute_share > 4%", 0.09, True),
+            ("ledger.sleep > 0", 0, False),  # known to the rules, none of it here
+            ("exposed_copy_ns > 4ms", 5 * MS, True),
+            ("copies.exposed_share > 6%", 0.05, False),
+            ("copies.tiny.count > 0", 0, False),  # there are none
+            ("launch.graphs.launches == 0", 0, True),
+            ("gap_count > 1233", 1234, True),
+            ("ops.kernel > 4012", 4012, False),
+            ("sync_drained.gaps > 30", 33, True),
+            ("iterations.p95_ns > 4ms", 4_500_000, True),
+            ("coverage < 95%", 0.947, True),
+            ("utilization.util_time_share < 1%", samples.device().utilization.util_time_share, False),
+            ("launch.median_kernel_ns < 10us", 9_800, True),
+        ],
+    )
+    def test_of_one_device(self, text: str, value: float, broken: bool) -> None:
+        result = judged(report(), text)
+        assert (result.value, result.broken, result.device) == (value, broken, "gpu0")
+        assert (result.budget, result.source, result.level, result.nvtx) == (text, "--fail-on", "fail", "")
+
+    def test_any_device_breaks_it(self) -> None:
+        made = report(samples.device(0), samples.device(1, idle_ns=60 * MS), samples.device(2))
+        assert judged(made, "idle_share > 50%").device == "gpu1"
+        assert judged(made, "idle_share < 50%").device == "gpu0"
+        assert judged(made, "idle_share != 40%").device == "gpu1"
+        assert judged(made, "idle_share == 40%").broken
+
+    def test_a_device_that_did_nothing_is_not_judged(self) -> None:
+        idle = samples.device(1, window_ns=0, idle_ns=0)
+        assert judged(report(samples.device(0), idle), "idle_share < 50%").device == "gpu0"
+        assert "nothing ran on gpu1" in refused(report(samples.device(0), idle), "idle_share < 50%", device="gpu1")
+        assert "no GPU work" in refused(report(idle), "idle_share < 50%")
+        assert "no GPU work" in refused(replace(report(), devices=[]), "findings.all > 0")
+
+    def test_devices_by_key_number_and_name(self) -> None:
+        made = report(samples.device(0), samples.device(1, name="NVIDIA A100", idle_ns=60 * MS))
+        assert [judged(made, "idle_share > 50%", device=name).broken for name in ("gpu0", "0", "h100")] == [False] * 3
+        assert [judged(made, "idle_share > 50%", device=name).broken for name in ("gpu1", "1", "a100")] == [True] * 3
+        assert "it has no device 'gpu2'; its devices: gpu0 (NVIDIA H100" in refused(made, "idle_ns > 0", device="gpu2")
+
+    def test_findings_are_counted(self) -> None:
+        kinds = ["high", "medium", "medium", "low"]
+        found = [samples.finding(f"f-{at}", severity=kind, device=f"gpu{at % 2}") for at, kind in enumerate(kinds)]
+        made = report(samples.device(0), samples.device(1), findings=found)
+        assert [judged(made, f"findings.{level} > 0").value for level in ("high", "medium", "low", "info", "all")] == [
+            *(1, 2, 1, 0, 4)
+        ]
+        assert judged(made, "findings.all > 1", device="gpu1").value == 2
+        assert judged(made, "findings.high > 0").device == ""
+
+    def test_findings_that_a_report_left_out_may_decide(self) -> None:
+        found = [samples.finding(f"f-{at}", severity="medium") for at in range(12)]
+        made = report(findings=found)
+        assert "its report keeps 12 findings: raise most under [findings]" in refused(made, "findings.all > 12")
+        assert "raise most" in refused(made, "findings.medium <= 12")
+        assert judged(made, "findings.medium > 11").broken
+        assert not judged(made, "findings.high > 3").broken  # one of lower severity is among them
+        assert not judged(replace(made, settings={"findings": "smallest 0.1, most 30"}), "findings.all > 12").broken
+
+
+class TestPerIteration:
+    def test_is_the_mean_of_the_steady_ones(self, simulated: Report) -> None:
+        (device,) = simulated.devices
+        assert device.iterations is not None
+        steady = [row for row in device.iterations.rows if row.steady]
+        assert len(steady) == device.iterations.steady > 5
+        for name in ("sync", "dispatch"):
+            mean = sum(row.ledger.get(name, 0) for row in steady) / len(steady)
+            assert mean > 0
+            assert judged(simulated, f"ledger.{name} > 0/iter").value == pytest.approx(mean)
+        idle = sum(sum(row.ledger.values()) for row in steady) / len(steady)
+        assert judged(simulated, "idle_ns > 0/iter").value == pytest.approx(idle)
+        length = sum(row.end_ns - row.start_ns for row in steady) / len(steady)
+        assert judged(simulated, "window_ns > 0/iter").value == pytest.approx(length)
+        assert judged(simulated, "ops.kernel > 0/iter").value == pytest.approx(18)
+        assert judged(simulated, "ledger.graph_build > 0/iter").value == 0
+
+    def test_what_only_the_window_knows_is_divided_by_what_it_holds(self, simulated: Report) -> None:
+        """Six copies in twelve steps would be half a copy a step, however many of the steps are steady."""
+        (device,) = simulated.devices
+        assert judged(simulated, "copies.bytes > 0/iter").value == pytest.approx(device.copies.bytes / 12, rel=0.05)
+
+    def test_a_report_without_each_of_them(self) -> None:
+        """As reports were before: 18 steady ones."""
+        assert judged(report(), "ledger.sync > 0/iter").value == 1 * MS
+
+    def test_without_iterations_it_cannot_be_judged(self) -> None:
+        made = report(samples.device(iterations=None))
+        assert "nothing comes round in it" in refused(made, "idle_ns > 1ms/iter")
+        assert "--trace=nvtx" in refused(made, "iterations.p95_ns > 1ms")
+        assert "nothing comes round" in refused(made, "gap_count > 1/iter")
+
+
+class TestWhatCannotBeJudged:
+    @pytest.mark.parametrize(
+        ("cause", "missing", "words"),
+        [
+            ("lock_wait", ["os-runtime"], "no os-runtime evidence: --trace=osrt brings it"),
+            ("blocked", ["scheduling"], "no scheduling evidence: --cpuctxsw=process-tree brings it"),
+            ("off_cpu", ["os-runtime", "scheduling"], "no os-runtime and scheduling evidence: --trace=osrt --cpuctxsw"),
+            ("host_compute", ["scheduling", "cpu-samples"], "--cpuctxsw=process-tree --sample=process-tree brings it"),
+            ("sync", ["cuda-api"], "--trace=cuda brings it"),
+            ("gpu_context_switch", ["gpu-context-switch"], "--gpuctxsw=true brings it"),
+            ("host_compute", ["scheduling"], None),
+            ("host_compute", ["cpu-samples"], None),
+            ("host_compute", ["os-runtime"], None),
+            ("sync", ["os-runtime", "scheduling", "cpu-samples"], None),
+            ("queue_full", ["overhead"], None),  # there are rows only where it happened
+            ("uncovered", list(KINDS), None),
+        ],
+    )
+    def test_causes_without_evidence(self, cause: str, missing: list[str], words: str | None) -> None:
+        capabilities = [Capability(id=kind, available=kind not in missing, why="") for kind in KINDS]
+        made = report()
+        made = replace(made, trace=replace(made.trace, capabilities=capabilities))
+        for text in (f"ledger.{cause} > 99s", f"root_ledger.{cause}_share > 99%", f"ledger.{cause} > 99s/iter"):
+            if words is None:
+                assert not judged(made, text).broken
+            else:
+                said = refused(made, text)
+                assert said.startswith(f"--fail-on: '{text}' cannot be judged by train.sqlite: ")
+                assert words in said
+
+    def test_a_cause_that_was_disabled(self) -> None:
+        made = report(settings={"disabled": "sleep, sync"})
+        assert "the cause sync was disabled" in refused(made, "ledger.sync > 1ms")
+        assert judged(made, "ledger.host_compute > 1ms").broken
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ("coverage < 1%", "no idle time that the host must explain"),
+            ("gpu_metrics.sm_active < 1%", "--gpu-metrics-devices=all"),
+            ("gpu_metrics.clocks.low_share > 1%", "--gpu-metrics-devices=all"),
+            ("utilization.sm_active_share < 1%", "--gpu-metrics-devices=all"),
+            ("memory.peak_bytes > 1", "--cuda-memory-usage=true"),
+            ("unified_memory.count > 1", "--cuda-um-cpu-page-faults=true"),
+            ("cost.lost.hour > 1", "--gpu-hour-cost"),
+            ("launch.run_ahead.mean < 1", "capture again"),
+            ("launch.call.p95_ns > 1ms", "capture again"),
+        ],
+    )
+    def test_what_was_not_measured(self, text: str, words: str) -> None:
+        made = report(samples.device(coverage=None, utilization=Utilization()))
+        assert words in refused(made, text)
+
+    def test_counters_that_were(self) -> None:
+        made = report(samples.device(gpu_metrics=gpu_metrics()))
+        sampled = {each.id: each for each in gpu_metrics().metrics}
+        assert judged(made, "gpu_metrics.sm_active < 99%").value == sampled["sm_active"].window
+        assert judged(made, "gpu_metrics.sm_active.gaps < 99%").value == sampled["sm_active"].gaps
+        assert "sys_clock" not in sampled
+        assert "--gpu-metrics-devices=all" in refused(made, "gpu_metrics.sys_clock > 1")
+
+    def test_a_change_needs_two_captures(self) -> None:
+        assert "is about a change, and here is one capture alone" in refused(report(), "idle_ns:+10%")
+        shared = Budget(parse("idle_ns:+10%", ""), "fail", "nsysdiag.toml: budgets[0].fail", shared=True)
+        assert check(report(), [shared], "train.sqlite") == []  # left to compare
+
+    def test_a_capture_of_cuda_alone(self, tmp_path_factory: pytest.TempPathFactory) -> None:
+        made = report_of(Program(steps=8, sync=True), tmp_path_factory.mktemp("traces"), CUDA_ONLY)
+        assert judged(made, "ledger.sync > 0").broken
+        assert "os-runtime" in refused(made, "ledger.io_wait > 0")
+
+
+class TestTraces:
+    @pytest.mark.parametrize("trace", ["rank0.sqlite", "runs/rank0.sqlite", "/data/runs/rank12.sqlite"])
+    def test_a_pattern_that_fits(self, trace: str) -> None:
+        budget = Budget(parse("idle_ns > 0", ""), "fail", "x", trace="rank*.sqlite")
+        assert len(check(report(), [budget], trace)) == 1
+
+    @pytest.mark.parametrize("trace", ["rank0.json", "Rank0.sqlite", "runs/other.sqlite", "rank0.sqlite/x"])
+    def test_one_that_does_not(self, trace: str) -> None:
+        budget = Budget(parse("idle_ns > 0", ""), "fail", "x", trace="rank*.sqlite")
+        assert check(report(), [budget], trace) == []
+
+    def test_a_saved_report_is_also_called_by_its_trace(self) -> None:
+        made = report()
+        budget = Budget(parse("idle_ns > 0", ""), "fail", "x", trace=made.trace.file)
+        assert len(check(made, [budget], "report.json")) == 1
+
+    def test_folders_in_a_pattern(self) -> None:
+        budget = Budget(parse("idle_ns > 0", ""), "fail", "x", trace="nightly/*/train.sqlite")
+        assert [len(check(report(), [budget], trace)) for trace in ("nightly/1/train.sqlite", "a/1/train.sqlite")] == [
+            1,
+            0,
+        ]
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("text", "sentence"),
+        [
+            ("idle_share > 20%", "idle_share on gpu0 is 40%, which is > 20%"),
+            ("idle_share > 50%", "idle_share on gpu0 is 40%, which is not > 50%"),
+            ("idle_ns > 1ms/iter", "idle_ns on gpu0 is 2.22 ms per iteration, which is > 1.00 ms"),
+            ("ledger.launch_call > 3.998ms", "ledger.launch_call on gpu0 is 3,998,766 ns, which is > 3,998,000 ns"),
+            ("coverage < 94.70001%", "coverage on gpu0 is 94.7%, which is < 94.70001%"),
+            ("gap_count > 1,000".replace(",", ""), "gap_count on gpu0 is 1,234, which is > 1,000"),
+        ],
+    )
+    def test_of_a_device(self, text: str, sentence: str) -> None:
+        assert judged(report(), text).sentence == sentence
+
+    def test_of_a_whole_trace(self) -> None:
+        made = report(findings=[samples.finding()])
+        assert judged(made, "findings.high > 0").sentence == "findings.high is 1, which is > 0"
+
+    def test_ids_are_of_what_is_asked(self) -> None:
+        first, second = parse_budgets(["idle_ns > 1ms", "idle_ns > 2ms"], "fail", "--fail-on")
+        (elsewhere,) = parse_budgets([" idle_ns > 1ms "], "fail", "nsysdiag.toml: budgets[3].fail")
+        (warned,) = parse_budgets(["idle_ns > 1ms"], "warn", "--warn-on")
+        assert len({first.id, second.id, warned.id}) == 3
+        assert elsewhere.id == first.id
