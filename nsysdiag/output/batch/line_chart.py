@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output.bars import FEWEST_SLOTS, HEIGHT, SLOT, Line, Spot
+from nsysdiag.output.bars import HEIGHT, SLOT, Line, Spot
 from nsysdiag.output.figures import percent
 from nsysdiag.output.names import clip
 from nsysdiag.units import format_share
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LABEL_LENGTH = 16
-LABEL_SHARE = 7
-"""A seventh of the width has room for one name, in narrow windows too."""
+FEWEST_SLOTS = 7
+"""So many runs fill the width. Each then has room for its name, in narrow windows too."""
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 MOST_LEVELS = 5
 
@@ -76,7 +76,8 @@ def _place(value: int, top: int) -> int:
 
 
 def share_levels(top: int, scale: int) -> dict[str, int]:
-    """Round shares below `top` parts of `scale`, by their texts."""
+    """Round shares up to `top` parts of `scale`, and to all of it, by their texts."""
+    top = min(top, scale)
     step = next((step for step in STEPS if top / scale <= step * MOST_LEVELS), STEPS[-1])
     count = int(top / scale / step + 1e-9)
     return {format_share(step * at, 1).replace(".0%", "%"): round(step * at * scale) for at in range(1, count + 1)}
@@ -85,6 +86,6 @@ def share_levels(top: int, scale: int) -> dict[str, int]:
 def labels(names: Sequence[str]) -> list[Label]:
     """The names of the newest run and of those before it at even distances, as far as there is room."""
     slots = max(len(names), FEWEST_SLOTS)
-    step = -(-slots // LABEL_SHARE)
+    step = -(-slots // FEWEST_SLOTS)
     chosen = sorted(range(len(names) - 1, -1, -step))
     return [Label(percent(_middle(at), slots * SLOT), clip(names[at], LABEL_LENGTH)) for at in chosen]

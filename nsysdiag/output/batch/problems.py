@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.batch.rows import FAIL, FAILED
@@ -22,13 +22,14 @@ LEVELS = (ERROR, WARNING, NOTE)
 SHOWN = {"high": WARNING, "medium": NOTE}
 """The severities of findings that are told, and as what: only a budget makes an error of a finding."""
 SENTENCE, TITLE = 600, 120
+_FAILED_WEIGHT, _BUDGET_WEIGHT = 1e6, 1e3
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One of them. `rule` is `not-analysed`, `budget`, or the cause that a finding is about; `severity` that of a
-    finding, empty otherwise. `title` and `sentence` are fit to be shown; `identity` stays the same as long as trace,
-    rule and place do, whatever the numbers are, and no two problems share one."""
+    """One of them; `weight` orders those of a level, most first. `rule` is `not-analysed`, `budget`, or the cause that
+    a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are fit to be shown;
+    `identity` stays the same as long as trace, rule and place do, whatever the numbers are, and no two share one."""
 
     rule: str
     level: str
@@ -38,31 +39,29 @@ class Problem:
     title: str
     sentence: str
     identity: str
+    weight: float = 0.0
 
 
 def problems(summary: BatchSummary) -> list[Problem]:
-    """All of them, errors first, in the order of the entries."""
+    """All of them, errors first; within a level what was not analysed, then budgets, then findings by their share."""
     found = [problem for entry in summary.entries for problem in _problems_of(entry)]
     seen: dict[str, int] = {}
     single = []
     for problem in found:
         number = seen[problem.identity] = seen.get(problem.identity, 0) + 1
-        single.append(_with_identity(problem, number))
-    return sorted(single, key=lambda problem: LEVELS.index(problem.level))
+        single.append(replace(problem, identity=_digest(f"{problem.identity}\0{number}")))
+    return sorted(single, key=lambda problem: (LEVELS.index(problem.level), -problem.weight))
 
 
-def _with_identity(problem: Problem, number: int) -> Problem:
-    text = f"{problem.identity}\0{number}".encode("utf-8", "backslashreplace")
-    digest = hashlib.sha256(text).hexdigest()[:32]
-    rest = (problem.rule, problem.level, problem.severity, problem.entry, problem.device)
-    return Problem(*rest, problem.title, problem.sentence, digest)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
     if entry.status == FAILED:
         title = f"Not analysed: {clip(entry.input, TITLE)}"
-        sentence = clip(" ".join(part for part in (entry.error, entry.hint) if part) or "No reason is known.", SENTENCE)
-        yield Problem(NOT_ANALYSED, ERROR, "", entry, "", title, sentence, _key(NOT_ANALYSED, entry.input))
+        key = _key(NOT_ANALYSED, entry.input)
+        yield Problem(NOT_ANALYSED, ERROR, "", entry, "", title, why_failed(entry), key, _FAILED_WEIGHT)
         return
     for budget in entry.budgets:
         if budget.broken:
@@ -70,6 +69,11 @@ def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
     for finding in sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id)):
         if finding.severity in SHOWN:
             yield _of_finding(entry, finding)
+
+
+def why_failed(entry: BatchEntry) -> str:
+    """Why a trace was not analysed and what to do about it, on one line."""
+    return clip("; ".join(part for part in (entry.error, entry.hint) if part) or "No reason is known.", SENTENCE)
 
 
 def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
@@ -84,6 +88,7 @@ def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
         title=title,
         sentence=f"{where}: {clip(budget.sentence, SENTENCE)}",
         identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx),
+        weight=_BUDGET_WEIGHT,
     )
 
 
@@ -99,6 +104,7 @@ def _of_finding(entry: BatchEntry, finding: BatchFinding) -> Problem:
         title=clip(finding.title, TITLE),
         sentence=f"{where}: {clip(finding.title, SENTENCE)}. Lost: {lost}.",
         identity=_key("finding", entry.input, finding.device, finding.id),
+        weight=finding.lost_share,
     )
 
 

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from nsysdiag.output.batch.problems import BUDGET, ERROR, NOT_ANALYSED, NOTE, WARNING, problems
+from nsysdiag.output.batch.problems import BUDGET, ERROR, NOT_ANALYSED, NOTE, WARNING, problems, why_failed
 from nsysdiag.output.batch.rows import FAILED
 from nsysdiag.output.names import clip, visible
 from nsysdiag.output.view import Causes
@@ -64,7 +64,7 @@ def _invocation(summary: BatchSummary) -> dict[str, object]:
     notes = [
         {
             "level": ERROR,
-            "message": _message(clip(" ".join((entry.error, entry.hint)).strip() or "Not analysed.", 600)),
+            "message": _message(why_failed(entry)),
             "locations": [_location(entry)],
         }
         for entry in failed

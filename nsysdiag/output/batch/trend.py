@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.output.bars import FEWEST_SLOTS, Bar, BarChart, draw_bars
+from nsysdiag.output.bars import Bar, BarChart, draw_bars
 from nsysdiag.output.batch.frame import framed
 from nsysdiag.output.batch.history import idle_share, moment, series
-from nsysdiag.output.batch.line_chart import Label, LineChart, draw_line, labels, share_levels
+from nsysdiag.output.batch.line_chart import FEWEST_SLOTS, Label, LineChart, draw_line, labels, share_levels
 from nsysdiag.output.batch.rows import rows, shown_name
 from nsysdiag.output.lengths import round_steps
 from nsysdiag.output.names import clip, visible
@@ -155,8 +155,13 @@ def _iterations(lines: list[HistoryLine], names: list[str]) -> LineChart | None:
 def _idle(lines: list[HistoryLine], names: list[str]) -> LineChart:
     values: list[int | None] = [round(idle_share(line) * SCALE) for line in lines]
     told = [f"{name}: {format_share(line.idle_ns, line.window_ns)}" for name, line in zip(names, lines, strict=True)]
-    top = min(SCALE, max(SCALE // 20, round(1.1 * max(value or 0 for value in values))))
+    top = _ceiling(max(value or 0 for value in values))
     return draw_line(values, top, share_levels(top, SCALE), told)
+
+
+def _ceiling(highest: int) -> int:
+    """What fills the height of a chart of shares: a little more than the highest, never next to nothing."""
+    return max(SCALE // 20, round(1.1 * highest))
 
 
 def _top_causes(lines: list[HistoryLine]) -> list[str]:
@@ -178,7 +183,7 @@ def _causes(lines: list[HistoryLine], names: list[str], top: list[str], causes: 
     highest = max((bar.total for bar in bars), default=0)
     if highest <= 0:
         return None
-    ceiling = min(SCALE, max(SCALE // 20, round(1.1 * highest)))
+    ceiling = _ceiling(highest)
     return draw_bars(bars, ceiling, share_levels(ceiling, SCALE), fewest=FEWEST_SLOTS)
 
 

@@ -246,6 +246,15 @@ class TestGithub:
             if count > 10:
                 assert f"::{count - 9:,} more: see the summary of this batch" in shown[-1]
 
+    def test_what_weighs_most_is_not_among_the_rest(self) -> None:
+        over = entry("over", findings=[], budgets=[budget(str(at)) for at in range(20)])
+        small = [entry(f"t{at}", findings=[finding(lost_share=at / 100)]) for at in range(20)]
+        text = github.render(summary(over, *small, failed("last"))).decode()
+        errors = re.findall(r"^::error title=(.*?)::", text, flags=re.MULTILINE)
+        assert errors[0] == "Not analysed%3A last.sqlite"
+        warnings = re.findall(r"^::warning .*::(t\d+)", text, flags=re.MULTILINE)
+        assert warnings == [f"t{at}" for at in range(19, 10, -1)]
+
     def test_ten_are_all_shown(self) -> None:
         made = summary(*(failed(f"t{at}") for at in range(10)))
         assert "more" not in github.render(made).decode()
