@@ -25,6 +25,8 @@ from typer.main import get_command
 import nsysdiag
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.ci.budget_file import budgets_of
+from nsysdiag.ci.budgets import parse_budgets
+from nsysdiag.ci.names import measures
 from nsysdiag.cli import guard
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
@@ -202,13 +204,28 @@ def test_files_of_a_batch_are_named() -> None:
 
 
 def test_settings_shown_are_understood(tmp_path: Path) -> None:
-    (example,) = fenced("toml")
+    (example, _budgets) = fenced("toml")
     (tmp_path / "nsysdiag.toml").write_text(example, encoding="utf-8")
     settings = read_settings(tmp_path / "nsysdiag.toml")
     named = {"gaps", "disabled", "communication_patterns", "thresholds", "findings", "cost", "config"}
     assert settings.changed().keys() == named
     assert price_of("NVIDIA H100 80GB HBM3", settings.cost) == (3.2, "H100")
     assert set(settings.disabled) <= set(CAUSES)
+
+
+def test_budgets_shown_are_understood(tmp_path: Path) -> None:
+    """In the file, on command lines and in the text."""
+    (_settings, example) = fenced("toml")
+    (tmp_path / "nsysdiag.toml").write_text(example, encoding="utf-8")
+    settings, entries = read_file(tmp_path / "nsysdiag.toml")
+    assert settings.changed().keys() == {"config"}
+    assert [each.level for each in budgets_of(entries, "nsysdiag.toml")] == ["fail", "warn", "fail", "fail"]
+    lines = [*shell_lines("nsysdiag"), *(line for command in COMMANDS.values() for line in command.epilog.splitlines())]
+    written = [word for line in lines for word in re.findall(r"--(?:fail|warn)-on '([^']+)'", line)]
+    assert len(parse_budgets(written, "fail", "README.md")) == len(written) >= 8
+    (section,) = re.findall(r"### Budgets\n(.*?)\n### ", text(), flags=re.DOTALL)
+    (names,) = re.findall(r"the path of a number of a device in the JSON \((.*?)\)", section)
+    assert set(re.findall(r"`([^`]+)`", names)) <= measures().keys()
 
 
 def test_examples_of_help_are_understood() -> None:
@@ -219,7 +236,7 @@ def test_examples_of_help_are_understood() -> None:
 
 
 def test_every_exit_code() -> None:
-    known = {0, guard.BUG, guard.INTERRUPTED, *(kind.exit_code for kind in errors(NsysdiagError))}
+    known = {0, guard.BROKEN_BUDGET, guard.BUG, guard.INTERRUPTED, *(kind.exit_code for kind in errors(NsysdiagError))}
     (section,) = re.findall(r"## Exit codes\n(.*?)\n## ", text(), flags=re.DOTALL)
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, flags=re.MULTILINE)] == sorted(known)
 

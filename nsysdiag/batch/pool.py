@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from types import FrameType
@@ -168,6 +169,7 @@ def _keyboard_kept_away() -> Iterator[None]:
     if sys.platform == "win32":
         yield
         return
+    resource_tracker.ensure_running()  # the first process would start it, which lets the interrupt through again
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -177,6 +179,7 @@ def _keyboard_kept_away() -> Iterator[None]:
 
 def _serve(pipe: Connection, scratch: str) -> None:
     """The life of a worker: one task after the other, until nobody has any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
     tempfile.tempdir = scratch
     with contextlib.suppress(EOFError, OSError):

@@ -44,7 +44,7 @@ class Shared:
     resume: bool = False
 
 
-def judged(report: Report, trace: str, budgets: Sequence[Budget]) -> list[BudgetResult]:
+def check_budgets(report: Report, trace: str, budgets: Sequence[Budget]) -> list[BudgetResult]:
     """What becomes of the budgets. Raises UsageError for one on something that the trace cannot tell."""
     return check(report, budgets, trace)
 

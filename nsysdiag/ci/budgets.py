@@ -128,7 +128,7 @@ def _value(report: Report, device: DeviceReport, budget: Budget) -> float:
     if not budget.nvtx:
         return value_of(report, device, measure, per_iteration=per_iteration)
     least, most = value_between(report, device, measure, budget.nvtx, per_iteration=per_iteration)
-    if expression.holds(least) != expression.holds(most):
+    if expression.holds(least) != expression.holds(most) or least < expression.limit < most:
         raise UnmeasurableError("the report holds the 50 kinds of gaps with most idle time, and the rest may decide it")
     return least
 

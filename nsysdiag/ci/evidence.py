@@ -21,8 +21,9 @@ _OF_FIELD = {
     "cost": "this GPU has no price: give one with --gpu-hour-cost or in [cost]",
     "trouble": "nothing ran on this GPU",
 }
+"""Why a field of a device itself is None."""
 _OF_UTILIZATION = "the trace does not say what the chip holds: --gpu-metrics-devices=all measures it"
-_OTHER = "the report does not hold it: capture again with --trace=cuda,nvtx,osrt and analyse that"
+_OTHER = "the report has no value for it"
 
 
 class UnmeasurableError(Exception):
@@ -45,10 +46,12 @@ def require_cause(report: Report, cause: str) -> None:
         raise UnmeasurableError(f"the trace has no {what} evidence: {options} brings it")
 
 
-def untold(device: DeviceReport, path: tuple[str, ...]) -> UnmeasurableError:
+def untold(report: Report, device: DeviceReport, path: tuple[str, ...]) -> UnmeasurableError:
     """Why the field at `path` holds None, and what would fill it."""
-    if path[-1] == "per_iteration":
+    if path[-1] == "per_iteration" and device.iterations is None:
         return UnmeasurableError(_OF_FIELD["iterations"])
     if path[0] == "utilization":
         return UnmeasurableError(device.utilization.estimate.missing or _OF_UTILIZATION)
-    return UnmeasurableError(_OF_FIELD.get(path[0], _OTHER))
+    if path[0] in _OF_FIELD and (path[0] == "gpu_metrics" or getattr(device, path[0]) is None):
+        return UnmeasurableError(_OF_FIELD[path[0]])
+    return UnmeasurableError(f"{_OTHER}; a fuller capture: {report.recapture}" if report.recapture else _OTHER)

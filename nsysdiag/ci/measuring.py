@@ -24,7 +24,7 @@ def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iter
         require_cause(report, measure.cause)
     if per_iteration:
         return _per_iteration(report, device, measure)
-    value = _field(device, measure)
+    value = _field(report, device, measure)
     if not measure.of_window:
         return value
     if not device.window_ns:
@@ -38,7 +38,7 @@ def units_of(report: Report, device: DeviceReport) -> float:
     if capture is not None:
         return capture.units
     if device.iterations is None or not device.iterations.steady:
-        raise untold(device, ("iterations",))
+        raise untold(report, device, ("iterations",))
     return float(device.iterations.steady)
 
 
@@ -48,7 +48,7 @@ def _per_iteration(report: Report, device: DeviceReport, measure: Measure) -> fl
     capture = by_iterations(report, device)
     column = _column(measure)
     if capture is None or column is None:
-        return _field(device, measure) / units
+        return _field(report, device, measure) / units
     return _mean(capture, column)
 
 
@@ -63,25 +63,25 @@ def _column(measure: Measure) -> str | None:
     return f"ops.{measure.path[1]}" if measure.path[0] == "ops" else _COLUMNS.get(measure.name)
 
 
-def _field(device: DeviceReport, measure: Measure) -> float:
+def _field(report: Report, device: DeviceReport, measure: Measure) -> float:
     if measure.counter is not None:
-        return _counter(device, measure)
+        return _counter(report, device, measure)
     found: object = device
     for at, name in enumerate(measure.path):
         found = found.get(name, 0) if isinstance(found, dict) else getattr(found, name)
         if found is None and measure.adds_up and measure.path[: at + 1] in NONE_OF_ITS_KIND:
             return 0.0
         if found is None:
-            raise untold(device, measure.path)
+            raise untold(report, device, measure.path)
     assert isinstance(found, int | float)  # as the types of the model say
     return float(found)
 
 
-def _counter(device: DeviceReport, measure: Measure) -> float:
+def _counter(report: Report, device: DeviceReport, measure: Measure) -> float:
     """The mean of a counter in the window, or another of its means."""
     counters = {each.id: each for each in device.gpu_metrics.metrics} if device.gpu_metrics is not None else {}
     counter = counters.get(measure.counter or "")
     value: float | None = getattr(counter, measure.path[2]) if counter is not None else None
     if value is None:
-        raise untold(device, measure.path)
+        raise untold(report, device, measure.path)
     return value

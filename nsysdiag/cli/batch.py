@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import DebugOption, ForceOption, QuietOption
+from nsysdiag.cli.options import DebugOption, FailOnOption, ForceOption, NoConfigOption, QuietOption, WarnOnOption
 from nsysdiag.errors import IncompleteError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -15,10 +15,9 @@ if TYPE_CHECKING:
     from nsysdiag.batch.inputs import Found
     from nsysdiag.batch.pool import Watch
     from nsysdiag.batch.results import Run
-    from nsysdiag.batch.task import Check, Shared
+    from nsysdiag.batch.task import Shared
     from nsysdiag.model_ci import BatchEntry, BatchSummary
 
-BROKEN = 1
 EPILOG = """\b
 Examples:
   nsysdiag batch runs -o reports
@@ -79,14 +78,9 @@ def batch(
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml."),
     ] = None,
-    fail_on: Annotated[
-        list[str] | None,
-        typer.Option("--fail-on", metavar="EXPR", help="End with 1 where this holds for any trace; repeats."),
-    ] = None,
-    warn_on: Annotated[
-        list[str] | None,
-        typer.Option("--warn-on", metavar="EXPR", help="Tell where this holds for any trace; repeats."),
-    ] = None,
+    no_config: NoConfigOption = False,
+    fail_on: FailOnOption = None,
+    warn_on: WarnOnOption = None,
     force: ForceOption = False,
     quiet: QuietOption = False,
     debug: DebugOption = False,
@@ -96,23 +90,31 @@ def batch(
     Each is analysed in a process of its own. An input that cannot be analysed is told of in the summary, the others are
     done, and the exit code is 4.
     """
+    from functools import partial
+
     from nsysdiag.batch.history import read_history
     from nsysdiag.batch.inputs import find_inputs
     from nsysdiag.batch.results import check_targets, summary_of
-    from nsysdiag.batch.task import Shared
+    from nsysdiag.batch.task import Shared, check_budgets
+    from nsysdiag.ci.budgets import refuse_changes
+    from nsysdiag.cli.budgets import budgets_of_options
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.console import note
     from nsysdiag.cli.load import load_report
-    from nsysdiag.cli.settings import settings_of_file
+    from nsysdiag.cli.settings import require_one_way, settings_of_file
 
     runner = _runner(scheduler, jobs, memory_limit)
-    settings = settings_of_file(config)
-    check = _check(fail_on, warn_on)
-    folder = _folder(output)
-    found = find_inputs(paths, folder)
+    require_one_way(config, no_config=no_config)
+    budgets = budgets_of_options(fail_on, warn_on)
+    refuse_changes(budgets)
+    file = settings_of_file(config, discover=not no_config, quiet=quiet)
+    found = find_inputs(paths, Path(output))
     past = read_history(Path(history)) if history else None
+    folder = _folder(output)
     check_targets(folder, found.inputs, force=force)
-    shared = Shared(folder, settings, load_report, command_of, check, force=force, resume=resume)
+    load = partial(load_report, named=config is not None)
+    check = partial(check_budgets, budgets=(*budgets, *file.budgets))
+    shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
     summary = summary_of(_entries(found, shared, runner, quiet=quiet))
     _write(summary, shared, past, history, run)
     for line in [] if quiet else [*found.notes, *(past.notes if past else ()), _told(summary, output)]:
@@ -138,18 +140,6 @@ def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -
         return lambda watch: partial(run_on_cluster, address=scheduler, watch=watch)
     limits = Limits(jobs or usable_cpus(), None if memory_limit is None else parse_bytes(memory_limit))
     return lambda watch: partial(run_locally, limits=limits, watch=watch)
-
-
-def _check(fail_on: list[str] | None, warn_on: list[str] | None) -> "Check":
-    """What judges a report by the budgets, in whatever process. Raises UsageError for what is no budget."""
-    from functools import partial
-
-    from nsysdiag.batch.task import judged
-    from nsysdiag.ci.budgets import FAIL, WARN, parse_budgets, refuse_changes
-
-    budgets = parse_budgets(fail_on or (), FAIL, "--fail-on") + parse_budgets(warn_on or (), WARN, "--warn-on")
-    refuse_changes(budgets)
-    return partial(judged, budgets=tuple(budgets))
 
 
 def _folder(output: str) -> Path:
@@ -186,9 +176,9 @@ def _write(
 
     at = now()
     new = lines_of(summary, run or name_of_run(at), at) if past else []
+    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
     if history:
         append(Path(history), new)
-    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
 
 
 def _told(summary: "BatchSummary", output: str) -> str:
@@ -204,6 +194,7 @@ def _told(summary: "BatchSummary", output: str) -> str:
 def _conclude(summary: "BatchSummary") -> None:
     """Tell what failed and which budgets are broken; end with 4, else with 1, where there are any."""
     from nsysdiag.cli.console import complain, note
+    from nsysdiag.cli.guard import BROKEN_BUDGET
 
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
@@ -213,4 +204,4 @@ def _conclude(summary: "BatchSummary") -> None:
     if summary.failed:
         raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analysed")
     if summary.broken:
-        raise typer.Exit(BROKEN)
+        raise typer.Exit(BROKEN_BUDGET)

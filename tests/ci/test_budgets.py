@@ -201,13 +201,21 @@ class TestWhatCannotBeJudged:
             ("memory.peak_bytes > 1", "--cuda-memory-usage=true"),
             ("unified_memory.count > 1", "--cuda-um-cpu-page-faults=true"),
             ("cost.lost.hour > 1", "--gpu-hour-cost"),
-            ("launch.run_ahead.mean < 1", "capture again"),
-            ("launch.call.p95_ns > 1ms", "capture again"),
+            ("launch.run_ahead.mean < 1", f"the report has no value for it; a fuller capture: {samples.RECAPTURE}"),
+            ("copies.tiny.per_iteration > 1", "the report has no value for it"),
         ],
     )
     def test_what_was_not_measured(self, text: str, words: str) -> None:
         made = report(samples.device(coverage=None, utilization=Utilization()))
         assert words in refused(made, text)
+
+    def test_what_is_null_within_a_record(self) -> None:
+        """Not for want of the record: its advice would not help."""
+        made = report(samples.device(memory=replace(samples.MEMORY, growth=None, headroom_bytes=None)))
+        for name in ("memory.growth.kept_share", "memory.headroom_bytes"):
+            said = refused(made, f"{name} > 0")
+            assert "the report has no value for it" in said
+            assert "--cuda-memory-usage" not in said
 
     def test_counters_that_were(self) -> None:
         made = report(samples.device(gpu_metrics=gpu_metrics()))

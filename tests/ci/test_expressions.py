@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nsysdiag.ci.expressions import parse
 from nsysdiag.ci.names import COUNT, NS, SHARE, measures
@@ -183,3 +185,13 @@ def test_what_names_mean(name: str, unit: str, adds_up: bool) -> None:
     found = measures()[name]
     assert (found.unit, found.adds_up) == (unit, adds_up)
     assert (f"{name.removesuffix('_ns')}_share" in measures()) >= (unit == NS and adds_up)
+
+
+@given(st.text(alphabet="idle_ns share.:+-%<>=! 0123456789/mut\t\x1bé", max_size=30))
+def test_whatever_is_written_is_understood_or_refused(text: str) -> None:
+    refusal = None
+    try:
+        assert parse(text, "").text == text.strip()
+    except UsageError as error:
+        refusal = error
+    assert refusal is None or (refusal.shown[0], refusal.shown[1].strip()) == (text, "^")

@@ -65,6 +65,9 @@ def test_gaps_that_the_report_does_not_list_may_decide() -> None:
     assert judged(partial, "idle_ns > 12ms", nvtx="forward").broken
     assert not judged(partial, "idle_ns > 15ms", nvtx="forward").broken
     assert "the rest may decide it" in refused(partial, "idle_ns > 14ms", nvtx="forward")
+    assert "the rest may decide it" in refused(partial, "idle_ns == 14ms", nvtx="forward")
+    assert "the rest may decide it" in refused(partial, "idle_ns != 14ms", nvtx="forward")
+    assert judged(partial, "idle_ns != 16ms", nvtx="forward").broken
     assert "the rest may decide it" in refused(partial, "gap_count > 420", nvtx="forward")
     assert "the rest may decide it" in refused(partial, "idle_share > 14%", nvtx="forward")
     assert "the rest may decide it" in refused(partial, "idle_ns > 700us/iter", nvtx="forward")
