@@ -34,6 +34,12 @@ class InputError(NsysdiagError):
     exit_code = 3
 
 
+class IncompleteError(NsysdiagError):
+    """Some inputs of a batch could not be analysed. The others were, and their reports exist."""
+
+    exit_code = 4
+
+
 class NotComparableError(NsysdiagError):
     """Two profiles that have no unit of work in common, or are of different GPUs."""
 

@@ -8,6 +8,12 @@ import re
 from nsysdiag.errors import UsageError
 
 NS_PER = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+BYTES_PER: dict[str, int] = {"": 1, "B": 1} | {
+    f"{letter}{rest}": (1000 if rest == "B" else 1024) ** power
+    for power, letter in enumerate("KMGT", 1)
+    for rest in ("", "B", "IB")
+}
+_SIZE = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*")
 _TIME = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*")
 
 
@@ -107,3 +113,13 @@ def parse_time(text: str) -> int:
     scale = NS_PER[unit or "ns"]
     ns = int(whole) * scale + (int(fraction) * scale // 10 ** len(fraction) if fraction else 0)
     return -ns if number.startswith("-") else ns
+
+
+def parse_bytes(text: str) -> int:
+    """Bytes from `500MB` (powers of 1000), `2GiB` or `2G` (powers of 1024), or a bare number. Raises UsageError."""
+    match = _SIZE.fullmatch(text)
+    scale = BYTES_PER.get(match[2].upper()) if match else None
+    if match is None or scale is None:
+        raise UsageError(f"'{text}' is not a size", hint="write a number and a unit: 500MB, 2GB or 1.5GiB")
+    whole, _, fraction = match[1].partition(".")
+    return int(whole) * scale + (int(fraction) * scale // 10 ** len(fraction) if fraction else 0)

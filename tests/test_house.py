@@ -63,7 +63,9 @@ finally:
     print("\\nloaded:", *sorted(set(name.partition(".")[0] for name in sys.modules)))
 """
 
-    @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["analyze", "--help"], ["demo", "--help"]])
+    @pytest.mark.parametrize(
+        "arguments", [["--help"], ["--version"], ["analyze", "--help"], ["batch", "--help"], ["demo", "--help"]]
+    )
     def test_loads_nothing_heavy(self, arguments: list[str]) -> None:
         help_text, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
         assert "nsysdiag" in help_text

@@ -16,6 +16,7 @@ import pytest
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.config import Settings
 from nsysdiag.model import Report, from_json, report_schema, to_json
+from nsysdiag.model_ci import batch_schema
 from nsysdiag.model_compare import comparison_from_json, comparison_schema, comparison_to_json
 from nsysdiag.model_ranks_report import ranks_from_json, ranks_schema, ranks_to_json
 from nsysdiag.pipeline import analyze
@@ -136,6 +137,13 @@ def test_the_schema_of_comparisons_that_ships_is_the_model_s() -> None:
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
         Path(str(file)).write_bytes(comparison_schema())
     assert file.read_bytes() == comparison_schema()
+
+
+def test_the_schema_of_batches_that_ships_is_the_model_s() -> None:
+    file = resources.files("nsysdiag") / "data" / "batch.schema.json"
+    if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
+        Path(str(file)).write_bytes(batch_schema())
+    assert file.read_bytes() == batch_schema()
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

@@ -144,8 +144,9 @@ def analyze(
     shown = redacted_for(report, redact_key, redact=redact)
     if not quiet:
         say_unpriced(report, settings)
+    told = [] if redact else outcome.results  # the expressions of budgets may hold names of the trace
     try:
-        deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html)
+        deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html, budgets=told)
     finally:
         outcome.say()
     outcome.conclude()

@@ -6,7 +6,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from nsysdiag.cli import analyze, bundle, compare, demo, info, ranks, render, rules
+from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules
 from nsysdiag.cli.guard import run
 from nsysdiag.version import __version__
 
@@ -21,6 +21,7 @@ app = typer.Typer(
 )
 app.command(epilog=analyze.EPILOG)(analyze.analyze)
 app.command(epilog=compare.EPILOG)(compare.compare)
+app.command(epilog=batch.EPILOG)(batch.batch)
 app.command(epilog=ranks.EPILOG)(ranks.ranks)
 app.command(epilog=bundle.EPILOG)(bundle.bundle)
 app.command(epilog=info.EPILOG)(info.info)

@@ -20,10 +20,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The budgets that are broken, and why others could not be judged."""
+    """What became of the budgets, and why some could not be judged."""
 
-    broken: list[BudgetResult]
+    results: list[BudgetResult]
     problems: list[UsageError]
+
+    @property
+    def broken(self) -> list[BudgetResult]:
+        """Those that are broken."""
+        return [result for result in self.results if result.broken]
 
     def say(self) -> None:
         """One line for each on stderr, also where all else is quiet."""
@@ -54,7 +59,7 @@ def judged(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResul
     outcome = Outcome([], [])
     for budget in budgets:
         try:
-            outcome.broken.extend(result for result in check(budget) if result.broken)
+            outcome.results.extend(check(budget))
         except UsageError as error:
             outcome.problems.append(error)
     return outcome

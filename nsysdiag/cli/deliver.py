@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.cli.destinations import Destination
     from nsysdiag.model import Report
+    from nsysdiag.model_ci import BudgetResult
 
     Document = Report | RanksReport | Comparison
 
@@ -33,12 +34,14 @@ def deliver(
     quiet: bool,
     summary: bool = True,
     open_html: bool = False,
+    budgets: Sequence[BudgetResult] = (),
 ) -> None:
-    """Write every destination, then the text summary to stdout unless that is taken or `quiet`.
+    """Write every destination, then the text summary to stdout unless that is taken or `quiet`. `budgets` are those
+    that were checked on a report.
 
     Exits with the code of an unwritable output (2) after the others have been written.
     """
-    failures = [error for d in destinations if (error := _try_one(document, d, force=force, quiet=quiet))]
+    failures = [error for d in destinations if (error := _try_one(document, d, budgets, force=force, quiet=quiet))]
     if summary and not quiet and all(d.path for d in destinations):
         emit(_summary(document))
     for error in failures:
@@ -55,18 +58,22 @@ def require_html(destinations: Sequence[Destination], *, open_html: bool) -> Non
         raise UsageError("--open needs an HTML report", hint="add -o report.html")
 
 
-def _try_one(document: Document, destination: Destination, *, force: bool, quiet: bool) -> OutputError | None:
+def _try_one(
+    document: Document, destination: Destination, budgets: Sequence[BudgetResult], *, force: bool, quiet: bool
+) -> OutputError | None:
     try:
-        _deliver_one(document, destination, force=force, quiet=quiet)
+        _deliver_one(document, destination, budgets, force=force, quiet=quiet)
     except OutputError as error:
         return error
     return None
 
 
-def _deliver_one(document: Document, destination: Destination, *, force: bool, quiet: bool) -> None:
+def _deliver_one(
+    document: Document, destination: Destination, budgets: Sequence[BudgetResult], *, force: bool, quiet: bool
+) -> None:
     from nsysdiag.output.write import write
 
-    data = _rendered(document, destination.format)
+    data = _rendered(document, destination.format, budgets=budgets)
     if destination.path is None:
         emit(data)
         return
@@ -90,7 +97,14 @@ def _files(document: Document, path: Path, format_name: str, data: bytes) -> lis
     return [(path, data), *beside]
 
 
-def _rendered(document: Document, format_name: str, *, width: int = 100, color: bool = False) -> bytes:
+def _rendered(
+    document: Document,
+    format_name: str,
+    *,
+    width: int = 100,
+    color: bool = False,
+    budgets: Sequence[BudgetResult] = (),
+) -> bytes:
     from nsysdiag.cli import command
     from nsysdiag.output.compare import registry as comparisons
     from nsysdiag.output.format import RenderOptions
@@ -98,7 +112,7 @@ def _rendered(document: Document, format_name: str, *, width: int = 100, color: 
     from nsysdiag.output.registry import FORMATS
 
     def options(line: str) -> RenderOptions:
-        return RenderOptions(width=width, color=color, command=line)
+        return RenderOptions(width=width, color=color, command=line, budgets=tuple(budgets))
 
     if isinstance(document, RanksReport):
         return ranks.RENDERERS[format_name](document, options(command.command_of_ranks(document)))

@@ -39,6 +39,23 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
         return pipeline.analyze(path, settings, progress)
 
 
+def load_report(path: Path, settings: Settings, *, named: bool) -> Report:
+    """The report of a trace or of a saved report, for other processes too, which find this function by its name.
+
+    Where the settings' file was not `named` but found, a saved report takes only prices from it. Raises InputError, and
+    UsageError where the settings ask a saved report for another analysis than its own.
+    """
+    from nsysdiag.cli.settings import only_prices, priced_again, refuse_analysis_settings
+
+    if not is_saved_report(path):
+        return analyze_trace(path, settings, quiet=True)
+    report = read_report(path)
+    if not named:
+        settings = only_prices(settings)
+    refuse_analysis_settings(path, report, settings, settings)
+    return priced_again(report, settings)
+
+
 def read_document(path: Path) -> Report | RanksReport | Comparison:
     """What was saved as JSON: a report of one trace or of ranks, or a comparison. Raises InputError where it is none of
     them, or of another schema version."""

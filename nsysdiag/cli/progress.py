@@ -9,17 +9,43 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from rich.progress import Progress
+
 
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
     """Yields what the pipeline reports its steps to, or None where nobody watches."""
-    if quiet or sys.stderr is None or not sys.stderr.isatty():
+    if not _watched(quiet=quiet):
         yield None
         return
+    with _bar() as bar:
+        task = bar.add_task("opening the trace", total=1.0)
+        yield lambda step, share: bar.update(task, description=step, completed=share)
+
+
+@contextmanager
+def batch_bar(total: int, *, quiet: bool) -> Iterator[Callable[[int, list[str]], None]]:
+    """Yields what a batch reports to how many inputs are left, and which are in hand."""
+    if not _watched(quiet=quiet):
+        yield lambda _left, _running: None
+        return
+    with _bar() as bar:
+        task = bar.add_task("starting", total=total)
+        yield lambda left, running: bar.update(task, description=_told(left, running), completed=total - left)
+
+
+def _told(left: int, running: list[str]) -> str:
+    more = f" and {len(running) - 1} more" if len(running) > 1 else ""
+    return f"{left} left{f'; {running[0]}{more}' if running else ''}"
+
+
+def _watched(*, quiet: bool) -> bool:
+    return not quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
+def _bar() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}", markup=False))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("opening the trace", total=1.0)
-        yield lambda step, share: bar.update(task, description=step, completed=share)
+    return Progress(*columns, console=Console(stderr=True), transient=True)

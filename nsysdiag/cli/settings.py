@@ -45,7 +45,7 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
     shown = Path(os.path.relpath(found))
     file = _read(shown)
     if saved:
-        file = FromFile(_told(Settings(cost=file.settings.cost, config=file.settings.config)), file.budgets)
+        file = FromFile(only_prices(file.settings), file.budgets)
     if not quiet:
         _say_found(shown, file)
     return file
@@ -61,6 +61,11 @@ def _read(path: Path) -> FromFile:
     except UsageError as error:
         raise UsageError(f"{path}: disabled: {error.message}", hint=error.hint) from error
     return FromFile(_told(settings), budgets_of(entries, str(path)))
+
+
+def only_prices(settings: Settings) -> Settings:
+    """What a saved report can take of the settings of a file that nobody named."""
+    return _told(type(settings)(cost=settings.cost, config=settings.config))
 
 
 def _told(settings: Settings) -> Settings:

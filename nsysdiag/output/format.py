@@ -6,11 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nsysdiag.model import Report
+from nsysdiag.model_ci import BudgetResult
 
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
     """`width` in columns and `color` are for text; `source`, `command` and `created` go to the footer where given.
+    `budgets` are those that were checked on the report, for the formats of CI systems.
 
     Nothing is taken from the clock or the machine: the same report and options give the same bytes.
     """
@@ -20,6 +22,7 @@ class RenderOptions:
     source: str | None = None
     command: str | None = None
     created: str | None = None
+    budgets: tuple[BudgetResult, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

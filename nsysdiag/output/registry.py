@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.errors import UsageError
-from nsysdiag.output import csv_, html, json_, markdown, openmetrics, perfetto, text_
+from nsysdiag.output import csv_, gitlab, html, json_, junit, markdown, openmetrics, perfetto, sarif, text_
 from nsysdiag.output.format import Format
 from nsysdiag.output.names import visible
 
@@ -17,6 +17,9 @@ FORMATS: dict[str, Format] = {
         csv_.FORMAT,
         openmetrics.FORMAT,
         perfetto.FORMAT,
+        junit.FORMAT,
+        sarif.FORMAT,
+        gitlab.FORMAT,
     )
 }
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.output import FORMATS, RenderOptions, tables
+from nsysdiag.output.batch.registry import OURS, write_all
 from nsysdiag.output.compare.registry import RENDERERS
+from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
 from tests.output.compare_samples import COMPARISONS
 from tests.output.samples import SAMPLES
 
@@ -54,6 +56,12 @@ def test_comparison(name: str, sample: str) -> None:
     compare(f"compared_{sample}{FORMATS[name].suffix}", scrub(data))
 
 
+@pytest.mark.parametrize("name", OURS)
+def test_batch(name: str) -> None:
+    files = write_all(BATCHES["good"](), HISTORIES["good"](), CAUSES)
+    compare(f"batch_good.{name}", scrub(files[name]))
+
+
 @pytest.mark.parametrize("sample", SAMPLES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_same_report_same_bytes(name: str, sample: str) -> None:
@@ -65,4 +73,5 @@ def test_no_golden_is_left_over() -> None:
     known = {f"{sample}{known.suffix}" for sample in SHOWN for known in FORMATS.values()}
     known |= {f"compared_{sample}{FORMATS[name].suffix}" for sample in COMPARED for name in RENDERERS}
     known |= {f"one_device.{table}.csv" for table in tables(SAMPLES["one_device"]())}
+    known |= {f"batch_good.{name}" for name in OURS}
     assert {path.name for path in GOLDENS.iterdir()} == {*known, ".gitattributes"}

@@ -1,0 +1,134 @@
+"""A history of batches: a file of JSON lines, one for each device of each input of each run, that only ever grows."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from nsysdiag.errors import OutputError
+from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchSummary, HistoryLine
+from nsysdiag.printable import printable
+
+COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
+EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """The lines that can be read, and what is wrong with the others."""
+
+    lines: list[HistoryLine]
+    notes: list[str]
+
+
+def now(environment: Mapping[str, str] = os.environ) -> int:
+    """The time of the run, in UTC seconds since 1970: SOURCE_DATE_EPOCH where that is set."""
+    text = environment.get(EPOCH_VARIABLE, "")
+    return int(text) if text.isdecimal() and len(text) < 12 else int(time.time())
+
+
+def name_of_run(at: int, environment: Mapping[str, str] = os.environ) -> str:
+    """The commit that CI is at, else the UTC time."""
+    commit = next((environment[each] for each in COMMIT_VARIABLES if environment.get(each)), None)
+    return commit or datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def read_history(path: Path) -> History:
+    """What the file holds; nothing where there is none. Raises OutputError where it cannot be read or holds lines, and
+    none of ours: it is some other file, and nothing must be added to it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        if not path.parent.is_dir():
+            raise OutputError(f"cannot write {printable(path)}: there is no folder {printable(path.parent)}") from error
+        return History([], [])
+    except OSError as error:
+        raise OutputError(f"cannot read the history {printable(path)}: {error.strerror}") from error
+    texts = data.split(b"\n")
+    parsed = [(number, text, _line(text)) for number, text in enumerate(texts, 1) if text.strip()]
+    lines = [line for _, _, line in parsed if line]
+    if parsed and not lines:
+        raise OutputError(f"{printable(path)} is no history of nsysdiag", hint="name another file with --history")
+    damaged = [number for number, _, line in parsed if line is None]
+    return History(lines, [_told(path, number, last=number == len(texts)) for number in damaged])
+
+
+def _line(text: bytes) -> HistoryLine | None:
+    try:
+        return msgspec.json.decode(text, type=HistoryLine)
+    except msgspec.DecodeError:
+        return None
+
+
+def _told(path: Path, number: int, *, last: bool) -> str:
+    how = "was not written to its end" if last else "is damaged"
+    return f"line {number} of {printable(path)} {how}; it is left as it is"
+
+
+def lines_of(summary: BatchSummary, run: str, at: int) -> list[HistoryLine]:
+    """The lines of a batch, for what has a report."""
+    return [_of_device(entry, device, run, at) for entry in summary.entries for device in entry.devices]
+
+
+def _of_device(entry: BatchEntry, device: BatchDevice, run: str, at: int) -> HistoryLine:
+    broken = [each for each in entry.budgets if each.broken and each.level == "fail"]
+    return HistoryLine(
+        at=at,
+        run=run,
+        input=entry.input,
+        device=device.key,
+        window_ns=device.window_ns,
+        busy_ns=device.busy_ns,
+        idle_ns=device.idle_ns,
+        compute_ns=device.compute_ns,
+        exposed_comm_ns=device.exposed_comm_ns,
+        exposed_copy_ns=device.exposed_copy_ns,
+        iteration_ns=device.iteration_ns,
+        causes=dict(device.causes),
+        broken=sum(each.device in ("", device.key) for each in broken),
+    )
+
+
+def append(path: Path, lines: list[HistoryLine]) -> None:
+    """Add lines, all of them or none; a last line without an end gets one first, and stays. Raises OutputError."""
+    if not lines:
+        return
+    data = b"".join(msgspec.json.encode(line, order="sorted") + b"\n" for line in lines)
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+        try:
+            _append(descriptor, data)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise OutputError(f"cannot write the history {printable(path)}: {error.strerror}") from error
+
+
+def _append(descriptor: int, data: bytes) -> None:
+    _lock(descriptor)
+    size = os.fstat(descriptor).st_size
+    os.lseek(descriptor, max(size - 1, 0), os.SEEK_SET)
+    unfinished = size > 0 and os.read(descriptor, 1) != b"\n"
+    whole = b"\n" + data if unfinished else data
+    try:
+        if os.write(descriptor, whole) != len(whole):  # the disk is full
+            raise OSError(28, "no space left on the device")
+        os.fsync(descriptor)
+    except BaseException:
+        os.ftruncate(descriptor, size)
+        raise
+
+
+def _lock(descriptor: int) -> None:
+    """Jobs that end together write after each other. The lock goes with the file's descriptor."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where whole lines are all that is promised
+        return
+    fcntl.flock(descriptor, fcntl.LOCK_EX)

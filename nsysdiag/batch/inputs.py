@@ -1,0 +1,161 @@
+"""Finds the inputs of a batch: files, folders with everything below them, and patterns.
+
+```
+runs            -> runs/rank0/report.sqlite, runs/rank1/report.sqlite, ...   *.sqlite, and *.json that are saved reports
+'runs/*/r*'     -> what fits, as if the shell had done it
+train.sqlite    -> itself, whatever it is
+```
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nsysdiag.batch.naming import output_names
+from nsysdiag.batch.patterns import expanded, fixed_part, is_pattern
+from nsysdiag.batch.saved import is_report_of_a_trace
+from nsysdiag.errors import UsageError
+from nsysdiag.printable import printable
+
+TRACE, SAVED = ".sqlite", ".json"
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input: where it lies, its path as people know it, the name of its outputs, its size in bytes, and why it
+    cannot be used where that is known already."""
+
+    path: Path
+    shown: str
+    name: str
+    size_bytes: int
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The inputs by their names, and what was named but holds nothing."""
+
+    inputs: list[Input]
+    notes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """A path as found; `anchor` is the folder that names its place where it does not lie below the current one."""
+
+    path: Path
+    anchor: Path
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class _Search:
+    """`output` is the folder of the results: what lies there was made by an earlier batch."""
+
+    output: str
+    notes: list[str] = field(default_factory=list)
+
+    def named(self, text: str) -> list[_Hit]:
+        path = Path(text)
+        if path.is_dir():
+            self._refuse_output(path)
+            hits = list(self._below(path, _absolute(path).parent))
+        elif is_pattern(text) and not os.path.lexists(path):
+            hits = list(self._fitting(text))
+        else:
+            return [_Hit(path, _absolute(path).parent)]
+        if not hits:
+            what = "fits" if is_pattern(text) else "is a trace or a saved report in"
+            self.notes.append(f"nothing {what} {printable(text)}")
+        return hits
+
+    def _refuse_output(self, folder: Path) -> None:
+        if self._is_output(folder):
+            raise UsageError(
+                f"{printable(folder)} is in the folder that the reports go to", hint="name another one with -o DIR"
+            )
+
+    def _is_output(self, path: Path) -> bool:
+        real = os.path.realpath(path)
+        return real == self.output or real.startswith(self.output + os.sep)
+
+    def _fitting(self, text: str) -> Iterator[_Hit]:
+        anchor = _absolute(fixed_part(text))
+        for path in expanded(text):
+            if self._is_output(path):
+                continue
+            if path.is_dir():
+                yield from self._below(path, anchor)
+            else:
+                yield _Hit(path, anchor)
+
+    def _below(self, folder: Path, anchor: Path) -> Iterator[_Hit]:
+        unreadable: list[OSError] = []
+        for place, folders, files in os.walk(folder, onerror=unreadable.append):
+            folders[:] = sorted(each for each in folders if not self._is_output(Path(place, each)))
+            for name in sorted(files):
+                if self._is_input(Path(place, name)):
+                    yield _Hit(Path(place, name), anchor)
+        for error in unreadable:
+            yield _Hit(Path(error.filename), anchor, f"the folder cannot be searched: {error.strerror}")
+
+    def _is_input(self, path: Path) -> bool:
+        suffix = path.suffix.lower()
+        if suffix != SAVED:
+            return suffix == TRACE
+        try:
+            return is_report_of_a_trace(path)
+        except OSError as error:
+            self.notes.append(f"{printable(path)} is left out: it cannot be read: {error.strerror}")
+            return False
+
+
+def find_inputs(named: Sequence[str], output: Path) -> Found:
+    """All inputs, each once, however often and under however many names it was found.
+
+    Raises UsageError where there is none, or where the folder of the outputs is to be searched.
+    """
+    search = _Search(os.path.realpath(output))
+    hits = [hit for text in named for hit in search.named(text)]
+    if not any(os.path.lexists(hit.path) for hit in hits):
+        raise UsageError(
+            f"no input: {'; '.join(search.notes) or f'{printable(hits[0].path)} does not exist'}",
+            hint="name traces, saved reports, or folders that hold some",
+        )
+    once = {os.path.realpath(hit.path): hit for hit in reversed(hits)}
+    chosen = list(reversed(once.values()))
+    shown = _shown(chosen)
+    names = output_names(list(zip(shown, (str(hit.path) for hit in chosen), strict=True)))
+    inputs = [
+        Input(_absolute(hit.path), printable(text), name, _size(hit.path), hit.problem)
+        for hit, text, name in zip(chosen, shown, names, strict=True)
+    ]
+    return Found(sorted(inputs, key=lambda each: each.name), search.notes)
+
+
+def _shown(hits: list[_Hit]) -> list[str]:
+    """The paths relative to the current folder; of what lies outside of it, to the folder that all of that shares."""
+    here = Path.cwd()
+    outside = [str(hit.anchor) for hit in hits if not _absolute(hit.path).is_relative_to(here)]
+    shared = Path(os.path.commonpath(outside)) if outside else here
+    return [_relative(_absolute(hit.path), here, shared).as_posix() for hit in hits]
+
+
+def _relative(path: Path, here: Path, shared: Path) -> Path:
+    return path.relative_to(here if path.is_relative_to(here) else shared)
+
+
+def _absolute(path: Path) -> Path:
+    """Without `.` and `..`, and with links as they are: a name to call the file by."""
+    return Path(os.path.normpath(path.absolute()))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):
+        return 0

@@ -1,0 +1,89 @@
+"""What a batch has finished, so that the next one need not do it again: `resume.jsonl` beside the reports.
+
+A line is added as soon as both files of an input lie there whole. It says what they were made of and what they hold: a
+report that was changed, or made by other settings or another version, is made anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from nsysdiag.errors import OutputError
+from nsysdiag.output.write import write
+from nsysdiag.record import Record
+
+FILE = "resume.jsonl"
+
+
+class Done(Record, frozen=True):
+    """A finished input: the name of its outputs, the hash of all that decides what is in them, and the SHA-256 of both.
+    `tool` marks the line as ours."""
+
+    name: str
+    key: str
+    html: str
+    json: str
+    tool: str = "nsysdiag"
+
+
+def sha256(data: bytes) -> str:
+    """As hex digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def is_ours(data: bytes) -> bool:
+    """Whether this can be a file of ours: an empty one is one that was begun."""
+    first, *_ = data.split(b"\n", 1)
+    return not first or _line(first) is not None
+
+
+def _line(line: bytes) -> Done | None:
+    try:
+        done = msgspec.json.decode(line, type=Done)
+    except msgspec.DecodeError:
+        return None
+    return done if done.tool == "nsysdiag" else None
+
+
+class Journal:
+    """The lines of one folder. `begin` writes the file anew, `add` appends to it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / FILE
+        self._lines: dict[str, Done] = {}
+
+    def read(self) -> dict[str, Done]:
+        """What earlier batches finished, by name; nothing where there is no file. A damaged line says nothing."""
+        try:
+            lines = self.path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise OutputError(f"cannot read {self.path}: {error.strerror}") from error
+        return {done.name: done for line in lines if (done := _line(line))}
+
+    def begin(self, known: Iterable[Done], *, force: bool) -> None:
+        """Write what is known already. Raises OutputError where the file is not ours or cannot be written."""
+        self._lines = {done.name: done for done in known}
+        write(self.path, self._content(), force=force, is_ours=is_ours)
+
+    def add(self, done: Done) -> None:
+        """Append a line."""
+        self._lines[done.name] = done
+        try:
+            with self.path.open("ab") as file:
+                file.write(msgspec.json.encode(done, order="sorted") + b"\n")
+        except OSError as error:
+            raise OutputError(f"cannot write {self.path}: {error.strerror}") from error
+
+    def finish(self) -> None:
+        """Write the file once more: sorted, each name once."""
+        write(self.path, self._content(), force=False, is_ours=is_ours)
+
+    def _content(self) -> bytes:
+        lines = [msgspec.json.encode(self._lines[name], order="sorted") + b"\n" for name in sorted(self._lines)]
+        return b"".join(lines)

@@ -1,0 +1,206 @@
+"""Runs tasks in processes of this machine.
+
+Each worker has a pipe of its own, so that it is known which input a worker had in hand when it died: that one failed,
+and a new worker takes the next. Workers are started afresh, not forked: a fork copies locks that some thread holds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import signal
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import NoReturn
+
+from nsysdiag.batch.limits import estimated_bytes
+from nsysdiag.batch.task import Outcome, Task, failed, work
+from nsysdiag.errors import InputError, NsysdiagError, UsageError
+from nsysdiag.units import format_bytes
+
+Watch = Callable[[int, list[str]], None]
+"""Told how many inputs are left, and which are in hand, whenever that changes."""
+PATIENCE_S = 5.0
+"""How long a worker that is told to stop may tidy up."""
+
+
+@dataclass(slots=True)
+class _Worker:
+    """A process, our end of its pipe, and the task that it has in hand."""
+
+    process: BaseProcess
+    pipe: Connection
+    task: Task | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """At most `jobs` tasks at once, and together `memory_bytes` where that is limited."""
+
+    jobs: int
+    memory_bytes: int | None = None
+
+    def too_large(self, task: Task) -> UsageError | None:
+        """Why a task cannot run at all."""
+        needed = estimated_bytes(task.input)
+        if self.memory_bytes is None or needed <= self.memory_bytes:
+            return None
+        return UsageError(
+            f"'{task.input.shown}' needs about {format_bytes(needed)} of memory, more than the limit of "
+            f"{format_bytes(self.memory_bytes)}",
+            hint="raise --memory-limit, or export a shorter time of the report",
+        )
+
+    def admit(self, task: Task, running: list[Task]) -> bool:
+        """Whether a task may run beside those that run."""
+        if len(running) >= self.jobs:
+            return False
+        total = sum(estimated_bytes(each.input) for each in (task, *running))
+        return self.memory_bytes is None or total <= self.memory_bytes
+
+
+def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Outcome, None, None]:
+    """The outcomes as they come, the largest inputs first. Closing the iterator stops the work that is in hand."""
+    waiting = sorted(tasks, key=lambda task: (-task.input.size_bytes, task.input.name))
+    with tempfile.TemporaryDirectory(prefix="nsysdiag-", ignore_cleanup_errors=True) as scratch:
+        pool = _Pool(scratch)
+        try:
+            yield from _run(waiting, limits, pool, watch)
+        finally:
+            pool.stop()
+
+
+def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iterator[Outcome]:
+    for task in list(waiting):
+        if error := limits.too_large(task):
+            waiting.remove(task)
+            yield failed(task.input, error)
+    while waiting or pool.running():
+        while admitted := [each for each in waiting if limits.admit(each, pool.running())]:
+            waiting.remove(admitted[0])
+            pool.start(admitted[0])
+        running = pool.running()
+        watch(len(waiting) + len(running), [each.input.shown for each in running])
+        yield from pool.finished()
+
+
+@dataclass(slots=True)
+class _Pool:
+    """The workers that are alive. `scratch` is where they put their private files: it goes even if they are killed."""
+
+    scratch: str
+    workers: list[_Worker] = field(default_factory=list)
+
+    def running(self) -> list[Task]:
+        return [worker.task for worker in self.workers if worker.task]
+
+    def start(self, task: Task) -> None:
+        """Give a task to an idle worker, or to a new one: an idle one may have died unseen."""
+        for worker in [each for each in self.workers if each.task is None]:
+            if _sent(worker, task):
+                return
+            self._drop(worker)
+        worker = self._hired()
+        if not _sent(worker, task):
+            worker.task = task  # it died at once, and is found dead with the task in hand
+
+    def _hired(self) -> _Worker:
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(theirs, self.scratch), daemon=True)
+        with _keyboard_kept_away():
+            process.start()
+        theirs.close()
+        self.workers.append(_Worker(process, ours))
+        return self.workers[-1]
+
+    def finished(self) -> list[Outcome]:
+        """Wait until some task has come to an end. A worker that dies closes its pipe, which ends the wait too."""
+        busy = {worker.pipe: worker for worker in self.workers if worker.task}
+        ready = [busy[pipe] for pipe in wait(list(busy)) if isinstance(pipe, Connection)]
+        return [self._result(worker) for worker in ready]
+
+    def _result(self, worker: _Worker) -> Outcome:
+        assert worker.task is not None
+        task, worker.task = worker.task, None
+        try:
+            outcome: Outcome = worker.pipe.recv()
+        except (EOFError, OSError):
+            self._drop(worker)
+            return failed(task.input, _death(task, worker.process.exitcode))
+        return outcome
+
+    def _drop(self, worker: _Worker) -> None:
+        worker.pipe.close()
+        worker.process.join(PATIENCE_S)
+        self.workers.remove(worker)
+
+    def stop(self) -> None:
+        """End all workers: the idle ones by closing their pipes, the others by a signal that lets them tidy up."""
+        for worker in self.workers:
+            worker.pipe.close()
+            if worker.task:
+                worker.process.terminate()
+        for worker in self.workers:
+            worker.process.join(PATIENCE_S)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+
+
+def _sent(worker: _Worker, task: Task) -> bool:
+    try:
+        worker.pipe.send(task)
+    except OSError:
+        return False
+    worker.task = task
+    return True
+
+
+@contextlib.contextmanager
+def _keyboard_kept_away() -> Iterator[None]:
+    """A process that is started within never gets the terminal's interrupt: it is the parent that ends its work."""
+    if sys.platform == "win32":
+        yield
+        return
+    resource_tracker.ensure_running()  # the first process would start it, which lets the interrupt through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(pipe: Connection, scratch: str) -> None:
+    """The life of a worker: one task after the other, until nobody has any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _leave)
+    tempfile.tempdir = scratch
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            pipe.send(work(pipe.recv()))
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
+    """By an exception, so that what was begun is tidied up."""
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def _death(task: Task, code: int | None) -> NsysdiagError:
+    shown = task.input.shown
+    if code is not None and code < 0 and -code == getattr(signal, "SIGKILL", 9):
+        return InputError(
+            f"the process that analysed '{shown}' was killed, as happens where memory runs out",
+            hint="fewer --jobs or a --memory-limit leave each more memory",
+        )
+    how = f"ended with code {code}"
+    if code is not None and code < 0:
+        with contextlib.suppress(ValueError):
+            how = f"crashed ({signal.Signals(-code).name})"
+    return NsysdiagError(f"the process that analysed '{shown}' {how}", hint="try it alone: nsysdiag analyze")

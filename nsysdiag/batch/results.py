@@ -1,0 +1,95 @@
+"""The results of a batch as a whole: the summary, and the files that are made of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Generator, Iterable
+from pathlib import Path
+
+from nsysdiag.batch.entry import FAILED
+from nsysdiag.batch.inputs import Input
+from nsysdiag.batch.journal import FILE, Journal
+from nsysdiag.batch.journal import is_ours as is_journal
+from nsysdiag.batch.task import Outcome, Task, targets
+from nsysdiag.errors import OutputError
+from nsysdiag.model import Tool
+from nsysdiag.model_ci import BATCH_SCHEMA_VERSION, KIND, BatchEntry, BatchSummary, HistoryLine, batch_to_json
+from nsysdiag.output import json_
+from nsysdiag.output.batch.registry import OURS, write_all
+from nsysdiag.output.write import IsOurs, check, write
+from nsysdiag.pipeline import cause_infos
+from nsysdiag.printable import printable
+from nsysdiag.version import __version__
+
+SUMMARY = "summary.json"
+MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, FILE: is_journal, **OURS}
+"""Every file of a batch as a whole, with what tells whether one that exists is ours."""
+TEMPORARY = ".nsysdiag-*.tmp"
+Run = Callable[[list[Task]], Generator[Outcome, None, None]]
+
+
+def run_all(tasks: list[Task], run: Run, journal: Journal) -> list[BatchEntry]:
+    """The entries by their names. What is finished is in the journal at once, so an interruption loses only what is in
+    hand; of that nothing is left behind."""
+    entries: list[BatchEntry] = []
+    try:
+        with contextlib.closing(run(tasks)) as outcomes:
+            for outcome in outcomes:
+                entries.append(outcome.entry)
+                if outcome.done:
+                    journal.add(outcome.done)
+    finally:
+        _remove_halves(tasks)
+    journal.finish()
+    return sorted(entries, key=lambda entry: entry.name)
+
+
+def _remove_halves(tasks: Iterable[Task]) -> None:
+    """Files that a killed worker had begun."""
+    folders = {(task.shared.folder / task.input.name).parent for task in tasks}
+    for path in [each for folder in folders for each in folder.glob(TEMPORARY)]:
+        path.unlink(missing_ok=True)
+
+
+def summary_of(entries: list[BatchEntry]) -> BatchSummary:
+    """The summary of a batch."""
+    broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
+    return BatchSummary(
+        schema_version=BATCH_SCHEMA_VERSION,
+        kind=KIND,
+        tool=Tool(name="nsysdiag", version=__version__),
+        entries=entries,
+        failed=sum(entry.status == FAILED for entry in entries),
+        broken=broken.count("fail"),
+        warned=broken.count("warn"),
+    )
+
+
+def write_results(folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool) -> None:
+    """Write the summary and all that is made of it. Raises OutputError."""
+    contents = {SUMMARY: batch_to_json(summary), **further_files(summary, history)}
+    for name, data in contents.items():
+        write(folder / name, data, force=force, is_ours=MARKS[name])
+
+
+def further_files(summary: BatchSummary, history: list[HistoryLine]) -> dict[str, bytes]:
+    """The pages and the files for CI, by their names within the folder."""
+    return write_all(summary, history, cause_infos())
+
+
+def check_targets(folder: Path, inputs: list[Input], *, force: bool) -> None:
+    """Raise OutputError for the first file that may not be written, before any work is done: it is not ours, or it is
+    an input."""
+    sources = {os.path.realpath(each.path) for each in inputs}
+    for name, mark in MARKS.items():
+        _check_target(folder / name, sources, force=force, is_ours=mark)
+    for path in [path for each in inputs for path in targets(folder, each.name)]:
+        _check_target(path, sources, force=force)
+
+
+def _check_target(path: Path, sources: set[str], *, force: bool, is_ours: IsOurs | None = None) -> None:
+    if os.path.realpath(path) in sources:
+        raise OutputError(f"{printable(path)} is an input itself", hint="name another folder with -o DIR")
+    if path.parent.is_dir():
+        check(path, force=force, is_ours=is_ours)

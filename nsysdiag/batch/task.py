@@ -1,0 +1,155 @@
+"""What is done to one input, in whatever process it happens. Everything here can be sent to another process."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from nsysdiag.batch.entry import ANALYSED, RESUMED, entry_of, failed_entry
+from nsysdiag.batch.inputs import Input
+from nsysdiag.batch.journal import Done, sha256
+from nsysdiag.batch.saved import starts_like_json
+from nsysdiag.ci.budgets import Budget, check
+from nsysdiag.config import Settings
+from nsysdiag.errors import InputError, NsysdiagError, OutputError
+from nsysdiag.model import Report, from_json, to_json
+from nsysdiag.model_ci import BatchEntry, BudgetResult
+from nsysdiag.output.format import RenderOptions
+from nsysdiag.output.registry import FORMATS
+from nsysdiag.output.write import write
+from nsysdiag.trace.sniff import FileKind, check_regular_file, sniff
+from nsysdiag.trace.trace import open_trace
+from nsysdiag.version import __version__
+
+Load = Callable[[Path, Settings], Report]
+Command = Callable[[Report], str]
+Check = Callable[[Report, str], list[BudgetResult]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all tasks of a batch have in common. `load` makes the report of a path, `command` its command line, `check`
+    judges the report of an input by the budgets: functions of modules, so that a process can find them by name."""
+
+    folder: Path
+    settings: Settings
+    load: Load
+    command: Command
+    check: Check
+    force: bool = False
+    resume: bool = False
+
+
+def check_budgets(report: Report, trace: str, budgets: Sequence[Budget]) -> list[BudgetResult]:
+    """What becomes of the budgets. Raises UsageError for one on something that the trace cannot tell."""
+    return check(report, budgets, trace)
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One input; `before` is what an earlier batch says of it."""
+
+    input: Input
+    shared: Shared
+    before: Done | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The entry, and for the next batch what was finished."""
+
+    entry: BatchEntry
+    done: Done | None = None
+
+
+def work(task: Task) -> Outcome:
+    """Do it all, and whatever goes wrong is an entry: one bad input must not end the others."""
+    try:
+        return _reported(task)
+    except NsysdiagError as error:
+        return failed(task.input, error)
+    except MemoryError:
+        return failed(task.input, InputError("there is not enough memory for it", hint="fewer --jobs leave it more"))
+    except Exception as error:
+        return failed(task.input, NsysdiagError(f"this is a bug in nsysdiag: {type(error).__name__}: {error}"))
+
+
+def failed(each: Input, error: NsysdiagError) -> Outcome:
+    """The outcome of an input that came to nothing."""
+    return Outcome(failed_entry(each, error))
+
+
+def _reported(task: Task) -> Outcome:
+    each, shared = task.input, task.shared
+    if each.problem:
+        raise InputError(f"'{each.shown}': {each.problem}", hint="ask for permission to read it")
+    key = _key(each.path, shared.settings)
+    if shared.resume and task.before and (report := _before(task, task.before, key)):
+        return Outcome(entry_of(each, report, shared.check(report, each.shown), RESUMED), task.before)
+    report = shared.load(each.path, shared.settings)
+    done = _written(task, report, key)
+    try:
+        budgets = shared.check(report, each.shown)
+    except NsysdiagError as error:  # the report stands, but nothing can be said of the budgets
+        return Outcome(failed_entry(each, error), done)
+    return Outcome(entry_of(each, report, budgets, ANALYSED), done)
+
+
+def _before(task: Task, before: Done, key: str) -> Report | None:
+    """The report of an earlier batch where it was made of the same and nobody has touched it since."""
+    if before.key != key:
+        return None
+    page, saved = targets(task.shared.folder, task.input.name)
+    try:
+        data = saved.read_bytes()
+        if sha256(data) != before.json or sha256(page.read_bytes()) != before.html:
+            return None
+        return from_json(data)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _key(path: Path, settings: Settings) -> str:
+    """A hash of what decides the outputs: the content of the input, the settings and the version of the program."""
+    changed = msgspec.json.encode(settings, order="sorted")
+    return sha256(b"\n".join([_content(path).encode(), __version__.encode(), changed]))
+
+
+def _content(path: Path) -> str:
+    """The fingerprint of a trace; of anything else, which may be small or must be exported first, the SHA-256."""
+    check_regular_file(path)
+    try:
+        if not starts_like_json(path) and sniff(path) is FileKind.SQLITE:
+            with open_trace(path) as trace:
+                return trace.fingerprint
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
+
+
+def _written(task: Task, report: Report, key: str) -> Done:
+    options = RenderOptions(command=task.shared.command(report))
+    contents = (FORMATS["html"].render(report, options), to_json(report))
+    paths = targets(task.shared.folder, task.input.name)
+    _make_folder(paths[0].parent)
+    for path, data in zip(paths, contents, strict=True):
+        write(path, data, force=task.shared.force)
+    page, saved = (sha256(data) for data in contents)
+    return Done(name=task.input.name, key=key, html=page, json=saved)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {folder}: {error.strerror}") from error
+
+
+def targets(folder: Path, name: str) -> tuple[Path, Path]:
+    """The page and the saved report of an input."""
+    return folder / f"{name}.html", folder / f"{name}.json"

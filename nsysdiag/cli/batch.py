@@ -1,0 +1,207 @@
+"""`nsysdiag batch`: the reports of many traces."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nsysdiag.cli.options import DebugOption, FailOnOption, ForceOption, NoConfigOption, QuietOption, WarnOnOption
+from nsysdiag.errors import IncompleteError, OutputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsysdiag.batch.history import History
+    from nsysdiag.batch.inputs import Found
+    from nsysdiag.batch.pool import Watch
+    from nsysdiag.batch.results import Run
+    from nsysdiag.batch.task import Shared
+    from nsysdiag.model_ci import BatchEntry, BatchSummary
+
+EPILOG = """\b
+Examples:
+  nsysdiag batch runs -o reports
+  nsysdiag batch 'runs/*/report.sqlite' old/report.json -o reports --jobs 4 --memory-limit 8GB
+  nsysdiag batch runs -o reports --resume
+  nsysdiag batch runs -o reports --history trend.jsonl --run v1.2
+  nsysdiag batch /shared/runs -o /shared/reports --scheduler tcp://head:8786"""
+
+
+def batch(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="Traces, saved report JSON files, folders (searched for both with all below), patterns.",
+        ),
+    ],
+    *,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="DIR", help="The folder of the reports.", show_default=False)
+    ],
+    jobs: Annotated[
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, help="How many to analyse at once; unless said, one for each CPU."),
+    ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="Memory for all jobs together, as 8GB or 500MiB: fewer run at once where they may need more.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            help="Analyse on this Dask cluster, whose workers see the same paths: tcp://host:8786.",
+        ),
+    ] = None,
+    resume: Annotated[
+        bool,
+        typer.Option("--resume", help="Keep what an earlier batch finished, where input and settings are the same."),
+    ] = False,
+    history: Annotated[
+        str | None, typer.Option("--history", metavar="FILE", help="Add the results of this run to FILE.")
+    ] = None,
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="NAME",
+            help="What the history calls this run; unless said, the commit in CI, else the time.",
+        ),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml."),
+    ] = None,
+    no_config: NoConfigOption = False,
+    fail_on: FailOnOption = None,
+    warn_on: WarnOnOption = None,
+    force: ForceOption = False,
+    quiet: QuietOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Report on many traces: a page and a saved report for each, and a summary of all.
+
+    Each is analysed in a process of its own. An input that cannot be analysed is told of in the summary, the others are
+    done, and the exit code is 4.
+    """
+    from functools import partial
+
+    from nsysdiag.batch.history import read_history
+    from nsysdiag.batch.inputs import find_inputs
+    from nsysdiag.batch.results import check_targets, summary_of
+    from nsysdiag.batch.task import Shared, check_budgets
+    from nsysdiag.ci.budgets import refuse_changes
+    from nsysdiag.cli.budgets import budgets_of_options
+    from nsysdiag.cli.command import command_of
+    from nsysdiag.cli.console import note
+    from nsysdiag.cli.load import load_report
+    from nsysdiag.cli.settings import require_one_way, settings_of_file
+
+    runner = _runner(scheduler, jobs, memory_limit)
+    require_one_way(config, no_config=no_config)
+    budgets = budgets_of_options(fail_on, warn_on)
+    refuse_changes(budgets)
+    file = settings_of_file(config, discover=not no_config, quiet=quiet)
+    found = find_inputs(paths, Path(output))
+    past = read_history(Path(history)) if history else None
+    folder = _folder(output)
+    check_targets(folder, found.inputs, force=force)
+    load = partial(load_report, named=config is not None)
+    check = partial(check_budgets, budgets=(*budgets, *file.budgets))
+    shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
+    summary = summary_of(_entries(found, shared, runner, quiet=quiet))
+    _write(summary, shared, past, history, run)
+    for line in [] if quiet else [*found.notes, *(past.notes if past else ()), _told(summary, output)]:
+        note(line)
+    _conclude(summary)
+
+
+def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[[Watch], Run]":
+    """What runs the tasks. Raises UsageError where a limit of this machine is set for a cluster."""
+    from functools import partial
+
+    from nsysdiag.batch.cluster import run_on_cluster
+    from nsysdiag.batch.limits import usable_cpus
+    from nsysdiag.batch.pool import Limits, run_locally
+    from nsysdiag.units import parse_bytes
+
+    if scheduler is not None and (jobs or memory_limit):
+        option = "--jobs" if jobs else "--memory-limit"
+        raise UsageError(
+            f"--scheduler and {option} exclude each other", hint="the workers of the cluster have limits of their own"
+        )
+    if scheduler is not None:
+        return lambda watch: partial(run_on_cluster, address=scheduler, watch=watch)
+    limits = Limits(jobs or usable_cpus(), None if memory_limit is None else parse_bytes(memory_limit))
+    return lambda watch: partial(run_locally, limits=limits, watch=watch)
+
+
+def _folder(output: str) -> Path:
+    """The folder of the reports, made where there is none; absolute, for other processes."""
+    folder = Path(output).absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise OutputError(f"{output} is not a folder", hint="name a folder with -o DIR") from error
+    except OSError as error:
+        raise OutputError(f"cannot make the folder {output}: {error.strerror}") from error
+    return folder
+
+
+def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]", *, quiet: bool) -> "list[BatchEntry]":
+    from nsysdiag.batch.journal import Journal
+    from nsysdiag.batch.results import run_all
+    from nsysdiag.batch.task import Task
+    from nsysdiag.cli.progress import batch_bar
+
+    journal = Journal(shared.folder)
+    before = journal.read() if shared.resume else {}
+    journal.begin(before.values(), force=shared.force)
+    tasks = [Task(each, shared, before.get(each.name)) for each in found.inputs]
+    with batch_bar(len(tasks), quiet=quiet) as watch:
+        return run_all(tasks, runner(watch), journal)
+
+
+def _write(
+    summary: "BatchSummary", shared: "Shared", past: "History | None", history: str | None, run: str | None
+) -> None:
+    from nsysdiag.batch.history import append, lines_of, name_of_run, now
+    from nsysdiag.batch.results import write_results
+
+    at = now()
+    new = lines_of(summary, run or name_of_run(at), at) if past else []
+    write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
+    if history:
+        append(Path(history), new)
+
+
+def _told(summary: "BatchSummary", output: str) -> str:
+    """`wrote reports: 60 analysed, 2 resumed, 2 failed`."""
+    from collections import Counter
+
+    counts = Counter(entry.status for entry in summary.entries)
+    return f"wrote {output}: " + ", ".join(
+        f"{counts[each]} {each}" for each in ("analysed", "resumed", "failed") if counts[each]
+    )
+
+
+def _conclude(summary: "BatchSummary") -> None:
+    """Tell what failed and which budgets are broken; end with 4, else with 1, where there are any."""
+    from nsysdiag.cli.console import complain, note
+    from nsysdiag.cli.guard import BROKEN_BUDGET
+
+    for entry in summary.entries:
+        for budget in [each for each in entry.budgets if each.broken]:
+            note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence}")
+        if entry.exit_code:
+            complain(f"failed: {entry.input}: {entry.error}", entry.hint)
+    if summary.failed:
+        raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analysed")
+    if summary.broken:
+        raise typer.Exit(BROKEN_BUDGET)

@@ -1,0 +1,20 @@
+"""One report as JUnit XML, one test case a budget."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.output.batch import junit
+from nsysdiag.output.batch.single import batch_of_one
+from nsysdiag.output.format import Format, RenderOptions
+
+if TYPE_CHECKING:
+    from nsysdiag.model import Report
+
+
+def render(report: Report, options: RenderOptions) -> bytes:
+    """The report as a batch of one trace."""
+    return junit.render(batch_of_one(report, options))
+
+
+FORMAT = Format("junit", ".junit.xml", "JUnit XML, one test case a budget", render, junit.is_ours)

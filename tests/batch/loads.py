@@ -1,0 +1,80 @@
+"""Stand-ins for the analysis that other processes can find by name: what is done depends on the name of the input."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysdiag.batch.inputs import Input
+from nsysdiag.batch.task import Shared, Task
+from nsysdiag.config import Settings
+from nsysdiag.errors import InputError
+from nsysdiag.model_ci import BudgetResult
+from tests.output import samples
+
+if TYPE_CHECKING:
+    from nsysdiag.model import Report
+
+
+def load(path: Path, _settings: Settings) -> Report:
+    """A report; or an end of the process, or an error."""
+    if "killed" in path.name:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if "crashed" in path.name:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "ended" in path.name:
+        os._exit(3)
+    if "bug" in path.name:
+        raise ZeroDivisionError("division by zero")
+    if "full" in path.name:
+        raise MemoryError
+    if "wrong" in path.name:
+        raise InputError(f"'{path}' is no trace", hint=f"look at {path}")
+    if "slow" in path.name:
+        time.sleep(600)
+    return samples.one_device()
+
+
+def half_written(path: Path, _settings: Settings) -> Report:
+    """What a process leaves that is killed while it writes: a file that was begun, in the folder `out`."""
+    (path.parent / "out" / ".nsysdiag-0123456789abcdef.tmp").write_bytes(b"half")
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def dying_once(path: Path, _settings: Settings) -> Report:
+    """The first process that gets this input dies; a mark beside it tells the next one."""
+    mark = path.with_suffix(".mark")
+    if "once" in path.name and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return samples.one_device()
+
+
+def command(_report: Report) -> str:
+    return "nsysdiag analyze x"
+
+
+def no_budgets(_report: Report, _trace: str) -> list[BudgetResult]:
+    return []
+
+
+def tasks_of(folder: Path, *names: str, sizes: tuple[int, ...] = ()) -> list[Task]:
+    """Tasks for inputs of these names, which exist in the folder and hold their own name; outputs go to `out`."""
+    shared = Shared(folder / "out", Settings(), load, command, no_budgets)
+    (folder / "out").mkdir(exist_ok=True)
+    tasks = []
+    for at, name in enumerate(names):
+        path = folder / f"{name}.json"
+        path.write_text(f'{{"name": "{name}"}}')
+        tasks.append(Task(Input(path, path.name, name, sizes[at] if sizes else 10), shared))
+    return tasks
+
+
+def loading(tasks: list[Task], by: object) -> list[Task]:
+    """The same tasks with another way to load."""
+    return [replace(task, shared=replace(task.shared, load=by)) for task in tasks]

@@ -1,0 +1,103 @@
+"""A batch on a Dask cluster: a real one, with worker processes that can die."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nsysdiag.batch import cluster as clusters
+from nsysdiag.batch.cluster import run_on_cluster
+from nsysdiag.batch.results import summary_of
+from nsysdiag.batch.task import Task, work
+from nsysdiag.errors import UsageError
+from nsysdiag.model_ci import batch_to_json
+from tests.batch.loads import dying_once, loading, tasks_of
+
+dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
+
+
+def silent(_left: int, _running: list[str]) -> None:
+    pass
+
+
+def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(UsageError, match="--scheduler needs Dask, which is not installed") as caught:
+        list(run_on_cluster(tasks_of(tmp_path, "a"), "tcp://127.0.0.1:1", silent))
+    assert caught.value.hint == "install nsysdiag with its extra: nsysdiag[dask]"
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """Two worker processes, and a nanny that replaces one that dies."""
+    from distributed import LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as made:
+        yield made
+
+
+@dask
+@pytest.mark.slow
+@pytest.mark.filterwarnings("default")  # what Dask warns of is its own
+class TestCluster:
+    def test_same_bytes_as_without_although_a_worker_is_killed(self, cluster: Any, tmp_path: Path) -> None:
+        made = {}
+        for way in ("alone", "cluster"):
+            (tmp_path / way).mkdir()
+            names = ("a", "b", "once", "c", "wrong", "d") if way == "cluster" else ("a", "b", "c", "d", "once", "wrong")
+            tasks = tasks_of(tmp_path / way, *names)
+            tasks = [*loading([each for each in tasks if each.input.name != "wrong"], dying_once), *wrong(tasks)]
+            if way == "alone":
+                (tmp_path / way / "once.mark").touch()
+                outcomes = [work(task) for task in tasks]
+            else:
+                outcomes = list(run_on_cluster(tasks, cluster.scheduler_address, silent))
+            entries = sorted((outcome.entry for outcome in outcomes), key=lambda entry: entry.name)
+            made[way] = (batch_to_json(summary_of(entries)), contents(tmp_path / way / "out"))
+        assert (tmp_path / "cluster" / "once.mark").exists()  # so it did die
+        assert made["cluster"] == made["alone"]
+        assert made["alone"][0].count(b'"status": "analysed"') == 5
+
+    def test_what_kills_every_worker_fails_alone(self, cluster: Any, tmp_path: Path) -> None:
+        """Dask first gives up the good ones too, which lay on the workers that died."""
+        tasks = tasks_of(tmp_path, "killed", *(f"good{number}" for number in range(6)))
+        made = [outcome.entry for outcome in run_on_cluster(tasks, cluster.scheduler_address, silent)]
+        assert len(made) == len(tasks)
+        assert [entry.error for entry in made if entry.status == "failed"] == [
+            "every Dask worker that analysed 'killed.json' died, as happens where memory runs out"
+        ]
+
+    def test_paths_that_workers_do_not_see(self, cluster: Any, tmp_path: Path) -> None:
+        (task,) = tasks_of(tmp_path, "a")
+        task = replace(task, shared=replace(task.shared, folder=tmp_path / "nowhere"))
+        with pytest.raises(UsageError, match=r"the worker tcp://\S+ does not see .*nowhere"):
+            list(run_on_cluster([task], cluster.scheduler_address, silent))
+
+    def test_a_scheduler_without_workers(self, tmp_path: Path) -> None:
+        from distributed import LocalCluster
+
+        with (
+            LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=60) as empty,
+            pytest.raises(UsageError, match="has no workers"),
+        ):
+            list(run_on_cluster(tasks_of(tmp_path, "a"), empty.scheduler_address, silent))
+
+    @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
+    def test_no_scheduler(self, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
+        with pytest.raises(UsageError, match="cannot be reached"):
+            list(run_on_cluster(tasks_of(tmp_path, "a"), address, silent))
+
+
+def wrong(tasks: list[Task]) -> list[Task]:
+    return [task for task in tasks if task.input.name == "wrong"]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}

@@ -1,0 +1,92 @@
+"""Histories only grow, by whole lines."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nsysdiag.batch.history import append, name_of_run, now, read_history
+from nsysdiag.errors import OutputError
+from nsysdiag.model_ci import HistoryLine
+
+
+def line(run: str) -> HistoryLine:
+    return HistoryLine(
+        at=1,
+        run=run,
+        input="a.sqlite",
+        device="gpu0",
+        window_ns=10,
+        busy_ns=4,
+        idle_ns=6,
+        compute_ns=4,
+        exposed_comm_ns=0,
+        exposed_copy_ns=0,
+        iteration_ns=None,
+        causes={"sleep": 6},
+        broken=0,
+    )
+
+
+def test_lines_are_added_to_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    assert read_history(path).lines == []
+    append(path, [line("1"), line("2")])
+    append(path, [line("3")])
+    assert read_history(path).lines == [line("1"), line("2"), line("3")]
+    assert path.read_bytes().count(b"\n") == 3
+
+
+def test_nothing_to_add_makes_no_file(tmp_path: Path) -> None:
+    append(tmp_path / "h.jsonl", [])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_last_line_without_an_end_stays_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    append(path, [line("1"), line("2")])
+    path.write_bytes(path.read_bytes()[:-20])
+    before = path.read_bytes()
+    found = read_history(path)
+    assert found.lines == [line("1")]
+    assert found.notes == [f"line 2 of {path} was not written to its end; it is left as it is"]
+    append(path, [line("3")])
+    assert path.read_bytes().startswith(before + b"\n")
+    again = read_history(path)
+    assert again.lines == [line("1"), line("3")]
+    assert again.notes == [f"line 2 of {path} is damaged; it is left as it is"]
+
+
+@pytest.mark.parametrize("content", [b"mine\n", b'{"at": 1}\n', b"\0\1\2"])
+def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "x").write_bytes(content)
+    with pytest.raises(OutputError, match="is no history of nsysdiag"):
+        read_history(tmp_path / "x")
+
+
+def test_places_that_cannot_hold_one(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="cannot read the history"):
+        read_history(tmp_path)
+    with pytest.raises(OutputError, match="there is no folder"):
+        read_history(tmp_path / "nowhere" / "h.jsonl")
+
+
+def test_a_full_disk_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "h.jsonl"
+    append(path, [line("1")])
+    before = path.read_bytes()
+    original = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, data: original(descriptor, data[:10]))
+    with pytest.raises(OutputError, match="no space left"):
+        append(path, [line("2")])
+    assert path.read_bytes() == before
+
+
+def test_names_of_runs() -> None:
+    assert name_of_run(0, {"GITHUB_SHA": "abc", "CI_COMMIT_SHA": "def"}) == "abc"
+    assert name_of_run(0, {"GITHUB_SHA": "", "CI_COMMIT_SHA": "def"}) == "def"
+    assert name_of_run(86_400, {}) == "1970-01-02T00:00:00Z"
+    assert now({"SOURCE_DATE_EPOCH": "12"}) == 12
+    assert now({"SOURCE_DATE_EPOCH": "soon"}) > 1_600_000_000

@@ -1,0 +1,98 @@
+"""Worker processes: whatever happens to one, its input is told of and the others are done."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from nsysdiag.batch.journal import Journal
+from nsysdiag.batch.pool import Limits, run_locally
+from nsysdiag.batch.results import run_all
+from nsysdiag.batch.task import Task, work
+from nsysdiag.model_ci import BatchEntry
+from tests.batch.loads import half_written, loading, tasks_of
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by signals")
+
+
+def silent(_left: int, _running: list[str]) -> None:
+    pass
+
+
+def run(tasks: list[Task], jobs: int = 1) -> dict[str, BatchEntry]:
+    return {outcome.entry.name: outcome.entry for outcome in run_locally(tasks, Limits(jobs), silent)}
+
+
+@pytest.mark.slow
+class TestDeaths:
+    def test_each_is_told_and_the_others_are_done(self, tmp_path: Path) -> None:
+        entries = run(tasks_of(tmp_path, "good1", "killed", "crashed", "ended", "good2"), jobs=2)
+        assert {name: entry.error for name, entry in entries.items()} == {
+            "good1": "",
+            "good2": "",
+            "killed": "the process that analysed 'killed.json' was killed, as happens where memory runs out",
+            "crashed": "the process that analysed 'crashed.json' crashed (SIGSEGV)",
+            "ended": "the process that analysed 'ended.json' ended with code 3",
+        }
+        assert [name for name, entry in entries.items() if entry.exit_code] == [
+            name for name, entry in entries.items() if entry.status == "failed"
+        ]
+        assert {path.name for path in (tmp_path / "out").iterdir()} == {
+            f"good{number}.{suffix}" for number in (1, 2) for suffix in ("html", "json")
+        }
+
+    def test_a_half_written_file_goes(self, tmp_path: Path) -> None:
+        tasks = loading(tasks_of(tmp_path, "x"), half_written)
+        (entry,) = run_all(tasks, lambda each: run_locally(each, Limits(1), silent), Journal(tmp_path / "out"))
+        assert entry.status == "failed"
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["resume.jsonl"]
+
+    def test_what_is_in_hand_is_stopped(self, tmp_path: Path) -> None:
+        """With two workers, one input takes ten minutes; the other one is done."""
+        tasks = tasks_of(tmp_path, "slow", "good")
+        with contextlib.closing(run_locally(tasks, Limits(2), silent)) as outcomes:
+            assert next(outcomes).entry.name == "good"
+        assert multiprocessing.active_children() == []
+
+    def test_private_files_of_workers_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (tmp_path / "temporary").mkdir()
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+        run(tasks_of(tmp_path, "killed"))
+        assert list((tmp_path / "temporary").iterdir()) == []
+
+    def test_who_watches_is_told(self, tmp_path: Path) -> None:
+        told: list[tuple[int, list[str]]] = []
+        list(run_locally(tasks_of(tmp_path, "a", "b"), Limits(1), lambda left, running: told.append((left, running))))
+        assert told == [(2, ["a.json"]), (1, ["b.json"])]
+
+
+def test_too_large_ones_need_no_process(tmp_path: Path) -> None:
+    tasks = tasks_of(tmp_path, "a", "b")
+    outcomes = list(run_locally(tasks, Limits(1, memory_bytes=1000), silent))
+    assert [outcome.entry.exit_code for outcome in outcomes] == [2, 2]
+    assert "needs about 150 MiB of memory, more than the limit of 1000 B" in outcomes[0].entry.error
+
+
+class TestErrorsAreEntries:
+    def test_their_sentences_call_the_input_by_its_name(self, tmp_path: Path) -> None:
+        (task,) = tasks_of(tmp_path, "wrong")
+        entry = work(task).entry
+        assert (entry.status, entry.error, entry.hint) == ("failed", "'wrong.json' is no trace", "look at wrong.json")
+        assert (entry.exit_code, entry.report, entry.devices) == (3, "", [])
+
+    def test_bugs_and_too_little_memory(self, tmp_path: Path) -> None:
+        bug, full = (work(task).entry for task in tasks_of(tmp_path, "bug", "full"))
+        assert (bug.exit_code, bug.error) == (70, "this is a bug in nsysdiag: ZeroDivisionError: division by zero")
+        assert full.error == "there is not enough memory for it"
+
+    def test_a_report_that_cannot_be_written(self, tmp_path: Path) -> None:
+        (task,) = tasks_of(tmp_path, "x")
+        (tmp_path / "out" / "x.html").write_text("mine")
+        entry = work(task).entry
+        assert entry.exit_code == 2
+        assert "was not written by nsysdiag" in entry.error

@@ -1,0 +1,353 @@
+"""The files that CI systems read: fit for their readers whatever the names are, and the same facts in each."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+import xmlschema
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from msgspec.structs import replace
+
+from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.output.batch import github, gitlab, junit, markdown, sarif
+from nsysdiag.output.batch.problems import problems
+from nsysdiag.output.names import visible
+from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
+from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary
+from tests.output.samples import SAMPLES
+from tests.output.test_markdown import TRIGGERS, drawn
+
+every_sample = pytest.mark.parametrize("sample", BATCHES)
+XML_FORBIDS = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+anything = st.text() | st.text(
+    st.characters(min_codepoint=0xD7F0, max_codepoint=0x10000) | st.sampled_from("<&>\"']%:,\n\r")
+)
+
+
+@cache
+def xsd() -> xmlschema.XMLSchema:
+    return xmlschema.XMLSchema(JUNIT_XSD)
+
+
+def suites(data: bytes) -> ET.Element:
+    """The document, once it has been held against the schema."""
+    xsd().validate(data.decode())
+    return ET.fromstring(data)
+
+
+def valid(schema: dict[str, Any], data: bytes) -> Any:
+    value = json.loads(data)
+    Draft202012Validator(schema, format_checker=Draft202012Validator.FORMAT_CHECKER).validate(value)
+    return value
+
+
+def cases(data: bytes) -> dict[tuple[str, str], list[str]]:
+    """What each test case holds, by its class and name."""
+    found = suites(data).iter("testcase")
+    return {(case.attrib["classname"], case.attrib["name"]): [each.tag for each in case] for case in found}
+
+
+class TestJunit:
+    @every_sample
+    def test_fits_its_schema_and_counts_right(self, sample: str) -> None:
+        root = suites(junit.render(BATCHES[sample]()))
+        for element in (root, *root.iter("testsuite")):
+            found = list(element.iter("testcase"))
+            assert int(element.attrib["tests"]) == len(found)
+            assert int(element.attrib["failures"]) == sum(case.find("failure") is not None for case in found)
+            assert int(element.attrib["errors"]) == sum(case.find("error") is not None for case in found)
+
+    @every_sample
+    def test_counts_are_those_of_the_batch(self, sample: str) -> None:
+        made = BATCHES[sample]()
+        root = suites(junit.render(made))
+        assert int(root.attrib["failures"]) == made.broken
+        assert int(root.attrib["errors"]) == made.failed
+        assert len(root) == len(made.entries)
+
+    def test_a_case_a_budget(self) -> None:
+        assert cases(junit.render(BATCHES["good"]())) == {
+            ("runs/kept", "idle_share > 25%"): ["system-out"],
+            ("runs/kept", "iteration_ns > 20ms in step"): ["system-out"],
+            ("runs/over", "exposed_copy_ns > 10ms/iter"): ["system-out"],
+            ("runs/over", "idle_share > 25%"): ["failure"],
+            ("runs/over", "findings.high > 0"): ["failure"],
+            ("runs/warned", "exposed_copy_ns > 10ms/iter"): ["system-out"],
+            ("runs/warned", "idle_share > 25%"): ["system-out"],
+            ("eval", "analysed"): ["system-out"],
+            ("runs/cpu-only", "analysed"): ["system-out"],
+            ("runs/broken", "analysed"): ["error"],
+            ("runs/again", "idle_share > 25%"): ["system-out"],
+        }
+
+    def test_says_why(self) -> None:
+        text = junit.render(BATCHES["good"]()).decode()
+        assert 'message="Idle share is 30.0%, over the limit of 25.0% on gpu0."' in text
+        assert "<system-out>Warning: Copies take 14.0 ms, over 10.0 ms.</system-out>" in text
+        assert 'message="the file is not an SQLite database"' in text
+        assert "export it: nsys export" in text
+
+    def test_two_budgets_that_read_the_same_are_two_cases(self) -> None:
+        made = summary(entry(budgets=[budget(id="one"), budget(id="two", broken=False)]))
+        assert list(cases(junit.render(made))) == [
+            ("runs/train", "idle_share > 25%"),
+            ("runs/train", "idle_share > 25% (2)"),
+        ]
+
+    @given(anything)
+    def test_any_name_is_a_document(self, name: str) -> None:
+        made = summary(
+            entry(name, budgets=[budget(name, sentence=name, nvtx=name)]),
+            entry(name, devices=[device(name, sentence=name)]),
+            failed(name, error=name, hint=name),
+        )
+        data = junit.render(made)
+        assert not XML_FORBIDS.search(data.decode())
+        suites(data)
+
+    def test_the_schema_can_refuse(self) -> None:
+        with pytest.raises(xmlschema.XMLSchemaValidationError):
+            suites(b"<testsuites><testsuite><testcase/></testsuite></testsuites>")
+
+
+class TestSarif:
+    @every_sample
+    def test_fits_its_schema(self, sample: str) -> None:
+        (run,) = valid(SARIF, sarif.render(BATCHES[sample](), CAUSES))["runs"]
+        rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+        assert len(set(rules)) == len(rules)
+        assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
+        assert run["invocations"][0]["executionSuccessful"] == (BATCHES[sample]().failed == 0)
+        assert len(run["invocations"][0]["toolExecutionNotifications"]) == BATCHES[sample]().failed
+
+    @every_sample
+    def test_fingerprints_are_unique(self, sample: str) -> None:
+        results = valid(SARIF, sarif.render(BATCHES[sample]()))["runs"][0]["results"]
+        assert len({each["partialFingerprints"]["nsysdiag/v1"] for each in results}) == len(results)
+
+    def test_levels_follow_severities_and_budgets(self) -> None:
+        made = summary(
+            entry(
+                findings=[finding("high"), finding("medium"), finding("low"), finding("info")],
+                budgets=[budget(), budget("a > 1", level="warn"), budget("b > 1", broken=False)],
+            )
+        )
+        results = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        assert sorted((each["ruleId"], each["level"]) for each in results) == [
+            ("budget", "error"),
+            ("budget", "warning"),
+            ("finding/sync", "error"),
+            ("finding/sync", "warning"),
+        ]
+
+    def test_rules_have_the_titles_of_causes(self) -> None:
+        (run,) = valid(SARIF, sarif.render(summary(entry()), CAUSES))["runs"]
+        titles = {cause.id: cause.title for cause in CAUSES}
+        told = {rule["id"]: rule["shortDescription"]["text"] for rule in run["tool"]["driver"]["rules"]}
+        assert told["finding/sync"] == f"Lost GPU time: {titles['sync']}"
+
+    @pytest.mark.parametrize(
+        ("path", "uri"),
+        [
+            ("runs/a b.sqlite", "runs/a%20b.sqlite"),
+            ("/tmp/x.sqlite", "tmp/x.sqlite"),
+            ("C:x", "C%3Ax"),
+            ("//evil.example/x", "evil.example/x"),
+            ("a?b#c", "a%3Fb%23c"),
+            ("", "trace"),
+        ],
+    )
+    def test_a_path_is_an_address_without_a_host(self, path: str, uri: str) -> None:
+        results = valid(SARIF, sarif.render(summary(entry(input=path))))["runs"][0]["results"]
+        assert results[0]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == uri
+
+    def test_messages_hold_no_links_and_no_placeholders(self) -> None:
+        made = summary(entry(findings=[finding(title="see [this](https://example.com) {0} {x}")]))
+        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        assert "see [this] (https://example.com) {{0}} {{x}}" in result["message"]["text"]
+
+    @given(anything)
+    def test_any_name_is_a_log(self, name: str) -> None:
+        made = summary(
+            entry(name, input=name, findings=[finding(cause=name, title=name)], budgets=[budget(sentence=name)]),
+            failed(name, input=name, error=name, hint=""),
+            version=name or "0",
+        )
+        valid(SARIF, sarif.render(made))
+
+
+class TestGitlab:
+    @every_sample
+    def test_fits_its_schema_with_unique_fingerprints(self, sample: str) -> None:
+        issues = valid(GITLAB, gitlab.render(BATCHES[sample]()))
+        assert len({each["fingerprint"] for each in issues}) == len(issues)
+        assert not any(each["location"]["path"].startswith("./") for each in issues)
+
+    def test_a_path_has_no_dot_in_front(self) -> None:
+        (issue, _other) = valid(GITLAB, gitlab.render(summary(entry(input="./runs/x.sqlite"))))
+        assert issue["location"]["path"] == "runs/x.sqlite"
+
+    def test_severities(self) -> None:
+        budgets = [budget(), budget("a > 1", level="warn")]
+        made = summary(failed(), entry(budgets=budgets, findings=[finding(), finding("medium"), finding("low")]))
+        found = sorted((each["check_name"], each["severity"]) for each in valid(GITLAB, gitlab.render(made)))
+        assert found == [
+            ("nsysdiag:budget", "critical"),
+            ("nsysdiag:budget", "minor"),
+            ("nsysdiag:not-analysed", "blocker"),
+            ("nsysdiag:sync", "major"),
+            ("nsysdiag:sync", "minor"),
+        ]
+
+
+class TestIdentity:
+    def test_stays_when_numbers_change(self) -> None:
+        one = summary(entry(budgets=[budget()]))
+        two = summary(
+            entry(
+                budgets=[budget(value=0.5, sentence="Idle share is 50.0%.", device="gpu1")],
+                findings=[replace(each, lost_ns=1, lost_share=0.01, title="other") for each in one.entries[0].findings],
+            )
+        )
+        assert {each.identity for each in problems(one)} == {each.identity for each in problems(two)}
+
+    def test_does_not_depend_on_other_traces(self) -> None:
+        one = entry("one", findings=[finding(), finding(key="gpu1")], budgets=[budget()])
+        alone = {each.identity for each in problems(summary(one))}
+        among = problems(summary(entry("a", budgets=[budget()]), failed("b"), one))
+        assert {each.identity for each in among if each.entry is one} == alone
+
+    def test_differs_by_trace_device_and_rule(self) -> None:
+        made = summary(
+            entry("a", findings=[finding(), finding(key="gpu1")], budgets=[budget(), budget("x > 1")]),
+            entry("b", findings=[finding(), finding(key="gpu1")], budgets=[budget(), budget("x > 1")]),
+            failed("c"),
+        )
+        assert len({each.identity for each in problems(made)}) == len(problems(made)) == 9
+
+
+class TestGithub:
+    # As the runner reads a line: the command, its properties up to the next `::`, and the rest.
+    COMMAND = re.compile(r"::(error|warning|notice) title=((?:[^:,%]|%(?:25|0D|0A|3A|2C))+)::((?:[^%]|%(?:25|0D|0A))*)")
+
+    @every_sample
+    def test_every_line_is_one_command_of_ours(self, sample: str) -> None:
+        head, *lines = github.render(BATCHES[sample]()).decode().split("\n")
+        assert head.startswith("nsysdiag ")
+        assert lines.pop() == ""
+        for line in lines:
+            assert self.COMMAND.fullmatch(line), line
+            assert line.isprintable()
+
+    @every_sample
+    def test_at_most_ten_of_each_kind(self, sample: str) -> None:
+        text = github.render(BATCHES[sample]()).decode()
+        for level, command in (("error", "error"), ("warning", "warning"), ("note", "notice")):
+            count = sum(each.level == level for each in problems(BATCHES[sample]()))
+            shown = re.findall(rf"^::{command} .*$", text, flags=re.MULTILINE)
+            assert len(shown) == min(count, 10)
+            if count > 10:
+                assert f"::{count - 9:,} more: see the summary of this batch" in shown[-1]
+
+    def test_what_weighs_most_is_not_among_the_rest(self) -> None:
+        over = entry("over", findings=[], budgets=[budget(str(at)) for at in range(20)])
+        small = [entry(f"t{at}", findings=[finding(lost_share=at / 100)]) for at in range(20)]
+        text = github.render(summary(over, *small, failed("last"))).decode()
+        errors = re.findall(r"^::error title=(.*?)::", text, flags=re.MULTILINE)
+        assert errors[0] == "Not analysed%3A last.sqlite"
+        warnings = re.findall(r"^::warning .*::(t\d+)", text, flags=re.MULTILINE)
+        assert warnings == [f"t{at}" for at in range(19, 10, -1)]
+
+    def test_ten_are_all_shown(self) -> None:
+        made = summary(*(failed(f"t{at}") for at in range(10)))
+        assert "more" not in github.render(made).decode()
+
+    def test_signs_are_escaped_as_documented(self) -> None:
+        made = github.annotation("error", "a:b,c%\r\n", "50%: a,b\r\n::error::x")
+        assert made == r"::error title=a%3Ab%2Cc%25\r\n::50%25: a,b\r\n::error::x"
+
+    @given(anything)
+    def test_no_name_begins_a_command(self, name: str) -> None:
+        made = summary(
+            failed(name, error=name, hint=name), entry(name, budgets=[budget(name, sentence=name)]), version=name
+        )
+        head, *lines = github.render(made).decode().splitlines()
+        assert head.startswith("nsysdiag ")
+        assert all(self.COMMAND.fullmatch(line) for line in lines)
+
+
+class TestMarkdown:
+    @every_sample
+    def test_only_our_own_elements(self, sample: str) -> None:
+        shape = drawn(markdown.render(BATCHES[sample]()).decode())
+        known = {"h1", "h2", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "hr"}
+        assert set(shape.elements) <= known
+        assert not [plain for plain in shape.plain if TRIGGERS.search(plain)]
+        assert all(line.isprintable() for line in markdown.render(BATCHES[sample]()).decode().split("\n"))
+
+    def test_the_worst_come_first(self) -> None:
+        text = markdown.render(BATCHES["good"]()).decode()
+        places = [text.index(f"## {title}") for title in ("Not analysed", "Broken budgets", "All traces")]
+        assert places == sorted(places)
+        rows = re.findall(r"^\| ([▲◆]) \w+ \|", text, flags=re.MULTILINE)
+        assert rows == ["▲", "▲", "◆", "◆"]
+
+    def test_rows_keep_their_cells(self) -> None:
+        for table in re.findall(r"(?:^\|.*\n)+", markdown.render(BATCHES["hostile"]()).decode(), re.MULTILINE):
+            shape = drawn(table)
+            rows = shape.elements.count("tr")
+            assert shape.elements.count("td") == shape.elements.count("th") * (rows - 1)
+
+    @pytest.mark.parametrize("most", [600, 5_000, 20_000])
+    def test_is_cut_between_rows_with_a_sentence(self, most: int) -> None:
+        data = markdown.render(BATCHES["hostile"](), most)
+        assert len(data) <= most
+        assert data.decode().endswith("All of it is in `index.html`.\n")
+        assert set(drawn(data.decode()).elements) <= {
+            *("h1", "h2", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code")
+        }
+
+    def test_stays_below_what_github_takes_whatever_comes(self) -> None:
+        long = entry(budgets=[budget(f"{at} {'x' * 300}", sentence="é" * 1000) for at in range(3000)])
+        data = markdown.render(summary(long))
+        assert 900_000 < len(data) < 2**20
+
+    def test_what_fits_is_not_cut(self) -> None:
+        assert b"Cut here" not in markdown.render(BATCHES["good"]())
+
+
+class TestOneReport:
+    """The same formats for a single report."""
+
+    @pytest.mark.parametrize("sample", SAMPLES)
+    def test_fits_the_schemas(self, sample: str) -> None:
+        options = RenderOptions(budgets=(budget(), budget("x > 1", broken=False)))
+        for given_options in (RenderOptions(), options):
+            report = SAMPLES[sample]()
+            suites(FORMATS["junit"].render(report, given_options))
+            valid(SARIF, FORMATS["sarif"].render(report, given_options))
+            valid(GITLAB, FORMATS["gitlab"].render(report, given_options))
+
+    def test_without_budgets_nothing_fails(self) -> None:
+        data = FORMATS["junit"].render(SAMPLES["one_device"](), RenderOptions())
+        assert list(cases(data).values()) == [["system-out"]]
+        assert SAMPLES["one_device"]().devices[0].verdict.sentence in "".join(suites(data).itertext())
+
+    def test_budgets_that_were_checked_are_cases(self) -> None:
+        options = RenderOptions(budgets=(budget(), budget("x > 1", broken=False)))
+        data = FORMATS["junit"].render(SAMPLES["one_device"](), options)
+        assert list(cases(data).values()) == [["failure"], ["system-out"]]
+
+    def test_findings_are_those_of_the_report(self) -> None:
+        report = SAMPLES["several_devices"]()
+        told = [each for each in report.findings if each.severity in ("high", "medium")]
+        issues = valid(GITLAB, FORMATS["gitlab"].render(report, RenderOptions()))
+        assert len(issues) == len(told) > 0
+        assert {issue["location"]["path"] for issue in issues} == {visible(report.trace.file)}

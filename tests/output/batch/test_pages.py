@@ -1,0 +1,285 @@
+"""The pages of a batch: the worst first, complete by themselves, deaf to the names in them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+from itertools import pairwise
+from urllib.parse import unquote
+
+import pytest
+from msgspec.structs import replace
+
+from nsysdiag.output.assets import content_hash
+from nsysdiag.output.batch import history, line_chart, trend
+from nsysdiag.output.batch.index import link
+from nsysdiag.output.batch.registry import OURS, write_all
+from nsysdiag.output.batch.rows import headline, rows
+from nsysdiag.output.names import visible
+from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES, budget, device, entry, failed, line, summary
+from tests.output.page import Element, parse
+from tests.output.samples import HOSTILE, MS
+
+PAGES = [(sample, page) for sample in BATCHES for page in ("index.html", "trend.html")]
+PAGES = [(sample, page) for sample, page in PAGES if page == "index.html" or HISTORIES[sample]()]
+every_page = pytest.mark.parametrize(("sample", "page"), PAGES)
+
+
+@cache
+def files(sample: str) -> dict[str, bytes]:
+    return write_all(BATCHES[sample](), HISTORIES[sample](), CAUSES)
+
+
+@cache
+def tree(sample: str, page: str = "index.html") -> Element:
+    return parse(files(sample)[page])
+
+
+def records(sample: str) -> list[list[str]]:
+    """The cells of each row of the table of traces."""
+    bodies = [body for table in tree(sample).all("table") for body in table.all("tbody")]
+    return [[" ".join(cell.whole_text().split()) for cell in body.all("th", "td")] for body in bodies]
+
+
+@every_page
+class TestAlone:
+    def test_leads_to_its_own_folder_only(self, sample: str, page: str) -> None:
+        for element in tree(sample, page).walk():
+            for name in ("src", "action", "data", "poster", "srcset", "xlink:href", "formaction"):
+                assert name not in element.attributes
+            assert re.match(r"#|data:,$|\./[^/:]", element.attributes.get("href", "#"))
+
+    def test_has_no_handlers_no_styles_and_no_dangerous_elements(self, sample: str, page: str) -> None:
+        dangerous = {"iframe", "object", "embed", "base", "form", "img", "foreignobject", "use"}
+        for element in tree(sample, page).walk():
+            assert element.tag not in dangerous
+            assert not [name for name in element.attributes if name.startswith("on") or name == "style"]
+
+    def test_policy_allows_its_own_style_and_scripts(self, sample: str, page: str) -> None:
+        root = tree(sample, page)
+        (policy,) = (meta.attributes["content"] for meta in root.all("meta") if "http-equiv" in meta.attributes)
+        rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+        assert rules["default-src"] == "'none'"
+        assert rules["script-src"].split() == [content_hash(script.text) for script in root.all("script")]
+        assert rules["style-src"].split() == [content_hash(style.text) for style in root.all("style")]
+
+    def test_anchors_lead_somewhere_and_ids_are_unique(self, sample: str, page: str) -> None:
+        elements = list(tree(sample, page).walk())
+        ids = Counter(element.attributes["id"] for element in elements if "id" in element.attributes)
+        assert max(ids.values()) == 1
+        anchors = {element.attributes.get("href", "") for element in elements if element.tag == "a"}
+        assert {each[1:] for each in anchors if each.startswith("#")} <= ids.keys()
+
+    def test_rows_have_a_cell_for_every_header(self, sample: str, page: str) -> None:
+        for table in tree(sample, page).all("table"):
+            count = len(table.all("thead")[0].all("th"))
+            assert {len(row.all("th", "td")) for body in table.all("tbody") for row in body.all("tr")} <= {count}
+
+    def test_has_no_character_that_does_not_print(self, sample: str, page: str) -> None:
+        assert all(row.isprintable() for row in files(sample)[page].decode().split("\n"))
+
+
+@pytest.mark.parametrize("sample", BATCHES)
+def test_same_batch_same_bytes_and_every_file_is_ours(sample: str) -> None:
+    again = write_all(BATCHES[sample](), HISTORIES[sample](), CAUSES)
+    assert again == files(sample)
+    assert again.keys() == OURS.keys() - (set() if HISTORIES[sample]() else {"trend.html"})
+    assert all(OURS[name](data) for name, data in again.items())
+    assert not any(is_ours(b"<html>notes</html>") for is_ours in OURS.values())
+
+
+def test_the_worst_come_first() -> None:
+    inputs = [(row[0], row[1]) for row in records("good")]
+    assert inputs == [
+        ("runs/broken.sqlite", "–"),
+        ("runs/over.sqlite", "gpu0"),
+        ("runs/warned.sqlite", "gpu0"),
+        ("eval.sqlite", "gpu0"),
+        ("runs/kept.sqlite", "gpu1"),
+        ("runs/kept.sqlite", "gpu0"),
+        ("runs/again.sqlite", "gpu0"),
+        ("runs/cpu-only.sqlite", "–"),
+    ]
+
+
+def test_a_broken_budget_is_worse_than_much_idle_time_and_than_many_warnings() -> None:
+    warn = [budget(str(at), level="warn") for at in range(5)]
+    made = summary(
+        entry("idle", devices=[device(idle=900)]),
+        entry("warns", devices=[device(idle=800)], budgets=warn),
+        entry("fails", devices=[device(idle=1)], budgets=[budget()]),
+    )
+    assert [row.entry.name for row in rows(made)] == ["fails", "warns", "idle"]
+
+
+def test_a_budget_counts_for_its_gpu_alone_and_one_of_the_trace_for_all() -> None:
+    both = [device(), device("gpu1", 10)]
+    words = lambda *budgets: [row.mark.word for row in rows(summary(entry(devices=both, budgets=list(budgets))))]  # noqa: E731
+    assert words(budget(device="gpu1")) == ["Budget broken", "No budgets"]
+    assert words(budget(device="")) == ["Budget broken", "Budget broken"]
+
+
+def test_a_row_has_what_its_device_has() -> None:
+    (over,) = [row for row in records("good") if row[0] == "runs/over.sqlite"]
+    text = " ".join(over)
+    for fact in ("Budget broken", "over the limit of 25.0%", "Copies take 14.0 ms", "1.00 s", "30.0%", "70.0%"):
+        assert fact in text, fact
+    for fact in (
+        "64.0%",
+        "4.0%",
+        "2.0%",
+        "12.3 ms",
+        "91.0%",
+        "The host waits for the GPU after every step high",
+        "25.0% → 36.4%",
+    ):
+        assert fact in text, fact
+
+
+def test_a_failed_one_has_its_sentence_and_hint_and_no_link() -> None:
+    (row,) = [body for body in tree("all_failed").all("tbody") if "b/c" in body.whole_text()]
+    assert "the file is empty" in row.whole_text()
+    assert row.all("a") == []
+    assert "nsys export --type sqlite" in tree("all_failed").whole_text()
+
+
+def test_a_row_leads_to_its_report() -> None:
+    hrefs = [a.attributes["href"] for body in tree("hostile").all("tbody") for a in body.all("a")]
+    found = {unquote(href.removeprefix("./")) for href in hrefs}
+    reports = {each.report for each in BATCHES["hostile"]().entries if each.report}
+    assert {report for report in reports if "//" not in report and ".." not in report} <= found
+    assert {"etc.html", "evil.example/x.html"} <= found
+    assert len(found) == len(reports)
+
+
+@pytest.mark.parametrize("path", ["//evil.example/x", "javascript:alert(1)", "a?b#c", 'x" onload="y', "\udcff"])
+def test_a_link_stays_in_the_folder(path: str) -> None:
+    assert re.fullmatch(r"\./[\w/.~%-]*", link(path))
+    assert link("") == ""
+
+
+def test_parts_of_the_bar_fill_it() -> None:
+    for svg in tree("good").all("svg"):
+        if svg.attributes.get("class", "").startswith("stack"):
+            widths = [float(rect.attributes["width"].rstrip("%")) for rect in svg.all("rect")]
+            assert sum(widths) == pytest.approx(100, abs=0.01)
+
+
+def test_hostile_names_are_text() -> None:
+    for page in ("index.html", "trend.html"):
+        text = tree("hostile", page).whole_text()
+        for name in HOSTILE:
+            assert visible(name).strip() in text
+
+
+def test_headline_counts() -> None:
+    said = headline(BATCHES["good"]())
+    assert said == "7 traces with 6 GPUs: 1 not analysed, 2 budgets broken, 2 warnings; 1 unchanged since the last run."
+    assert headline(summary(entry())) == "1 trace with 1 GPU: 0 not analysed, no budgets."
+    assert headline(summary(failed())) == "1 trace: 1 not analysed, no budgets."
+
+
+class TestHistory:
+    def test_runs_are_told_apart_and_in_order(self) -> None:
+        found = history.series(HISTORIES["good"]())
+        assert {key: len(lines) for key, lines in found.items()} == {
+            ("runs/over.sqlite", "gpu0"): 25,
+            ("eval.sqlite", "gpu0"): 2,
+            ("runs/gone.sqlite", "gpu0"): 1,
+        }
+        for lines in found.values():
+            assert [each.at for each in lines] == sorted(each.at for each in lines)
+
+    def test_sparkline_rises_where_idle_time_does(self) -> None:
+        made = history.spark([line(at, "a", "gpu0", idle) for at, idle in enumerate((100, 100, 200))])
+        assert made is not None
+        first, second, third = (int(y) for y in re.findall(r"[ML]\d+ (\d+)", made.line))
+        assert first == second > third
+        assert made.told == "10.0% → 20.0%"
+        assert made.change == pytest.approx(0.1)
+
+    def test_noise_is_drawn_flat(self) -> None:
+        made = history.spark([line(at, "a", "gpu0", idle) for at, idle in enumerate((300, 301, 300))])
+        assert made is not None
+        heights = [int(y) for y in re.findall(r"[ML]\d+ (\d+)", made.line)]
+        assert max(heights) - min(heights) < 50
+
+    def test_one_run_is_no_line(self) -> None:
+        assert history.spark([line(0, "a", "gpu0", 100)]) is None
+        assert not [svg for svg in tree("all_failed").all("svg") if svg.attributes.get("class") == "spark"]
+
+    @pytest.mark.parametrize("at", [-1, 0, 2**62])
+    def test_any_time_is_a_moment(self, at: int) -> None:
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", history.moment(replace(line(0, "a", "gpu0", 1), at=at)))
+
+    def test_no_window_is_no_share(self) -> None:
+        assert history.idle_share(line(0, "a", "gpu0", 1, window_ns=0)) == 0.0
+
+
+class TestTrend:
+    def test_traces_of_this_batch_come_first_the_worst_before_others(self) -> None:
+        headings = [" ".join(each.whole_text().split()) for each in tree("good", "trend.html").all("h2")[1:]]
+        assert headings == ["runs/over.sqlite gpu0", "eval.sqlite gpu0", "runs/gone.sqlite gpu0"]
+
+    def test_the_newest_run_is_last_in_the_chart_and_first_in_the_table(self) -> None:
+        first = next(each for each in tree("good", "trend.html").all("section") if each.attributes["id"] == "t-0-runs")
+        newest = f"{0xA1B2C3 + 7919 * 24:x}"
+        axis = next(svg for svg in first.all("svg") if svg.attributes.get("class") == "axis")
+        assert axis.all("text")[-1].text == newest
+        assert first.all("tbody")[0].all("th")[0].whole_text().strip() == newest
+        spots = [rect for rect in first.all("rect") if rect.attributes.get("class") == "spot"]
+        assert spots[24].whole_text().startswith(newest)
+
+    def test_no_iterations_no_chart_of_them(self) -> None:
+        sections = {each.attributes["id"]: each for each in tree("good", "trend.html").all("section")}
+        assert "Median iteration" in sections["t-0-runs"].whole_text()
+        assert "Median iteration" not in sections["t-1-runs"].whole_text()
+        assert "Idle by cause" not in sections["t-2-runs"].whole_text()
+
+    def test_a_run_without_a_value_leaves_a_gap(self) -> None:
+        made = line_chart.draw_line([10, None, 20, 30], 40, {}, ["a", "b", "c", "d"])
+        assert made.line.count("M") == 2
+        assert made.dots.count("M") == 3
+
+    def test_causes_add_up_to_the_idle_share(self) -> None:
+        lines = [line(0, "a", "gpu0", 400, causes={f"c{at}": 40 * MS for at in range(10)})]
+        page = parse(trend.render(summary(), lines))
+        shown = [rect.whole_text() for rect in page.all("rect") if "All other causes" in rect.whole_text()]
+        assert ["All other causes 16.0%" in text for text in shown] == [True]
+
+    def test_many_runs_are_thinned_and_that_is_said(self) -> None:
+        lines = [line(at, "a", "gpu0", 100 + at % 50) for at in range(1000)]
+        data = trend.render(summary(), lines)
+        assert data.count(b'class="spot"') == 3 * 300
+        text = parse(data).whole_text()
+        assert "Charts show the latest 300 runs of each. Tables show the latest 30 runs of each." in text
+        assert "1,000" in text
+
+    def test_many_traces_stay_one_page_of_bearable_size(self) -> None:
+        assert len(files("many")["trend.html"]) < 4_000_000
+        assert "380 more are left out." in tree("many", "trend.html").whole_text()
+
+    def test_labels_leave_room_for_each_other(self) -> None:
+        for count in (1, 2, 7, 20, 100, 300):
+            made = line_chart.labels([f"run {at}" for at in range(count)])
+            places = [float(label.x.rstrip("%")) for label in made]
+            assert made[-1].text == f"run {count - 1}"
+            assert all(b - a > 13 for a, b in pairwise(places))
+
+    @pytest.mark.parametrize("top", [50_000, 123_456, 500_000, 1_000_000])
+    def test_levels_are_few_and_below_the_top(self, top: int) -> None:
+        levels = line_chart.share_levels(top, 1_000_000)
+        assert 1 <= len(levels) <= 5
+        assert max(levels.values()) <= top
+
+
+def test_without_titles_causes_go_by_their_ids() -> None:
+    data = write_all(BATCHES["good"](), HISTORIES["good"]())
+    assert b"host compute" in data["trend.html"]
+    assert b"host compute" not in files("good")["trend.html"]
+
+
+def test_more_warnings_than_a_page_should_hold() -> None:
+    made = write_all(summary(replace(entry(), warnings=[f"warning {at}" for at in range(250)])), [])
+    assert "50 more are in the reports." in parse(made["index.html"]).whole_text()
