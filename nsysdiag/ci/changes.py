@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from nsysdiag.ci.budgets import Budget, called, check, unmeasurable
-from nsysdiag.ci.evidence import UnmeasurableError, require_cause
+from nsysdiag.ci.evidence import UnmeasurableError, require_evidence
 from nsysdiag.ci.expressions import GREW, Expression
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
 from nsysdiag.ci.words import change_sentence
@@ -49,8 +49,7 @@ def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report
     expression = budget.expression
     try:
         for report in reports.values():
-            if expression.measure.cause is not None:
-                require_cause(report, expression.measure.cause)
+            require_evidence(report, expression.measure)
         found = [
             _result(budget, device, _of(comparison, device, expression.measure))
             for device in _devices(comparison, budget)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.ci.names import Measure
 from nsysdiag.model import DeviceReport, Report
 from nsysdiag.trace.capabilities import KINDS
 
@@ -11,6 +12,7 @@ BY_OPTION = ("cuda-api", "os-runtime", "scheduling", "cpu-samples", "gpu-context
 EITHER = {"scheduling", "cpu-samples"}
 """Each of the two shows that a thread ran."""
 
+_OF_LAUNCHES = ("cuda-api",)
 _OF_FIELD = {
     "iterations": "nothing comes round in it: put NVTX ranges around the steps, and capture with --trace=nvtx",
     "coverage": "it has no idle time that the host must explain",
@@ -30,13 +32,15 @@ class UnmeasurableError(Exception):
     """This device, or this report, does not tell. The text says why, and what would."""
 
 
-def require_cause(report: Report, cause: str) -> None:
-    """Raise UnmeasurableError where the cause was disabled, or the evidence for it was not captured."""
-    disabled = report.settings.get("disabled", "").split(", ")
-    if cause in disabled:
+def require_evidence(report: Report, measure: Measure) -> None:
+    """Raise UnmeasurableError where what it rests on was not captured, or its cause was disabled: a 0 would mean
+    nothing."""
+    cause = measure.cause
+    if cause is not None and cause in report.settings.get("disabled", "").split(", "):
         raise UnmeasurableError(f"the cause {cause} was disabled: analyse it without --disable {cause}")
-    tables = set(CAUSES[cause].tables)
-    needed = {kind for kind in BY_OPTION if tables & set(KINDS[kind].tables)}
+    needed = set(_OF_LAUNCHES) if measure.path[0] in ("launch", "sync_drained") else set()
+    tables = set(CAUSES[cause].tables) if cause is not None else set()
+    needed |= {kind for kind in BY_OPTION if tables & set(KINDS[kind].tables)}
     missing = {each.id for each in report.trace.capabilities if not each.available} & needed
     if needed >= EITHER and not missing >= EITHER:
         missing -= EITHER

@@ -106,10 +106,10 @@ class _Parser:
     def _change_of(self, name: str, start: int) -> Measure:
         """What a comparison tells from chance: the length of a unit of work, its parts, and causes."""
         measure = _LENGTH if name == LENGTH else self._measure(name, start)
-        if measure.name in (LENGTH, *_COMPARED) or (measure.cause and not measure.of_window):
+        if measure.name in (LENGTH, *_COMPARED) or (measure.in_ledger and not measure.of_window):
             return measure
         self.at = start
-        near = measure.name.replace("_share", "_ns" if measure.cause is None else "")
+        near = measure.name.replace("_share", "" if measure.in_ledger else "_ns")
         instead = f"; write '{near}:+10%'" if near != name and near in measures() else ""
         return self._fail(
             f"a change of {name} cannot be told from chance{instead}",

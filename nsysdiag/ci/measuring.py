@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.ci.evidence import UnmeasurableError, require_cause, untold
+from nsysdiag.ci.evidence import UnmeasurableError, require_evidence, untold
 from nsysdiag.ci.names import Measure
 from nsysdiag.comparing.side import IDLE, LENGTH, Capture, by_iterations
 from nsysdiag.model import DeviceReport, Report
@@ -20,8 +20,7 @@ _COLUMNS = {
 
 def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iteration: bool) -> float:
     """In the unit of the measure, for an iteration where asked for. Raises UnmeasurableError."""
-    if measure.cause is not None:
-        require_cause(report, measure.cause)
+    require_evidence(report, measure)
     if per_iteration:
         return _per_iteration(report, device, measure)
     value = _field(report, device, measure)
@@ -58,7 +57,7 @@ def _mean(capture: Capture, column: str) -> float:
 
 def _column(measure: Measure) -> str | None:
     """Its column in the table of steady iterations, None where it has none."""
-    if measure.cause is not None:
+    if measure.in_ledger:
         return f"{'root' if measure.path[0] == 'root_ledger' else 'ledger'}.{measure.cause}"
     return f"ops.{measure.path[1]}" if measure.path[0] == "ops" else _COLUMNS.get(measure.name)
 

@@ -63,7 +63,12 @@ class Measure:
     @property
     def cause(self) -> str | None:
         """The cause of idle time that it is about, None where it is about something else."""
-        return self.path[1] if self.path[0] in LEDGERS else None
+        return self.path[-1] if self.in_ledger or "causes" in self.path else None
+
+    @property
+    def in_ledger(self) -> bool:
+        """Is it a cause's part of all idle time?"""
+        return self.path[0] in LEDGERS
 
     @property
     def counter(self) -> str | None:

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from nsysdiag.analysis.gap_keys import normal_range
-from nsysdiag.ci.evidence import UnmeasurableError, require_cause
+from nsysdiag.ci.evidence import UnmeasurableError, require_evidence
 from nsysdiag.ci.measuring import units_of
 from nsysdiag.ci.names import COUNT, NS, Measure
 from nsysdiag.model import DeviceReport, Report, SignatureRow
@@ -42,8 +42,7 @@ def value_between(
 ) -> tuple[float, float]:
     """The least and the most that it can be: a report holds the kinds of gaps with most idle time, and the rest may lie
     inside the range too. Raises UnmeasurableError."""
-    if measure.cause is not None:
-        require_cause(report, measure.cause)
+    require_evidence(report, measure)
     inside = [row for row in device.signatures if any(_is(each, name) for each in row.nvtx)]
     mine = [row for row in inside if measure.cause in (None, row.cause)]
     if measure.unit == COUNT:

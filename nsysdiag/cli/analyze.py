@@ -80,7 +80,7 @@ def analyze(
     ] = None,
     config: Annotated[
         str | None,
-        typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml; options win."),
+        typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options win."),
     ] = None,
     no_config: NoConfigOption = False,
     fail_on: FailOnOption = None,

@@ -51,7 +51,7 @@ def compare(
     same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of each trace shared one GPU.")] = False,
     config: Annotated[
         str | None,
-        typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml."),
+        typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file."),
     ] = None,
     no_config: NoConfigOption = False,
     fail_on: FailOnOption = None,

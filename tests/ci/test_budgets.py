@@ -171,20 +171,29 @@ class TestWhatCannotBeJudged:
             ("host_compute", ["os-runtime"], None),
             ("sync", ["os-runtime", "scheduling", "cpu-samples"], None),
             ("queue_full", ["overhead"], None),  # there are rows only where it happened
-            ("uncovered", list(KINDS), None),
+            ("uncovered", [kind for kind in KINDS if kind != "cuda-api"], None),
         ],
     )
     def test_causes_without_evidence(self, cause: str, missing: list[str], words: str | None) -> None:
         capabilities = [Capability(id=kind, available=kind not in missing, why="") for kind in KINDS]
         made = report()
         made = replace(made, trace=replace(made.trace, capabilities=capabilities))
-        for text in (f"ledger.{cause} > 99s", f"root_ledger.{cause}_share > 99%", f"ledger.{cause} > 99s/iter"):
+        names = (f"ledger.{cause}", f"root_ledger.{cause}", f"launch.bubbles.causes.{cause}")
+        for text in [f"{name} > 99s{each}" for name in names for each in ("", "/iter")]:
             if words is None:
                 assert not judged(made, text).broken
             else:
                 said = refused(made, text)
                 assert said.startswith(f"--fail-on: '{text}' cannot be judged by train.sqlite: ")
                 assert words in said
+
+    def test_launches_need_their_calls(self) -> None:
+        made = report()
+        without = [Capability(id="cuda-api", available=False, why="")]
+        blind = replace(made, trace=replace(made.trace, capabilities=without))
+        for text in ("launch.bubbles.count > 3", "launch.graphs.launches > 3", "sync_drained.gaps > 900"):
+            assert not judged(made, text).broken
+            assert "no cuda-api evidence: --trace=cuda brings it" in refused(blind, text)
 
     def test_a_cause_that_was_disabled(self) -> None:
         made = report(settings={"disabled": "sleep, sync"})
