@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import yaml
 from typer.main import get_command
 
 import nsysdiag
@@ -33,6 +34,7 @@ from nsysdiag.config_file import read_file, read_settings
 from nsysdiag.cost import price_of
 from nsysdiag.errors import NsysdiagError
 from nsysdiag.output import FORMATS
+from nsysdiag.output.batch.registry import OURS
 from nsysdiag.output.csv_ import TABLES
 from tests.conftest import NEEDS
 
@@ -160,6 +162,45 @@ def shell_lines(program: str) -> list[str]:
 def test_commands_shown_are_understood(line: str) -> None:
     name, *arguments = shlex.split(line, comments=True)[1:]
     COMMANDS[name].make_context(name, arguments)
+
+
+def commands_in(value: object) -> list[str]:
+    """The command lines of ours anywhere in a document."""
+    if isinstance(value, dict):
+        return [line for each in value.values() for line in commands_in(each)]
+    if isinstance(value, list):
+        return [line for each in value for line in commands_in(each)]
+    return [line for line in str(value).splitlines() if line.startswith("nsysdiag ")]
+
+
+def test_recipes_for_ci_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their commands run as they stand, and what they take along afterwards is there."""
+    recipes = fenced("yaml")
+    (tmp_path / "traces").mkdir()
+    (tmp_path / "traces" / "train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
+    monkeypatch.chdir(tmp_path)
+    for recipe in recipes:
+        (line,) = commands_in(yaml.safe_load(recipe))
+        done = subprocess.run(
+            [sys.executable, "-m", *shlex.split(line)], env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False
+        )
+        assert done.returncode == 0
+        taken = set(re.findall(r"reports/[\w.]+", recipe))
+        assert taken
+        assert [name for name in sorted(taken) if not (tmp_path / name).is_file()] == []
+    assert (tmp_path / "trend.jsonl").is_file()
+    assert len(recipes) == 2
+
+
+def test_first_budgets_are_understood(tmp_path: Path) -> None:
+    (example,) = fenced("ini")
+    (tmp_path / "nsysdiag.toml").write_text(example, encoding="utf-8")
+    entries = read_file(tmp_path / "nsysdiag.toml")[1]
+    assert [budget.level for budget in budgets_of(entries, "nsysdiag.toml")] == ["fail", "warn"]
+
+
+def test_files_of_a_batch_are_named() -> None:
+    assert [name for name in OURS if f"`{name}`" not in text()] == []
 
 
 def test_settings_shown_are_understood(tmp_path: Path) -> None:
