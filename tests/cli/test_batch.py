@@ -370,7 +370,8 @@ class TestProcesses:
         process = subprocess.Popen(
             command("runs", "-o", "out", "--jobs", "2"), cwd=folder, stderr=subprocess.PIPE, start_new_session=True
         )
-        while process.poll() is None and not list((folder / "out").glob("runs/*/*.json")):
+        journal = folder / "out" / "resume.jsonl"
+        while process.poll() is None and not (journal.exists() and journal.stat().st_size):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate()
