@@ -14,6 +14,7 @@ from nsysdiag.units import (
     format_share,
     format_signed_ns,
     format_signed_share,
+    parse_bytes,
     parse_time,
 )
 
@@ -115,3 +116,26 @@ def test_money(amount: float, text: str) -> None:
 def test_changes_have_a_sign(change: int, before: int, time: str, share: str) -> None:
     assert format_signed_ns(change) == time
     assert format_signed_share(change, before) == share
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1500", 1500),
+        ("10 B", 10),
+        ("500MB", 500_000_000),
+        ("2GB", 2_000_000_000),
+        ("2GiB", 2 << 30),
+        ("2g", 2 << 30),
+        ("1.5KiB", 1536),
+        ("0.1TB", 100_000_000_000),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_bytes(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "GB", "2 XB", "-1GB", "1e9", "2GBs", "1,5GB"])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(UsageError, match="is not a size"):
+        parse_bytes(text)

@@ -60,8 +60,10 @@ class _Search:
     notes: list[str] = field(default_factory=list)
 
     def named(self, text: str) -> list[_Hit]:
+        if not text:
+            raise UsageError("an input without a name", hint="an empty variable, perhaps")
         path = Path(text)
-        if path.is_dir():
+        if _is_folder(path):
             self._refuse_output(path)
             hits = list(self._below(path, _absolute(path).parent))
         elif is_pattern(text) and not os.path.lexists(path):
@@ -88,7 +90,7 @@ class _Search:
         for path in expanded(text):
             if self._is_output(path):
                 continue
-            if path.is_dir():
+            if _is_folder(path):
                 yield from self._below(path, anchor)
             else:
                 yield _Hit(path, anchor)
@@ -152,6 +154,13 @@ def _relative(path: Path, here: Path, shared: Path) -> Path:
 def _absolute(path: Path) -> Path:
     """Without `.` and `..`, and with links as they are: a name to call the file by."""
     return Path(os.path.normpath(path.absolute()))
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # above it is a folder that may not be entered: the analysis says so
+        return False
 
 
 def _size(path: Path) -> int:

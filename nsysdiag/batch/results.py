@@ -11,6 +11,7 @@ from nsysdiag.batch.entry import FAILED
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import FILE, Journal
 from nsysdiag.batch.journal import is_ours as is_journal
+from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Task, targets
 from nsysdiag.errors import OutputError
 from nsysdiag.model import Tool
@@ -84,11 +85,12 @@ def check_targets(folder: Path, inputs: list[Input], *, force: bool) -> None:
     sources = {os.path.realpath(each.path) for each in inputs}
     for name, mark in MARKS.items():
         _check_target(folder / name, sources, force=force, is_ours=mark)
-    for path in [path for each in inputs for path in targets(folder, each.name)]:
-        _check_target(path, sources, force=force)
+    for each in inputs:
+        for path, mark in zip(targets(folder, each.name), REPORT_MARKS, strict=True):
+            _check_target(path, sources, force=force, is_ours=mark)
 
 
-def _check_target(path: Path, sources: set[str], *, force: bool, is_ours: IsOurs | None = None) -> None:
+def _check_target(path: Path, sources: set[str], *, force: bool, is_ours: IsOurs) -> None:
     if os.path.realpath(path) in sources:
         raise OutputError(f"{printable(path)} is an input itself", hint="name another folder with -o DIR")
     if path.parent.is_dir():

@@ -27,6 +27,8 @@ from nsysdiag.version import __version__
 
 Load = Callable[[Path, Settings], Report]
 Command = Callable[[Report], str]
+MARKS = (FORMATS["html"].is_ours, FORMATS["json"].is_ours)
+"""What tells whether a page and a saved report are ours, whatever else their names end with."""
 Check = Callable[[Report, str], list[BudgetResult]]
 
 
@@ -134,13 +136,12 @@ def _content(path: Path) -> str:
 
 def _written(task: Task, report: Report, key: str) -> Done:
     options = RenderOptions(command=task.shared.command(report))
-    contents = (FORMATS["html"].render(report, options), to_json(report))
+    page, saved = FORMATS["html"].render(report, options), to_json(report)
     paths = targets(task.shared.folder, task.input.name)
     _make_folder(paths[0].parent)
-    for path, data in zip(paths, contents, strict=True):
-        write(path, data, force=task.shared.force)
-    page, saved = (sha256(data) for data in contents)
-    return Done(name=task.input.name, key=key, html=page, json=saved)
+    for path, data, mark in zip(paths, (page, saved), MARKS, strict=True):
+        write(path, data, force=task.shared.force, is_ours=mark)
+    return Done(name=task.input.name, key=key, html=sha256(page), json=sha256(saved))
 
 
 def _make_folder(folder: Path) -> None:

@@ -15,11 +15,14 @@ from nsysdiag.batch import cluster as clusters
 from nsysdiag.batch.cluster import run_on_cluster
 from nsysdiag.batch.results import summary_of
 from nsysdiag.batch.task import Task, work
+from nsysdiag.cli.app import app
+from nsysdiag.cli.guard import run
 from nsysdiag.errors import UsageError
 from nsysdiag.model_ci import batch_to_json
 from tests.batch.loads import dying_once, loading, tasks_of
+from tests.builder import TraceBuilder
 
-dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
+needs_dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
 
 
 def silent(_left: int, _running: list[str]) -> None:
@@ -35,14 +38,18 @@ def test_without_dask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """Two worker processes, and a nanny that replaces one that dies."""
+    """Two worker processes, and a nanny that replaces one that dies; a task may take one of them with it."""
+    import dask
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as made:
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as made,
+    ):
         yield made
 
 
-@dask
+@needs_dask
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # what Dask warns of is its own
 class TestCluster:
@@ -72,6 +79,36 @@ class TestCluster:
         assert [entry.error for entry in made if entry.status == "failed"] == [
             "every Dask worker that analysed 'killed.json' died, as happens where memory runs out"
         ]
+
+    def test_the_command(self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        for rank in range(3):
+            TraceBuilder().kernel(100, 200 + rank, name="gemm", launch=(50, 60)).write(tmp_path / f"rank{rank}.sqlite")
+        (tmp_path / "empty.sqlite").touch()
+        assert run(app, ["batch", "rank*.sqlite", "empty.sqlite", "-o", "alone", "--jobs", "1"]) == 4
+        there = ["--scheduler", cluster.scheduler_address]
+        assert run(app, ["batch", "rank*.sqlite", "empty.sqlite", "-o", "cluster", *there]) == 4
+        assert contents(tmp_path / "cluster") == contents(tmp_path / "alone")
+        assert len(contents(tmp_path / "alone")) > 6
+
+    def test_another_version(self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(clusters, "__version__", "999")
+        with pytest.raises(UsageError, match=r"the worker tcp://\S+ has nsysdiag 0\.\d+\.\d+, not 999"):
+            list(run_on_cluster(tasks_of(tmp_path, "a"), cluster.scheduler_address, silent))
+
+    def test_a_cluster_that_goes_away(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        from distributed import LocalCluster
+
+        monkeypatch.setattr(clusters, "CHECK_EVERY_S", 0.2)
+        monkeypatch.setattr(clusters, "CHECKS_WITHOUT_WORKERS", 3)
+        tasks = tasks_of(tmp_path, "good", "slow")
+        with LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address=":0", silence_logs=60) as short:
+            made = run_on_cluster(tasks, short.scheduler_address, silent)
+            assert next(made).entry.status == "analysed"
+            short.close()
+            (lost,) = list(made)
+        assert lost.entry.status == "failed"
+        assert "'slow.json'" in lost.entry.error
 
     def test_paths_that_workers_do_not_see(self, cluster: Any, tmp_path: Path) -> None:
         (task,) = tasks_of(tmp_path, "a")

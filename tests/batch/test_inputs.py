@@ -172,6 +172,8 @@ class TestPatterns:
     ("named", "said"),
     [
         (["x*.sqlite"], "no input: nothing fits x"),
+        ([""], "an input without a name"),
+        (["x" * 300], "does not exist"),
         (["nowhere.sqlite"], "no input: nowhere.sqlite does not exist"),
     ],
 )

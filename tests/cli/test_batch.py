@@ -113,6 +113,11 @@ class TestOutputs:
         assert cli("batch", "out/runs/rank0/report.json", "-o", "last", "--config", "nsysdiag.toml").code == 4
         assert "is a saved report, made without" in entries(folder / "last")["out/runs/rank0/report"].error
 
+    def test_names_that_end_like_another_format(self, cli: Cli, folder: Path) -> None:
+        write(folder / "runs" / "x.perfetto.sqlite")
+        for _ in range(2):
+            assert cli("batch", "runs", "-o", "out").code == 0
+
     def test_quiet(self, cli: Cli) -> None:
         assert cli("batch", "runs", "nothing*", "-o", "out", "--quiet").stderr == ""
         assert cli("batch", "runs", "nothing*", "-o", "out").stderr.startswith("nothing fits nothing*\nwrote out")
@@ -365,7 +370,8 @@ class TestProcesses:
         process = subprocess.Popen(
             command("runs", "-o", "out", "--jobs", "2"), cwd=folder, stderr=subprocess.PIPE, start_new_session=True
         )
-        while process.poll() is None and not list((folder / "out").glob("runs/*/*.json")):
+        journal = folder / "out" / "resume.jsonl"
+        while process.poll() is None and not (journal.exists() and journal.stat().st_size):
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
         _, said = process.communicate()

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nsysdiag.cli.progress import progress_bar
+from nsysdiag.cli.progress import batch_bar, progress_bar
 
 
 class Terminal(io.StringIO):
@@ -48,3 +48,19 @@ def test_shows_the_step_on_stderr(
         progress("kernels of f<[/b]>", 0.5)
     assert "f<[/b]>" in terminal.getvalue()
     assert capsys.readouterr().out == ""
+
+
+def test_a_batch_shows_what_is_left(monkeypatch: pytest.MonkeyPatch, terminal: Terminal) -> None:
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with batch_bar(3, quiet=False) as watch:
+        watch(2, ["a[b].sqlite", "c.sqlite"])
+    assert "2 left; a[b].sqlite and 1 more" in terminal.getvalue()
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_batch_that_nobody_watches_is_silent(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Terminal() if quiet else io.StringIO()
+    monkeypatch.setattr(sys, "stderr", log)
+    with batch_bar(3, quiet=quiet) as watch:
+        watch(2, ["a"])
+    assert log.getvalue() == ""
