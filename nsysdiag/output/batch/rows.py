@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 FAIL = "fail"
 FAILED = "failed"
-_FAILED, _BROKEN, _WARNED, _KEPT, _PLAIN = (
+_FAILED, _BROKEN, _WARNED, _ELSEWHERE, _KEPT, _PLAIN = (
     Mark("✕", "Not analysed", "worse"),
     Mark("▲", "Budget broken", "worse"),
     Mark("◆", "Warning", "mixed"),
+    Mark("◇", "More on another GPU", "mixed"),
     Mark("✓", "Budgets kept", "better"),
     Mark("○", "No budgets", "same"),
 )
-MARKS = (_FAILED, _BROKEN, _WARNED, _KEPT, _PLAIN)
+MARKS = (_FAILED, _BROKEN, _WARNED, _ELSEWHERE, _KEPT, _PLAIN)
 """What can become of a trace, the worst first."""
 
 
@@ -57,16 +58,19 @@ def _rows_of(entry: BatchEntry) -> list[Row]:
 
 def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:
     key = device.key if device else ""
-    judged = [each for each in entry.budgets if device is None or each.device in ("", key)]
-    broken = sorted((each for each in judged if each.broken), key=lambda each: each.level != FAIL)
+    broken = [each for each in entry.budgets if each.broken and (device is None or each.device in ("", key))]
+    broken.sort(key=lambda each: each.level != FAIL)
     findings = [each for each in entry.findings if device is None or each.device == key]
     top = min(findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id), default=None)
-    return Row(entry, device, _mark(broken, judged), broken, top)
+    return Row(entry, device, _mark(broken, entry.budgets), broken, top)
 
 
 def _mark(broken: list[BudgetResult], judged: list[BudgetResult]) -> Mark:
+    """A budget that is kept is kept on all devices; of a broken one only the device that breaks it most is known."""
     if broken:
         return _BROKEN if broken[0].level == FAIL else _WARNED
+    if any(each.broken for each in judged):
+        return _ELSEWHERE
     return _KEPT if judged else _PLAIN
 
 

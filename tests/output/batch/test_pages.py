@@ -116,7 +116,7 @@ def test_a_broken_budget_is_worse_than_much_idle_time_and_than_many_warnings() -
 def test_a_budget_counts_for_its_gpu_alone_and_one_of_the_trace_for_all() -> None:
     both = [device(), device("gpu1", 10)]
     words = lambda *budgets: [row.mark.word for row in rows(summary(entry(devices=both, budgets=list(budgets))))]  # noqa: E731
-    assert words(budget(device="gpu1")) == ["Budget broken", "No budgets"]
+    assert words(budget(device="gpu1")) == ["Budget broken", "More on another GPU"]
     assert words(budget(device="")) == ["Budget broken", "Budget broken"]
 
 
