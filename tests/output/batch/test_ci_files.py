@@ -190,6 +190,10 @@ class TestGitlab:
         assert len({each["fingerprint"] for each in issues}) == len(issues)
         assert not any(each["location"]["path"].startswith("./") for each in issues)
 
+    def test_a_path_has_no_dot_in_front(self) -> None:
+        (issue, _other) = valid(GITLAB, gitlab.render(summary(entry(input="./runs/x.sqlite"))))
+        assert issue["location"]["path"] == "runs/x.sqlite"
+
     def test_severities(self) -> None:
         budgets = [budget(), budget("a > 1", level="warn")]
         made = summary(failed(), entry(budgets=budgets, findings=[finding(), finding("medium"), finding("low")]))
@@ -213,6 +217,12 @@ class TestIdentity:
             )
         )
         assert {each.identity for each in problems(one)} == {each.identity for each in problems(two)}
+
+    def test_does_not_depend_on_other_traces(self) -> None:
+        one = entry("one", findings=[finding(), finding(key="gpu1")], budgets=[budget()])
+        alone = {each.identity for each in problems(summary(one))}
+        among = problems(summary(entry("a", budgets=[budget()]), failed("b"), one))
+        assert {each.identity for each in among if each.entry is one} == alone
 
     def test_differs_by_trace_device_and_rule(self) -> None:
         made = summary(
