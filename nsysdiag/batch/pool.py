@@ -19,7 +19,7 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import NoReturn
 
-from nsysdiag.batch.limits import estimated_bytes
+from nsysdiag.batch.limits import BASE_BYTES, estimated_bytes
 from nsysdiag.batch.task import Outcome, Task, failed, work
 from nsysdiag.errors import InputError, NsysdiagError, UsageError
 from nsysdiag.units import format_bytes
@@ -28,6 +28,9 @@ Watch = Callable[[int, list[str]], None]
 """Told how many inputs are left, and which are in hand, whenever that changes."""
 PATIENCE_S = 5.0
 """How long a worker that is told to stop may tidy up."""
+
+RETIRE_BYTES = 2 * BASE_BYTES
+"""A worker that had this much in hand is replaced: it keeps most of the memory, which the next input may need."""
 
 
 @dataclass(slots=True)
@@ -134,6 +137,8 @@ class _Pool:
         except (EOFError, OSError):
             self._drop(worker)
             return failed(task.input, _death(task, worker.process.exitcode))
+        if estimated_bytes(task.input) > RETIRE_BYTES:
+            self._drop(worker)
         return outcome
 
     def _drop(self, worker: _Worker) -> None:

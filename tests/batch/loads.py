@@ -46,6 +46,12 @@ def half_written(path: Path, _settings: Settings) -> Report:
     raise AssertionError
 
 
+def telling_its_process(path: Path, _settings: Settings) -> Report:
+    """Leaves the number of the process beside the input."""
+    path.with_suffix(".told").write_text(str(os.getpid()))
+    return samples.one_device()
+
+
 def dying_once(path: Path, _settings: Settings) -> Report:
     """The first process that gets this input dies; a mark beside it tells the next one."""
     mark = path.with_suffix(".mark")

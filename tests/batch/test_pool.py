@@ -15,7 +15,7 @@ from nsysdiag.batch.pool import Limits, run_locally
 from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
 from nsysdiag.model_ci import BatchEntry
-from tests.batch.loads import half_written, loading, tasks_of
+from tests.batch.loads import half_written, loading, tasks_of, telling_its_process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by signals")
 
@@ -64,6 +64,15 @@ class TestDeaths:
         monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
         run(tasks_of(tmp_path, "killed"))
         assert list((tmp_path / "temporary").iterdir()) == []
+
+    def test_workers_do_several_inputs_unless_they_were_large(self, tmp_path: Path) -> None:
+        """A large one leaves its memory with the worker."""
+        small = tasks_of(tmp_path, "pid-1", "pid-2", "pid-3")
+        large = tasks_of(tmp_path, "pid-4", "pid-5", sizes=(100 << 20, 100 << 20))
+        for tasks, processes in ((small, 1), (large, 2)):
+            run(loading(tasks, telling_its_process))
+            told = {(tmp_path / f"{task.input.name}.told").read_text() for task in tasks}
+            assert len(told) == processes
 
     def test_who_watches_is_told(self, tmp_path: Path) -> None:
         told: list[tuple[int, list[str]]] = []
