@@ -11,12 +11,12 @@ from pathlib import Path
 
 import msgspec
 
+from nsysdiag.epoch import source_date_epoch
 from nsysdiag.errors import OutputError
 from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.printable import printable
 
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
-EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class History:
 
 def now(environment: Mapping[str, str] = os.environ) -> int:
     """The time of the run, in UTC seconds since 1970: SOURCE_DATE_EPOCH where that is set."""
-    text = environment.get(EPOCH_VARIABLE, "")
-    return int(text) if text.isdecimal() and len(text) < 12 else int(time.time())
+    known = source_date_epoch(environment)
+    return int(time.time()) if known is None else known
 
 
 def name_of_run(at: int, environment: Mapping[str, str] = os.environ) -> str:

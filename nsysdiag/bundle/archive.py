@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import stat
 import time
@@ -11,10 +10,11 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from nsysdiag.epoch import source_date_epoch
+
 MARKER = b"nsysdiag bundle"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Before it a zip knows no times."""
-EPOCH_VARIABLE = "SOURCE_DATE_EPOCH"
 _READABLE = stat.S_IFREG | 0o644
 _UNIX = 3
 
@@ -44,13 +44,7 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:
 
 
 def _date_time() -> tuple[int, int, int, int, int, int]:
-    text = os.environ.get(EPOCH_VARIABLE, "")
-    if not text.isdecimal():
-        return EARLIEST
-    try:
-        known = time.gmtime(int(text))
-    except (OverflowError, OSError):
-        return EARLIEST
+    known = time.gmtime(source_date_epoch() or 0)
     # A zip counts in steps of two seconds, up to 2107.
     return (*known[:5], known.tm_sec // 2 * 2) if EARLIEST[0] <= known.tm_year <= 2107 else EARLIEST
 

@@ -1,36 +1,43 @@
-"""JUnit XML: a suite a trace, a test case a budget."""
+"""JUnit XML: a suite a trace, a test case a budget.
+
+There are two schemas in use, that of Ant and that of Jenkins; a file fits both. So nothing stands at the root, what a
+case that passes has to say is in the output of its suite, and a suite has a host and a time, which nobody reads.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
+from nsysdiag.epoch import source_date_epoch
 from nsysdiag.output.batch.problems import SENTENCE
 from nsysdiag.output.batch.rows import FAIL, FAILED, shown_name
 from nsysdiag.output.names import clip
 from nsysdiag.output.view import severity_rank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from nsysdiag.model_ci import BatchEntry, BatchSummary, BudgetResult
 
 NAME = "nsysdiag"
+MARK = f"<!-- {NAME} -->"
 CASE = "analysed"
 """The case of a trace without budgets, and of one that could not be analysed."""
 LONGEST = 300
 HEAD_BYTES = 200
+LATEST = 253_402_300_799
+"""The end of the year 9999."""
 
 
 def render(summary: BatchSummary) -> bytes:
     """As UTF-8 XML. What XML 1.0 forbids in a text does not print either, and is written out."""
-    root = ET.Element("testsuites", {"name": NAME})
-    for entry in summary.entries:
-        root.append(_suite(entry))
-    _count(root, list(root.iter("testcase")))
+    root = ET.Element("testsuites")
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(min(source_date_epoch() or 0, LATEST)))
+    for number, entry in enumerate(summary.entries):
+        root.append(_suite(entry, summary.tool.version, {"id": str(number), "timestamp": moment}))
     ET.indent(root)
     document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
-    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + document + b"\n"
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{MARK}\n'.encode() + document + b"\n"
 
 
 def _count(element: ET.Element, cases: list[ET.Element]) -> None:
@@ -39,20 +46,25 @@ def _count(element: ET.Element, cases: list[ET.Element]) -> None:
         element.set(count, str(sum(case.find(kind) is not None for case in cases)))
 
 
-def _suite(entry: BatchEntry) -> ET.Element:
-    suite = ET.Element("testsuite", {"name": _shown(entry.input)})
+def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element:
+    fixed = {"package": NAME, "hostname": "localhost", "time": "0"}
+    suite = ET.Element("testsuite", {"name": _shown(entry.input), **facts, **fixed})
+    properties = ET.SubElement(suite, "properties")  # not without one
+    ET.SubElement(properties, "property", {"name": "version", "value": _shown(version)})
+    told: list[str] = []
     if entry.status == FAILED:
         _problem(_case(suite, entry, CASE), "error", NAME, entry.error or "not analysed", entry.hint)
     elif not entry.budgets:
-        _out(_case(suite, entry, CASE), _told(entry))
+        _case(suite, entry, CASE)
+        told += _told(entry)
     names: dict[str, int] = {}
     for budget in [] if entry.status == FAILED else entry.budgets:
         name = _name(budget)
         number = names[name] = names.get(name, 0) + 1
-        _judged(_case(suite, entry, name if number == 1 else f"{name} ({number})"), budget)
+        told += _judged(_case(suite, entry, name if number == 1 else f"{name} ({number})"), budget)
     _count(suite, suite.findall("testcase"))
-    suite.set("skipped", "0")
-    suite.set("time", "0")
+    ET.SubElement(suite, "system-out").text = "\n".join(told)
+    ET.SubElement(suite, "system-err")
     return suite
 
 
@@ -65,12 +77,12 @@ def _name(budget: BudgetResult) -> str:
     return _shown(f"{budget.budget}{where}")
 
 
-def _judged(case: ET.Element, budget: BudgetResult) -> None:
-    """A broken budget that fails is a failure; all others pass, with what they found as their output."""
+def _judged(case: ET.Element, budget: BudgetResult) -> list[str]:
+    """A broken budget that fails is a failure; all others pass, and what they found is said."""
     if budget.broken and budget.level == FAIL:
         _problem(case, "failure", "budget", budget.sentence, f"{budget.source}: {budget.budget}")
-    else:
-        _out(case, [f"{'Warning: ' if budget.broken else ''}{clip(budget.sentence, SENTENCE)}"])
+        return []
+    return [f"{'Warning: ' if budget.broken else ''}{clip(budget.sentence, SENTENCE)}"]
 
 
 def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -> None:
@@ -89,14 +101,10 @@ def _told(entry: BatchEntry) -> list[str]:
     ]
 
 
-def _out(case: ET.Element, lines: Iterable[str]) -> None:
-    ET.SubElement(case, "system-out").text = "\n".join(lines)
-
-
 def _shown(text: str) -> str:
     return clip(shown_name(text), LONGEST)
 
 
 def is_ours(data: bytes) -> bool:
-    """Does the root of the document name us?"""
-    return f'<testsuites name="{NAME}"'.encode() in data[:HEAD_BYTES]
+    """Does the document begin with our mark?"""
+    return MARK.encode() in data[:HEAD_BYTES]

@@ -20,7 +20,6 @@ JUNIT_XSD = """<?xml version="1.0" encoding="UTF-8"?>
       <xs:choice minOccurs="0">
         <xs:element name="error" type="problem"/>
         <xs:element name="failure" type="problem"/>
-        <xs:element name="system-out" type="xs:string"/>
       </xs:choice>
       <xs:attribute name="name" use="required">
         <xs:simpleType><xs:restriction base="xs:string"><xs:minLength value="1"/></xs:restriction></xs:simpleType>
@@ -31,22 +30,30 @@ JUNIT_XSD = """<?xml version="1.0" encoding="UTF-8"?>
   </xs:element>
   <xs:element name="testsuite">
     <xs:complexType>
-      <xs:sequence><xs:element ref="testcase" maxOccurs="unbounded"/></xs:sequence>
+      <xs:sequence>
+        <xs:element name="properties">
+          <xs:complexType>
+            <xs:sequence><xs:any processContents="skip" maxOccurs="unbounded"/></xs:sequence>
+          </xs:complexType>
+        </xs:element>
+        <xs:element ref="testcase" maxOccurs="unbounded"/>
+        <xs:element name="system-out" type="xs:string"/>
+        <xs:element name="system-err" type="xs:string"/>
+      </xs:sequence>
       <xs:attribute name="name" type="xs:string" use="required"/>
+      <xs:attribute name="id" type="xs:nonNegativeInteger" use="required"/>
+      <xs:attribute name="package" type="xs:string" use="required"/>
+      <xs:attribute name="hostname" type="xs:string" use="required"/>
+      <xs:attribute name="timestamp" type="xs:dateTime" use="required"/>
       <xs:attribute name="tests" type="xs:nonNegativeInteger" use="required"/>
       <xs:attribute name="failures" type="xs:nonNegativeInteger" use="required"/>
       <xs:attribute name="errors" type="xs:nonNegativeInteger" use="required"/>
-      <xs:attribute name="skipped" type="xs:nonNegativeInteger"/>
       <xs:attribute name="time" type="xs:decimal"/>
     </xs:complexType>
   </xs:element>
   <xs:element name="testsuites">
     <xs:complexType>
       <xs:sequence><xs:element ref="testsuite" minOccurs="0" maxOccurs="unbounded"/></xs:sequence>
-      <xs:attribute name="name" type="xs:string"/>
-      <xs:attribute name="tests" type="xs:nonNegativeInteger"/>
-      <xs:attribute name="failures" type="xs:nonNegativeInteger"/>
-      <xs:attribute name="errors" type="xs:nonNegativeInteger"/>
     </xs:complexType>
   </xs:element>
 </xs:schema>
