@@ -368,7 +368,11 @@ class TestProcesses:
         for rank in range(60):
             write(folder / "runs" / f"rank{rank}" / "report.sqlite", 100 + rank)
         process = subprocess.Popen(
-            command("runs", "-o", "out", "--jobs", "2"), cwd=folder, stderr=subprocess.PIPE, start_new_session=True
+            command("runs", "-o", "out", "--jobs", "2"),
+            cwd=folder,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
         )
         journal = folder / "out" / "resume.jsonl"
         while process.poll() is None and not (journal.exists() and journal.stat().st_size):
