@@ -372,7 +372,7 @@ class TestProcesses:
             cwd=folder,
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a suite in the background ignores it
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509, a suite in the background ignores it
         )
         journal = folder / "out" / "resume.jsonl"
         while process.poll() is None and not (journal.exists() and journal.stat().st_size):
