@@ -12,7 +12,6 @@ import msgspec
 from nsysdiag.batch.entry import ANALYSED, RESUMED, entry_of, failed_entry
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import Done, sha256
-from nsysdiag.batch.saved import starts_like_json
 from nsysdiag.ci.budgets import Budget, check
 from nsysdiag.config import Settings
 from nsysdiag.errors import InputError, NsysdiagError, OutputError
@@ -21,8 +20,8 @@ from nsysdiag.model_ci import BatchEntry, BudgetResult
 from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
 from nsysdiag.output.write import write
-from nsysdiag.trace.sniff import FileKind, check_regular_file, sniff
-from nsysdiag.trace.trace import open_trace
+from nsysdiag.trace.sniff import check_regular_file
+from nsysdiag.trace.source import JOURNALS
 from nsysdiag.version import __version__
 
 Load = Callable[[Path, Settings], Report]
@@ -122,16 +121,18 @@ def _key(path: Path, settings: Settings) -> str:
 
 
 def _content(path: Path) -> str:
-    """The fingerprint of a trace; of anything else, which may be small or must be exported first, the SHA-256."""
+    """The SHA-256 of the input, and of a journal of SQLite that lies beside it: both are read."""
     check_regular_file(path)
+    beside = [path.with_name(path.name + suffix) for suffix in JOURNALS]
     try:
-        if not starts_like_json(path) and sniff(path) is FileKind.SQLITE:
-            with open_trace(path) as trace:
-                return trace.fingerprint
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return "".join(_hashed(each) for each in (path, *(each for each in beside if each.is_file())))
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
+
+
+def _hashed(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _written(task: Task, report: Report, key: str) -> Done:
