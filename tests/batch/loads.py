@@ -14,6 +14,7 @@ from nsysdiag.batch.task import Shared, Task
 from nsysdiag.config import Settings
 from nsysdiag.errors import InputError
 from nsysdiag.model_ci import BudgetResult
+from tests.builder import TraceBuilder
 from tests.output import samples
 
 if TYPE_CHECKING:
@@ -84,3 +85,18 @@ def tasks_of(folder: Path, *names: str, sizes: tuple[int, ...] = ()) -> list[Tas
 def loading(tasks: list[Task], by: object) -> list[Task]:
     """The same tasks with another way to load."""
     return [replace(task, shared=replace(task.shared, load=by)) for task in tasks]
+
+
+def sixty_four(folder: Path) -> int:
+    """64 runs of which one is empty, one torn and one may not be read; how many cannot be analysed: whoever may read
+    everything can read the last one too."""
+    for rank in range(64):
+        path = folder / f"rank{rank}" / "report.sqlite"
+        path.parent.mkdir(parents=True)
+        TraceBuilder().kernel(100, 200 + rank, name="gemm", launch=(50, 60)).write(path)
+    (folder / "rank7" / "report.sqlite").write_bytes(b"")
+    torn = folder / "rank8" / "report.sqlite"
+    torn.write_bytes(torn.read_bytes()[:5000])
+    secret = folder / "rank9" / "report.sqlite"
+    secret.chmod(0)
+    return 2 if os.access(secret, os.R_OK) else 3

@@ -16,6 +16,7 @@ import pytest
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import Outcome, Task, work
 from nsysdiag.model_ci import BatchEntry, BatchSummary, HistoryLine, batch_from_json
+from tests.batch.loads import sixty_four
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:
@@ -353,15 +354,13 @@ def command(*arguments: object) -> list[str]:
 @pytest.mark.slow
 class TestProcesses:
     def test_same_bytes_however_many_jobs(self, folder: Path) -> None:
-        for rank in range(64):
-            write(folder / "runs" / f"rank{rank}" / "report.sqlite", 100 + rank)
-        (folder / "runs" / "rank7" / "report.sqlite").write_bytes(b"")
+        bad = sixty_four(folder / "runs")
         for jobs in (1, 2):
             done = subprocess.run(command("runs", "-o", f"out{jobs}", "--jobs", jobs), cwd=folder, check=False)
             assert done.returncode == 4
         made = [tree(folder / f"out{jobs}") for jobs in (1, 2)]
         assert made[0] == made[1]
-        assert len([name for name in made[0] if name.endswith("/report.html")]) == 63
+        assert len([name for name in made[0] if name.endswith("/report.html")]) == 64 - bad
 
     def test_an_interruption(self, folder: Path) -> None:
         """As a terminal does it: the signal goes to every process."""
