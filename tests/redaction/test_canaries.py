@@ -37,14 +37,15 @@ def assert_no_canary(report: Report, key: str | None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", list(SCENARIOS)[1::2])
 def test_no_name_of_a_scenario_comes_through(name: str, tmp_path: Path) -> None:
+    """Every second scenario; bundles of the others are searched in tests/bundle."""
     path = tmp_path / f"train_{CANARY}.sqlite"
     scenario(name).write(path, SCENARIOS[name].capture)
     mark_names(path)
     report = pipeline.analyze(path)
     assert found(CANARY, dict(everything_written(report))["json"])
-    assert_no_canary(report, KEYS[list(SCENARIOS).index(name) % 2])
+    assert_no_canary(report, KEYS[list(SCENARIOS).index(name) // 2 % 2])
 
 
 @pytest.mark.slow
