@@ -173,6 +173,7 @@ def commands_in(value: object) -> list[str]:
     return [line for line in str(value).splitlines() if line.startswith("nsysdiag ")]
 
 
+@pytest.mark.slow
 def test_recipes_for_ci_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their commands run as they stand, and what they take along afterwards is there."""
     recipes = fenced("yaml")

@@ -116,6 +116,7 @@ def check_roots(report: Report, truths: list[DeviceTruth]) -> None:
         assert wrong <= (1 - LEAST) * waits, f"found {device.root_ledger}, true {truth.root_ledger}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LABELLED if name not in (UNSEEN_WAIT, UNTRACED_WORKER)])
 def test_what_a_loader_did_is_told(name: str, tmp_path: Path) -> None:
     for device, truth in pairs(*reported(name, tmp_path)):
@@ -152,6 +153,7 @@ def test_arbitrary_programs_have_no_more_either(seed: int, tmp_path: Path) -> No
     check_claims(*reported_on(arbitrary(seed), tmp_path, EVERYTHING))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", PIPELINES)
 def test_pipelines_have_no_more_either(seed: int, tmp_path: Path) -> None:
     check_claims(*reported_on(pipeline(seed), tmp_path, EVERYTHING))
@@ -171,6 +173,7 @@ def test_roots_are_not_made_up_where_evidence_is_missing(name: str, evidence: st
     check_claims(*reported(name, tmp_path, SCENARIOS[name].capture.but(**{evidence: False})))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in sorted(SCENARIOS) if SCENARIOS[name].findings])
 def test_findings_name_the_root(name: str, tmp_path: Path) -> None:
     report, _ = reported(name, tmp_path)

@@ -128,6 +128,7 @@ CAPTURES = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("capture", CAPTURES)
 @pytest.mark.parametrize("seed", range(6))
 def test_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None:
@@ -137,6 +138,7 @@ def test_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None
     compare(report, simulation, capture, slack=0.001)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", SCHEMAS)
 @pytest.mark.parametrize("name", ["many_causes", "pageable_copy", "intra_graph", "two_gpus_in_turn"])
 def test_every_schema_tells_the_same(name: str, schema: str, tmp_path: Path) -> None:

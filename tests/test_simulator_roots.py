@@ -208,6 +208,7 @@ def test_single_nanoseconds_have_the_root_found_hop_by_hop(name: str) -> None:
         assert (root.cause, root.label.replace("GIL", "")) == expected
 
 
+@pytest.mark.slow
 def test_waits_that_cannot_be_seen_have_no_root_but_themselves(simulations: list[tuple[str, Simulation]]) -> None:
     """Without OS calls a wait is off the CPU, for nobody knows what."""
     for name, simulation in simulations:

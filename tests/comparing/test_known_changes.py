@@ -77,6 +77,7 @@ def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> Non
     assert sum(map(abs, against)) < 0.05 * abs(device.length.change_ns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_nothing_changed(name: str, tmp_path: Path) -> None:
     device = compared(UNCHANGED[name], UNCHANGED[name], tmp_path)

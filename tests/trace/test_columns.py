@@ -296,6 +296,7 @@ CELLS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(
     integers=st.lists(st.tuples(CELLS, st.integers(0, 9)), max_size=12),
     affinity=st.sampled_from(["", "INTEGER", "TEXT", "REAL", "BLOB"]),

@@ -65,6 +65,7 @@ def test_the_ledger_is_what_the_picture_says(example: Example, tmp_path: Path) -
         assert text in {part.evidence for gap in device.gaps for part in gap.slices if part.cause == cause}
 
 
+@pytest.mark.slow
 @every_example
 def test_the_order_of_rows_means_nothing(example: Example, tmp_path: Path) -> None:
     case = example.build()
@@ -72,6 +73,7 @@ def test_the_order_of_rows_means_nothing(example: Example, tmp_path: Path) -> No
     assert (device.ledger, device.labels) == (case.ledger, {**device.labels, **case.labels})
 
 
+@pytest.mark.slow
 @firing
 def test_a_disabled_cause_takes_nothing(example: Example, tmp_path: Path) -> None:
     case = example.build()

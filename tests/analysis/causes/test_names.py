@@ -66,6 +66,7 @@ def expected(cause: str) -> dict[str, int]:
     return {cause: 50_000, "uncovered": 120_000, **CALL} if cause else {"uncovered": 170_000, **CALL}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cause", "name"), pairs)
 def test_a_cuda_call_alone(cause: str, name: str, tmp_path: Path) -> None:
     assert ledger(late().api(name, 150_000, 200_000), tmp_path / "trace.sqlite") == expected(cause)
@@ -84,6 +85,7 @@ def test_a_suffix_changes_nothing(cause: str, name: str, suffix: str, tmp_path: 
     assert name in {row.name for row in device.launch.api}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cause", "name"), os_pairs)
 def test_an_os_call_alone(cause: str, name: str, tmp_path: Path) -> None:
     assert ledger(late().osrt(name, 150_000, 200_000), tmp_path / "trace.sqlite") == expected(cause)

@@ -70,6 +70,7 @@ BEFORE_THE_CALL = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("cause", "stronger", "weaker"), BEFORE_THE_CALL)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_before_the_call(cause: str, stronger: Evidence, weaker: Evidence, swapped: bool, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ def records(sample: str) -> list[list[str]]:
 
 @every_page
 class TestAlone:
+    @pytest.mark.slow
     def test_leads_to_its_own_folder_only(self, sample: str, page: str) -> None:
         for element in tree(sample, page).walk():
             for name in ("src", "action", "data", "poster", "srcset", "xlink:href", "formaction"):
