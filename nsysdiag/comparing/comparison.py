@@ -44,7 +44,7 @@ WORK_TITLES = {
 POOLED = CauseInfo(
     id=NOT_COMPARED,
     title="Causes that one side cannot tell apart",
-    meaning="Only the captures of one side have the evidence for these causes, so they are compared as one.",
+    meaning="Not all captures have the evidence for these causes, or were analysed for them: they are compared as one.",
     color="#8a8f98",
 )
 
@@ -81,7 +81,7 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
     kernels = kernel_pairs(before, after)
     found = changes(before, after, pooled, kernels)
     rows = cut(found)
-    moved = moves(rows, recaused(before, after))
+    moved = moves(rows, recaused(before, after, pooled))
     counts = workload(before, after)
     return DeviceComparison(
         key=pair.before[0][1].key,
@@ -100,7 +100,7 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
         renaming=renaming(rows, moved, titles),
         workload=counts,
         kernels=kernel_changes(before, after, _known(sides, kernels, found), partial(_plain, found)),
-        signatures=signature_changes(before, after),
+        signatures=signature_changes(before, after, pooled),
         copies=copy_changes(before, after),
         communication=collective_changes(before, after),
         launch=launch_metrics(before, after),

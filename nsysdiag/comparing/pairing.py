@@ -50,12 +50,16 @@ def _common_keys(rows: Sequence[Sequence[DeviceReport]]) -> list[str]:
 
 
 def _left_out(reports: Sequence[Report], rows: Sequence[Sequence[DeviceReport]], keys: list[str]) -> list[str]:
-    if not keys:
-        return ["The devices go by different numbers; they are compared in their order."]
-    return [
+    few = min(map(len, rows))
+    further = [
+        [device.key for device in row if device.key not in keys] if keys else [device.key for device in row[few:]]
+        for row in rows
+    ]
+    notes = [] if keys else ["The devices go by different numbers; they are compared in their order."]
+    return notes + [
         f"{report.trace.file} has further devices, which are left out: {', '.join(more)}."
-        for report, row in zip(reports, rows, strict=True)
-        if (more := [device.key for device in row if device.key not in keys])
+        for report, more in zip(reports, further, strict=True)
+        if more
     ]
 
 
@@ -66,10 +70,15 @@ def _models(devices: Sequence[DeviceReport], before: int, *, across_gpus: bool) 
         return (
             ["A trace does not name its GPU: whether both sides ran on the same model is not known."] if unknown else []
         )
-    first, last = devices[0].name, devices[before].name
     if not across_gpus:
         raise NotComparableError(
             f"the GPUs are of different models: {', '.join(names)}",
             hint="add --across-gpus to compare them all the same",
         )
-    return [f"The GPUs are of different models: {first} before, {last} after."]
+    left, right = (_named(side) for side in (devices[:before], devices[before:]))
+    return [f"The GPUs are of different models: {left} before, {right} after."]
+
+
+def _named(devices: Sequence[DeviceReport]) -> str:
+    """The models of a side, each once."""
+    return " and ".join(dict.fromkeys(device.name for device in devices))

@@ -96,7 +96,8 @@ def _iteration_name(captures: Sequence[Capture]) -> str:
 
 
 def _times(fold: float) -> str:
-    return f"one {fold:.0f}th of an iteration" if fold > 1 else f"{1 / fold:.0f} iterations"
+    parts = {2: "half an iteration", 3: "one third of an iteration"}
+    return parts.get(round(fold), f"one {fold:.0f}th of an iteration") if fold > 1 else f"{1 / fold:.0f} iterations"
 
 
 def _fold(first: Capture, other: Capture) -> float:
