@@ -9,6 +9,7 @@ from nsysdiag.errors import NotComparableError
 from nsysdiag.model import DeviceReport, Report
 
 UNNAMED = ("", "GPU")
+_ONE_REDACTION = "compare the traces themselves with --redact, or redact all reports with the same --redact-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,18 @@ class Pair:
 
     before: list[tuple[Report, DeviceReport]]
     after: list[tuple[Report, DeviceReport]]
+
+
+def require_names(reports: Sequence[Report]) -> None:
+    """Raise NotComparableError where the same name may be another thing, or the same thing has another name: numbers
+    that stand for names go by the order in one report."""
+    kinds = {report.settings.get("redacted", "") for report in reports}
+    if "numbered" in kinds:
+        raise NotComparableError(
+            "a report has numbers in place of names, which are others in each report", hint=_ONE_REDACTION
+        )
+    if len(kinds) > 1:
+        raise NotComparableError("some reports have stand-ins for names, others have not", hint=_ONE_REDACTION)
 
 
 def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> tuple[list[Pair], list[str]]:

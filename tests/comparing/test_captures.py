@@ -75,3 +75,20 @@ def test_devices_that_are_left_out_where_no_number_is_common(more: int, tmp_path
     assert [device.key for device in made.devices] == ["gpu0"]
     left = ", ".join(f"gpu{number}" for number in range(5, 5 + more))
     assert any(f"further devices, which are left out: {left}." in note for note in made.notes)
+
+
+def test_nothing_is_said_of_chance_where_it_is_not_known(tmp_path: Path) -> None:
+    """Saved reports of an older form hold no single iterations: windows are compared."""
+    before, after = (unpacked(report_of(each, tmp_path)) for each in (SYNC, Program(steps=12, seed=1)))
+    device = only(compare_reports([before], [after]))
+    assert device.renaming.sentence.endswith("Whether that is more than chance cannot be told.")
+    assert any("does not hold its iterations one by one" in note for note in device.notes)
+    same = only(compare_reports([before], [before]))
+    assert same.renaming.sentence.endswith("what is chance is not known.")
+
+
+def unpacked(report: Report) -> Report:
+    iterations = report.devices[0].iterations
+    assert iterations is not None
+    device = msgspec.structs.replace(report.devices[0], iterations=msgspec.structs.replace(iterations, packed=None))
+    return msgspec.structs.replace(report, devices=[device])
