@@ -146,8 +146,24 @@ def _window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str
 
 def _capture_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
     if len(before) == len(after) == 1:
-        return ["One capture a side: how much one run differs from the next is not in the interval."]
-    return []
+        return [
+            *_twice(before, after),
+            "One capture a side: how much one run differs from the next is not in the interval.",
+        ]
+    return _twice(before, after)
+
+
+def _twice(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    """Captures that are the same trace, and the same time of it: nothing that they have in common is measured twice."""
+    notes = []
+    seen: dict[object, str] = {}
+    for report in (*before, *after):
+        windows = tuple(tuple(map(tuple, device.window.parts)) for device in report.devices)
+        what = (report.trace.size_bytes, report.trace.fingerprint, windows)
+        if what in seen:
+            notes.append(f"{seen[what]} and {report.trace.file} are the same capture: it is no second measurement.")
+        seen.setdefault(what, report.trace.file)
+    return notes
 
 
 def _trace(report: Report) -> SideTrace:

@@ -92,3 +92,15 @@ def unpacked(report: Report) -> Report:
     assert iterations is not None
     device = msgspec.structs.replace(report.devices[0], iterations=msgspec.structs.replace(iterations, packed=None))
     return msgspec.structs.replace(report, devices=[device])
+
+
+def test_the_same_capture_twice_is_told(tmp_path: Path) -> None:
+    one, two = (report_of(replace(SYNC, seed=seed), tmp_path) for seed in (0, 1))
+    again = msgspec.structs.replace(one, trace=msgspec.structs.replace(one.trace, file="copy.sqlite"))
+
+    def told(*sides: list[Report]) -> int:
+        return sum("the same capture" in note for note in compare_reports(*sides).notes)
+
+    assert told([one], [two]) == 0
+    assert told([one], [again]) == 1
+    assert told([one, again], [two]) == 1
