@@ -46,6 +46,7 @@ from nsysdiag.analysis.untold import UNTOLD
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
 from nsysdiag.comparing.comparison import compare_reports
+from nsysdiag.comparing.pairing import require_names
 from nsysdiag.config import Settings
 from nsysdiag.cost import priced
 from nsysdiag.errors import UsageError
@@ -73,9 +74,11 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
 
 def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
     """Compare one or several captures before with one or several after: reports, or the traces that they are made of.
-    Raises NotComparableError where there is no unit of work in common or the GPUs are of different models, InputError
-    for what is no export."""
-    return compare_reports(_reports(before), _reports(after), across_gpus=across_gpus)
+    Raises NotComparableError where there is no unit of work in common, the GPUs are of different models or names were
+    replaced by other ones, InputError for what is no export."""
+    left, right = _reports(before), _reports(after)
+    require_names([*left, *right])
+    return compare_reports(left, right, across_gpus=across_gpus)
 
 
 def _reports(side: Side) -> list[Report]:

@@ -87,7 +87,18 @@ def check_targets(folder: Path, inputs: list[Input], *, force: bool) -> None:
         _check_target(folder / name, sources, force=force, is_ours=mark)
     for each in inputs:
         for path, mark in zip(targets(folder, each.name), REPORT_MARKS, strict=True):
+            _check_inside(path, folder)
             _check_target(path, sources, force=force, is_ours=mark)
+
+
+def _check_inside(path: Path, folder: Path) -> None:
+    """The reports lie in the folder that was named: a link in it would lead them elsewhere."""
+    for parent in path.relative_to(folder).parents:
+        if parent.name and (folder / parent).is_symlink():
+            raise OutputError(
+                f"{printable(folder / parent)} is a symbolic link, which is never followed",
+                hint="remove it, or name another folder with -o DIR",
+            )
 
 
 def _check_target(path: Path, sources: set[str], *, force: bool, is_ours: IsOurs) -> None:

@@ -79,8 +79,9 @@ def compare(
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import check_redaction
     from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.comparing.comparison import compare_reports
+    from nsysdiag.comparing.pairing import require_names
     from nsysdiag.output.compare.registry import RENDERERS
-    from nsysdiag.pipeline import compare as compare_reports
 
     check_redaction(redact_key, redact=redact)
     require_one_way(config, no_config=no_config)
@@ -96,6 +97,7 @@ def compare(
     file = found.settings
     settings = replace(file, same_gpu=same_gpu or file.same_gpu)
     reports = [_report(path, settings, file, quiet=quiet) for path in (*left, *right)]
+    require_names(reports)
     shown = _redacted(reports, redact_key) if redact else reports
     made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}

@@ -44,7 +44,7 @@ WORK_TITLES = {
 POOLED = CauseInfo(
     id=NOT_COMPARED,
     title="Causes that one side cannot tell apart",
-    meaning="Only the captures of one side have the evidence for these causes, so they are compared as one.",
+    meaning="Not all captures have the evidence for these causes, or were analysed for them: they are compared as one.",
     color="#8a8f98",
 )
 
@@ -81,7 +81,7 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
     kernels = kernel_pairs(before, after)
     found = changes(before, after, pooled, kernels)
     rows = cut(found)
-    moved = moves(rows, recaused(before, after))
+    moved = moves(rows, recaused(before, after, pooled))
     counts = workload(before, after)
     return DeviceComparison(
         key=pair.before[0][1].key,
@@ -100,7 +100,7 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
         renaming=renaming(rows, moved, titles),
         workload=counts,
         kernels=kernel_changes(before, after, _known(sides, kernels, found), partial(_plain, found)),
-        signatures=signature_changes(before, after),
+        signatures=signature_changes(before, after, pooled),
         copies=copy_changes(before, after),
         communication=collective_changes(before, after),
         launch=launch_metrics(before, after),
@@ -146,8 +146,24 @@ def _window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str
 
 def _capture_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
     if len(before) == len(after) == 1:
-        return ["One capture a side: how much one run differs from the next is not in the interval."]
-    return []
+        return [
+            *_twice(before, after),
+            "One capture a side: how much one run differs from the next is not in the interval.",
+        ]
+    return _twice(before, after)
+
+
+def _twice(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    """Captures that are the same trace, and the same time of it: nothing that they have in common is measured twice."""
+    notes = []
+    seen: dict[object, str] = {}
+    for report in (*before, *after):
+        windows = tuple(tuple(map(tuple, device.window.parts)) for device in report.devices)
+        what = (report.trace.size_bytes, report.trace.fingerprint, windows)
+        if what in seen:
+            notes.append(f"{seen[what]} and {report.trace.file} are the same capture: it is no second measurement.")
+        seen.setdefault(what, report.trace.file)
+    return notes
 
 
 def _trace(report: Report) -> SideTrace:

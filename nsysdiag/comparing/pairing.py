@@ -9,6 +9,7 @@ from nsysdiag.errors import NotComparableError
 from nsysdiag.model import DeviceReport, Report
 
 UNNAMED = ("", "GPU")
+_ONE_REDACTION = "compare the traces themselves with --redact, or redact all reports with the same --redact-key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,18 @@ class Pair:
 
     before: list[tuple[Report, DeviceReport]]
     after: list[tuple[Report, DeviceReport]]
+
+
+def require_names(reports: Sequence[Report]) -> None:
+    """Raise NotComparableError where the same name may be another thing, or the same thing has another name: numbers
+    that stand for names go by the order in one report."""
+    kinds = {report.settings.get("redacted", "") for report in reports}
+    if "numbered" in kinds:
+        raise NotComparableError(
+            "a report has numbers in place of names, which are others in each report", hint=_ONE_REDACTION
+        )
+    if len(kinds) > 1:
+        raise NotComparableError("some reports have stand-ins for names, others have not", hint=_ONE_REDACTION)
 
 
 def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> tuple[list[Pair], list[str]]:
@@ -50,12 +63,16 @@ def _common_keys(rows: Sequence[Sequence[DeviceReport]]) -> list[str]:
 
 
 def _left_out(reports: Sequence[Report], rows: Sequence[Sequence[DeviceReport]], keys: list[str]) -> list[str]:
-    if not keys:
-        return ["The devices go by different numbers; they are compared in their order."]
-    return [
+    few = min(map(len, rows))
+    further = [
+        [device.key for device in row if device.key not in keys] if keys else [device.key for device in row[few:]]
+        for row in rows
+    ]
+    notes = [] if keys else ["The devices go by different numbers; they are compared in their order."]
+    return notes + [
         f"{report.trace.file} has further devices, which are left out: {', '.join(more)}."
-        for report, row in zip(reports, rows, strict=True)
-        if (more := [device.key for device in row if device.key not in keys])
+        for report, more in zip(reports, further, strict=True)
+        if more
     ]
 
 
@@ -66,10 +83,15 @@ def _models(devices: Sequence[DeviceReport], before: int, *, across_gpus: bool) 
         return (
             ["A trace does not name its GPU: whether both sides ran on the same model is not known."] if unknown else []
         )
-    first, last = devices[0].name, devices[before].name
     if not across_gpus:
         raise NotComparableError(
             f"the GPUs are of different models: {', '.join(names)}",
             hint="add --across-gpus to compare them all the same",
         )
-    return [f"The GPUs are of different models: {first} before, {last} after."]
+    left, right = (_named(side) for side in (devices[:before], devices[before:]))
+    return [f"The GPUs are of different models: {left} before, {right} after."]
+
+
+def _named(devices: Sequence[DeviceReport]) -> str:
+    """The models of a side, each once."""
+    return " and ".join(dict.fromkeys(device.name for device in devices))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from nsysdiag.comparing.evidence import NOT_COMPARED
 from nsysdiag.comparing.matching import status
 from nsysdiag.comparing.side import Capture
 from nsysdiag.model import SignatureRow
@@ -41,26 +42,29 @@ def _ns(capture: Capture, row: SignatureRow) -> float:
     return row.per_iteration_ns / capture.fold
 
 
-def _by_place(captures: Sequence[Capture]) -> dict[Place, Kinds]:
-    """Over all captures of a side."""
+def _by_place(captures: Sequence[Capture], pooled: Collection[str]) -> dict[Place, Kinds]:
+    """Over all captures of a side; causes in `pooled` are one."""
     found: dict[Place, Kinds] = defaultdict(dict)
     for capture in captures:
         for row in capture.device.signatures:
             here = found[_place(row)]
-            known = here.get(row.cause, _Kind(row, 0.0, 0.0))
+            cause = NOT_COMPARED if row.cause in pooled else row.cause
+            known = here.get(cause, _Kind(row, 0.0, 0.0))
             count = known.count + row.count / capture.units / len(captures)
-            here[row.cause] = _Kind(known.row, count, known.ns + _ns(capture, row) / len(captures))
+            here[cause] = _Kind(known.row, count, known.ns + _ns(capture, row) / len(captures))
     return dict(found)
 
 
-def signature_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[SignatureChange]:
+def signature_changes(
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
+) -> list[SignatureChange]:
     """Gaps by place, those whose time changed most first. At each place the causes of both sides that have no like on
     the other one are told as one that was recaused."""
-    left, right = _by_place(before), _by_place(after)
+    left, right = _by_place(before, pooled), _by_place(after, pooled)
     found: list[SignatureChange] = []
     for place in dict.fromkeys([*left, *right]):
         one, two = left.get(place, {}), right.get(place, {})
-        found += [_change(place, one.get(a or ""), two.get(b or "")) for a, b in _pairs(one, two)]
+        found += [_change(place, a, one.get(a or ""), b, two.get(b or "")) for a, b in _pairs(one, two)]
     found.sort(key=lambda row: (-abs(row.after_ns - row.before_ns), -row.before_ns, row.id))
     return found[:MOST_SIGNATURES]
 
@@ -75,18 +79,20 @@ def _pairs(left: Kinds, right: Kinds) -> list[tuple[str | None, str | None]]:
     return same + [(None, cause) for cause in came[len(gone) :]]
 
 
-def _change(place: Place, before: _Kind | None, after: _Kind | None) -> SignatureChange:
+def _change(
+    place: Place, cause_before: str | None, before: _Kind | None, cause_after: str | None, after: _Kind | None
+) -> SignatureChange:
     shown = after or before
     assert shown is not None
-    other = before is not None and after is not None and before.row.cause != after.row.cause
+    other = before is not None and after is not None and cause_before != cause_after
     return SignatureChange(
         id=shown.row.id,
         status=RECAUSED if other else status(before, after),
         previous_op=place[0],
         next_op=place[1],
         nvtx=list(place[2]),
-        cause_before=before.row.cause if before else None,
-        cause_after=after.row.cause if after else None,
+        cause_before=cause_before,
+        cause_after=cause_after,
         count_before=round(before.count, 3) if before else 0.0,
         count_after=round(after.count, 3) if after else 0.0,
         before_ns=round(before.ns) if before else 0,
@@ -94,10 +100,12 @@ def _change(place: Place, before: _Kind | None, after: _Kind | None) -> Signatur
     )
 
 
-def recaused(before: Sequence[Capture], after: Sequence[Capture]) -> dict[tuple[str, str], float]:
+def recaused(
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
+) -> dict[tuple[str, str], float]:
     """How much time of gaps at one place of the program changed from one largest cause to another, for a unit of
     work."""
-    left, right = _by_place(before), _by_place(after)
+    left, right = _by_place(before, pooled), _by_place(after, pooled)
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
     for place in left.keys() & right.keys():
         lost, won = _less(left[place], right[place]), _less(right[place], left[place])

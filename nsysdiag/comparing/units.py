@@ -96,7 +96,8 @@ def _iteration_name(captures: Sequence[Capture]) -> str:
 
 
 def _times(fold: float) -> str:
-    return f"one {fold:.0f}th of an iteration" if fold > 1 else f"{1 / fold:.0f} iterations"
+    parts = {2: "half an iteration", 3: "one third of an iteration"}
+    return parts.get(round(fold), f"one {fold:.0f}th of an iteration") if fold > 1 else f"{1 / fold:.0f} iterations"
 
 
 def _fold(first: Capture, other: Capture) -> float:
@@ -160,16 +161,29 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
         count_after=len(after),
         scale=1 / units[len(before)],
     )
-    return Sides(captures[: len(before)], captures[len(before) :], unit, _window_notes(units[len(before)]))
+    notes = [_why_windows(reports), *_window_notes(units[len(before)])]
+    return Sides(captures[: len(before)], captures[len(before) :], unit, notes)
+
+
+def _why_windows(reports: Sequence[On]) -> str:
+    """Which sides have no iterations, or a saved report that does not hold them one by one."""
+    unpacked = [
+        report.trace.file
+        for report, device in reports
+        if device.iterations is not None and device.iterations.steady and device.iterations.packed is None
+    ]
+    if unpacked:
+        return (
+            f"The report of {' and '.join(dict.fromkeys(unpacked))} does not hold its iterations one by one: whole "
+            "windows are compared. Analyse the trace again."
+        )
+    return "Nothing comes round on both sides: whole windows are compared."
 
 
 def _window_notes(ratio: float) -> list[str]:
-    notes = ["Nothing comes round on both sides: whole windows are compared."]
     if abs(ratio - 1) > 0.02:
-        notes.append(
-            f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."
-        )
-    return notes
+        return [f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."]
+    return []
 
 
 def _shared(one: DeviceReport, two: DeviceReport) -> float:

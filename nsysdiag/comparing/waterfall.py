@@ -80,12 +80,14 @@ def renaming(rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[
     renamed_ns = sum(move.ns for move in renamed)
     removed_ns = lost_ns - renamed_ns
     verdict = _renaming_verdict(lost_ns, renamed_ns)
+    sentence = _sentence(verdict, lost, renamed, lost_ns, titles)
+    unknown = any(row.change.verdict == UNKNOWN for row in rows)
     return Renaming(
         lost_ns=lost_ns,
         removed_ns=removed_ns,
         renamed_ns=renamed_ns,
         verdict=verdict,
-        sentence=_sentence(verdict, lost, renamed, lost_ns, titles),
+        sentence=_hedged(verdict, sentence) if unknown else sentence,
     )
 
 
@@ -116,6 +118,13 @@ def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, 
     share = format_share(sum(to.values()), lost_ns)
     start = "The idle time was renamed, not removed" if verdict == "renamed" else "Part of the idle time was renamed"
     return f"{start}: of {format_ns(lost_ns)} that {what} lost, {share} came back as {names}."
+
+
+def _hedged(verdict: str, sentence: str) -> str:
+    """The same where nothing tells of chance."""
+    if verdict == "none":
+        return "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
+    return f"{sentence} Whether that is more than chance cannot be told."
 
 
 def _listed(names: list[str]) -> str:

@@ -201,6 +201,17 @@ class TestBudgets:
         assert not (folder / "out").exists()
 
 
+@pytest.mark.usefixtures("here", "runs")
+def test_a_link_in_the_folder_leads_nowhere(cli: Cli, folder: Path) -> None:
+    (folder / "elsewhere").mkdir()
+    (folder / "out").mkdir()
+    (folder / "out" / "runs").symlink_to(folder / "elsewhere", target_is_directory=True)
+    result = cli("batch", "runs", "-o", "out", "--force")
+    assert result.code == 2
+    assert "out/runs is a symbolic link, which is never followed" in result.stderr
+    assert not list((folder / "elsewhere").iterdir())
+
+
 @pytest.mark.usefixtures("runs")
 class TestResume:
     def test_what_is_the_same_is_kept(self, cli: Cli, folder: Path, here: list[Task]) -> None:

@@ -103,6 +103,24 @@ class TestRedacted:
         made = compared(cli, "before.sqlite.json", "after.sqlite.json")
         assert made.devices[0].waterfall == compared(cli, *traces).devices[0].waterfall
 
+    @pytest.mark.parametrize("redacted", [("before.sqlite", "after.sqlite"), ("before.sqlite",), ("after.sqlite",)])
+    def test_numbers_of_two_reports_are_not_the_same_names(
+        self, cli: Cli, traces: list[str], redacted: tuple[str, ...]
+    ) -> None:
+        for trace in traces:
+            options = ["--redact"] if trace in redacted else []
+            assert cli("analyze", trace, *options, "-o", f"{trace}.json", "-q").code == 0
+        result = cli("compare", "before.sqlite.json", "after.sqlite.json")
+        assert result.code == 5
+        assert "a report has numbers in place of names" in result.stderr
+        assert "--redact-key" in result.stderr
+
+    def test_a_key_on_one_side_alone(self, cli: Cli, traces: list[str]) -> None:
+        assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "keyed.json", "-q").code == 0
+        result = cli("compare", "keyed.json", traces[1])
+        assert result.code == 5
+        assert "some reports have stand-ins for names, others have not" in result.stderr
+
     def test_a_saved_comparison_cannot_be_redacted(self, cli: Cli, traces: list[str]) -> None:
         assert cli("compare", *traces, "-o", "c.json", "-q").code == 0
         result = cli("render", "c.json", "--redact", "-o", "c.html")

@@ -1,0 +1,106 @@
+"""Captures that were not made, or not analysed, alike: what is compared as one, and what is said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from nsysdiag.comparing.comparison import compare_reports
+from nsysdiag.pipeline import analyze
+from tests.comparing.programs import Program
+from tests.comparing.samples import WITHOUT_TIMELINE, only, report_of
+from tests.simulator.capture import CUDA_ONLY
+from tests.simulator.engine import US
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model import Report
+
+STARVED = Program(steps=12, workers=1)
+SYNC = Program(steps=12, sync=True, tail=500 * US)
+
+
+def on_gpus(report: Report, *names: str, first: int = 0) -> Report:
+    """The same on GPUs of these models, numbered from `first`."""
+    devices = [
+        msgspec.structs.replace(report.devices[0], key=f"gpu{first + at}", name=name) for at, name in enumerate(names)
+    ]
+    return msgspec.structs.replace(report, devices=devices)
+
+
+def test_captures_of_one_side_with_other_evidence(tmp_path: Path) -> None:
+    """The side as a whole lacks the evidence, as the other one does, but not all of its captures do."""
+    full = report_of(STARVED, tmp_path)
+    bare = [report_of(replace(STARVED, seed=seed), tmp_path, CUDA_ONLY) for seed in (1, 2, 3)]
+    made = compare_reports([full, bare[0]], bare[1:])
+    assert {"io_wait", "off_cpu", "uncovered", "data_loading"} <= set(made.not_compared)
+    assert only(made).renaming.verdict == "none"
+    assert any("Only some captures have os-runtime evidence" in note for note in made.notes)
+
+
+def test_no_other_cause_where_evidence_alone_differs(tmp_path: Path) -> None:
+    full, bare = report_of(STARVED, tmp_path), report_of(replace(STARVED, seed=1), tmp_path, CUDA_ONLY)
+    device = only(compare_reports([full], [bare]))
+    assert "not_compared" in {row.cause_before for row in device.signatures}
+    assert {row.status for row in device.signatures if row.before_ns > 100 * US} == {"both"}
+
+
+def test_a_cause_that_was_disabled_on_one_side(tmp_path: Path) -> None:
+    path = SYNC.write(tmp_path / "same.sqlite")
+    plain = analyze(path, WITHOUT_TIMELINE)
+    without = analyze(path, msgspec.structs.replace(WITHOUT_TIMELINE, disabled=("sync",)))
+    for sides in (([plain], [without]), ([without], [plain])):
+        made = compare_reports(*sides)
+        assert only(made).renaming.verdict == "none"
+        assert {"sync", "uncovered"} <= set(made.not_compared)
+        assert any("the same causes disabled: sync" in note for note in made.notes)
+    assert not compare_reports([without], [without]).not_compared
+
+
+def test_models_of_gpus_on_each_side(tmp_path: Path) -> None:
+    report = report_of(SYNC, tmp_path)
+    before = [on_gpus(report, "A100"), on_gpus(report, "H100")]
+    made = compare_reports(before, [on_gpus(report, "A100")] * 2, across_gpus=True)
+    assert "The GPUs are of different models: A100 and H100 before, A100 after." in made.notes
+
+
+@pytest.mark.parametrize("more", [1, 2])
+def test_devices_that_are_left_out_where_no_number_is_common(more: int, tmp_path: Path) -> None:
+    report = report_of(SYNC, tmp_path)
+    made = compare_reports([on_gpus(report, "A100")], [on_gpus(report, *["A100"] * (1 + more), first=4)])
+    assert [device.key for device in made.devices] == ["gpu0"]
+    left = ", ".join(f"gpu{number}" for number in range(5, 5 + more))
+    assert any(f"further devices, which are left out: {left}." in note for note in made.notes)
+
+
+def test_nothing_is_said_of_chance_where_it_is_not_known(tmp_path: Path) -> None:
+    """Saved reports of an older form hold no single iterations: windows are compared."""
+    before, after = (unpacked(report_of(each, tmp_path)) for each in (SYNC, Program(steps=12, seed=1)))
+    device = only(compare_reports([before], [after]))
+    assert device.renaming.sentence.endswith("Whether that is more than chance cannot be told.")
+    assert any("does not hold its iterations one by one" in note for note in device.notes)
+    same = only(compare_reports([before], [before]))
+    assert same.renaming.sentence.endswith("what is chance is not known.")
+
+
+def unpacked(report: Report) -> Report:
+    iterations = report.devices[0].iterations
+    assert iterations is not None
+    device = msgspec.structs.replace(report.devices[0], iterations=msgspec.structs.replace(iterations, packed=None))
+    return msgspec.structs.replace(report, devices=[device])
+
+
+def test_the_same_capture_twice_is_told(tmp_path: Path) -> None:
+    one, two = (report_of(replace(SYNC, seed=seed), tmp_path) for seed in (0, 1))
+    again = msgspec.structs.replace(one, trace=msgspec.structs.replace(one.trace, file="copy.sqlite"))
+
+    def told(*sides: list[Report]) -> int:
+        return sum("the same capture" in note for note in compare_reports(*sides).notes)
+
+    assert told([one], [two]) == 0
+    assert told([one], [again]) == 1
+    assert told([one, again], [two]) == 1
