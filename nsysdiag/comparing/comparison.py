@@ -19,7 +19,7 @@ from nsysdiag.comparing.metrics import launch_metrics, utilization_metrics
 from nsysdiag.comparing.pairing import Pair, paired
 from nsysdiag.comparing.sentences import device_sentence, overall
 from nsysdiag.comparing.side import Capture
-from nsysdiag.comparing.signatures import recaused, signature_changes
+from nsysdiag.comparing.signatures import cut_notes, recaused, signature_changes
 from nsysdiag.comparing.units import Sides, in_units
 from nsysdiag.comparing.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.model import CauseInfo, Report, Tool
@@ -106,7 +106,7 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
         launch=launch_metrics(before, after),
         utilization=utilization_metrics(before, after),
         findings=finding_changes(before, after),
-        notes=[*sides.notes, *_workload_notes(counts)],
+        notes=[*sides.notes, *_workload_notes(counts), *cut_notes([*before, *after])],
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
     )

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from nsysdiag.analysis.signatures import MOST
 from nsysdiag.comparing.evidence import NOT_COMPARED
 from nsysdiag.comparing.matching import status
 from nsysdiag.comparing.side import Capture
@@ -98,6 +99,16 @@ def _change(
         before_ns=round(before.ns) if before else 0,
         after_ns=round(after.ns) if after else 0,
     )
+
+
+def cut_notes(captures: Sequence[Capture]) -> list[str]:
+    """What is to be said where a report had more kinds of gaps than it keeps."""
+    if all(len(capture.device.signatures) < MOST for capture in captures):
+        return []
+    return [
+        f"A report keeps the {MOST} kinds of recurring gaps with most idle time: one that is new or gone may lie below "
+        "them on the other side."
+    ]
 
 
 def recaused(

@@ -149,3 +149,10 @@ def test_iterations_of_another_program_are_no_unit_in_common(tmp_path: Path) -> 
         compare_reports([report_of(PLAIN, tmp_path)], [other], across_gpus=True)
     same_name = analyze(training((4 * MS,) * 10, name="step {}").write(tmp_path / "renamed.sqlite"))
     assert compare_reports([report_of(PLAIN, tmp_path)], [same_name], across_gpus=True).devices
+
+
+def test_a_cut_list_of_gaps_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = [report_of(PLAIN, tmp_path), report_of(replace(PLAIN, seed=1), tmp_path)]
+    assert not any("recurring gaps" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)
+    monkeypatch.setattr("nsysdiag.comparing.signatures.MOST", len(reports[0].devices[0].signatures))
+    assert any("recurring gaps" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)
