@@ -37,8 +37,8 @@ from nsysdiag.analysis.gpu_metrics.measured import measured_sm_active, with_sm_a
 from nsysdiag.analysis.gpu_metrics.report import Measured, Subject, gpu_metrics
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_packing import pack_iterations
-from nsysdiag.analysis.iteration_report import iteration_report
-from nsysdiag.analysis.iterations import Iterations, find_iterations
+from nsysdiag.analysis.iteration_report import idle_parts, iteration_report, work_parts
+from nsysdiag.analysis.iterations import find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
@@ -158,11 +158,12 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
     threads = launching_lanes(device, activity.api_calls.rows, axis)
     meetings = mpi_meetings(shared.layered.evidence.host.mpi, threads, axis)
-    iterations, steady = _iterations(context, window, split, shared)
+    iterations, steady, parts = _iterations(context, window, split, shared)
     report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, iterations, steady)
     by_root = replace(context, slices=rooted.slices)
     if iterations is not None and steady is not None:
-        packed = pack_iterations(steady, slices, rooted.slices, split, device, report.kernels, shared.strings)
+        roots = idle_parts(rooted.slices, steady) if rooted.slices is not slices else None
+        packed = pack_iterations(steady, parts, roots, device, report.kernels, shared.strings)
         report = structs.replace(report, iterations=structs.replace(iterations, packed=packed))
     report = structs.replace(report, trouble=device_trouble(report, by_root, window.parts, split, steady, settings))
     ground = Ground(by_root, shared.layered.evidence, keys, Blame.by_root(rooted), settings.findings)
@@ -345,23 +346,20 @@ def _memory(
 
 def _iterations(
     context: GapContext, window: AnalysisWindow, split: WindowSplit, shared: Shared
-) -> tuple[IterationReport | None, Intervals | None]:
-    """Iterations of the whole work of the device, and the steady ones in time; a narrowed window holds too little of it
-    to tell."""
+) -> tuple[IterationReport | None, Intervals | None, dict[str, IntArray]]:
+    """Iterations of the whole work of the device, the steady ones in time, and what each of these is made of; a
+    narrowed window holds too little of it to tell."""
     if window.narrowed:
-        return None, None
+        return None, None, {}
     found = find_iterations(context.device, shared.activity.api_calls.rows, shared.ranges, window.whole)
     if found is None:
-        return None, None
+        return None, None, {}
     name = found.name or (shared.strings.text(found.anchor) if found.anchor >= 0 else "graph launch")
-    report = iteration_report(found, name, context.slices, split)
-    return report, _steady(found, report)
-
-
-def _steady(found: Iterations, report: IterationReport) -> Intervals:
+    parts = work_parts(split, found.spans) | idle_parts(context.slices, found.spans)
+    report = iteration_report(found, name, parts)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
-    return found.spans[steady]
+    return report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()}
 
 
 def _communication(

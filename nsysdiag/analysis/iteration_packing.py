@@ -8,9 +8,7 @@ from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
-from nsysdiag.analysis.assignment import Slices
-from nsysdiag.analysis.busy import WindowSplit
-from nsysdiag.analysis.iteration_report import idle_parts, work_parts
+from nsysdiag.analysis.iteration_report import WORK
 from nsysdiag.compact import to_text
 from nsysdiag.model import IterationsPacked, KernelRow
 from nsysdiag.timeline.intervals import Intervals
@@ -24,15 +22,15 @@ _EFFORT = 6
 
 def pack_iterations(
     steady: Intervals,
-    slices: Slices,
-    rooted: Slices,
-    split: WindowSplit,
+    parts: dict[str, IntArray],
+    roots: dict[str, IntArray] | None,
     device: DeviceTimeline,
     kernels: list[KernelRow],
     strings: Strings,
 ) -> IterationsPacked:
-    """The iterations `steady`, disjoint and in order; `rooted` are the slices after wake-ups were followed, `kernels`
-    the rows of the report, those with most time first."""
+    """The iterations `steady`, disjoint and in order. `parts` is what each is made of, work and causes; `roots` the
+    causes after wake-ups were followed, None where they are the same. `kernels` are the rows of the report, those with
+    most time first."""
     each = -(-len(steady) // MOST_ENTRIES)
     count = len(steady) // each
     place = _place(device.operations.start, steady[: count * each]) // each
@@ -44,15 +42,14 @@ def pack_iterations(
     def columns(parts: dict[str, IntArray]) -> dict[str, str]:
         return {name: column(ns) for name, ns in parts.items() if ns.any()}
 
+    ledger = columns({name: ns for name, ns in parts.items() if name not in WORK})
     return IterationsPacked(
         count=count,
         each=each,
         lengths=column(steady.end - steady.start),
-        work=columns(work_parts(split, steady)),
-        ledger=columns(idle_parts(slices, steady)),
-        root_ledger=columns(idle_parts(rooted, steady))
-        if rooted is not slices
-        else columns(idle_parts(slices, steady)),
+        work=columns({name: parts[name] for name in WORK}),
+        ledger=ledger,
+        root_ledger=ledger if roots is None else columns(roots),
         ops={
             category.name.lower(): to_text(to_planes(counted), _EFFORT)
             for category in Category

@@ -20,11 +20,11 @@ MOST_CAUSES = 4
 WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
-def iteration_report(found: Iterations, name: str, slices: Slices, split: WindowSplit) -> IterationReport:
-    """Lengths, ledgers and the slow ones of the iterations `found`; `name` is what they go by."""
+def iteration_report(found: Iterations, name: str, parts: dict[str, IntArray]) -> IterationReport:
+    """Lengths, ledgers and the slow ones of the iterations `found`; `name` is what they go by, `parts` what each is
+    made of: work and causes."""
     spans = found.spans
     length = spans.end - spans.start
-    parts = work_parts(split, spans) | idle_parts(slices, spans)
     steady = _steady(length, parts.get("graph_build", np.zeros(len(length), dtype=np.int64)))
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]

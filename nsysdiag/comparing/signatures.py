@@ -118,7 +118,7 @@ def recaused(
     work."""
     left, right = _by_place(before, pooled), _by_place(after, pooled)
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
-    for place in left.keys() & right.keys():
+    for place in [each for each in left if each in right]:  # in order: sums of fractions depend on it
         lost, won = _less(left[place], right[place]), _less(right[place], left[place])
         most = max(sum(lost.values()), sum(won.values()))
         for one, gone in lost.items():
