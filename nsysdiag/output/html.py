@@ -34,9 +34,9 @@ from nsysdiag.output.vendor import Bundle, plotly
 from nsysdiag.output.view import Causes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from nsysdiag.model import DeviceReport, Report
+    from nsysdiag.model import DeviceReport, Report, Tool
     from nsysdiag.output.sections.section import DeviceSection, ReportSection
 
 GENERATOR = "nsysdiag"
@@ -69,23 +69,39 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     groups = _groups(Page(report, options, Causes(report.causes)))
     bundle = plotly() if has_figures(groups) else None
-    style, theme, script = page_style(), asset("theme.js"), page_script()
+    style, script = page_style(), page_script()
     timeline = timeline_script() if timelines(report) else None
     packed = [each.source for each in (timeline, bundle) if each is not None]
     if bundle:
         style, script = style + asset("charts.css"), script + lean(asset("charts.js"))
+    return framed(
+        "report.html",
+        report.tool,
+        style,
+        script,
+        packed,
+        report=report,
+        options=options,
+        groups=groups,
+        several=len(report.devices) > 1,
+        bundle=_shown(bundle),
+        timeline_script=timeline.packed if timeline else "",
+    )
+
+
+def framed(
+    template: str, tool: Tool, style: str, script: str, packed: Sequence[str] = (), /, **values: object
+) -> bytes:
+    """A whole page of ours as UTF-8: `template` drawn with `values`, under the policy that allows its style and its
+    scripts, those that it carries `packed` among them."""
+    theme = asset("theme.js")
     html = (
         environment()
-        .get_template("report.html")
+        .get_template(template)
         .render(
-            report=report,
-            options=options,
-            groups=groups,
-            several=len(report.devices) > 1,
-            generator=f"{GENERATOR} {report.tool.version}",
+            values,
+            generator=f"{GENERATOR} {tool.version}",
             policy=policy(style, theme, script, *packed),
-            bundle=_shown(bundle),
-            timeline_script=timeline.packed if timeline else "",
             style=Markup(style),  # our own files, guarded by asset()
             theme=Markup(theme),
             script=Markup(script),

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from markupsafe import Markup
-
 from nsysdiag.output.assets import asset, page_script, page_style
 from nsysdiag.output.compare import words
 from nsysdiag.output.compare.view import devices
-from nsysdiag.output.html import GENERATOR, environment, policy, squeezed
+from nsysdiag.output.html import framed
 from nsysdiag.output.view import Causes
 
 if TYPE_CHECKING:
@@ -19,22 +17,15 @@ if TYPE_CHECKING:
 
 def render(comparison: Comparison, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
-    style, theme, script = page_style() + asset("compare.css"), asset("theme.js"), page_script()
-    html = (
-        environment()
-        .get_template("compare.html")
-        .render(
-            comparison=comparison,
-            options=options,
-            mark=words.verdict_mark(comparison.verdict),
-            devices=devices(comparison, Causes(comparison.causes)),
-            files=(words.files_label(comparison.before), words.files_label(comparison.after)),
-            several=len(comparison.devices) > 1,
-            generator=f"{GENERATOR} {comparison.tool.version}",
-            policy=policy(style, theme, script),
-            style=Markup(style),  # our own files, guarded by asset()
-            theme=Markup(theme),
-            script=Markup(script),
-        )
+    return framed(
+        "compare.html",
+        comparison.tool,
+        page_style() + asset("compare.css"),
+        page_script(),
+        comparison=comparison,
+        options=options,
+        mark=words.verdict_mark(comparison.verdict),
+        devices=devices(comparison, Causes(comparison.causes)),
+        files=(words.files_label(comparison.before), words.files_label(comparison.after)),
+        several=len(comparison.devices) > 1,
     )
-    return (squeezed(html).rstrip() + "\n").encode()
