@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from nsysdiag.batch.inputs import Input
 from nsysdiag.errors import NsysdiagError
-from nsysdiag.model import DeviceReport, Report
-from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchFinding, BudgetResult
+from nsysdiag.model import Report
+from nsysdiag.model_ci import BatchEntry, BudgetResult
+from nsysdiag.output.batch.single import batch_devices, batch_findings
 from nsysdiag.printable import printable
 
 ANALYSED, RESUMED, FAILED = "analysed", "resumed", "failed"
@@ -20,40 +21,10 @@ def entry_of(each: Input, report: Report, budgets: list[BudgetResult], status: s
         fingerprint=report.trace.fingerprint,
         size_bytes=report.trace.size_bytes,
         report=f"{each.name}.html",
-        devices=[_device(device) for device in report.devices],
-        findings=[
-            BatchFinding(
-                id=finding.id,
-                device=finding.device,
-                cause=finding.cause,
-                severity=finding.severity,
-                title=finding.title,
-                lost_ns=finding.lost_ns,
-                lost_share=finding.lost_share,
-            )
-            for finding in report.findings
-        ],
+        devices=batch_devices(report),
+        findings=batch_findings(report),
         budgets=budgets,
         warnings=report.trace.warnings,
-    )
-
-
-def _device(device: DeviceReport) -> BatchDevice:
-    causes = [(cause, ns) for cause, ns in device.ledger.items() if ns]
-    return BatchDevice(
-        key=device.key,
-        name=device.name,
-        verdict=device.verdict.id,
-        sentence=device.verdict.sentence,
-        window_ns=device.window_ns,
-        busy_ns=device.busy_ns,
-        idle_ns=device.idle_ns,
-        compute_ns=device.compute_ns,
-        exposed_comm_ns=device.exposed_comm_ns,
-        exposed_copy_ns=device.exposed_copy_ns,
-        coverage=device.coverage,
-        iteration_ns=device.iterations.p50_ns if device.iterations else None,
-        causes=sorted(causes, key=lambda each: (-each[1], each[0])),
     )
 
 

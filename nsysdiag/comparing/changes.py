@@ -134,7 +134,17 @@ def _change(found: _Measured, at: int, whole: _Whole | None) -> Change:
     low = high = None
     if found.bounds is not None:
         low, high = (int(np.floor(found.bounds[0][at])), int(np.ceil(found.bounds[1][at])))
-    least = least_change(before, after, float(found.before[0]), found.noise, whole=at == 0)
+    least = _least(before, after, float(found.before[0]), found.noise, whole=at == 0)
+    return _made(before, after, low, high, least)
+
+
+def change_of_means(found: Changes, before: int, after: int) -> Change:
+    """The change of a time of which only both means are known."""
+    least = _least(before, after, float(found.length.before_ns), found.noise)
+    return _made(before, after, None, None, least)
+
+
+def _made(before: int, after: int, low: int | None, high: int | None, least: int) -> Change:
     return Change(
         before_ns=before,
         after_ns=after,
@@ -146,7 +156,7 @@ def _change(found: _Measured, at: int, whole: _Whole | None) -> Change:
     )
 
 
-def least_change(before: int, after: int, length: float, noise: float, *, whole: bool = False) -> int:
+def _least(before: int, after: int, length: float, noise: float, *, whole: bool = False) -> int:
     """What a change must exceed to count: 2 % of the larger side or the noise of that side; of a part of a unit of work
     also half a percent of the whole unit."""
     own = max(LEAST_CHANGE, noise) * (before if whole else max(before, after))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from nsysdiag.comparing.changes import UNKNOWN, Changes, changes, least_change
+from nsysdiag.comparing.changes import Changes, change_of_means, changes
 from nsysdiag.comparing.evidence import NOT_COMPARED, uncompared
 from nsysdiag.comparing.matching import (
     collective_changes,
@@ -99,7 +99,7 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
         moves=moved,
         renaming=renaming(rows, moved, titles),
         workload=counts,
-        kernels=kernel_changes(before, after, _known(sides, kernels, found), partial(_plain, found)),
+        kernels=kernel_changes(before, after, _known(sides, kernels, found), partial(change_of_means, found)),
         signatures=signature_changes(before, after, pooled),
         copies=copy_changes(before, after),
         communication=collective_changes(before, after),
@@ -119,19 +119,6 @@ def _known(sides: Sides, pairs: Sequence[tuple[int, int]], found: Changes) -> di
         row = sides.after[0].device.kernels[two] if two >= 0 else sides.before[0].device.kernels[one]
         known[row.name, row.communication] = found.kernels[number]
     return known
-
-
-def _plain(found: Changes, before: int, after: int) -> Change:
-    """The change of a time of which only both means are known."""
-    return Change(
-        before_ns=before,
-        after_ns=after,
-        change_ns=after - before,
-        low_ns=None,
-        high_ns=None,
-        least_ns=least_change(before, after, float(found.length.before_ns), found.noise),
-        verdict=UNKNOWN,
-    )
 
 
 def _workload_notes(counts: Sequence[CountChange]) -> list[str]:

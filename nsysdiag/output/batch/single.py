@@ -14,9 +14,10 @@ from nsysdiag.model_ci import (
     BatchSummary,
 )
 from nsysdiag.output.batch.rows import FAIL
+from nsysdiag.output.view import by_time
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Finding, Report
+    from nsysdiag.model import Report
     from nsysdiag.output.format import RenderOptions
 
 
@@ -31,8 +32,8 @@ def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
         fingerprint=trace.fingerprint,
         size_bytes=trace.size_bytes,
         report="",
-        devices=[_device(device) for device in report.devices],
-        findings=[_finding(finding) for finding in report.findings],
+        devices=batch_devices(report),
+        findings=batch_findings(report),
         budgets=list(options.budgets),
         warnings=trace.warnings,
     )
@@ -48,31 +49,39 @@ def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
     )
 
 
-def _device(device: DeviceReport) -> BatchDevice:
-    return BatchDevice(
-        key=device.key,
-        name=device.name,
-        verdict=device.verdict.id,
-        sentence=device.verdict.sentence,
-        window_ns=device.window_ns,
-        busy_ns=device.busy_ns,
-        idle_ns=device.idle_ns,
-        compute_ns=device.compute_ns,
-        exposed_comm_ns=device.exposed_comm_ns,
-        exposed_copy_ns=device.exposed_copy_ns,
-        coverage=device.coverage,
-        iteration_ns=device.iterations.p50_ns if device.iterations else None,
-        causes=sorted(device.ledger.items(), key=lambda item: (-item[1], item[0])),
-    )
+def batch_devices(report: Report) -> list[BatchDevice]:
+    """The devices of a report as a batch knows them."""
+    return [
+        BatchDevice(
+            key=device.key,
+            name=device.name,
+            verdict=device.verdict.id,
+            sentence=device.verdict.sentence,
+            window_ns=device.window_ns,
+            busy_ns=device.busy_ns,
+            idle_ns=device.idle_ns,
+            compute_ns=device.compute_ns,
+            exposed_comm_ns=device.exposed_comm_ns,
+            exposed_copy_ns=device.exposed_copy_ns,
+            coverage=device.coverage,
+            iteration_ns=device.iterations.p50_ns if device.iterations else None,
+            causes=[(cause, ns) for cause, ns in by_time(device.ledger) if ns],
+        )
+        for device in report.devices
+    ]
 
 
-def _finding(finding: Finding) -> BatchFinding:
-    return BatchFinding(
-        id=finding.id,
-        device=finding.device,
-        cause=finding.cause,
-        severity=finding.severity,
-        title=finding.title,
-        lost_ns=finding.lost_ns,
-        lost_share=finding.lost_share,
-    )
+def batch_findings(report: Report) -> list[BatchFinding]:
+    """The findings of a report as a batch knows them."""
+    return [
+        BatchFinding(
+            id=finding.id,
+            device=finding.device,
+            cause=finding.cause,
+            severity=finding.severity,
+            title=finding.title,
+            lost_ns=finding.lost_ns,
+            lost_share=finding.lost_share,
+        )
+        for finding in report.findings
+    ]
