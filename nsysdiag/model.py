@@ -16,7 +16,7 @@ from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.model_trouble import Trouble
 from nsysdiag.model_utilization import Utilization
-from nsysdiag.record import Record
+from nsysdiag.record import Record, schema_of, to_saved
 
 SCHEMA_VERSION = "1"
 
@@ -671,7 +671,7 @@ class Report(Record, frozen=True):
 
 def to_json(report: Report) -> bytes:
     """The report as UTF-8 JSON, keys sorted, indented by two, one final newline: same report, same bytes."""
-    return msgspec.json.format(msgspec.json.encode(report, order="sorted"), indent=2) + b"\n"
+    return to_saved(report)
 
 
 def from_json(data: bytes) -> Report:
@@ -681,5 +681,4 @@ def from_json(data: bytes) -> Report:
 
 def report_schema() -> bytes:
     """The JSON Schema of a saved report; the copy in nsysdiag/data is made from it."""
-    schema = msgspec.json.schema(Report)
-    return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"
+    return schema_of(Report)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from nsysdiag.model import Tool
-from nsysdiag.record import Record
+from nsysdiag.record import Record, schema_of, to_saved
 
 BATCH_SCHEMA_VERSION = "1"
 KIND = "batch"
@@ -119,7 +119,7 @@ class HistoryLine(Record, frozen=True):
 
 def batch_to_json(summary: BatchSummary) -> bytes:
     """As UTF-8 JSON, keys sorted, indented by two, one final newline: same batch, same bytes."""
-    return msgspec.json.format(msgspec.json.encode(summary, order="sorted"), indent=2) + b"\n"
+    return to_saved(summary)
 
 
 def batch_from_json(data: bytes) -> BatchSummary:
@@ -129,5 +129,4 @@ def batch_from_json(data: bytes) -> BatchSummary:
 
 def batch_schema() -> bytes:
     """The JSON Schema of a saved summary; the copy in nsysdiag/data is made from it."""
-    schema = msgspec.json.schema(BatchSummary)
-    return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"
+    return schema_of(BatchSummary)

@@ -11,7 +11,7 @@ import msgspec
 
 from nsysdiag.model import CauseInfo, Tool
 from nsysdiag.model_timeline import TimelineLevel
-from nsysdiag.record import Record
+from nsysdiag.record import Record, schema_of, to_saved
 
 COMPARISON_SCHEMA_VERSION = "1"
 KIND = "comparison"
@@ -252,7 +252,7 @@ class Comparison(Record, frozen=True):
 
 def comparison_to_json(comparison: Comparison) -> bytes:
     """As UTF-8 JSON, keys sorted, indented by two, one final newline: same comparison, same bytes."""
-    return msgspec.json.format(msgspec.json.encode(comparison, order="sorted"), indent=2) + b"\n"
+    return to_saved(comparison)
 
 
 def comparison_from_json(data: bytes) -> Comparison:
@@ -262,5 +262,4 @@ def comparison_from_json(data: bytes) -> Comparison:
 
 def comparison_schema() -> bytes:
     """The JSON Schema of a saved comparison; the copy in nsysdiag/data is made from it."""
-    schema = msgspec.json.schema(Comparison)
-    return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"
+    return schema_of(Comparison)

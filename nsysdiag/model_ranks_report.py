@@ -6,7 +6,7 @@ import msgspec
 
 from nsysdiag.model import CauseInfo, Tool
 from nsysdiag.model_ranks import RankComparison
-from nsysdiag.record import Record
+from nsysdiag.record import Record, schema_of, to_saved
 
 RANKS_SCHEMA_VERSION = "1"
 KIND = "ranks"
@@ -37,7 +37,7 @@ class RanksReport(Record, frozen=True):
 
 def ranks_to_json(report: RanksReport) -> bytes:
     """The report as UTF-8 JSON, keys sorted, indented by two, one final newline: same report, same bytes."""
-    return msgspec.json.format(msgspec.json.encode(report, order="sorted"), indent=2) + b"\n"
+    return to_saved(report)
 
 
 def ranks_from_json(data: bytes) -> RanksReport:
@@ -47,5 +47,4 @@ def ranks_from_json(data: bytes) -> RanksReport:
 
 def ranks_schema() -> bytes:
     """The JSON Schema of a saved report of ranks; the copy in nsysdiag/data is made from it."""
-    schema = msgspec.json.schema(RanksReport)
-    return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"
+    return schema_of(RanksReport)
