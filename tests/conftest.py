@@ -23,9 +23,11 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("nsysdiag")
 
-AXE = Path(__file__).parent.parent / ".axe" / "node_modules" / "axe-core" / "axe.min.js"
+NODE_MODULES = Path(__file__).parent.parent / ".npm" / "node_modules"
+"""Where `scripts/test` puts what it fetches for the tests alone: axe-core, official schemas, a checker of workflows."""
+AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NEEDS = {"real": "real traces", "browser": "browser", "axe": "axe-core", "nsys": "nsys program"}
+NEEDS = {"real": "real traces", "browser": "browser", "npm": "fetched packages", "nsys": "nsys program"}
 """The markers of tests that need something from outside, and their names in the summary."""
 
 
@@ -33,8 +35,8 @@ def missing(marker: str) -> str | None:
     """Why tests with this marker cannot run here, or None."""
     if marker == "browser":
         return None if any(shutil.which(name) for name in BROWSERS) else "no Chromium found"
-    if marker == "axe":
-        return None if AXE.is_file() else "axe-core is not in .axe; scripts/test fetches it where npm can"
+    if marker == "npm":
+        return None if AXE.is_file() else "no packages in .npm; scripts/test fetches them where npm can"
     variable = {"real": "NSYSDIAG_TRACES", "nsys": "NSYSDIAG_NSYS"}[marker]
     return None if os.environ.get(variable) else f"{variable} is not set"
 

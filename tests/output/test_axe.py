@@ -16,7 +16,7 @@ from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
 from tests.output.test_browser import NAMES
 
-pytestmark = [pytest.mark.browser, pytest.mark.axe, pytest.mark.slow]
+pytestmark = [pytest.mark.browser, pytest.mark.npm, pytest.mark.slow]
 
 BAD = {"serious", "critical"}
 ALL_RULES: dict[str, object] = {"resultTypes": ["violations"]}

@@ -23,6 +23,8 @@ SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 GENERATOR = "nsysdiag"
 _LEVELS = {"high": ERROR, "medium": WARNING}
 NAME = 100
+MEANING = 500
+WHERE = "The report of the trace names the moments, the evidence and what to do."
 
 
 def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
@@ -48,15 +50,28 @@ def _driver(summary: BatchSummary, rules: list[str], causes: Causes) -> dict[str
     return {
         "name": GENERATOR,
         "version": visible(summary.tool.version),
-        "rules": [{"id": rule, "shortDescription": _message(_meaning(rule, causes))} for rule in rules],
+        "rules": [_rule(rule, causes) for rule in rules],
     }
 
 
-def _meaning(rule: str, causes: Causes) -> str:
+def _rule(rule: str, causes: Causes) -> dict[str, object]:
+    """With the descriptions and the help that code scanning on GitHub wants of every rule."""
+    title, meaning = _meaning(rule, causes)
+    return {
+        "id": rule,
+        "shortDescription": _message(title),
+        "fullDescription": _message(meaning),
+        "help": _message(f"{meaning} {WHERE}"),
+    }
+
+
+def _meaning(rule: str, causes: Causes) -> tuple[str, str]:
+    """The title of a rule, and a sentence on it."""
     if rule == BUDGET:
-        return "A budget is broken"
-    title = causes.title(rule.removeprefix("finding/"))
-    return f"Lost GPU time: {clip(title, NAME)}"
+        return "A budget is broken", "A number of the trace is not what its budget allows."
+    cause = causes[rule.removeprefix("finding/")]
+    title = f"Lost GPU time: {clip(cause.title, NAME)}"
+    return title, clip(cause.meaning, MEANING) or f"{title}."
 
 
 def _invocation(summary: BatchSummary) -> dict[str, object]:

@@ -76,6 +76,8 @@ def _list(of: Any, **more: Any) -> dict[str, Any]:
 TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
 LEVEL = {"enum": ["none", "note", "warning", "error"]}
 MESSAGE = _object({"text": TEXT})
+RULE = _object({"id": TEXT, "shortDescription": MESSAGE, "fullDescription": MESSAGE, "help": MESSAGE})
+"""With what code scanning on GitHub asks for beyond the standard."""
 LOCATION = _object(
     {
         "physicalLocation": _object(
@@ -97,7 +99,7 @@ SARIF = _object(
                         {
                             "driver": _object(
                                 {"name": TEXT, "version": TEXT},
-                                rules=_list(_object({"id": TEXT, "shortDescription": MESSAGE}), uniqueItems=True),
+                                rules=_list(RULE, uniqueItems=True),
                             )
                         }
                     ),
@@ -128,6 +130,8 @@ SARIF = _object(
         ),
     }
 )
+# GitLab itself asks for description, fingerprint, severity and location, and for the types below (its own schema is
+# app/validators/json_schemas/codeclimate.json); what fits this one fits that one.
 GITLAB = _list(
     _object(
         {

@@ -114,7 +114,7 @@ def test_paper_holds_all_rows(tmp_path: Path) -> None:
         assert min(shown.value(rows)) > 0
 
 
-@pytest.mark.axe
+@pytest.mark.npm
 @pytest.mark.parametrize(("sample", "page"), [each for each in PAGES if each[0] != "many"])
 def test_nothing_serious_in_light_and_dark(sample: str, page: str, tmp_path: Path) -> None:
     with reader(tmp_path, sample, page) as shown:

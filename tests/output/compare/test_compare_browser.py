@@ -74,7 +74,7 @@ def test_both_timelines_have_one_scale(tmp_path: Path) -> None:
         assert after / before == pytest.approx(0.8, abs=0.002)
 
 
-@pytest.mark.axe
+@pytest.mark.npm
 @pytest.mark.parametrize("sample", COMPARISONS)
 def test_nothing_serious_in_light_and_dark(sample: str, tmp_path: Path) -> None:
     with reader(tmp_path, sample) as page:
