@@ -4,7 +4,8 @@
     streams     [k]   [k]   [k] ...                          [k]
     workers  [read][read][read][read][read][read][read][read]
 
-For N kernels there are 2 N API rows, N scheduling rows, N / 2 OS calls, N / 2 samples of 4 frames, and N / 10 ranges.
+For N kernels there are 2 N API rows, N scheduling rows, and N / 2 each of OS calls, samples of 10 frames, NVTX ranges
+and values of GPU metrics.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from tests.builder import TraceBuilder, global_pid, global_tid
+from tests.builder import METRICS_TYPE, TraceBuilder, global_pid, global_tid
 from tests.schemas import Column, tables
 
 if TYPE_CHECKING:
@@ -31,7 +32,15 @@ Values = dict[str, "IntArray | int | None"]
 SCHEMA = "3.24.8"
 PID, STEP, STREAMS, WORKERS = 4242, 1_000, 4, 3
 _CHUNK = 100_000
-_FRAMES = ("_PyEval_EvalFrameDefault", "PyObject_Call", "Py_RunMain", "main")
+_FRAMES = (
+    *("cudaLaunchKernel", "at::native::gpu_kernel_impl", "at::_ops::add::call", "THPVariable_add", "method_vectorcall"),
+    *("_PyEval_EvalFrameDefault", "_PyFunction_Vectorcall", "PyObject_Call", "Py_RunMain", "main"),
+)
+_METRICS = (
+    *("SMs Active [Throughput %]", "SM Issue [Throughput %]", "Tensor Active [Throughput %]"),
+    *("DRAM Read Bandwidth [Throughput %]", "GPC Clock Frequency [MHz]"),
+)
+_KEYS = {"SAMPLING_CALLCHAINS": "PRIMARY KEY (id, stackDepth)"}  # nsys makes an index by it
 _KERNELS = ("ampere_sgemm_128x64_tn", "vectorized_elementwise_kernel", "softmax_warp_forward", "layer_norm_kernel")
 
 
@@ -47,6 +56,7 @@ def write_large(path: str | os.PathLike[str], kernels: int) -> Path:
         "SCHED_EVENTS": _scheduling(launches),
         "OSRT_API": _os_calls(trace, launches),
         "NVTX_EVENTS": _ranges(trace, launches),
+        "GPU_METRICS": _metrics(trace, launches, chance),
     }
     contents["COMPOSITE_EVENTS"], contents["SAMPLING_CALLCHAINS"] = _samples(trace, launches)
     trace.duration = int(launches[-1]) + 10**9
@@ -150,16 +160,22 @@ def _os_calls(trace: TraceBuilder, launches: IntArray) -> Values:
 
 
 def _ranges(trace: TraceBuilder, launches: IntArray) -> Values:
-    """One range around each ten launches."""
-    names = np.array([trace.string(text) for text in ("forward", "backward", "optimizer")])
-    start = launches[::10]
-    end = launches[np.minimum(np.arange(9, len(launches) + 9, 10), len(launches) - 1)][: len(start)] + 7_500
-    kinds = names[np.arange(len(start)) % len(names)]
+    """One range around each ten launches, and in it four around two launches each."""
+    phases = np.array([trace.string(text) for text in ("forward", "backward", "optimizer")])
+    operators = np.array([trace.string(text) for text in ("aten::linear", "aten::add_", "aten::softmax")])
+    outer = np.arange(0, len(launches), 10)
+    inner = np.arange(0, len(launches), 2)
+    inner = inner[inner % 10 != 8]
+    first = np.concatenate([outer, inner])
+    last = np.minimum(np.concatenate([outer + 9, inner + 1]), len(launches) - 1)
+    kinds = np.concatenate([phases[np.arange(len(outer)) % 3], operators[np.arange(len(inner)) % 3]])
+    margin = np.repeat([500, 200], [len(outer), len(inner)])
+    order = np.argsort(launches[first] - margin, kind="stable")
     return {
-        "start": start - 500,
-        "end": end,
+        "start": (launches[first] - margin)[order],
+        "end": (launches[last] + 7_000 + margin)[order],
         "eventType": 59,
-        "textId": kinds,
+        "textId": kinds[order],
         "globalTid": global_tid((PID, PID)),
         "domainId": 0,
     }
@@ -179,6 +195,22 @@ def _samples(trace: TraceBuilder, launches: IntArray) -> tuple[Values, Values]:
     return samples, chains
 
 
+def _metrics(trace: TraceBuilder, launches: IntArray, chance: np.random.Generator) -> Values:
+    """All metrics of the GPU after every tenth launch."""
+    for name in _METRICS:
+        trace.gpu_metric(name, ())
+    time = np.repeat(launches[::10] + 1_000, len(_METRICS))
+    metric = np.tile(np.arange(len(_METRICS)), len(launches[::10]))
+    share = chance.integers(20, 100, len(time))
+    clock = _METRICS.index("GPC Clock Frequency [MHz]")
+    return {
+        "timestamp": time,
+        "typeId": METRICS_TYPE << 8,
+        "metricId": metric,
+        "value": np.where(metric == clock, 1_755_000_000, share),
+    }
+
+
 def _threads() -> IntArray:
     return np.array([global_tid((PID, PID + 3 * number)) for number in range(WORKERS + 1)])
 
@@ -189,7 +221,9 @@ def _interleaved(first: IntArray, second: IntArray) -> IntArray:
 
 def _insert(connection: sqlite3.Connection, table: str, values: Values) -> None:
     columns = tables(SCHEMA)[table]
-    connection.execute(f'CREATE TABLE "{table}" ({", ".join(column.declaration for column in columns)})')
+    declared = [*(column.declaration for column in columns), *filter(None, [_KEYS.get(table)])]
+    connection.execute(f'DROP TABLE IF EXISTS "{table}"')  # the builder makes those that it was told of
+    connection.execute(f'CREATE TABLE "{table}" ({", ".join(declared)})')
     statement = f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(columns))})'
     count = max(len(value) for value in values.values() if isinstance(value, np.ndarray))
     for begin in range(0, count, _CHUNK):
