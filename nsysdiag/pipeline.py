@@ -22,11 +22,11 @@ from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.samples import chain_symbols, leaf_symbols
 from nsysdiag.activity.threads import process_names, profiler_threads, thread_names
 from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.classify import FALLBACK, layer_evidence
+from nsysdiag.analysis.classify import FALLBACK, LayeredEvidence, layer_evidence
 from nsysdiag.analysis.dashboard import check_periods
 from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
 from nsysdiag.analysis.drained import draining_calls
-from nsysdiag.analysis.evidence import HostEvidence
+from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
@@ -143,7 +143,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     host = host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns)
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
-    evidence = HostEvidence.of(host, facts)
+    layered, draining = _layered(host, facts)
     names = thread_names(trace)
     world = World(
         tables=tables,
@@ -160,8 +160,8 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     shared = Shared(
         activity=activity,
         ranges=ranges,
-        layered=layer_evidence(evidence),
-        draining=draining_calls(evidence),
+        layered=layered,
+        draining=draining,
         untraced=untraced_graphs(activity, facts),
         strings=trace.strings,
         thread_names=names,
@@ -179,6 +179,13 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     hosts = Hosts(shared.roots, ranges, names)
     return _Analyzed(results, malformed_warnings(host.malformed), world, host, chosen, windows, hosts)
+
+
+def _layered(host: HostActivity, facts: CallFacts) -> tuple[LayeredEvidence, list[Layer]]:
+    """What the host-side rules make of the calls, and the calls that drain the device; the divided calls themselves
+    are needed no longer."""
+    evidence = HostEvidence.of(host, facts)
+    return layer_evidence(evidence), draining_calls(evidence)
 
 
 def _host(found: _Analyzed) -> HostReport | None:

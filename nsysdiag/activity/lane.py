@@ -62,7 +62,7 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
     when the capture was long over."""
     rank = axis.rank(table.thread)
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest)
-    row = np.flatnonzero((rank >= 0) & valid)
+    row = np.flatnonzero((rank >= 0) & valid).astype(np.int32)
     if len(row) == len(rank):
         spans = axis.place(rank, Intervals(table.start, table.end))
     else:
@@ -92,7 +92,7 @@ def within(calls: Lane, libraries: Lane) -> Lane:
     at = nearest_before(libraries.spans.start, calls.spans.start)
     inside = (at >= 0) & (libraries.spans.end[at] >= calls.spans.end)
     width = len(libraries.names) + 1
-    pair = calls.name * width + np.where(inside, libraries.name[at] + 1, 0)
+    pair = calls.name.astype(np.int64) * width + np.where(inside, libraries.name[at] + 1, 0)
     present, shown = np.unique(pair, return_inverse=True)
     names = [_in_library(calls.names[key // width], libraries.names, key % width) for key in present.tolist()]
     return replace(calls, shown=shown.astype(np.int64), shown_names=names)

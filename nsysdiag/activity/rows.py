@@ -17,8 +17,8 @@ class Rows:
         first: npt.NDArray[Any] = getattr(self, dataclasses.fields(self)[0].name)
         return len(first)
 
-    def take(self, index: npt.NDArray[Any]) -> Self:
-        """The rows at `index`: positions in the order asked for, or a mask."""
+    def take(self, index: npt.NDArray[Any] | slice) -> Self:
+        """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
         return type(self)(**{field.name: getattr(self, field.name)[index] for field in dataclasses.fields(self)})
 
     @classmethod

@@ -49,7 +49,7 @@ class SliceCollector:
 
     def texts(self, texts: list[str]) -> IntArray:
         """The code of each text."""
-        return np.array([self._texts.setdefault(text, len(self._texts)) for text in texts], dtype=np.int64)
+        return np.array([self._texts.setdefault(text, len(self._texts)) for text in texts], dtype=np.int32)
 
     def add(self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: int | IntArray = -1) -> None:
         """Give `pieces` (times, not positions) to a cause."""
@@ -58,18 +58,18 @@ class SliceCollector:
             return
         self._parts.append(
             SliceRows(
-                gap=pieces.owner,
-                cause=np.full(count, self._cause[cause], dtype=np.int64),
+                gap=pieces.owner.astype(np.int32),
+                cause=np.full(count, self._cause[cause], dtype=np.int32),
                 start=pieces.spans.start,
                 end=pieces.spans.end,
-                label=np.broadcast_to(np.asarray(label, dtype=np.int64), (count,)),
-                text=np.broadcast_to(np.asarray(text, dtype=np.int64), (count,)),
+                label=np.broadcast_to(np.asarray(label, dtype=np.int32), (count,)),
+                text=np.broadcast_to(np.asarray(text, dtype=np.int32), (count,)),
             )
         )
 
     def finish(self) -> Slices:
         """Everything that was added."""
-        nothing = np.empty(0, dtype=np.int64)
-        empty = SliceRows(nothing, nothing, nothing, nothing, nothing, nothing)
+        nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
+        empty = SliceRows(code, code, nothing, nothing, code, code)
         rows = SliceRows.concatenate(self._parts or [empty])
         return Slices(rows, rows.end - rows.start, list(self._labels), list(self._texts))

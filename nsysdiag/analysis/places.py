@@ -11,8 +11,9 @@ from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES, blocking_copy, sync
+from nsysdiag.analysis.classify import LayeredEvidence
 from nsysdiag.analysis.details import GapContext
-from nsysdiag.analysis.evidence import CallFacts, HostEvidence, named
+from nsysdiag.analysis.evidence import CallFacts, named
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.kind import AFTER_READ_BACK
 from nsysdiag.analysis.kinds import kind_of
@@ -54,7 +55,7 @@ class Shares(Rows):
     drained: IntArray
 
 
-def shares_of(context: GapContext, evidence: HostEvidence, keys: GapKeys, blame: Blame) -> Shares:
+def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, blame: Blame) -> Shares:
     """All slices and all sync-drained gaps of a device, each with cause, kind and NVTX path."""
     rows, count = context.slices.rows, len(context.slices.ns)
     slices = Shares(
@@ -69,14 +70,15 @@ def shares_of(context: GapContext, evidence: HostEvidence, keys: GapKeys, blame:
     return Shares.concatenate([slices, _drained(context, evidence, keys)])
 
 
-def _kinds(context: GapContext, evidence: HostEvidence, blame: Blame) -> IntArray:
+def _kinds(context: GapContext, evidence: LayeredEvidence, blame: Blame) -> IntArray:
     """The kind of each slice, an index into the kinds of its cause; told once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
     labels = [*blame.labels, ""]
     after = np.zeros(len(rows), dtype=np.bool_)
     waits = np.flatnonzero(rows.cause == _place("sync"))
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after_read_back()
-    key = (blame.cause * len(labels) + blame.label % len(labels)) * len(texts) + rows.text % len(texts)
+    said = blame.cause.astype(np.int64) * len(labels) + blame.label % len(labels)
+    key = said * len(texts) + rows.text % len(texts)
     present, code = distinct(key * 2 + after)
     ids = list(CAUSES)
     kinds = []
@@ -103,7 +105,7 @@ class _CallsAt:
     stride: int
 
     @classmethod
-    def of(cls, context: GapContext, evidence: HostEvidence, gap: IntArray, time: IntArray) -> _CallsAt:
+    def of(cls, context: GapContext, evidence: LayeredEvidence, gap: IntArray, time: IntArray) -> _CallsAt:
         """The calls of the threads that launched after the gaps `gap`, at `time`."""
         calls = evidence.host.api.take(evidence.host.api.outermost)
         lane = context.lane[gap]
@@ -133,7 +135,7 @@ class _CallsAt:
         return result
 
 
-def _drained(context: GapContext, evidence: HostEvidence, keys: GapKeys) -> Shares:
+def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> Shares:
     """A row for each sync-drained gap, under the cause and kind of the call that emptied the queue."""
     gap = np.flatnonzero(context.drained.flag)
     calls = _CallsAt.of(context, evidence, gap, context.frame.gaps.opened[gap])
@@ -142,7 +144,7 @@ def _drained(context: GapContext, evidence: HostEvidence, keys: GapKeys) -> Shar
         [calls.after_read_back(), calls.flagged(evidence.facts.read_back), calls.flagged(evidence.facts.pageable)],
         [1, 2, 3],
     )
-    present, code = distinct(context.drained.name[gap] * 4 + known)
+    present, code = distinct(context.drained.name[gap].astype(np.int64) * 4 + known)
     told = [_drained_kind(context.drained.names[each // 4], each % 4) for each in present.tolist()]
     causes, kinds = (np.array([each[side] for each in told], dtype=np.int64) for side in (0, 1))
     nothing = np.zeros(len(gap), dtype=np.int64)

@@ -12,8 +12,8 @@ from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.operations import TABLES, Category
 from nsysdiag.activity.overhead import PROFILER
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.classify import LayeredEvidence
 from nsysdiag.analysis.details import GapContext
-from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.naming import operation_names
 from nsysdiag.model import EvidenceRow
 from nsysdiag.timeline.intervals import Intervals
@@ -42,12 +42,12 @@ class Sightings:
     to be told apart."""
 
     context: GapContext
-    evidence: HostEvidence
+    evidence: LayeredEvidence
     own: IntArray
     several: bool
 
     @classmethod
-    def of(cls, context: GapContext, evidence: HostEvidence, own: IntArray) -> Sightings:
+    def of(cls, context: GapContext, evidence: LayeredEvidence, own: IntArray) -> Sightings:
         """The rows of a device's trace, by what its host side made calls from."""
         process = process_of(evidence.host.api_calls.rows.thread)
         return cls(context, evidence, own, bool(len(process)) and bool(process.min() != process.max()))

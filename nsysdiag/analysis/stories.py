@@ -11,8 +11,8 @@ from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.program_code import interpreter_part
 from nsysdiag.analysis import chains
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.classify import LayeredEvidence
 from nsysdiag.analysis.details import GapContext
-from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.analysis.kernel_names import normal_kernel
@@ -42,7 +42,7 @@ class Ground:
     """What findings of a device are made from. `blame` is the cause that each slice counts for."""
 
     context: GapContext
-    evidence: HostEvidence
+    evidence: LayeredEvidence
     keys: GapKeys
     blame: Blame
     thresholds: FindingThresholds
