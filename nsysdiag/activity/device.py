@@ -104,7 +104,7 @@ def read_device_activity(
         operations=every,
         launch=launch,
         communication=communication,
-        device=index,
+        device=index.astype(np.int32),
         streams=describe_streams(trace, stream_keys),
         waits=waits,
         time_slices=read_time_slices(trace),
@@ -136,7 +136,7 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
 
 def _synchronized(trace: Trace, api_calls: ApiCalls, keys: DeviceKeys) -> IntArray:
     if len(keys.keys) < 2:
-        return np.full(len(api_calls.rows), -1, dtype=np.int32)
+        return np.broadcast_to(np.int32(-1), len(api_calls.rows))
     number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
     return synchronized_devices(trace, api_calls, number_of)
 
@@ -168,7 +168,7 @@ def _device(
         launch=activity.launch[part],
         communication=activity.communication[part],
         running=operations.end > operations.start,
-        stream_code=stream_code[part],
+        stream_code=stream_code[part].astype(np.int32),
         malformed=lost,
     )
 

@@ -9,6 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 
+def picked(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | slice:
+    """The mask, or the slice that picks the same rows where they follow each other: a slice copies nothing."""
+    first = int(mask.argmax()) if len(mask) else 0
+    count = int(np.count_nonzero(mask))
+    return slice(first, first + count) if mask[first : first + count].all() else mask
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rows:
     """Base of records whose fields are all arrays of one length, a row an index."""

@@ -58,8 +58,8 @@ def read_stream_waits(
     record = _record_of(sync, waits, time, records, api_calls)
     producer = _producers(record, records, record_code, api_calls, op_code, issued)
     order = np.lexsort((time, sync_code[waits]))
-    synchronized = np.full(len(api_calls.rows), -1, dtype=np.int32)
     stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
+    synchronized = np.full(len(api_calls.rows), -1, dtype=np.int32)
     synchronized[call[stream_syncs]] = sync_code[stream_syncs]
     return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys, synchronized
 

@@ -28,7 +28,7 @@ def normal_operation_names(device: DeviceTimeline, rows: IntArray, strings: Stri
     code, names, kernels = _coded(device, rows, strings, whole)
     normal = [*names[:kernels], *(normal_kernel(name) for name in names[kernels:])]
     known = {name: at for at, name in enumerate(sorted(set(normal)))}
-    recode = np.array([known[name] for name in normal], dtype=np.int64)
+    recode = np.array([known[name] for name in normal], dtype=np.int32)
     return (recode[code] if len(code) else code), list(known)
 
 
