@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.rows import taken
 from nsysdiag.timeline.intervals import Intervals, nearest_before
 from nsysdiag.timeline.nesting import outermost
 
@@ -50,7 +51,7 @@ class Lane:
             name,
             self.names,
             self.row[index],
-            self.kind[index],
+            taken(self.kind, index),
             self.outermost[index],
             name if self.shown is self.name else self.shown[index],
             self.shown_names,
@@ -64,15 +65,15 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest)
     row = np.flatnonzero((rank >= 0) & valid).astype(np.int32)
     if len(row) == len(rank):
-        spans = axis.place(rank, Intervals(table.start, table.end))
+        spans, name, kind = axis.place(rank, Intervals(table.start, table.end)), table.name, table.kind
     else:
         spans = axis.place(rank[row], Intervals(table.start[row], table.end[row]))
-    name = table.name[row]
+        name, kind = table.name[row], taken(table.kind, row)
     if len(row) > 1 and not _ordered(spans, name):
         # By name last: which of two calls at the very same time is the outer one must not depend on the order of rows.
         order = np.lexsort((name, -spans.end, spans.start))
-        row, spans, name = row[order], spans[order], name[order]
-    lane = Lane(spans, name, table.names, row, table.kind[row], outermost(spans), name, table.names)
+        row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
+    lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, table.names)
     return lane, int(np.count_nonzero((rank >= 0) & ~valid))
 
 

@@ -91,7 +91,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
     count = len(columns)
 
     def column(name: str) -> IntArray:
-        return columns[name] if name in _SPECIAL[category] else np.full(count, -1, dtype=np.int32)
+        return columns[name] if name in _SPECIAL[category] else np.broadcast_to(np.int32(-1), count)
 
     return Operations(
         start=columns["start"],
@@ -101,7 +101,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
         context=columns["contextId"],
         stream=columns["streamId"],
         correlation=columns["correlationId"],
-        category=np.full(count, int(category), dtype=np.int32),
+        category=np.broadcast_to(np.int32(category), count),
         name=column("demangledName"),
         short_name=column("shortName"),
         graph_node=column("graphNodeId"),
@@ -110,7 +110,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
         dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
         size=column("bytes"),
         graph=column("graphExecId"),
-        shape=np.full(count, -1, dtype=np.int32) if shape is None else shape,
+        shape=np.broadcast_to(np.int32(-1), count) if shape is None else shape,
     )
 
 

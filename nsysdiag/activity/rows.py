@@ -16,6 +16,14 @@ def picked(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | slice:
     return slice(first, first + count) if mask[first : first + count].all() else mask
 
 
+def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
+    """The values at `index`; one value that stands for all rows still takes the memory of one."""
+    if isinstance(index, slice) or values.strides != (0,):
+        return values[index]
+    count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
+    return np.broadcast_to(values[:1].reshape(()), count) if count else values[:0]
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rows:
     """Base of records whose fields are all arrays of one length, a row an index."""
@@ -26,7 +34,7 @@ class Rows:
 
     def take(self, index: npt.NDArray[Any] | slice) -> Self:
         """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
-        return type(self)(**{field.name: getattr(self, field.name)[index] for field in dataclasses.fields(self)})
+        return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
 
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:

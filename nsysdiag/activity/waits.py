@@ -59,8 +59,10 @@ def read_stream_waits(
     producer = _producers(record, records, record_code, api_calls, op_code, issued)
     order = np.lexsort((time, sync_code[waits]))
     stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
-    synchronized = np.full(len(api_calls.rows), -1, dtype=np.int32)
-    synchronized[call[stream_syncs]] = sync_code[stream_syncs]
+    synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
+    if len(stream_syncs):
+        synchronized = synchronized.copy()
+        synchronized[call[stream_syncs]] = sync_code[stream_syncs]
     return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys, synchronized
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.timeline.assign import Owned
 
@@ -26,12 +26,20 @@ class SliceRows(Rows):
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All slices of one device, their lengths in ns, and the words that they point to."""
+    """All slices of one device, and the words that they point to."""
 
     rows: SliceRows
-    ns: IntArray
     labels: list[str]
     texts: list[str]
+
+    @property
+    def ns(self) -> IntArray:
+        """The length of every slice."""
+        return self.rows.end - self.rows.start
+
+    def lengths(self, index: IntArray | BoolArray) -> IntArray:
+        """The lengths of those at `index`."""
+        return self.rows.end[index] - self.rows.start[index]
 
 
 class SliceCollector:
@@ -72,4 +80,4 @@ class SliceCollector:
         nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
         empty = SliceRows(code, code, nothing, nothing, code, code)
         rows = SliceRows.concatenate(self._parts or [empty])
-        return Slices(rows, rows.end - rows.start, list(self._labels), list(self._texts))
+        return Slices(rows, list(self._labels), list(self._texts))

@@ -423,7 +423,7 @@ def _drained_ns(context: GapContext) -> int:
     gaps, rows = context.frame.gaps, context.slices.rows
     whole = int((gaps.end - gaps.start)[context.drained.flag].sum())
     other = (rows.cause == list(CAUSES).index("sync")) & ~context.drained.flag[rows.gap]
-    return whole + int(context.slices.ns[other].sum())
+    return whole + int(context.slices.lengths(other).sum())
 
 
 def _drained_summary(drained: Drained, frame: Frame) -> dict[str, int]:

@@ -82,7 +82,7 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
     rows = np.flatnonzero(texts[slices.rows.text])
     groups = group_totals(
-        slices.rows.text[rows].astype(np.int64) * len(CAUSES) + slices.rows.cause[rows], slices.ns[rows]
+        slices.rows.text[rows].astype(np.int64) * len(CAUSES) + slices.rows.cause[rows], slices.lengths(rows)
     )
     ids = list(CAUSES)
     found: dict[str, str] = {}

@@ -57,7 +57,7 @@ class Shares(Rows):
 
 def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, blame: Blame) -> Shares:
     """All slices and all sync-drained gaps of a device, each with cause, kind and NVTX path."""
-    rows, count = context.slices.rows, len(context.slices.ns)
+    rows, count = context.slices.rows, len(context.slices.rows)
     slices = Shares(
         gap=rows.gap,
         slice=np.arange(count),

@@ -54,7 +54,7 @@ class Sightings:
 
     def rows(self, slices: IntArray, most: int) -> list[EvidenceRow]:
         """The rows behind the longest of `slices`, at most `most`, each once."""
-        ns = self.context.slices.ns[slices]
+        ns = self.context.slices.lengths(slices)
         start = self.context.slices.rows.start[slices]
         order = np.lexsort((start, -ns))[: most * _TRIED_PER_ROW]
         found: dict[tuple[str, int, int | None], EvidenceRow] = {}
@@ -95,7 +95,7 @@ class Sightings:
         """The row behind one slice; where it has none of its own, the operation that the device waited for."""
         rows = self.context.slices.rows
         cause = list(CAUSES)[int(self.own[each])]
-        gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(self.context.slices.ns[each])
+        gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])
         text = self.context.slices.texts[int(rows.text[each])] if rows.text[each] >= 0 else ""
         found: EvidenceRow | None = None
         if cause in _OVERHEAD:

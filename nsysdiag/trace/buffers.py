@@ -55,12 +55,16 @@ class Buffers:
             self._arrays[index] = larger
 
     def finish(self) -> list[IntArray | FloatArray]:
-        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is given back."""
+        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is given back, and an integer that
+        is the same in all rows takes the memory of one; such a column cannot be written to."""
         done: list[IntArray | FloatArray] = []
         for array in self._arrays:
             part = array[: self.rows]
             if array.dtype == np.float64:
                 part[np.isneginf(part)] = np.nan
+            elif len(part) and part.min() == part.max():
+                done.append(np.broadcast_to(part[0], self.rows))
+                continue
             done.append(part if 2 * self.rows >= self._capacity else part.copy())
         return done
 

@@ -104,8 +104,8 @@ def defaults(spec: ColumnSpec, rows: int) -> Values:
         return Text(np.full(rows, -1, np.int64), [])
     if spec.type is ColumnType.REAL:
         return np.full(rows, np.nan)
-    whole: IntArray = np.full(rows, spec.default, np.dtype(np.int32 if spec.compact else np.int64))
-    return whole
+    default: IntArray = np.full(1, spec.default, np.dtype(np.int32 if spec.compact else np.int64))
+    return np.broadcast_to(default[0], rows)
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

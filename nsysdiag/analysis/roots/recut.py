@@ -60,7 +60,7 @@ def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
             )
         )
     found = SliceRows.concatenate(parts)
-    cut = Slices(found, found.end - found.start, list(words.known), list(words.known))
+    cut = Slices(found, list(words.known), list(words.known))
     return Rooted(cut, np.concatenate(own))
 
 
