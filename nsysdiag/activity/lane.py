@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.activity.rows import taken
+from nsysdiag.activity.rows import picked, taken
 from nsysdiag.timeline.intervals import Intervals, nearest_before
 from nsysdiag.timeline.nesting import outermost
 
@@ -43,8 +43,9 @@ class Lane:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def take(self, index: IntArray | BoolArray) -> Lane:
-        """The rows at `index`."""
+    def take(self, rows: IntArray | BoolArray) -> Lane:
+        """The rows at these places, or under a mask; rows that follow each other are not copied."""
+        index = picked(rows)
         name = self.name[index]
         return Lane(
             self.spans[index],

@@ -9,8 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 
-def picked(mask: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_] | slice:
-    """The mask, or the slice that picks the same rows where they follow each other: a slice copies nothing."""
+def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
+    """For a mask of rows that follow each other the slice that picks them, which copies nothing; any other index as it
+    is."""
+    if isinstance(mask, slice) or mask.dtype != np.bool_:
+        return mask
     first = int(mask.argmax()) if len(mask) else 0
     count = int(np.count_nonzero(mask))
     return slice(first, first + count) if mask[first : first + count].all() else mask
@@ -34,11 +37,13 @@ class Rows:
 
     def take(self, index: npt.NDArray[Any] | slice) -> Self:
         """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
+        index = picked(index)
         return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
 
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:
         """All rows of `parts`, one table after the other; `parts` holds at least one."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         return cls(

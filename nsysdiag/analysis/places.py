@@ -60,12 +60,12 @@ def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, bla
     rows, count = context.slices.rows, len(context.slices.rows)
     slices = Shares(
         gap=rows.gap,
-        slice=np.arange(count),
+        slice=np.arange(count, dtype=np.int32),
         cause=blame.cause,
         kind=_kinds(context, evidence, blame),
         path=keys.path[rows.gap],
         lost=context.slices.ns,
-        drained=np.zeros(count, dtype=np.int64),
+        drained=np.broadcast_to(np.int64(0), count),
     )
     return Shares.concatenate([slices, _drained(context, evidence, keys)])
 
@@ -87,7 +87,7 @@ def _kinds(context: GapContext, evidence: LayeredEvidence, blame: Blame) -> IntA
         rest, text = divmod(rest, len(texts))
         cause, label = divmod(rest, len(labels))
         kinds.append(kind_of(ids[cause], labels[label], texts[text], AFTER_READ_BACK if read_back else None))
-    return np.array(kinds, dtype=np.int64)[code]
+    return np.array(kinds, dtype=np.int32)[code]
 
 
 def _place(cause: str) -> int:
@@ -146,15 +146,14 @@ def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> S
     )
     present, code = distinct(context.drained.name[gap].astype(np.int64) * 4 + known)
     told = [_drained_kind(context.drained.names[each // 4], each % 4) for each in present.tolist()]
-    causes, kinds = (np.array([each[side] for each in told], dtype=np.int64) for side in (0, 1))
-    nothing = np.zeros(len(gap), dtype=np.int64)
+    causes, kinds = (np.array([each[side] for each in told], dtype=np.int32) for side in (0, 1))
     return Shares(
-        gap=gap,
-        slice=nothing - 1,
+        gap=gap.astype(np.int32),
+        slice=np.full(len(gap), -1, dtype=np.int32),
         cause=causes[code],
         kind=kinds[code],
         path=keys.path[gap],
-        lost=nothing,
+        lost=np.zeros(len(gap), dtype=np.int64),
         drained=(context.frame.gaps.end - context.frame.gaps.start)[gap],
     )
 
