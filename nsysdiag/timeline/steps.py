@@ -49,8 +49,9 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
     # One number for time and kind, so that merging two sorted runs is one sort. Counted from `low`, so that it fits.
     events = np.concatenate((_within(end, low, high) << 1, (_within(start, low, high) << 1) | 1))
     events.sort(kind="stable")
-    time = events >> 1
-    level = np.cumsum(((events & 1) << 1) - 1)
+    begins = (events & 1).astype(np.int8)
+    level = np.cumsum((begins << 1) - 1, dtype=np.int64 if len(events) > np.iinfo(np.int32).max else np.int32)
+    time = np.right_shift(events, 1, out=events)
     last = np.append(time[1:] != time[:-1], True)[: len(time)]
     last[np.searchsorted(time, high - low) :] = False
     if not last.all():
