@@ -22,7 +22,8 @@ class Change(Record, frozen=True):
 
     [low_ns, high_ns] is the 95 % interval of the change, None where too little comes round to tell. `verdict`:
     `improved` or `regressed` where the interval leaves 0 out and the change is larger than `least_ns`, what does not
-    count as one; else `same`. Without an interval it is `unknown`.
+    count as one; else `same`. Where several devices are compared the interval of one alone must leave 0 out by more,
+    see the README. Without an interval it is `unknown`.
     """
 
     before_ns: int
@@ -231,7 +232,8 @@ class SideTrace(Record, frozen=True):
 
 
 class Comparison(Record, frozen=True):
-    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices; `notes` say what
+    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices: where
+    nothing changed on any of them, one in twenty says otherwise. `notes` say what
     lowers the confidence in it. `not_compared` are the causes that one side alone could tell; `across_gpus` says that
     GPUs of different models were to be compared."""
 

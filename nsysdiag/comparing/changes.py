@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.comparing.evidence import NOT_COMPARED
 from nsysdiag.comparing.side import IDLE, LENGTH, WORK, Capture, column
-from nsysdiag.comparing.significance import Values, drawn_means, drift, interval
+from nsysdiag.comparing.significance import Values, drawn_means, drift, freedom, interval
 from nsysdiag.comparing.whole_numbers import adding_up
 from nsysdiag.model_compare import Change, PartChange
 
@@ -21,13 +21,15 @@ LEDGERS = ("ledger", "root")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of one device. `noise` is a share of the length."""
+    """The changes of one device. `noise` is a share of the length, `freedom` are the degrees of freedom behind the
+    intervals, None where there are none."""
 
     length: Change
     parts: list[PartChange]
     ledgers: dict[str, list[PartChange]]
     kernels: dict[int, Change]
     noise: float
+    freedom: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ def changes(
         for ledger in LEDGERS
     }
     own = {at: _change(found, len(names) + at, None) for at in range(len(kernels))}
-    return Changes(length, parts, {name: _by_size(rows) for name, rows in ledgers.items()}, own, noise)
+    ledgers = {name: _by_size(rows) for name, rows in ledgers.items()}
+    return Changes(length, parts, ledgers, own, noise, freedom(one, two))
 
 
 def _by_size(rows: list[PartChange]) -> list[PartChange]:
@@ -166,8 +169,12 @@ def _least(before: int, after: int, length: float, noise: float, *, whole: bool 
 def _verdict(change: int, low: int | None, high: int | None, least: int) -> str:
     if low is None or high is None:
         return UNKNOWN
-    if low > 0 and change > least:
-        return REGRESSED
-    if high < 0 and -change > least:
-        return IMPROVED
-    return SAME
+    if low <= 0 <= high or abs(change) <= least:
+        return SAME
+    return REGRESSED if change > 0 else IMPROVED
+
+
+def outweighed(change: Change) -> bool:
+    """Would it count, were its device the only one?"""
+    alone = _verdict(change.change_ns, change.low_ns, change.high_ns, change.least_ns)
+    return change.verdict == SAME != alone

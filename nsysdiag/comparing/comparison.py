@@ -8,6 +8,7 @@ from functools import partial
 from nsysdiag.comparing.changes import Changes, change_of_means, changes
 from nsysdiag.comparing.evidence import NOT_COMPARED, uncompared
 from nsysdiag.comparing.matching import (
+    KernelPair,
     collective_changes,
     copy_changes,
     finding_changes,
@@ -16,10 +17,11 @@ from nsysdiag.comparing.matching import (
     workload,
 )
 from nsysdiag.comparing.metrics import launch_metrics, utilization_metrics
-from nsysdiag.comparing.pairing import Pair, paired
+from nsysdiag.comparing.pairing import paired
 from nsysdiag.comparing.sentences import device_sentence, overall
 from nsysdiag.comparing.side import Capture
 from nsysdiag.comparing.signatures import cut_notes, recaused, signature_changes
+from nsysdiag.comparing.together import judged_together
 from nsysdiag.comparing.units import Sides, in_units
 from nsysdiag.comparing.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.model import CauseInfo, Report, Tool
@@ -56,7 +58,12 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     pooled, told = uncompared(before, after)
     causes = _causes([*before, *after], pooled=bool(pooled))
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    devices = [_device(pair, pooled, titles) for pair in pairs]
+    sides = [in_units(pair.before, pair.after) for pair in pairs]
+    kernels = [kernel_pairs(each.before, each.after) for each in sides]
+    found = judged_together(
+        [changes(each.before, each.after, pooled, k) for each, k in zip(sides, kernels, strict=True)]
+    )
+    devices = [_device(*each, pooled, titles) for each in zip(sides, kernels, found, strict=True)]
     verdict, sentence = overall(devices)
     return Comparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
@@ -75,18 +82,17 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     )
 
 
-def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> DeviceComparison:
-    sides = in_units(pair.before, pair.after)
+def _device(
+    sides: Sides, kernels: Sequence[KernelPair], found: Changes, pooled: Sequence[str], titles: dict[str, str]
+) -> DeviceComparison:
     before, after = sides.before, sides.after
-    kernels = kernel_pairs(before, after)
-    found = changes(before, after, pooled, kernels)
     rows = cut(found)
     moved = moves(rows, recaused(before, after, pooled))
     counts = workload(before, after)
     return DeviceComparison(
-        key=pair.before[0][1].key,
-        name_before=pair.before[0][1].name,
-        name_after=pair.after[0][1].name,
+        key=before[0].device.key,
+        name_before=before[0].device.name,
+        name_after=after[0].device.name,
         unit=sides.unit,
         verdict=found.length.verdict,
         sentence=device_sentence(sides.unit, found.length, rows, titles),
@@ -112,7 +118,7 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
     )
 
 
-def _known(sides: Sides, pairs: Sequence[tuple[int, int]], found: Changes) -> dict[tuple[str, bool], Change]:
+def _known(sides: Sides, pairs: Sequence[KernelPair], found: Changes) -> dict[tuple[str, bool], Change]:
     """The change of kernels whose times are known for each unit of work."""
     known = {}
     for number, (one, two) in enumerate(pairs):

@@ -21,6 +21,8 @@ from nsysdiag.model_compare import (
 BOTH, ADDED, GONE = "both", "added", "gone"
 MOST_KERNELS, EDGES = 60, 2
 Row = TypeVar("Row")
+KernelPair = tuple[int, int]
+"""Places in the kernel rows of both sides, -1 for a side that has not the kernel."""
 
 
 def status(before: object, after: object) -> str:
@@ -28,7 +30,7 @@ def status(before: object, after: object) -> str:
     return BOTH if before and after else ADDED if after else GONE
 
 
-def kernel_pairs(before: Sequence[Capture], after: Sequence[Capture]) -> list[tuple[int, int]]:
+def kernel_pairs(before: Sequence[Capture], after: Sequence[Capture]) -> list[KernelPair]:
     """Places in the kernel rows of the first capture of each side, -1 where a side has not the kernel, of those whose
     times are known on both sides or that one side has not; the largest first."""
     rows = [side[0].device.kernels for side in (before, after)]
