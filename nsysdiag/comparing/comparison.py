@@ -19,6 +19,7 @@ from nsysdiag.comparing.matching import (
 from nsysdiag.comparing.metrics import launch_metrics, utilization_metrics
 from nsysdiag.comparing.pairing import paired
 from nsysdiag.comparing.sentences import device_sentence, overall
+from nsysdiag.comparing.settings import is_narrowed, settings_notes
 from nsysdiag.comparing.side import Capture
 from nsysdiag.comparing.signatures import cut_notes, recaused, signature_changes
 from nsysdiag.comparing.together import judged_together
@@ -75,7 +76,13 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         sentence=sentence,
         devices=devices,
         not_compared=pooled,
-        notes=[*notes, *told, *_window_notes(before, after), *_capture_notes(before, after)],
+        notes=[
+            *notes,
+            *settings_notes(before, after),
+            *told,
+            *_window_notes(before, after),
+            *_capture_notes(before, after),
+        ],
         causes=causes,
         settings=_redacted(before, after),
         across_gpus=across_gpus,
@@ -133,6 +140,9 @@ def _workload_notes(counts: Sequence[CountChange]) -> list[str]:
 
 
 def _window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    """Windows that nobody chose, and that are of different kinds all the same."""
+    if any(is_narrowed(report) for report in (*before, *after)):
+        return []
     reasons = sorted({device.window.reason for report in (*before, *after) for device in report.devices})
     return [f"The windows follow different rules: {'; '.join(reasons)}."] if len(reasons) > 1 else []
 
