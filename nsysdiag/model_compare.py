@@ -36,8 +36,8 @@ class Change(Record, frozen=True):
 
 
 class PartChange(Record, frozen=True):
-    """A part of the time, or a cause of idle time. `id` is `not_compared` for the causes of which one side alone has
-    evidence, and those that such time falls to without it."""
+    """A part of the time, or a cause of idle time. `id` is `not_compared` for the causes that some captures alone have
+    the evidence for, or were analysed for, and those that such time falls to without: they are one row."""
 
     id: str
     change: Change
@@ -150,7 +150,8 @@ class MetricChange(Record, frozen=True):
 
 
 class FindingChange(Record, frozen=True):
-    """A finding by its id, with what it costs a unit of work. `status`: both, added, gone."""
+    """A finding by its id, with what it costs a unit of work. `status`: both, added, gone, or not_compared where not
+    all captures can tell its cause: then it may be on one side, or larger there, for that alone."""
 
     id: str
     title: str
@@ -232,10 +233,10 @@ class SideTrace(Record, frozen=True):
 
 
 class Comparison(Record, frozen=True):
-    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices: where
-    nothing changed on any of them, one in twenty says otherwise. `notes` say what
-    lowers the confidence in it. `not_compared` are the causes that one side alone could tell; `across_gpus` says that
-    GPUs of different models were to be compared."""
+    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
+    changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
+    are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
+    models were to be compared."""
 
     schema_version: str
     kind: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from nsysdiag.comparing.changes import Changes, change_of_means, changes
@@ -33,6 +33,7 @@ from nsysdiag.model_compare import (
     Comparison,
     CountChange,
     DeviceComparison,
+    FindingChange,
     SideTrace,
     Strip,
 )
@@ -46,7 +47,7 @@ WORK_TITLES = {
 }
 POOLED = CauseInfo(
     id=NOT_COMPARED,
-    title="Causes that one side cannot tell apart",
+    title="Causes that not all captures tell apart",
     meaning="Not all captures have the evidence for these causes, or were analysed for them: they are compared as one.",
     color="#8a8f98",
 )
@@ -96,6 +97,7 @@ def _device(
     rows = cut(found)
     moved = moves(rows, recaused(before, after, pooled))
     counts = workload(before, after)
+    findings = finding_changes(before, after, pooled)
     return DeviceComparison(
         key=before[0].device.key,
         name_before=before[0].device.name,
@@ -118,8 +120,13 @@ def _device(
         communication=collective_changes(before, after),
         launch=launch_metrics(before, after),
         utilization=utilization_metrics(before, after),
-        findings=finding_changes(before, after),
-        notes=[*sides.notes, *_workload_notes(counts), *cut_notes([*before, *after])],
+        findings=findings,
+        notes=[
+            *sides.notes,
+            *_workload_notes(counts),
+            *_finding_notes(findings, titles),
+            *cut_notes([*before, *after]),
+        ],
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
     )
@@ -137,6 +144,12 @@ def _known(sides: Sides, pairs: Sequence[KernelPair], found: Changes) -> dict[tu
 def _workload_notes(counts: Sequence[CountChange]) -> list[str]:
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
     return [f"The workload changed, operations for a unit of work: {'; '.join(changed)}."] if changed else []
+
+
+def _finding_notes(findings: Sequence[FindingChange], titles: Mapping[str, str]) -> list[str]:
+    causes = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
+    names = ", ".join(titles.get(cause, cause) for cause in causes)
+    return [f"Findings of these causes are not compared, as not all captures can tell them: {names}."] if causes else []
 
 
 def _window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:

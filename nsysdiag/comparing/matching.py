@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from nsysdiag.comparing.changes import LEAST_CHANGE
+from nsysdiag.comparing.evidence import NOT_COMPARED
 from nsysdiag.comparing.side import LENGTH, Capture, column, mean_count
 from nsysdiag.model import CollectiveKind, CopyRow, Finding, KernelRow
 from nsysdiag.model_compare import (
@@ -190,8 +191,11 @@ def workload(before: Sequence[Capture], after: Sequence[Capture]) -> list[CountC
     return found
 
 
-def finding_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[FindingChange]:
-    """Findings of the device by id, those that cost most first."""
+def finding_changes(
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
+) -> list[FindingChange]:
+    """Findings of the device by id, those that cost most first. Those of causes in `pooled` are not compared: one that
+    is missing may be hidden by another capture."""
     left, right = _findings(before), _findings(after)
     found = []
     for key in dict.fromkeys([*left, *right]):
@@ -203,7 +207,7 @@ def finding_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list
                 id=key,
                 title=shown[0].title,
                 cause=shown[0].cause,
-                status=status(one, two),
+                status=NOT_COMPARED if shown[0].cause in pooled else status(one, two),
                 severity_before=one[0].severity if one else None,
                 severity_after=two[0].severity if two else None,
                 before_ns=round(one[1]) if one else 0,

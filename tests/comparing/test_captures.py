@@ -38,6 +38,7 @@ def test_captures_of_one_side_with_other_evidence(tmp_path: Path) -> None:
     made = compare_reports([full, bare[0]], bare[1:])
     assert {"io_wait", "off_cpu", "uncovered", "data_loading"} <= set(made.not_compared)
     assert only(made).renaming.verdict == "none"
+    assert {row.status for row in only(made).findings if row.cause in made.not_compared} == {"not_compared"}
     assert any("Only some captures have os-runtime evidence" in note for note in made.notes)
 
 
@@ -46,6 +47,21 @@ def test_no_other_cause_where_evidence_alone_differs(tmp_path: Path) -> None:
     device = only(compare_reports([full], [bare]))
     assert "not_compared" in {row.cause_before for row in device.signatures}
     assert {row.status for row in device.signatures if row.before_ns > 100 * US} == {"both"}
+
+
+def test_findings_that_other_evidence_alone_brings(tmp_path: Path) -> None:
+    """The loader is as slow on both sides: nothing is new or gone but what tells of it."""
+    full, bare = report_of(STARVED, tmp_path), report_of(replace(STARVED, seed=1), tmp_path, CUDA_ONLY)
+    for sides in (([full], [bare]), ([bare], [full])):
+        device = only(compare_reports(*sides))
+        assert {row.cause: row.status for row in device.findings if row.status != "both"} == {
+            "data_loading": "not_compared",
+            "uncovered": "not_compared",
+        }
+        assert [note for note in device.notes if note.startswith("Findings of these causes are not compared")]
+    alike = only(compare_reports([full], [report_of(replace(STARVED, seed=2), tmp_path)]))
+    assert {row.status for row in alike.findings} == {"both"}
+    assert not any("not compared" in note for note in alike.notes)
 
 
 def test_a_cause_that_was_disabled_on_one_side(tmp_path: Path) -> None:

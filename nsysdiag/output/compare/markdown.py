@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.compare import words
-from nsysdiag.output.compare.rows import changed_kernels, changed_signatures, flows, split, title
+from nsysdiag.output.compare.rows import changed_kernels, changed_signatures, flows, lone_findings, split, title
 from nsysdiag.output.markup import MARKER, code, table, text
 from nsysdiag.output.names import brief
 from nsysdiag.output.view import Causes
@@ -158,7 +158,7 @@ def _gaps(device: DeviceComparison, causes: Causes) -> list[str]:
 
 
 def _findings(device: DeviceComparison) -> list[str]:
-    found = [row for row in device.findings if row.status != "both"]
+    found = lone_findings(device)
     lines = [
         f"- {text(words.status_word(row.status))}: {text(row.title)}, {format_signed_ns(row.after_ns - row.before_ns)}"
         for row in found[:TOP_FINDINGS]

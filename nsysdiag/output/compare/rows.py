@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.model_compare import (
         DeviceComparison,
+        FindingChange,
         KernelChange,
         Move,
         PartChange,
@@ -25,6 +26,7 @@ TINY = 0.005
 SMALL = 0.01
 """Steps below this share of the largest one are drawn as one."""
 DIFFERENT = ("improved", "regressed")
+NOT_LONE = ("both", "not_compared")
 IDLE = "idle"
 
 
@@ -156,6 +158,11 @@ def changed_signatures(device: DeviceComparison) -> list[SignatureChange]:
     small = least(device)
     found = [row for row in device.signatures if _matters(row, small)]
     return sorted(found, key=lambda row: -abs(row.after_ns - row.before_ns))
+
+
+def lone_findings(device: DeviceComparison) -> list[FindingChange]:
+    """Findings that one side has and the other has not."""
+    return [row for row in device.findings if row.status not in NOT_LONE]
 
 
 def _matters(row: SignatureChange, small: float) -> bool:

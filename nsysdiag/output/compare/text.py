@@ -14,6 +14,7 @@ from nsysdiag.output.compare.rows import (
     changed_signatures,
     flows,
     levels,
+    lone_findings,
     split,
     title,
 )
@@ -191,7 +192,7 @@ def _gaps(device: DeviceComparison, causes: Causes, width: int) -> list[Renderab
 
 
 def _findings(device: DeviceComparison, width: int) -> list[RenderableType]:
-    found = [row for row in device.findings if row.status != "both"]
+    found = lone_findings(device)
     rows = [
         [Text(format_signed_ns(row.after_ns - row.before_ns)), _status(row.status), Text(visible(row.title))]
         for row in found[:TOP_FINDINGS]

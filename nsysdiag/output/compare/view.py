@@ -287,7 +287,7 @@ def _findings(device: DeviceComparison, causes: Causes) -> View | None:
         (row, words.status_word(row.status), entry(row.cause, causes), _severities(row))
         for row in device.findings[:MOST_ROWS]
     ]
-    return {"rows": rows}
+    return {"rows": rows, "hidden": any(row.status == "not_compared" for row in device.findings)}
 
 
 def _severities(row: FindingChange) -> tuple[str, str, int]:
