@@ -5,19 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import (
-    DebugOption,
-    FailOnOption,
-    ForceOption,
-    FormatOption,
-    NoConfigOption,
-    OpenOption,
-    OutputOption,
-    QuietOption,
-    RedactKeyOption,
-    RedactOption,
-    WarnOnOption,
-)
+from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,17 +41,17 @@ def compare(
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file."),
     ] = None,
-    no_config: NoConfigOption = False,
-    fail_on: FailOnOption = None,
-    warn_on: WarnOnOption = None,
-    output: OutputOption = None,
-    format_name: FormatOption = None,
-    redact: RedactOption = False,
-    redact_key: RedactKeyOption = None,
-    open_html: OpenOption = False,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    no_config: options.NoConfigOption = False,
+    fail_on: options.FailOnOption = None,
+    warn_on: options.WarnOnOption = None,
+    output: options.OutputOption = None,
+    format_name: options.ComparisonFormatOption = None,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Say what changed between two captures, and whether it is more than chance.
 
@@ -75,7 +63,7 @@ def compare(
     from nsysdiag.ci.changes import check_comparison
     from nsysdiag.cli.budgets import budgets_of_options, judged
     from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan, require_formats
+    from nsysdiag.cli.destinations import Kind, check, plan
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import check_redaction
     from nsysdiag.cli.settings import require_one_way, settings_of_file
@@ -87,8 +75,7 @@ def compare(
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     left, right = _sides(before, after, more_before or [], more_after or [])
-    destinations = plan(output or (), format_name, "compare", tables=())
-    require_formats(destinations, RENDERERS, "a comparison")
+    destinations = plan(output or (), format_name, "compare", Kind("a comparison", [*RENDERERS], tables=()))
     require_html(destinations, open_html=open_html)
     for path in (*left, *right):
         check(destinations, path, force=force)

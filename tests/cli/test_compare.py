@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -128,6 +129,12 @@ class TestRedacted:
         assert "a saved comparison cannot be redacted" in result.stderr
 
 
+def test_the_help_names_the_formats_that_there_are(cli: Cli) -> None:
+    told = " ".join(cli("compare", "--help").stdout.decode().split())
+    assert "html, json, md or txt" in told
+    assert not re.search("csv|prom|perfetto", told)
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -136,6 +143,11 @@ class TestRefused:
             (["before.sqlite"], "AFTER is missing"),
             (["before.sqlite", "after.sqlite", "--after", "after.sqlite"], "after.sqlite is named twice on one side"),
             (["before.sqlite", "after.sqlite", "-o", "x.csv"], "a comparison cannot be written as csv"),
+            (["before.sqlite", "after.sqlite", "--format", "prom"], "a comparison cannot be written as prom"),
+            (["before.sqlite", "after.sqlite", "-o", "-", "--format", "perfetto"], "cannot be written as perfetto"),
+            (["before.sqlite", "after.sqlite", "-o", "-", "--format", "yaml"], "unknown format 'yaml'"),
+            (["before.sqlite", "after.sqlite", "-o", "-"], "add --format with one of html, json, md, txt"),
+            (["before.sqlite", "after.sqlite", "-o", "x.yaml"], "the suffixes are: .html, .json, .md, .txt"),
             (["before.sqlite", "after.sqlite", "-o", "before.sqlite"], "no format has the suffix"),
             (["before.sqlite", "after.sqlite", "--redact-key", "K"], "--redact-key needs --redact"),
         ],
@@ -144,6 +156,7 @@ class TestRefused:
         result = cli("compare", *arguments)
         assert result.code == 2
         assert said in result.stderr
+        assert [each for each in ("csv", "prom", "perfetto") if each in result.stderr.partition("\n")[2]] == []
 
     def test_no_unit_of_work_in_common(self, cli: Cli, traces: list[str], folder: Path) -> None:
         from tests.builder import TraceBuilder
