@@ -222,7 +222,8 @@ class DeviceComparison(Record, frozen=True):
 
 
 class SideTrace(Record, frozen=True):
-    """One of the captures of a side."""
+    """One of the captures of a side; `given` is the name of the file that it was read from where that is another one
+    than `file`, the trace: a report of it."""
 
     file: str
     size_bytes: int
@@ -230,6 +231,7 @@ class SideTrace(Record, frozen=True):
     nsys_version: str | None
     window: list[str]
     warnings: list[str]
+    given: str = ""
 
 
 class Comparison(Record, frozen=True):

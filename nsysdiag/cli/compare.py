@@ -11,6 +11,8 @@ from nsysdiag.errors import UsageError
 if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.model import Report
+    from nsysdiag.model_compare import SideTrace
+    from nsysdiag.redaction import Names
 
 EPILOG = """\b
 Examples:
@@ -70,6 +72,7 @@ def compare(
     from nsysdiag.comparing.comparison import compare_reports
     from nsysdiag.comparing.pairing import require_names
     from nsysdiag.output.compare.registry import RENDERERS
+    from nsysdiag.redaction import is_redacted, redacted_by
 
     check_redaction(redact_key, redact=redact)
     require_one_way(config, no_config=no_config)
@@ -85,8 +88,11 @@ def compare(
     settings = replace(file, same_gpu=same_gpu or file.same_gpu)
     reports = [_report(path, settings, file, quiet=quiet) for path in (*left, *right)]
     require_names(reports)
-    shown = _redacted(reports, redact_key) if redact else reports
+    names = _names(reports, redact_key) if redact else None
+    shown = [redacted_by(report, names) for report in reports] if names else reports
     made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
+    if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
+        made = replace(made, before=_given(made.before, left, names), after=_given(made.after, right, names))
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     outcome = judged([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
     try:
@@ -125,13 +131,22 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     return report
 
 
-def _redacted(reports: list["Report"], key: str | None) -> list["Report"]:
-    """Both sides with the same stand-ins: what has one name before and after still has."""
-    from nsysdiag.redaction import is_redacted
-    from nsysdiag.redaction.names import Names
-    from nsysdiag.redaction.redact import redacted_by
+def _names(reports: list["Report"], key: str | None) -> "Names":
+    """The same stand-ins for both sides: what has one name before and after still has."""
+    from nsysdiag.redaction import Names, is_redacted
 
     if any(is_redacted(report) for report in reports):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
-    names = Names(key)
-    return [redacted_by(report, names) for report in reports]
+    return Names(key)
+
+
+def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
+    """The captures with the files that they were read from, where those are not the traces themselves."""
+    from msgspec.structs import replace
+
+    from nsysdiag.redaction.forms import FILE
+
+    files = [names.of(FILE, path.name) if names else path.name for path in paths]
+    return [
+        replace(trace, given=file) if file != trace.file else trace for trace, file in zip(traces, files, strict=True)
+    ]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from nsysdiag.model_compare import Comparison, comparison_from_json
 from tests.comparing.programs import Program
@@ -38,6 +40,12 @@ def compared(cli: Cli, *arguments: object) -> Comparison:
     return comparison_from_json(result.stdout)
 
 
+def without_inputs(made: Comparison) -> Comparison:
+    """The same, as of the traces themselves."""
+    sides = [[structs.replace(trace, given="") for trace in side] for side in (made.before, made.after)]
+    return structs.replace(made, before=sides[0], after=sides[1])
+
+
 def test_no_output_writes_html_here_and_a_summary(cli: Cli, traces: list[str], folder: Path) -> None:
     result = cli("compare", *traces)
     assert result.code == 0
@@ -59,8 +67,11 @@ def test_traces_and_saved_reports_tell_the_same(cli: Cli, traces: list[str], fol
         assert cli("analyze", trace, "-o", f"{trace}.json", "-q").code == 0
     whole = compared(cli, *traces)
     assert whole.verdict == "improved"
-    assert compared(cli, "before.sqlite.json", "after.sqlite.json") == whole
-    assert compared(cli, "before.sqlite", "after.sqlite.json") == whole
+    for inputs in (("before.sqlite.json", "after.sqlite.json"), ("before.sqlite", "after.sqlite.json")):
+        made = compared(cli, *inputs)
+        given = [side[0].given or side[0].file for side in (made.before, made.after)]
+        assert given == [*inputs]
+        assert without_inputs(made) == whole
 
 
 def test_a_saved_comparison_has_other_formats(cli: Cli, traces: list[str], folder: Path) -> None:
@@ -81,6 +92,39 @@ def test_several_captures_a_side(cli: Cli, traces: list[str], folder: Path) -> N
     assert made.devices[0].unit.count_before > 30
     by_options = compared(cli, "--before", traces[0], "--after", traces[1])
     assert by_options == compared(cli, *traces)
+
+
+class TestFooter:
+    """The command that makes the page again: from the files that were given."""
+
+    @pytest.fixture
+    def saved(self, cli: Cli, traces: list[str]) -> list[str]:
+        for trace in traces:
+            assert cli("analyze", trace, "-o", f"{trace[:-7]}.json", "-q").code == 0
+        return ["before.json", "after.json"]
+
+    @pytest.mark.parametrize("suffix", ["html", "md", "txt"])
+    def test_names_saved_reports(self, suffix: str, cli: Cli, saved: list[str], folder: Path) -> None:
+        (folder / "sub").mkdir()
+        (folder / "before.json").rename(folder / "sub" / "old one.json")
+        given = ["sub/old one.json", "after.json", "--after", "after.sqlite"]
+        assert cli("compare", *given, "-o", f"c.{suffix}", "-o", "c.json", "-q").code == 0
+        text = html.unescape((folder / f"c.{suffix}").read_text())
+        assert "nsysdiag compare 'old one.json' after.json --after after.sqlite" in text
+        assert cli("render", "c.json", "-o", f"again.{suffix}", "-q").code == 0
+        assert (folder / f"again.{suffix}").read_bytes() == (folder / f"c.{suffix}").read_bytes()
+
+    def test_has_stand_ins_for_their_names(self, cli: Cli, saved: list[str], folder: Path) -> None:
+        assert cli("compare", *saved, "--redact", "-o", "c.html", "-q").code == 0
+        page = (folder / "c.html").read_text()
+        assert "nsysdiag compare &#39;file 3&#39; &#39;file 4&#39; --redact" in page
+        assert not re.search(r"(before|after)\.(json|sqlite)", page)
+
+    def test_of_reports_that_came_without_names(self, cli: Cli, traces: list[str], folder: Path) -> None:
+        for trace, name in zip(traces, ("secret", "other"), strict=True):
+            assert cli("analyze", trace, "--redact", "--redact-key", "K", "-o", f"{name}.json", "-q").code == 0
+        assert cli("compare", "secret.json", "other.json", "-o", "c.html", "-q").code == 0
+        assert b"secret" not in (folder / "c.html").read_bytes()
 
 
 class TestRedacted:

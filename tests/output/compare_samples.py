@@ -267,6 +267,7 @@ def comparison(
             nsys_version="2025.1.1",
             window=["first to last launched operation"],
             warnings=[f"{words.file}: 3 events were dropped"] if side == "after" else [],
+            given=f"{words.file}.json" if side == "after" else "",
         )
         for side in ("before", "after")
     ]
