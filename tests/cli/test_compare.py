@@ -160,6 +160,15 @@ class TestRedacted:
         assert "a report has numbers in place of names" in result.stderr
         assert "--redact-key" in result.stderr
 
+    def test_different_keys(self, cli: Cli, traces: list[str]) -> None:
+        for trace, key in zip(traces, ("K", "other"), strict=True):
+            assert cli("analyze", trace, "--redact", "--redact-key", key, "-o", f"{trace}.json", "-q").code == 0
+        result = cli("compare", "before.sqlite.json", "after.sqlite.json")
+        assert result.code == 5
+        assert "have no name in common: both were redacted, by different keys if" in result.stderr
+        assert "redact both with the same --redact-key" in result.stderr
+        assert "0%" not in result.stderr
+
     def test_a_key_on_one_side_alone(self, cli: Cli, traces: list[str]) -> None:
         assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "keyed.json", "-q").code == 0
         result = cli("compare", "keyed.json", traces[1])

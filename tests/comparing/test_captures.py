@@ -83,6 +83,32 @@ def test_models_of_gpus_on_each_side(tmp_path: Path) -> None:
     assert "The GPUs are of different models: A100 and H100 before, A100 after." in made.notes
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("GPU", "A100", "before.sqlite does not name its GPU: whether"),
+        ("A100", "GPU", "after.sqlite does not name its GPU: whether"),
+        ("GPU", "", "before.sqlite and after.sqlite do not name their GPUs: whether"),
+        ("A100", "A100", None),
+    ],
+)
+def test_a_trace_that_does_not_name_its_gpu_is_told(before: str, after: str, told: str | None, tmp_path: Path) -> None:
+    report = report_of(SYNC, tmp_path)
+    sides = [
+        structs.replace(on_gpus(report, name), trace=structs.replace(report.trace, file=file))
+        for name, file in ((before, "before.sqlite"), (after, "after.sqlite"))
+    ]
+    notes = [note for note in compare_reports(sides[:1], sides[1:]).notes if "same model" in note]
+    assert [note.partition(" both sides")[0] for note in notes] == ([told] if told else [])
+
+
+def test_an_unnamed_gpu_among_different_models(tmp_path: Path) -> None:
+    report = report_of(SYNC, tmp_path)
+    before = [on_gpus(report, "A100"), on_gpus(report, "GPU")]
+    made = compare_reports(before, [on_gpus(report, "H100")], across_gpus=True)
+    assert "The GPUs are of different models: A100 and an unnamed one before, H100 after." in made.notes
+
+
 @pytest.mark.parametrize("more", [1, 2])
 def test_devices_that_are_left_out_where_no_number_is_common(more: int, tmp_path: Path) -> None:
     report = report_of(SYNC, tmp_path)
