@@ -97,8 +97,10 @@ class KernelChange(Record, frozen=True):
 
 
 class SignatureChange(Record, frozen=True):
-    """Gaps between the same operations in the same NVTX range. `status`: both, added, gone, or recaused where they
-    have another largest cause after than before; the id is that of the side that has them, after first."""
+    """Gaps between the same operations in the same NVTX range, and their time for a unit of work. `status`: both,
+    added, gone, or recaused where they have another largest cause after than before; the id is that of the side that
+    has them, after first. The verdict is unknown where a report does not hold their times one by one, or cut its list:
+    on that side they may be below those that it keeps."""
 
     id: str
     status: str
@@ -109,8 +111,7 @@ class SignatureChange(Record, frozen=True):
     cause_after: str | None
     count_before: float
     count_after: float
-    before_ns: int
-    after_ns: int
+    change: Change
 
 
 class CopyChange(Record, frozen=True):

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from nsysdiag.comparing.changes import Changes, change_of_means, changes
 from nsysdiag.comparing.evidence import NOT_COMPARED, uncompared
 from nsysdiag.comparing.matching import (
-    KernelPair,
     collective_changes,
     copy_changes,
     finding_changes,
     kernel_changes,
-    kernel_pairs,
+    kernel_times,
     workload,
 )
 from nsysdiag.comparing.metrics import launch_metrics, utilization_metrics
-from nsysdiag.comparing.pairing import paired
+from nsysdiag.comparing.pairing import Pair, paired
 from nsysdiag.comparing.sentences import device_sentence, overall
 from nsysdiag.comparing.settings import is_narrowed, settings_notes
-from nsysdiag.comparing.side import Capture
-from nsysdiag.comparing.signatures import cut_notes, recaused, signature_changes
+from nsysdiag.comparing.side import Capture, Quantity
+from nsysdiag.comparing.signatures import Gaps, cut_notes, gap_times, gaps_of, recaused, signature_changes
 from nsysdiag.comparing.together import judged_together
 from nsysdiag.comparing.units import Sides, in_units
 from nsysdiag.comparing.waterfall import cut, moves, renaming, waterfall
@@ -29,7 +29,6 @@ from nsysdiag.model import CauseInfo, Report, Tool
 from nsysdiag.model_compare import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
-    Change,
     Comparison,
     CountChange,
     DeviceComparison,
@@ -60,12 +59,9 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     pooled, told = uncompared(before, after)
     causes = _causes([*before, *after], pooled=bool(pooled))
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    sides = [in_units(pair.before, pair.after) for pair in pairs]
-    kernels = [kernel_pairs(each.before, each.after) for each in sides]
-    found = judged_together(
-        [changes(each.before, each.after, pooled, k) for each, k in zip(sides, kernels, strict=True)]
-    )
-    devices = [_device(*each, pooled, titles) for each in zip(sides, kernels, found, strict=True)]
+    grounds = [_ground(pair, pooled) for pair in pairs]
+    found = judged_together([changes(each.before, each.after, pooled, each.times) for each in grounds])
+    devices = [_device(ground, each, pooled, titles) for ground, each in zip(grounds, found, strict=True)]
     verdict, sentence = overall(devices)
     return Comparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
@@ -90,14 +86,36 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     )
 
 
-def _device(
-    sides: Sides, kernels: Sequence[KernelPair], found: Changes, pooled: Sequence[str], titles: dict[str, str]
-) -> DeviceComparison:
-    before, after = sides.before, sides.after
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """One device on both sides: its captures in one unit of work, its gaps, and the times of kernels and gaps."""
+
+    sides: Sides
+    gaps: tuple[Gaps, Gaps]
+    times: dict[Hashable, Quantity]
+
+    @property
+    def before(self) -> list[Capture]:
+        return self.sides.before
+
+    @property
+    def after(self) -> list[Capture]:
+        return self.sides.after
+
+
+def _ground(pair: Pair, pooled: Sequence[str]) -> _Ground:
+    sides = in_units(pair.before, pair.after)
+    gaps = gaps_of(sides.before, pooled), gaps_of(sides.after, pooled)
+    return _Ground(sides, gaps, kernel_times(sides.before, sides.after) | gap_times(*gaps))
+
+
+def _device(ground: _Ground, found: Changes, pooled: Sequence[str], titles: Mapping[str, str]) -> DeviceComparison:
+    sides, before, after = ground.sides, ground.before, ground.after
     rows = cut(found)
-    moved = moves(rows, recaused(before, after, pooled))
+    moved = moves(rows, recaused(*ground.gaps))
     counts = workload(before, after)
     findings = finding_changes(before, after, pooled)
+    plain = partial(change_of_means, found)
     return DeviceComparison(
         key=before[0].device.key,
         name_before=before[0].device.name,
@@ -114,8 +132,8 @@ def _device(
         moves=moved,
         renaming=renaming(rows, moved, titles),
         workload=counts,
-        kernels=kernel_changes(before, after, _known(sides, kernels, found), partial(change_of_means, found)),
-        signatures=signature_changes(before, after, pooled),
+        kernels=kernel_changes(before, after, found.own, plain),
+        signatures=signature_changes(*ground.gaps, found.own, plain),
         copies=copy_changes(before, after),
         communication=collective_changes(before, after),
         launch=launch_metrics(before, after),
@@ -130,15 +148,6 @@ def _device(
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
     )
-
-
-def _known(sides: Sides, pairs: Sequence[KernelPair], found: Changes) -> dict[tuple[str, bool], Change]:
-    """The change of kernels whose times are known for each unit of work."""
-    known = {}
-    for number, (one, two) in enumerate(pairs):
-        row = sides.after[0].device.kernels[two] if two >= 0 else sides.before[0].device.kernels[one]
-        known[row.name, row.communication] = found.kernels[number]
-    return known
 
 
 def _workload_notes(counts: Sequence[CountChange]) -> list[str]:

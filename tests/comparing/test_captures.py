@@ -46,7 +46,7 @@ def test_no_other_cause_where_evidence_alone_differs(tmp_path: Path) -> None:
     full, bare = report_of(STARVED, tmp_path), report_of(replace(STARVED, seed=1), tmp_path, CUDA_ONLY)
     device = only(compare_reports([full], [bare]))
     assert "not_compared" in {row.cause_before for row in device.signatures}
-    assert {row.status for row in device.signatures if row.before_ns > 100 * US} == {"both"}
+    assert {row.status for row in device.signatures if row.change.before_ns > 100 * US} == {"both"}
 
 
 def test_findings_that_other_evidence_alone_brings(tmp_path: Path) -> None:

@@ -37,6 +37,9 @@ def test_at_most_one_in_twenty_says_that_something_changed(runs: list[Report]) -
     assert sum(device.verdict != "same" for device in made) <= 0.05 * PAIRS
     parts = sum(len(device.parts) + len(device.ledger) for device in made)
     assert sum(len(verdicts(device)) for device in made) <= 0.05 * parts
+    rows = [row.change.verdict for device in made for row in (*device.kernels, *device.signatures)]
+    assert sum(verdict in ("improved", "regressed") for verdict in rows) <= 0.05 * len(rows)
+    assert rows.count("unknown") < 0.01 * len(rows)
 
 
 @pytest.mark.slow

@@ -113,10 +113,10 @@ def _kernels(words: Words) -> list[KernelChange]:
 
 def _signatures(words: Words) -> list[SignatureChange]:
     rows = [
-        ("s-1", "recaused", words.cause, "host_compute", 400, 160),
-        ("s-2", "added", None, "launch_latency", 0, 40),
-        ("s-3", "gone", words.cause, None, 30, 0),
-        ("s-4", "both", "launch_latency", "launch_latency", 2, 2),
+        ("s-1", "recaused", words.cause, "host_compute", 400, 160, "improved"),
+        ("s-2", "added", None, "launch_latency", 0, 40, "regressed"),
+        ("s-3", "gone", words.cause, None, 30, 0, "unknown"),
+        ("s-4", "both", "launch_latency", "launch_latency", 2, 2, "same"),
     ]
     return [
         SignatureChange(
@@ -129,10 +129,9 @@ def _signatures(words: Words) -> list[SignatureChange]:
             cause_after=after,
             count_before=float(bool(ns_before)),
             count_after=float(bool(ns_after)),
-            before_ns=ns_before * US,
-            after_ns=ns_after * US,
+            change=change(ns_before, ns_after, verdict, told=verdict != "unknown"),
         )
-        for id, status, before, after, ns_before, ns_after in rows
+        for id, status, before, after, ns_before, ns_after, verdict in rows
     ]
 
 
@@ -177,7 +176,7 @@ def device(words: Words = Words(), *, key: str = "gpu0") -> DeviceComparison:
     ledger = [
         part(words.cause, 400, 100, "improved"),
         part("host_compute", 0, 60, "regressed"),
-        part("launch_latency", 2, 2),
+        part("launch_latency", 2, 2, "same"),
         part("queue_full", 0, 0),
     ]
     parts = [part("compute", 600, 605), part("exposed_comm", 0, 0), part("exposed_copy", 50, 10, "improved")]

@@ -145,16 +145,17 @@ def _gaps(device: DeviceComparison, causes: Causes) -> list[str]:
             " → ".join(
                 text(title(each, causes)) for each in dict.fromkeys((row.cause_before, row.cause_after)) if each
             ),
-            format_ns(row.before_ns),
-            format_ns(row.after_ns),
-            format_signed_ns(row.after_ns - row.before_ns),
+            format_ns(row.change.before_ns),
+            format_ns(row.change.after_ns),
+            format_signed_ns(row.change.change_ns),
+            _mark(words.change_mark(row.change.verdict)),
         ]
         for row in found[:TOP_GAPS]
     ]
     if not rows:
         return []
-    header = ["Recurring gap that changed", "Side", "Cause", "Before", "After", "Change"]
-    return [table(header, "lllrrr", rows), *_more(found, TOP_GAPS)]
+    header = ["Recurring gap that changed", "Side", "Cause", "Before", "After", "Change", ""]
+    return [table(header, "lllrrrl", rows), *_more(found, TOP_GAPS)]
 
 
 def _findings(device: DeviceComparison) -> list[str]:
