@@ -51,7 +51,8 @@ def changes(
     times = list(further.values())
     left = [_values(each, names, pooled, [time.before[at] for time in times]) for at, each in enumerate(before)]
     right = [_values(each, names, pooled, [time.after[at] for time in times]) for at, each in enumerate(after)]
-    one, two = drawn_means(left, 0), drawn_means(right, 1)
+    longer = _mean_length(left) > _mean_length(right)  # the same draws whichever side is called before
+    one, two = drawn_means(left, int(longer)), drawn_means(right, int(not longer))
     noise = max(drift(left, one), drift(right, two))
     found = _Measured(names, one.mean, two.mean, interval(one, two), noise)
     whole = _whole_numbers(found)
@@ -70,6 +71,10 @@ def changes(
     own = {key: _change(found, at, None) for at, key in enumerate(further, len(names))}
     ledgers = {name: _by_size(rows) for name, rows in ledgers.items()}
     return Changes(length, parts, ledgers, own, noise, freedom(one, two))
+
+
+def _mean_length(captures: Sequence[Values]) -> float:
+    return float(np.concatenate([values[:, 0] for values in captures]).mean())
 
 
 def _by_size(rows: list[PartChange]) -> list[PartChange]:

@@ -79,6 +79,15 @@ def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> Non
     assert sum(map(abs, against)) < 0.05 * abs(device.length.change_ns)
 
 
+def test_the_other_way_round_it_is_the_opposite(tmp_path: Path) -> None:
+    noisy = replace(SYNC, steps=12, jitter=0.4)
+    one, two = (report_of(replace(noisy, seed=seed), tmp_path) for seed in (1, 2))
+    there, back = (only(compare_reports(*sides)).length for sides in (([one], [two]), ([two], [one])))
+    assert there.low_ns is not None
+    assert there.high_ns is not None
+    assert (back.change_ns, back.low_ns, back.high_ns) == (-there.change_ns, -there.high_ns, -there.low_ns)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_nothing_changed(name: str, tmp_path: Path) -> None:
