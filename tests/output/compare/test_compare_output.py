@@ -194,6 +194,10 @@ class TestChanges:
             ("judged judged-same", "=", "same"),
         }
 
+    def test_the_rule_for_several_devices_is_told_where_there_are(self) -> None:
+        told = {sample: "Devices are judged together" in data("html", sample).decode() for sample in ("one", "mixed")}
+        assert told == {"one": False, "mixed": True}
+
     def test_roots_are_left_out_where_they_say_no_more(self) -> None:
         assert len(section(tree("one"), "changes").all("table")) == 4
         same = replace(device(), root_ledger=device().ledger[::-1])
