@@ -152,7 +152,7 @@ class MetricChange(Record, frozen=True):
 
 class FindingChange(Record, frozen=True):
     """A finding by its id, with what it costs a unit of work. `status`: both, added, gone, or not_compared where not
-    all captures can tell its cause: then it may be on one side, or larger there, for that alone."""
+    all captures can tell its cause: then it may be on one side, or larger there, for that reason alone."""
 
     id: str
     title: str
