@@ -499,10 +499,11 @@ class IterationsPacked(Record, frozen=True):
     another (1 but for very many; the last few may be left out then).
 
     `lengths` is their time, which `work` (compute, exposed_comm, exposed_copy) and `ledger` (by cause) add up to;
-    `root_ledger` is the idle time again after wake-ups were followed. `ops` counts the operations that begin in each,
-    `kernels` holds the time of kernels by name, for as many of the first rows of the device's `kernels` as there are
-    entries in it. Numbers from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one
-    of each, as many as the largest needs.
+    `root_ledger` is the idle time again after wake-ups were followed. `ops` counts the operations that begin in
+    each, `kernels` holds the time of kernels by name, for as many of the first rows of the device's `kernels` as
+    there are entries in it; `signatures` that of kinds of gaps, of the first rows of its `signatures` likewise.
+    Numbers from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one of each,
+    as many as the largest needs.
     """
 
     count: int
@@ -513,6 +514,7 @@ class IterationsPacked(Record, frozen=True):
     root_ledger: dict[str, str]
     ops: dict[str, str]
     kernels: list[str]
+    signatures: list[str] = []
     encoding: str = "base64(zlib(planes of bytes))"
 
 

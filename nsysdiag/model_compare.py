@@ -22,7 +22,8 @@ class Change(Record, frozen=True):
 
     [low_ns, high_ns] is the 95 % interval of the change, None where too little comes round to tell. `verdict`:
     `improved` or `regressed` where the interval leaves 0 out and the change is larger than `least_ns`, what does not
-    count as one; else `same`. Without an interval it is `unknown`.
+    count as one; else `same`. Where several devices are compared the interval of one alone must leave 0 out by more,
+    see the README. Without an interval it is `unknown`.
     """
 
     before_ns: int
@@ -35,8 +36,8 @@ class Change(Record, frozen=True):
 
 
 class PartChange(Record, frozen=True):
-    """A part of the time, or a cause of idle time. `id` is `not_compared` for the causes of which one side alone has
-    evidence, and those that such time falls to without it."""
+    """A part of the time, or a cause of idle time. `id` is `not_compared` for the causes that some captures alone have
+    the evidence for, or were analysed for, and those that such time falls to without: they are one row."""
 
     id: str
     change: Change
@@ -96,8 +97,10 @@ class KernelChange(Record, frozen=True):
 
 
 class SignatureChange(Record, frozen=True):
-    """Gaps between the same operations in the same NVTX range. `status`: both, added, gone, or recaused where they
-    have another largest cause after than before; the id is that of the side that has them, after first."""
+    """Gaps between the same operations in the same NVTX range, and their time for a unit of work. `status`: both,
+    added, gone, or recaused where they have another largest cause after than before; the id is that of the side that
+    has them, after first. The verdict is unknown where a report does not hold their times one by one, or cut its list:
+    on that side they may be below those that it keeps."""
 
     id: str
     status: str
@@ -108,8 +111,7 @@ class SignatureChange(Record, frozen=True):
     cause_after: str | None
     count_before: float
     count_after: float
-    before_ns: int
-    after_ns: int
+    change: Change
 
 
 class CopyChange(Record, frozen=True):
@@ -149,7 +151,8 @@ class MetricChange(Record, frozen=True):
 
 
 class FindingChange(Record, frozen=True):
-    """A finding by its id, with what it costs a unit of work. `status`: both, added, gone."""
+    """A finding by its id, with what it costs a unit of work. `status`: both, added, gone, or not_compared where not
+    all captures can tell its cause: then it may be on one side, or larger there, for that reason alone."""
 
     id: str
     title: str
@@ -220,7 +223,8 @@ class DeviceComparison(Record, frozen=True):
 
 
 class SideTrace(Record, frozen=True):
-    """One of the captures of a side."""
+    """One of the captures of a side; `given` is the name of the file that it was read from where that is another one
+    than `file`, the trace: a report of it."""
 
     file: str
     size_bytes: int
@@ -228,12 +232,14 @@ class SideTrace(Record, frozen=True):
     nsys_version: str | None
     window: list[str]
     warnings: list[str]
+    given: str = ""
 
 
 class Comparison(Record, frozen=True):
-    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices; `notes` say what
-    lowers the confidence in it. `not_compared` are the causes that one side alone could tell; `across_gpus` says that
-    GPUs of different models were to be compared."""
+    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
+    changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
+    are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
+    models were to be compared."""
 
     schema_version: str
     kind: str

@@ -48,7 +48,7 @@ from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
 from nsysdiag.analysis.places import Blame
 from nsysdiag.analysis.roots.search import RootSearch
-from nsysdiag.analysis.signatures import signature_rows
+from nsysdiag.analysis.signatures import kinds_of_gaps, signature_rows
 from nsysdiag.analysis.stories import Ground
 from nsysdiag.analysis.trouble.device import device_trouble
 from nsysdiag.analysis.unified_memory import unified_memory
@@ -163,7 +163,8 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     by_root = replace(context, slices=rooted.slices)
     if iterations is not None and steady is not None:
         roots = idle_parts(rooted.slices, steady) if rooted.slices is not slices else None
-        packed = pack_iterations(steady, parts, roots, device, report.kernels, shared.strings)
+        kinds = kinds_of_gaps(context.frame.gaps, keys, report.signatures)
+        packed = pack_iterations(steady, parts, roots, device, report.kernels, kinds, shared.strings)
         report = structs.replace(report, iterations=structs.replace(iterations, packed=packed))
     report = structs.replace(report, trouble=device_trouble(report, by_root, window.parts, split, steady, settings))
     ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
@@ -11,7 +13,7 @@ from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.iteration_report import WORK
 from nsysdiag.compact import to_text
 from nsysdiag.model import IterationsPacked, KernelRow
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import Intervals, pieces
 from nsysdiag.timeline.planes import to_planes
 from nsysdiag.trace.strings import Strings
 
@@ -20,21 +22,33 @@ MOST_KERNELS, MOST_KERNEL_VALUES = 30, 20_000
 _EFFORT = 6
 
 
+@dataclass(frozen=True, slots=True)
+class KindsOfGaps:
+    """The gaps of a device, disjoint and in order, each with the place of its kind among the `count` rows of the
+    report, -1 where it has none."""
+
+    gaps: Intervals
+    place: IntArray
+    count: int
+
+
 def pack_iterations(
     steady: Intervals,
     parts: dict[str, IntArray],
     roots: dict[str, IntArray] | None,
     device: DeviceTimeline,
     kernels: list[KernelRow],
+    kinds: KindsOfGaps,
     strings: Strings,
 ) -> IterationsPacked:
     """The iterations `steady`, disjoint and in order. `parts` is what each is made of, work and causes; `roots` the
-    causes after wake-ups were followed, None where they are the same. `kernels` are the rows of the report, those with
-    most time first."""
+    causes after wake-ups were followed, None where they are the same. `kernels` and `kinds` of gaps are the rows of the
+    report, those with most time first."""
     each = -(-len(steady) // MOST_ENTRIES)
     count = len(steady) // each
     place = _place(device.operations.start, steady[: count * each]) // each
-    first = kernels[: min(MOST_KERNELS, MOST_KERNEL_VALUES // count)]
+    most = MOST_KERNEL_VALUES // count
+    first = kernels[: min(MOST_KERNELS, most)]
 
     def column(values: IntArray) -> str:
         return to_text(to_planes(values[: count * each].reshape(count, each).sum(axis=1)), _EFFORT)
@@ -56,6 +70,7 @@ def pack_iterations(
             if (counted := _counted(place[device.operations.category == category], count)).any()
         },
         kernels=[to_text(to_planes(ns), _EFFORT) for ns in _kernel_times(device, place, count, first, strings)],
+        signatures=[column(ns) for ns in _gap_times(kinds, steady, min(kinds.count, most))],
     )
 
 
@@ -85,4 +100,15 @@ def _kernel_times(
     rows, kernel = rows[kept], kernel[kept]
     found = np.zeros((len(kernels), count), dtype=np.int64)
     np.add.at(found, (kernel, place[rows]), operations.end[rows] - operations.start[rows])
+    return found
+
+
+def _gap_times(kinds: KindsOfGaps, steady: Intervals, most: int) -> IntArray:
+    """The ns of each of the first kinds of gaps in each iteration; a gap may reach into several."""
+    kept = (kinds.place >= 0) & (kinds.place < most)
+    gaps = kinds.gaps[kept]
+    iteration, piece = pieces(gaps, steady)
+    kind = kinds.place[kept][np.searchsorted(gaps.start, piece.start, side="right") - 1]
+    found = np.zeros((most, len(steady)), dtype=np.int64)
+    np.add.at(found, (kind, iteration), piece.end - piece.start)
     return found

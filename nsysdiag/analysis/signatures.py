@@ -10,6 +10,7 @@ from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.gap_keys import GapKeys, signature_id
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.grouping import Groups, group_durations
+from nsysdiag.analysis.iteration_packing import KindsOfGaps
 from nsysdiag.model import SignatureRow
 from nsysdiag.timeline.intervals import Intervals, coverage, union
 
@@ -44,6 +45,13 @@ def signature_rows(context: GapContext, keys: GapKeys, steady: Intervals | None)
     return [
         _row(keys, gaps, groups, at, int(first[group]), cost[at], places[at]) for at, group in enumerate(shown.tolist())
     ]
+
+
+def kinds_of_gaps(gaps: Gaps, keys: GapKeys, rows: list[SignatureRow]) -> KindsOfGaps:
+    """Which of the rows each gap is counted in."""
+    place = np.full(int(keys.code.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place[keys.code[[row.representative_index for row in rows]]] = np.arange(len(rows))
+    return KindsOfGaps(Intervals(gaps.start, gaps.end), place[keys.code], len(rows))
 
 
 def _longest(code: IntArray, length: IntArray, count: int) -> IntArray:

@@ -72,9 +72,7 @@ def _devices(comparison: Comparison, budget: Budget) -> list[DeviceComparison]:
 def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> Change:
     """The change of a measure. Raises UnmeasurableError where it is not known whether it is chance."""
     if measure.cause in comparison.not_compared:
-        raise UnmeasurableError(
-            f"one side alone has the evidence for {measure.cause}: capture and analyse both sides alike"
-        )
+        raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyse both sides alike")
     change = _found(device, measure)
     if change.verdict == UNKNOWN:
         raise UnmeasurableError(_NO_CHANCE)

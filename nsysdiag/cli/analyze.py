@@ -5,19 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import (
-    DebugOption,
-    FailOnOption,
-    ForceOption,
-    FormatOption,
-    NoConfigOption,
-    OpenOption,
-    OutputOption,
-    QuietOption,
-    RedactKeyOption,
-    RedactOption,
-    WarnOnOption,
-)
+from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,8 +26,8 @@ Examples:
 def analyze(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite or a saved report JSON.")],
     *,
-    output: OutputOption = None,
-    format_name: FormatOption = None,
+    output: options.OutputOption = None,
+    format_name: options.FormatOption = None,
     device: Annotated[
         str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
     ] = None,
@@ -82,19 +70,19 @@ def analyze(
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file; options win."),
     ] = None,
-    no_config: NoConfigOption = False,
-    fail_on: FailOnOption = None,
-    warn_on: WarnOnOption = None,
+    no_config: options.NoConfigOption = False,
+    fail_on: options.FailOnOption = None,
+    warn_on: options.WarnOnOption = None,
     gpu_hour_cost: Annotated[
         float | None,
         typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
     ] = None,
-    redact: RedactOption = False,
-    redact_key: RedactKeyOption = None,
-    open_html: OpenOption = False,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Say what the GPU waited for.
 

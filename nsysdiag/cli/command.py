@@ -52,13 +52,15 @@ def command_of_ranks(report: RanksReport) -> str:
 
 
 def command_of_comparison(comparison: Comparison) -> str:
-    """`nsysdiag compare` with its files, by their names alone, and options."""
-    (before, *more_before), (after, *more_after) = comparison.before, comparison.after
-    further = [word for trace in more_before for word in ("--before", trace.file)]
-    further += [word for trace in more_after for word in ("--after", trace.file)]
+    """`nsysdiag compare` with the files that it was given, by their names alone, and options."""
+    (before, *more_before), (after, *more_after) = (
+        [trace.given or trace.file for trace in side] for side in (comparison.before, comparison.after)
+    )
+    further = [word for file in more_before for word in ("--before", file)]
+    further += [word for file in more_after for word in ("--after", file)]
     options = [word for name, text in comparison.settings.items() for word in _words(name, text)]
     across = ["--across-gpus"] if comparison.across_gpus else []
-    return shlex.join(["nsysdiag", "compare", before.file, after.file, *further, *across, *options])
+    return shlex.join(["nsysdiag", "compare", before, after, *further, *across, *options])
 
 
 def _words(name: str, text: str) -> Iterator[str]:

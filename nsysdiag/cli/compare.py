@@ -5,24 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import (
-    DebugOption,
-    FailOnOption,
-    ForceOption,
-    FormatOption,
-    NoConfigOption,
-    OpenOption,
-    OutputOption,
-    QuietOption,
-    RedactKeyOption,
-    RedactOption,
-    WarnOnOption,
-)
+from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.model import Report
+    from nsysdiag.model_compare import SideTrace
+    from nsysdiag.redaction import Names
 
 EPILOG = """\b
 Examples:
@@ -53,17 +43,17 @@ def compare(
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file."),
     ] = None,
-    no_config: NoConfigOption = False,
-    fail_on: FailOnOption = None,
-    warn_on: WarnOnOption = None,
-    output: OutputOption = None,
-    format_name: FormatOption = None,
-    redact: RedactOption = False,
-    redact_key: RedactKeyOption = None,
-    open_html: OpenOption = False,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    no_config: options.NoConfigOption = False,
+    fail_on: options.FailOnOption = None,
+    warn_on: options.WarnOnOption = None,
+    output: options.OutputOption = None,
+    format_name: options.ComparisonFormatOption = None,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Say what changed between two captures, and whether it is more than chance.
 
@@ -75,20 +65,20 @@ def compare(
     from nsysdiag.ci.changes import check_comparison
     from nsysdiag.cli.budgets import budgets_of_options, judged
     from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan, require_formats
+    from nsysdiag.cli.destinations import Kind, check, plan
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import check_redaction
     from nsysdiag.cli.settings import require_one_way, settings_of_file
     from nsysdiag.comparing.comparison import compare_reports
     from nsysdiag.comparing.pairing import require_names
     from nsysdiag.output.compare.registry import RENDERERS
+    from nsysdiag.redaction import is_redacted, redacted_by
 
     check_redaction(redact_key, redact=redact)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     left, right = _sides(before, after, more_before or [], more_after or [])
-    destinations = plan(output or (), format_name, "compare", tables=())
-    require_formats(destinations, RENDERERS, "a comparison")
+    destinations = plan(output or (), format_name, "compare", Kind("a comparison", [*RENDERERS], tables=()))
     require_html(destinations, open_html=open_html)
     for path in (*left, *right):
         check(destinations, path, force=force)
@@ -98,8 +88,11 @@ def compare(
     settings = replace(file, same_gpu=same_gpu or file.same_gpu)
     reports = [_report(path, settings, file, quiet=quiet) for path in (*left, *right)]
     require_names(reports)
-    shown = _redacted(reports, redact_key) if redact else reports
+    names = _names(reports, redact_key) if redact else None
+    shown = [redacted_by(report, names) for report in reports] if names else reports
     made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
+    if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
+        made = replace(made, before=_given(made.before, left, names), after=_given(made.after, right, names))
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     outcome = judged([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
     try:
@@ -138,13 +131,22 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     return report
 
 
-def _redacted(reports: list["Report"], key: str | None) -> list["Report"]:
-    """Both sides with the same stand-ins: what has one name before and after still has."""
-    from nsysdiag.redaction import is_redacted
-    from nsysdiag.redaction.names import Names
-    from nsysdiag.redaction.redact import redacted_by
+def _names(reports: list["Report"], key: str | None) -> "Names":
+    """The same stand-ins for both sides: what has one name before and after still has."""
+    from nsysdiag.redaction import Names, is_redacted
 
     if any(is_redacted(report) for report in reports):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
-    names = Names(key)
-    return [redacted_by(report, names) for report in reports]
+    return Names(key)
+
+
+def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:
+    """The captures with the files that they were read from, where those are not the traces themselves."""
+    from msgspec.structs import replace
+
+    from nsysdiag.redaction.forms import FILE
+
+    files = [names.of(FILE, path.name) if names else path.name for path in paths]
+    return [
+        replace(trace, given=file) if file != trace.file else trace for trace, file in zip(traces, files, strict=True)
+    ]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
 STDOUT = "-"
 
@@ -25,21 +25,35 @@ class Destination:
     tables: Sequence[str] | None = None
 
 
-def plan(
-    outputs: Sequence[str], format_name: str | None, default_stem: str, *, tables: Sequence[str] | None = None
-) -> list[Destination]:
-    """The destinations that the options ask for; without -o, one file in the current folder.
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What is written: what it is called, the formats that it has, and the tables beside a CSV file, None for those of
+    a report."""
 
-    Raises UsageError for an unknown format, '-' without a format, a format that nothing uses, or one place
-    named twice.
+    what: str
+    formats: Sequence[str]
+    tables: Sequence[str] | None = None
+
+
+def plan(
+    outputs: Sequence[str], format_name: str | None, default_stem: str, kind: Kind | None = None
+) -> list[Destination]:
+    """The destinations that the options ask for; without -o, one file in the current folder. None is the kind of a
+    report.
+
+    Raises UsageError for an unknown format or one that the kind has not, '-' without a format, a format that nothing
+    uses, or one place named twice.
     """
-    _require_known(format_name)
+    kind = kind or Kind("a report", _formats())
+    _require_known(format_name, kind)
     if not outputs:
-        return [replace(_default(default_stem, format_name or "html"), tables=tables)]
-    destinations = [replace(_destination(output, format_name), tables=tables) for output in outputs]
-    _refuse_unused_format(outputs, format_name)
-    _refuse_repeats(destinations)
-    return destinations
+        found = [_default(default_stem, format_name or "html")]
+    else:
+        found = [_destination(output, format_name, kind) for output in outputs]
+        _refuse_unused_format(outputs, format_name)
+    _require_formats(found, kind)
+    _refuse_repeats(found)
+    return [replace(each, tables=kind.tables) for each in found]
 
 
 def _default(stem: str, format_name: str) -> Destination:
@@ -48,19 +62,19 @@ def _default(stem: str, format_name: str) -> Destination:
     return Destination(Path(f"{stem}.nsysdiag{FORMATS[format_name].suffix}"), format_name)
 
 
-def _destination(output: str, format_name: str | None) -> Destination:
+def _destination(output: str, format_name: str | None, kind: Kind) -> Destination:
     if output == STDOUT:
         if format_name is None:
-            raise UsageError("'-o -' needs a format", hint=f"add --format with one of {', '.join(_formats())}")
+            raise UsageError("'-o -' needs a format", hint=f"add --format with one of {', '.join(kind.formats)}")
         return Destination(None, format_name)
-    return Destination(Path(output), _format_of(output, format_name))
+    return Destination(Path(output), _format_of(output, format_name, kind))
 
 
-def _format_of(output: str, format_name: str | None) -> str:
+def _format_of(output: str, format_name: str | None, kind: Kind) -> str:
     from nsysdiag.output.registry import format_for
 
     try:
-        return format_for(output)
+        return format_for(output, kind.formats)
     except UsageError:
         if format_name is None:
             raise
@@ -73,20 +87,18 @@ def _formats() -> list[str]:
     return list(FORMATS)
 
 
-def require_formats(destinations: Sequence[Destination], possible: Collection[str], what: str) -> None:
-    """Raise UsageError for the first destination whose format `what` cannot be written in."""
+def _require_formats(destinations: Sequence[Destination], kind: Kind) -> None:
     for destination in destinations:
-        if destination.format not in possible:
+        if destination.format not in kind.formats:
             raise UsageError(
-                f"{what} cannot be written as {destination.format}", hint=f"its formats are: {', '.join(possible)}"
+                f"{kind.what} cannot be written as {destination.format}",
+                hint=f"its formats are: {', '.join(kind.formats)}",
             )
 
 
-def _require_known(format_name: str | None) -> None:
-    from nsysdiag.output.registry import FORMATS
-
-    if format_name is not None and format_name not in FORMATS:
-        raise UsageError(f"unknown format '{format_name}'", hint=f"the formats are: {', '.join(FORMATS)}")
+def _require_known(format_name: str | None, kind: Kind) -> None:
+    if format_name is not None and format_name not in _formats():
+        raise UsageError(f"unknown format '{format_name}'", hint=f"the formats are: {', '.join(kind.formats)}")
 
 
 def _refuse_unused_format(outputs: Sequence[str], format_name: str | None) -> None:

@@ -1,6 +1,6 @@
 """The options that more than one command has, each declared once."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -14,15 +14,20 @@ OutputOption = Annotated[
         show_default=False,
     ),
 ]
-FormatOption = Annotated[
-    str | None,
-    typer.Option(
+
+
+def _format(names: str) -> Any:
+    return typer.Option(
         "--format",
         metavar="F",
-        help="Format of '-o -', and of a PATH whose suffix says nothing: html, json, md, txt, csv, prom or perfetto.",
+        help=f"Format of '-o -', and of a PATH whose suffix says nothing: {names}.",
         show_default=False,
-    ),
-]
+    )
+
+
+FormatOption = Annotated[str | None, _format("html, json, md, txt, csv, prom or perfetto")]
+RanksFormatOption = Annotated[str | None, _format("html, json, md, txt or csv")]
+ComparisonFormatOption = Annotated[str | None, _format("html, json, md or txt")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
 QuietOption = Annotated[

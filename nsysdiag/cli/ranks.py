@@ -5,16 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import (
-    DebugOption,
-    ForceOption,
-    FormatOption,
-    OpenOption,
-    OutputOption,
-    QuietOption,
-    RedactKeyOption,
-    RedactOption,
-)
+from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,15 +25,15 @@ def ranks(
         list[str], typer.Argument(metavar="TRACE...", help="Exported .sqlite files, of one rank or several each.")
     ],
     *,
-    output: OutputOption = None,
-    format_name: FormatOption = None,
+    output: options.OutputOption = None,
+    format_name: options.RanksFormatOption = None,
     same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of each trace shared one GPU.")] = False,
-    redact: RedactOption = False,
-    redact_key: RedactKeyOption = None,
-    open_html: OpenOption = False,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Say which rank the others wait for, and why it is late.
 
@@ -50,7 +41,7 @@ def ranks(
     Without -o, writes ranks.nsysdiag.html into the current folder.
     """
     from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan, require_formats
+    from nsysdiag.cli.destinations import Kind, check, plan
     from nsysdiag.cli.redaction import check_redaction, redacted_for
     from nsysdiag.config import Settings
     from nsysdiag.output.ranks.csv_ import TABLES
@@ -59,8 +50,7 @@ def ranks(
     check_redaction(redact_key, redact=redact)
     paths = [Path(trace) for trace in traces]
     _refuse_repeats(paths)
-    destinations = plan(output or (), format_name, "ranks", tables=TABLES)
-    require_formats(destinations, RENDERERS, "a comparison of ranks")
+    destinations = plan(output or (), format_name, "ranks", Kind("a comparison of ranks", [*RENDERERS], TABLES))
     require_html(destinations, open_html=open_html)
     for path in paths:
         check(destinations, path, force=force)

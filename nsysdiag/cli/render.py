@@ -5,19 +5,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import (
-    DebugOption,
-    ForceOption,
-    FormatOption,
-    OpenOption,
-    OutputOption,
-    QuietOption,
-    RedactKeyOption,
-    RedactOption,
-)
+from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
+    from nsysdiag.cli.destinations import Kind
     from nsysdiag.model import Report
     from nsysdiag.model_compare import Comparison
     from nsysdiag.model_ranks_report import RanksReport
@@ -34,37 +26,27 @@ def render(
         str, typer.Argument(metavar="REPORT.json", help="Saved by analyze, ranks or compare, with -o REPORT.json.")
     ],
     *,
-    output: OutputOption = None,
-    format_name: FormatOption = None,
-    redact: RedactOption = False,
-    redact_key: RedactKeyOption = None,
-    open_html: OpenOption = False,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    output: options.OutputOption = None,
+    format_name: options.FormatOption = None,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Write a saved report in other formats, without the trace."""
     from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan, require_formats
+    from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.load import read_document
     from nsysdiag.cli.redaction import check_redaction
-    from nsysdiag.model_compare import Comparison
-    from nsysdiag.model_ranks_report import RanksReport
-    from nsysdiag.output.compare.registry import RENDERERS as COMPARISONS
-    from nsysdiag.output.ranks.csv_ import TABLES
-    from nsysdiag.output.ranks.registry import RENDERERS
 
     check_redaction(redact_key, redact=redact)
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
     path = Path(report)
     document = read_document(path)
-    tables = TABLES if isinstance(document, RanksReport) else () if isinstance(document, Comparison) else None
-    destinations = plan(output, format_name, path.stem, tables=tables)
-    if isinstance(document, RanksReport):
-        require_formats(destinations, RENDERERS, "a comparison of ranks")
-    if isinstance(document, Comparison):
-        require_formats(destinations, COMPARISONS, "a comparison")
+    destinations = plan(output, format_name, path.stem, _kind(document))
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
     deliver(
@@ -75,6 +57,19 @@ def render(
         summary=False,
         open_html=open_html,
     )
+
+
+def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":
+    from nsysdiag.cli.destinations import Kind
+    from nsysdiag.model_compare import Comparison
+    from nsysdiag.model_ranks_report import RanksReport
+    from nsysdiag.output.compare.registry import RENDERERS as COMPARISONS
+    from nsysdiag.output.ranks.csv_ import TABLES
+    from nsysdiag.output.ranks.registry import RENDERERS
+
+    if isinstance(document, RanksReport):
+        return Kind("a comparison of ranks", [*RENDERERS], TABLES)
+    return Kind("a comparison", [*COMPARISONS], tables=()) if isinstance(document, Comparison) else None
 
 
 def _redacted(

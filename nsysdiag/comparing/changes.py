@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsysdiag.comparing.evidence import NOT_COMPARED
-from nsysdiag.comparing.side import IDLE, LENGTH, WORK, Capture, column
-from nsysdiag.comparing.significance import Values, drawn_means, drift, interval
+from nsysdiag.comparing.side import IDLE, LENGTH, WORK, Capture, Quantity, column
+from nsysdiag.comparing.significance import Values, drawn_means, drift, freedom, interval
 from nsysdiag.comparing.whole_numbers import adding_up
 from nsysdiag.model_compare import Change, PartChange
 
@@ -21,13 +21,15 @@ LEDGERS = ("ledger", "root")
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of one device. `noise` is a share of the length."""
+    """The changes of one device; `own` are those of kernels and gaps. `noise` is a share of the length, `freedom` are
+    the degrees of freedom behind the intervals, None where there are none."""
 
     length: Change
     parts: list[PartChange]
     ledgers: dict[str, list[PartChange]]
-    kernels: dict[int, Change]
+    own: dict[Hashable, Change]
     noise: float
+    freedom: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,15 @@ class _Measured:
 
 
 def changes(
-    before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], kernels: Sequence[tuple[int, int]]
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], further: Mapping[Hashable, Quantity]
 ) -> Changes:
-    """All of them, in one draw. Causes in `pooled` are compared as one; `kernels` are pairs of places in the rows of
-    both sides, -1 for a kernel that a side has not."""
+    """All of them, in one draw. Causes in `pooled` are compared as one; `further` are times of kernels and gaps."""
     names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
-    left = [_values(capture, names, pooled, [pair[0] for pair in kernels]) for capture in before]
-    right = [_values(capture, names, pooled, [pair[1] for pair in kernels]) for capture in after]
-    one, two = drawn_means(left, 0), drawn_means(right, 1)
+    times = list(further.values())
+    left = [_values(each, names, pooled, [time.before[at] for time in times]) for at, each in enumerate(before)]
+    right = [_values(each, names, pooled, [time.after[at] for time in times]) for at, each in enumerate(after)]
+    longer = _mean_length(left) > _mean_length(right)  # the same draws whichever side is called before
+    one, two = drawn_means(left, int(longer)), drawn_means(right, int(not longer))
     noise = max(drift(left, one), drift(right, two))
     found = _Measured(names, one.mean, two.mean, interval(one, two), noise)
     whole = _whole_numbers(found)
@@ -65,8 +68,13 @@ def changes(
         ]
         for ledger in LEDGERS
     }
-    own = {at: _change(found, len(names) + at, None) for at in range(len(kernels))}
-    return Changes(length, parts, {name: _by_size(rows) for name, rows in ledgers.items()}, own, noise)
+    own = {key: _change(found, at, None) for at, key in enumerate(further, len(names))}
+    ledgers = {name: _by_size(rows) for name, rows in ledgers.items()}
+    return Changes(length, parts, ledgers, own, noise, freedom(one, two))
+
+
+def _mean_length(captures: Sequence[Values]) -> float:
+    return float(np.concatenate([values[:, 0] for values in captures]).mean())
 
 
 def _by_size(rows: list[PartChange]) -> list[PartChange]:
@@ -84,11 +92,11 @@ def _causes(captures: Sequence[Capture], pooled: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def _values(capture: Capture, names: Sequence[str], pooled: Sequence[str], kernels: Sequence[int]) -> Values:
+def _values(capture: Capture, names: Sequence[str], pooled: Sequence[str], further: Sequence[list[str]]) -> Values:
     return np.stack(
         [
             *(_column(capture, name, pooled) for name in names),
-            *(column([capture], f"kernel.{at}")[0] for at in kernels),
+            *(_sum(capture, columns) for columns in further),
         ],
         axis=1,
     )
@@ -98,7 +106,12 @@ def _column(capture: Capture, name: str, pooled: Sequence[str]) -> Values:
     ledger, _dot, cause = name.partition(".")
     if cause != NOT_COMPARED:
         return column([capture], name)[0]
-    return np.asarray(sum(column([capture], f"{ledger}.{each}")[0] for each in pooled), dtype=np.float64)
+    return _sum(capture, [f"{ledger}.{each}" for each in pooled])
+
+
+def _sum(capture: Capture, names: Sequence[str]) -> Values:
+    zero = np.zeros(len(capture.table[LENGTH]))
+    return sum((column([capture], name)[0] for name in names), start=zero)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +179,12 @@ def _least(before: int, after: int, length: float, noise: float, *, whole: bool 
 def _verdict(change: int, low: int | None, high: int | None, least: int) -> str:
     if low is None or high is None:
         return UNKNOWN
-    if low > 0 and change > least:
-        return REGRESSED
-    if high < 0 and -change > least:
-        return IMPROVED
-    return SAME
+    if low <= 0 <= high or abs(change) <= least:
+        return SAME
+    return REGRESSED if change > 0 else IMPROVED
+
+
+def outweighed(change: Change) -> bool:
+    """Would it count, were its device the only one?"""
+    alone = _verdict(change.change_ns, change.low_ns, change.high_ns, change.least_ns)
+    return change.verdict == SAME != alone

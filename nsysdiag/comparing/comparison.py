@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from nsysdiag.comparing.changes import Changes, change_of_means, changes
@@ -12,24 +13,26 @@ from nsysdiag.comparing.matching import (
     copy_changes,
     finding_changes,
     kernel_changes,
-    kernel_pairs,
+    kernel_times,
     workload,
 )
 from nsysdiag.comparing.metrics import launch_metrics, utilization_metrics
 from nsysdiag.comparing.pairing import Pair, paired
 from nsysdiag.comparing.sentences import device_sentence, overall
-from nsysdiag.comparing.side import Capture
-from nsysdiag.comparing.signatures import cut_notes, recaused, signature_changes
+from nsysdiag.comparing.settings import is_narrowed, settings_notes
+from nsysdiag.comparing.side import Capture, Quantity
+from nsysdiag.comparing.signatures import Gaps, cut_notes, gap_times, gaps_of, recaused, signature_changes
+from nsysdiag.comparing.together import judged_together
 from nsysdiag.comparing.units import Sides, in_units
 from nsysdiag.comparing.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.model import CauseInfo, Report, Tool
 from nsysdiag.model_compare import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
-    Change,
     Comparison,
     CountChange,
     DeviceComparison,
+    FindingChange,
     SideTrace,
     Strip,
 )
@@ -43,7 +46,7 @@ WORK_TITLES = {
 }
 POOLED = CauseInfo(
     id=NOT_COMPARED,
-    title="Causes that one side cannot tell apart",
+    title="Causes that not all captures tell apart",
     meaning="Not all captures have the evidence for these causes, or were analysed for them: they are compared as one.",
     color="#8a8f98",
 )
@@ -56,7 +59,9 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     pooled, told = uncompared(before, after)
     causes = _causes([*before, *after], pooled=bool(pooled))
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    devices = [_device(pair, pooled, titles) for pair in pairs]
+    grounds = [_ground(pair, pooled) for pair in pairs]
+    found = judged_together([changes(each.before, each.after, pooled, each.times) for each in grounds])
+    devices = [_device(ground, each, pooled, titles) for ground, each in zip(grounds, found, strict=True)]
     verdict, sentence = overall(devices)
     return Comparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
@@ -68,25 +73,53 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         sentence=sentence,
         devices=devices,
         not_compared=pooled,
-        notes=[*notes, *told, *_window_notes(before, after), *_capture_notes(before, after)],
+        notes=[
+            *notes,
+            *settings_notes(before, after),
+            *told,
+            *_window_notes(before, after),
+            *_capture_notes(before, after),
+        ],
         causes=causes,
         settings=_redacted(before, after),
         across_gpus=across_gpus,
     )
 
 
-def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> DeviceComparison:
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """One device on both sides: its captures in one unit of work, its gaps, and the times of kernels and gaps."""
+
+    sides: Sides
+    gaps: tuple[Gaps, Gaps]
+    times: dict[Hashable, Quantity]
+
+    @property
+    def before(self) -> list[Capture]:
+        return self.sides.before
+
+    @property
+    def after(self) -> list[Capture]:
+        return self.sides.after
+
+
+def _ground(pair: Pair, pooled: Sequence[str]) -> _Ground:
     sides = in_units(pair.before, pair.after)
-    before, after = sides.before, sides.after
-    kernels = kernel_pairs(before, after)
-    found = changes(before, after, pooled, kernels)
+    gaps = gaps_of(sides.before, pooled), gaps_of(sides.after, pooled)
+    return _Ground(sides, gaps, kernel_times(sides.before, sides.after) | gap_times(*gaps))
+
+
+def _device(ground: _Ground, found: Changes, pooled: Sequence[str], titles: Mapping[str, str]) -> DeviceComparison:
+    sides, before, after = ground.sides, ground.before, ground.after
     rows = cut(found)
-    moved = moves(rows, recaused(before, after, pooled))
+    moved = moves(rows, recaused(*ground.gaps))
     counts = workload(before, after)
+    findings = finding_changes(before, after, pooled)
+    plain = partial(change_of_means, found)
     return DeviceComparison(
-        key=pair.before[0][1].key,
-        name_before=pair.before[0][1].name,
-        name_after=pair.after[0][1].name,
+        key=before[0].device.key,
+        name_before=before[0].device.name,
+        name_after=after[0].device.name,
         unit=sides.unit,
         verdict=found.length.verdict,
         sentence=device_sentence(sides.unit, found.length, rows, titles),
@@ -99,26 +132,22 @@ def _device(pair: Pair, pooled: Sequence[str], titles: dict[str, str]) -> Device
         moves=moved,
         renaming=renaming(rows, moved, titles),
         workload=counts,
-        kernels=kernel_changes(before, after, _known(sides, kernels, found), partial(change_of_means, found)),
-        signatures=signature_changes(before, after, pooled),
+        kernels=kernel_changes(before, after, found.own, plain),
+        signatures=signature_changes(*ground.gaps, found.own, plain),
         copies=copy_changes(before, after),
         communication=collective_changes(before, after),
         launch=launch_metrics(before, after),
         utilization=utilization_metrics(before, after),
-        findings=finding_changes(before, after),
-        notes=[*sides.notes, *_workload_notes(counts), *cut_notes([*before, *after])],
+        findings=findings,
+        notes=[
+            *sides.notes,
+            *_workload_notes(counts),
+            *_finding_notes(findings, titles),
+            *cut_notes([*before, *after]),
+        ],
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
     )
-
-
-def _known(sides: Sides, pairs: Sequence[tuple[int, int]], found: Changes) -> dict[tuple[str, bool], Change]:
-    """The change of kernels whose times are known for each unit of work."""
-    known = {}
-    for number, (one, two) in enumerate(pairs):
-        row = sides.after[0].device.kernels[two] if two >= 0 else sides.before[0].device.kernels[one]
-        known[row.name, row.communication] = found.kernels[number]
-    return known
 
 
 def _workload_notes(counts: Sequence[CountChange]) -> list[str]:
@@ -126,7 +155,16 @@ def _workload_notes(counts: Sequence[CountChange]) -> list[str]:
     return [f"The workload changed, operations for a unit of work: {'; '.join(changed)}."] if changed else []
 
 
+def _finding_notes(findings: Sequence[FindingChange], titles: Mapping[str, str]) -> list[str]:
+    causes = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
+    names = ", ".join(titles.get(cause, cause) for cause in causes)
+    return [f"Findings of these causes are not compared, as not all captures can tell them: {names}."] if causes else []
+
+
 def _window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    """Windows that nobody chose, and that are of different kinds all the same."""
+    if any(is_narrowed(report) for report in (*before, *after)):
+        return []
     reasons = sorted({device.window.reason for report in (*before, *after) for device in report.devices})
     return [f"The windows follow different rules: {'; '.join(reasons)}."] if len(reasons) > 1 else []
 

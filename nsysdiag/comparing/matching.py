@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 from nsysdiag.comparing.changes import LEAST_CHANGE
-from nsysdiag.comparing.side import LENGTH, Capture, column, mean_count
+from nsysdiag.comparing.evidence import NOT_COMPARED
+from nsysdiag.comparing.side import LENGTH, Capture, Quantity, column, holds, mean_count
 from nsysdiag.model import CollectiveKind, CopyRow, Finding, KernelRow
 from nsysdiag.model_compare import (
     Change,
@@ -28,20 +29,18 @@ def status(before: object, after: object) -> str:
     return BOTH if before and after else ADDED if after else GONE
 
 
-def kernel_pairs(before: Sequence[Capture], after: Sequence[Capture]) -> list[tuple[int, int]]:
-    """Places in the kernel rows of the first capture of each side, -1 where a side has not the kernel, of those whose
-    times are known on both sides or that one side has not; the largest first."""
-    rows = [side[0].device.kernels for side in (before, after)]
-    place = [{_kernel_key(row): at for at, row in enumerate(side)} for side in rows]
-    keys = dict.fromkeys([*place[0], *place[1]])
-    pairs = [(place[0].get(key, -1), place[1].get(key, -1)) for key in keys]
-    known = [
-        pair
-        for pair in pairs
-        if all(at < 0 or f"kernel.{at}" in side[0].table for at, side in zip(pair, (before, after), strict=True))
+def kernel_times(before: Sequence[Capture], after: Sequence[Capture]) -> dict[Hashable, Quantity]:
+    """The kernels, by name, whose times are known for each unit of work wherever they ran."""
+    sides = [
+        [{_kernel_key(row): f"kernel.{at}" for at, row in enumerate(capture.device.kernels)} for capture in side]
+        for side in (before, after)
     ]
-    # With several captures the rows of the others may lie elsewhere: nothing is known of their times by place.
-    return known if len(before) == len(after) == 1 else []
+    found: dict[Hashable, Quantity] = {}
+    for key in dict.fromkeys(key for side in sides for names in side for key in names):
+        one, two = ([[names[key]] if key in names else [] for names in side] for side in sides)
+        if all(holds(rows, side, complete=[True] * len(side)) for rows, side in ((one, before), (two, after))):
+            found[key] = Quantity(one, two)
+    return found
 
 
 def _kernel_key(row: KernelRow) -> tuple[str, bool]:
@@ -51,7 +50,7 @@ def _kernel_key(row: KernelRow) -> tuple[str, bool]:
 def kernel_changes(
     before: Sequence[Capture],
     after: Sequence[Capture],
-    known: dict[tuple[str, bool], Change],
+    known: Mapping[Hashable, Change],
     plain: Callable[[int, int], Change],
 ) -> list[KernelChange]:
     """Kernels by name, those whose time changed most first. Of `known` ones the interval is known, the change of others
@@ -188,8 +187,11 @@ def workload(before: Sequence[Capture], after: Sequence[Capture]) -> list[CountC
     return found
 
 
-def finding_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[FindingChange]:
-    """Findings of the device by id, those that cost most first."""
+def finding_changes(
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
+) -> list[FindingChange]:
+    """Findings of the device by id, those that cost most first. Those of causes in `pooled` are not compared: one that
+    is missing may be hidden by another capture."""
     left, right = _findings(before), _findings(after)
     found = []
     for key in dict.fromkeys([*left, *right]):
@@ -201,7 +203,7 @@ def finding_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list
                 id=key,
                 title=shown[0].title,
                 cause=shown[0].cause,
-                status=status(one, two),
+                status=NOT_COMPARED if shown[0].cause in pooled else status(one, two),
                 severity_before=one[0].severity if one else None,
                 severity_after=two[0].severity if two else None,
                 before_ns=round(one[1]) if one else 0,

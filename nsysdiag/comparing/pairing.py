@@ -9,6 +9,7 @@ from nsysdiag.errors import NotComparableError
 from nsysdiag.model import DeviceReport, Report
 
 UNNAMED = ("", "GPU")
+MOST_FILES = 3
 _ONE_REDACTION = "compare the traces themselves with --redact, or redact all reports with the same --redact-key"
 
 
@@ -32,6 +33,11 @@ def require_names(reports: Sequence[Report]) -> None:
         raise NotComparableError("some reports have stand-ins for names, others have not", hint=_ONE_REDACTION)
 
 
+def is_keyed(report: Report) -> bool:
+    """Has it hashes in place of names? Which key they are of, no report says."""
+    return report.settings.get("redacted") == "keyed"
+
+
 def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bool) -> tuple[list[Pair], list[str]]:
     """The devices that all reports have, and what is to be said of the others. Raises NotComparableError where a report
     has no device that worked, or where the GPUs are of different models and that was not asked for."""
@@ -45,12 +51,11 @@ def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bo
     matched = [[next(device for device in devices if device.key == key) for devices in rows] for key in keys]
     if not keys:
         matched = [[devices[place] for devices in rows] for place in range(min(map(len, rows)))]
-    for devices in matched:
-        notes += _models(devices, len(before), across_gpus=across_gpus)
     pairs = []
     for devices in matched:
         each = list(zip(reports, devices, strict=True))
         pairs.append(Pair(each[: len(before)], each[len(before) :]))
+        notes += _models(pairs[-1], across_gpus=across_gpus)
     return pairs, list(dict.fromkeys(notes))
 
 
@@ -76,22 +81,29 @@ def _left_out(reports: Sequence[Report], rows: Sequence[Sequence[DeviceReport]],
     ]
 
 
-def _models(devices: Sequence[DeviceReport], before: int, *, across_gpus: bool) -> list[str]:
-    names = sorted({device.name for device in devices} - set(UNNAMED))
+def _models(pair: Pair, *, across_gpus: bool) -> list[str]:
+    rows = [*pair.before, *pair.after]
+    names = sorted({device.name for _report, device in rows} - set(UNNAMED))
     if len(names) < 2:
-        unknown = any(device.name in UNNAMED for device in devices)
-        return (
-            ["A trace does not name its GPU: whether both sides ran on the same model is not known."] if unknown else []
-        )
+        unnamed = dict.fromkeys(report.trace.file for report, device in rows if device.name in UNNAMED)
+        return [_unnamed(list(unnamed))] if unnamed else []
     if not across_gpus:
         raise NotComparableError(
             f"the GPUs are of different models: {', '.join(names)}",
             hint="add --across-gpus to compare them all the same",
         )
-    left, right = (_named(side) for side in (devices[:before], devices[before:]))
+    left, right = (_named(side) for side in (pair.before, pair.after))
     return [f"The GPUs are of different models: {left} before, {right} after."]
 
 
-def _named(devices: Sequence[DeviceReport]) -> str:
+def _unnamed(files: Sequence[str]) -> str:
+    more = [f"{len(files) - MOST_FILES:,} more"] if len(files) > MOST_FILES else []
+    which = " and ".join([*files[:MOST_FILES], *more])
+    told = "does not name its GPU" if len(files) == 1 else "do not name their GPUs"
+    return f"{which} {told}: whether both sides ran on the same model is not known."
+
+
+def _named(side: Sequence[tuple[Report, DeviceReport]]) -> str:
     """The models of a side, each once."""
-    return " and ".join(dict.fromkeys(device.name for device in devices))
+    names = ("an unnamed one" if device.name in UNNAMED else device.name for _report, device in side)
+    return " and ".join(dict.fromkeys(names))

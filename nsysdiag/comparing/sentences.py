@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nsysdiag.comparing.changes import IMPROVED, REGRESSED, SAME, UNKNOWN
+from nsysdiag.comparing.changes import IMPROVED, REGRESSED, SAME, UNKNOWN, outweighed
 from nsysdiag.comparing.units import ITERATIONS
 from nsysdiag.model_compare import Change, DeviceComparison, PartChange, Unit
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
@@ -17,11 +17,13 @@ def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titl
     """What became of a unit of work, and which of its parts, `rows`, did most of it."""
     what = "An iteration" if unit.kind == ITERATIONS else "The same work"
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
+    share = format_signed_share(length.change_ns, length.before_ns)
+    if outweighed(length):
+        return f"{times}: {share}, {interval_text(length)}. Among several devices one may be so far off by chance."
     if length.verdict == SAME:
         return f"{what} takes {_same(length)}"
     if length.verdict == UNKNOWN:
         return f"{times}: whether that is more than chance cannot be told."
-    share = format_signed_share(length.change_ns, length.before_ns)
     return f"{times}: {share}, {interval_text(length)}{_most(length, rows, titles)}."
 
 

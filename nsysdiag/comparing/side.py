@@ -32,6 +32,24 @@ class Capture:
     fold: float = 1.0
 
 
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A time of both sides beside work and causes: for each capture the columns that it is the sum of, none where there
+    is nothing of it."""
+
+    before: list[list[str]]
+    after: list[list[str]]
+
+
+def holds(rows: Sequence[list[str]], captures: Sequence[Capture], *, complete: Sequence[bool]) -> bool:
+    """Do the captures hold these columns for each unit of work? Without a column there is nothing of it where the rows
+    of the capture are `complete`."""
+    return all(
+        whole if not names else all(name in capture.table for name in names)
+        for names, capture, whole in zip(rows, captures, complete, strict=True)
+    )
+
+
 def by_iterations(report: Report, device: DeviceReport) -> Capture | None:
     """A capture whose entries are its steady iterations; None where it has none, or a report that does not hold them.
     Raises InputError where the report is damaged."""
@@ -58,6 +76,7 @@ def by_window(report: Report, device: DeviceReport, units: float) -> Capture:
         **{f"ledger.{cause}": ns for cause, ns in device.ledger.items()},
         **{f"root.{cause}": ns for cause, ns in device.root_ledger.items()},
         **{f"kernel.{number}": row.total_ns for number, row in enumerate(device.kernels)},
+        **{f"signature.{number}": row.total_ns for number, row in enumerate(device.signatures)},
         **{f"ops.{kind}": getattr(device.ops, kind) for kind in ("kernel", "memcpy", "memset", "graph")},
     }
     return Capture(report, device, {name: np.array([ns / units]) for name, ns in table.items()}, units, 1)
@@ -103,4 +122,5 @@ def _table(packed: IterationsPacked) -> dict[str, Column]:
         **{f"root.{cause}": read(text) for cause, text in packed.root_ledger.items()},
         **{f"ops.{kind}": read(text) for kind, text in packed.ops.items()},
         **{f"kernel.{number}": read(text) for number, text in enumerate(packed.kernels)},
+        **{f"signature.{number}": read(text) for number, text in enumerate(packed.signatures)},
     }

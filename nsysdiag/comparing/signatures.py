@@ -3,32 +3,72 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nsysdiag.analysis.signatures import MOST
 from nsysdiag.comparing.evidence import NOT_COMPARED
 from nsysdiag.comparing.matching import status
-from nsysdiag.comparing.side import Capture
+from nsysdiag.comparing.side import Capture, Quantity, holds
 from nsysdiag.model import SignatureRow
-from nsysdiag.model_compare import SignatureChange
+from nsysdiag.model_compare import Change, SignatureChange
 
 RECAUSED = "recaused"
 MOST_SIGNATURES = 60
 Place = tuple[str, str, tuple[str, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kind:
-    """Gaps of one cause at a place: a row of them, and count and ns for a unit of work."""
+    """Gaps of one cause at a place: a row of them, count and ns for a unit of work, and their columns in each capture
+    of the side."""
 
     row: SignatureRow
-    count: float
-    ns: float
+    columns: list[list[str]]
+    count: float = 0.0
+    ns: float = 0.0
 
 
 Kinds = dict[str, _Kind]
 """By largest cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The gaps of a side by place, over all its captures; causes that are compared as one are one."""
+
+    captures: Sequence[Capture]
+    places: dict[Place, Kinds]
+
+    def columns(self, place: Place, cause: str | None) -> list[list[str]] | None:
+        """The columns of the gaps of a cause in each capture; None where it is not known how long they took in each
+        unit of work: the list of a report may be cut."""
+        kind = self.places.get(place, {}).get(cause or "")
+        columns = kind.columns if kind else [[] for _capture in self.captures]
+        complete = [len(capture.device.signatures) < MOST for capture in self.captures]
+        return columns if holds(columns, self.captures, complete=complete) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Gaps at a place by their cause before and their cause after, None where a side has none."""
+
+    place: Place
+    before: str | None
+    after: str | None
+
+
+def gaps_of(captures: Sequence[Capture], pooled: Collection[str]) -> Gaps:
+    """The gaps of a side; causes in `pooled` are one."""
+    found: dict[Place, Kinds] = defaultdict(dict)
+    for number, capture in enumerate(captures):
+        for at, row in enumerate(capture.device.signatures):
+            cause = NOT_COMPARED if row.cause in pooled else row.cause
+            kind = found[_place(row)].setdefault(cause, _Kind(row, [[] for _capture in captures]))
+            kind.columns[number].append(f"signature.{at}")
+            kind.count += row.count / capture.units / len(captures)
+            kind.ns += _ns(capture, row) / len(captures)
+    return Gaps(captures, dict(found))
 
 
 def _place(row: SignatureRow) -> Place:
@@ -43,34 +83,41 @@ def _ns(capture: Capture, row: SignatureRow) -> float:
     return row.per_iteration_ns / capture.fold
 
 
-def _by_place(captures: Sequence[Capture], pooled: Collection[str]) -> dict[Place, Kinds]:
-    """Over all captures of a side; causes in `pooled` are one."""
-    found: dict[Place, Kinds] = defaultdict(dict)
-    for capture in captures:
-        for row in capture.device.signatures:
-            here = found[_place(row)]
-            cause = NOT_COMPARED if row.cause in pooled else row.cause
-            known = here.get(cause, _Kind(row, 0.0, 0.0))
-            count = known.count + row.count / capture.units / len(captures)
-            here[cause] = _Kind(known.row, count, known.ns + _ns(capture, row) / len(captures))
-    return dict(found)
+def gap_times(before: Gaps, after: Gaps) -> dict[Hashable, Quantity]:
+    """The gaps whose times are known for each unit of work."""
+    found: dict[Hashable, Quantity] = {}
+    for pair in _pairs(before, after):
+        one, two = before.columns(pair.place, pair.before), after.columns(pair.place, pair.after)
+        if one is not None and two is not None:
+            found[pair] = Quantity(one, two)
+    return found
 
 
 def signature_changes(
-    before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
+    before: Gaps, after: Gaps, known: Mapping[Hashable, Change], plain: Callable[[int, int], Change]
 ) -> list[SignatureChange]:
     """Gaps by place, those whose time changed most first. At each place the causes of both sides that have no like on
-    the other one are told as one that was recaused."""
-    left, right = _by_place(before, pooled), _by_place(after, pooled)
-    found: list[SignatureChange] = []
-    for place in dict.fromkeys([*left, *right]):
-        one, two = left.get(place, {}), right.get(place, {})
-        found += [_change(place, a, one.get(a or ""), b, two.get(b or "")) for a, b in _pairs(one, two)]
-    found.sort(key=lambda row: (-abs(row.after_ns - row.before_ns), -row.before_ns, row.id))
+    the other one are told as one that was recaused. Of `known` ones the interval is known, the change of others is made
+    by `plain`."""
+    found = []
+    for pair in _pairs(before, after):
+        one = before.places.get(pair.place, {}).get(pair.before or "")
+        two = after.places.get(pair.place, {}).get(pair.after or "")
+        change = known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0)
+        found.append(_row(pair, one, two, change))
+    found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))
     return found[:MOST_SIGNATURES]
 
 
-def _pairs(left: Kinds, right: Kinds) -> list[tuple[str | None, str | None]]:
+def _pairs(before: Gaps, after: Gaps) -> list[_Pair]:
+    return [
+        _Pair(place, *causes)
+        for place in dict.fromkeys([*before.places, *after.places])
+        for causes in _by_cause(before.places.get(place, {}), after.places.get(place, {}))
+    ]
+
+
+def _by_cause(left: Kinds, right: Kinds) -> list[tuple[str | None, str | None]]:
     """Which cause before is which after: the same one, or the largest of those that are left."""
     same: list[tuple[str | None, str | None]] = [(cause, cause) for cause in left if cause in right]
     gone = sorted((cause for cause in left if cause not in right), key=lambda cause: (-left[cause].ns, cause))
@@ -80,24 +127,21 @@ def _pairs(left: Kinds, right: Kinds) -> list[tuple[str | None, str | None]]:
     return same + [(None, cause) for cause in came[len(gone) :]]
 
 
-def _change(
-    place: Place, cause_before: str | None, before: _Kind | None, cause_after: str | None, after: _Kind | None
-) -> SignatureChange:
+def _row(pair: _Pair, before: _Kind | None, after: _Kind | None, change: Change) -> SignatureChange:
     shown = after or before
     assert shown is not None
-    other = before is not None and after is not None and cause_before != cause_after
+    other = before is not None and after is not None and pair.before != pair.after
     return SignatureChange(
         id=shown.row.id,
         status=RECAUSED if other else status(before, after),
-        previous_op=place[0],
-        next_op=place[1],
-        nvtx=list(place[2]),
-        cause_before=cause_before,
-        cause_after=cause_after,
+        previous_op=pair.place[0],
+        next_op=pair.place[1],
+        nvtx=list(pair.place[2]),
+        cause_before=pair.before,
+        cause_after=pair.after,
         count_before=round(before.count, 3) if before else 0.0,
         count_after=round(after.count, 3) if after else 0.0,
-        before_ns=round(before.ns) if before else 0,
-        after_ns=round(after.ns) if after else 0,
+        change=change,
     )
 
 
@@ -111,12 +155,10 @@ def cut_notes(captures: Sequence[Capture]) -> list[str]:
     ]
 
 
-def recaused(
-    before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
-) -> dict[tuple[str, str], float]:
+def recaused(before: Gaps, after: Gaps) -> dict[tuple[str, str], float]:
     """How much time of gaps at one place of the program changed from one largest cause to another, for a unit of
     work."""
-    left, right = _by_place(before, pooled), _by_place(after, pooled)
+    left, right = before.places, after.places
     found: defaultdict[tuple[str, str], float] = defaultdict(float)
     for place in [each for each in left if each in right]:  # in order: sums of fractions depend on it
         lost, won = _less(left[place], right[place]), _less(right[place], left[place])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +18,11 @@ Values = npt.NDArray[np.float64]
 
 DRAWS, SEED = 2000, 7
 FEWEST_ENTRIES = 4
-_MOST_ROWS = 400
+LEVEL = 0.05
+"""How often chance alone leaves 0 outside of an interval."""
+_MOST_ROWS, _STEPS = 400, 20_000
 _NORMAL = 1.959964
+_FREE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +63,22 @@ def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
 
 def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
     """The 95 % interval of after - before of each quantity; None where a side is one piece."""
-    if before.blocks is None or after.blocks is None:
+    free = freedom(before, after)
+    if free is None:
         return None
     change = after.mean - before.mean
-    low, high = np.percentile(after.draws - before.draws, (2.5, 97.5), axis=0)
-    least = max(min(before.blocks, after.blocks), 1.5)
-    # Between the freedom of one side and that of both: a few steady iterations are those that are alike.
-    wider = student(1.5 * (least - 1)) / _NORMAL * (least / (least - 1)) ** 0.5
+    low, high = np.percentile(after.draws - before.draws, (50 * LEVEL, 100 - 50 * LEVEL), axis=0)
+    least = free / _FREE + 1
+    wider = student(free) / _NORMAL * (least / (least - 1)) ** 0.5
     return change + wider * np.minimum(low - change, 0.0), change + wider * np.maximum(high - change, 0.0)
+
+
+def freedom(before: Drawn, after: Drawn) -> float | None:
+    """The degrees of freedom of Student's t behind an interval, between those of one side and of both: a few steady
+    iterations are those that are alike. None where a side is one piece."""
+    if before.blocks is None or after.blocks is None:
+        return None
+    return _FREE * (max(min(before.blocks, after.blocks), 1.5) - 1)
 
 
 def block_length(values: Values) -> int:
@@ -94,19 +106,15 @@ def drift(captures: Sequence[Values], drawn: Drawn) -> float:
     return max(found)
 
 
-def student(freedom: float) -> float:
-    """The 97.5 % point of Student's t, by the expansion around the normal one; below one degree of freedom that of
-    one."""
-    if freedom <= 1.0:
-        return 12.706
-    z, n = _NORMAL, freedom
-    terms = (
-        (z**3 + z) / (4 * n),
-        (5 * z**5 + 16 * z**3 + 3 * z) / (96 * n**2),
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * n**3),
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * n**4),
-    )
-    return z + sum(terms)
+@cache
+def student(freedom: float, level: float = LEVEL) -> float:
+    """How far from 0 Student's t lies with a chance of `level`, on either side; below one degree of freedom that of
+    one. With t = sqrt(freedom) * tan(angle) its density goes by cos(angle) ** (freedom - 1)."""
+    freedom = max(freedom, 1.0)
+    angle = np.linspace(0.0, np.pi / 2, _STEPS + 1)
+    density = np.cos(angle) ** (freedom - 1)
+    below = np.append(0.0, np.cumsum(density[1:] + density[:-1]))
+    return float(freedom**0.5 * np.tan(np.interp(1 - level, below / below[-1], angle)))
 
 
 def _added_up(capture: Values) -> tuple[Values, Values]:

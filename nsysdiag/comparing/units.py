@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.comparing.pairing import is_keyed
 from nsysdiag.comparing.side import Capture, by_iterations, by_window, scaled
 from nsysdiag.errors import NotComparableError
 from nsysdiag.model import DeviceReport, Report
@@ -45,7 +46,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
     first = left[0]
     for other in (*left[1:], *right):
         if not _alike(first, other):
-            raise NotComparableError(_reason(first, other), hint=HINT)
+            raise _nothing_in_common(first, other)
     folds = [_fold(first, each) for each in (*left, *right)]
     both = [scaled(each, fold) for each, fold in zip((*left, *right), folds, strict=True)]
     before, after = both[: len(left)], both[len(left) :]
@@ -150,7 +151,7 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
         other = by_window(*each, 1.0)
         ratio = _runs(first, other)
         if ratio is None or _shared(first.device, other.device) < LEAST_SHARED:
-            raise NotComparableError(_reason(first, other), hint=HINT)
+            raise _nothing_in_common(first, other)
         units.append(ratio)
     captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
     unit = Unit(
@@ -197,9 +198,16 @@ def _shared(one: DeviceReport, two: DeviceReport) -> float:
     return max(shares)
 
 
-def _reason(first: Capture, other: Capture) -> str:
+def _nothing_in_common(first: Capture, other: Capture) -> NotComparableError:
     share = _shared(first.device, other.device)
-    return (
-        f"{first.report.trace.file} and {other.report.trace.file} have no unit of work in common: no iterations of the "
-        f"same program, and kernels of the same names make up {share:.0%} of the time in kernels, less than half"
+    files = f"{first.report.trace.file} and {other.report.trace.file}"
+    if not share and is_keyed(first.report) and is_keyed(other.report):
+        return NotComparableError(
+            f"{files} have no name in common: both were redacted, by different keys if they are of one program",
+            hint="redact both with the same --redact-key, or compare the traces themselves with --redact",
+        )
+    return NotComparableError(
+        f"{files} have no unit of work in common: no iterations of the same program, and kernels of the same names "
+        f"make up {share:.0%} of the time in kernels, less than half",
+        hint=HINT,
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from nsysdiag.errors import UsageError
 from nsysdiag.output import csv_, gitlab, html, json_, junit, markdown, openmetrics, perfetto, sarif, text_
 from nsysdiag.output.format import Format
@@ -24,13 +26,13 @@ FORMATS: dict[str, Format] = {
 }
 
 
-def format_for(path: str) -> str:
+def format_for(path: str, possible: Collection[str] = FORMATS.keys()) -> str:
     """The name of the format that the suffix of `path` asks for; of two that fit, the longer suffix wins.
 
-    Raises UsageError naming the known ones.
+    Raises UsageError naming the suffixes of the `possible` ones.
     """
     fitting = [known for known in FORMATS.values() if path.lower().endswith(known.suffix)]
     if fitting:
         return max(fitting, key=lambda known: len(known.suffix)).name
-    suffixes = ", ".join(known.suffix for known in FORMATS.values())
+    suffixes = ", ".join(known.suffix for known in FORMATS.values() if known.name in possible)
     raise UsageError(f"no format has the suffix of '{visible(path)}'", hint=f"the suffixes are: {suffixes}")

@@ -43,7 +43,8 @@ _FIELDS = {
         GapsPacked.lengths GapsPacked.causes GapsPacked.cause_ids GapsPacked.encoding SignatureRow.cause
         CodeShare.kind IterationReport.source IterationsPacked.lengths IterationsPacked.work
         IterationsPacked.ledger IterationsPacked.root_ledger IterationsPacked.ops IterationsPacked.kernels
-        IterationsPacked.encoding Iteration.ledger SlowIteration.more ApiRow.cause RunAhead.lowest
+        IterationsPacked.signatures IterationsPacked.encoding
+        Iteration.ledger SlowIteration.more ApiRow.cause RunAhead.lowest
         RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes CopyRow.operation
         CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
         ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence SmEstimate.missing

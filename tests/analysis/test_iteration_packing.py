@@ -69,6 +69,18 @@ def test_operations_and_kernels_of_each(tmp_path: Path) -> None:
     assert [numbers(packed, column).tolist() for column in packed.kernels] == [[400_000] * 9, [60_000] * 9]
 
 
+@pytest.mark.parametrize("name", ["starved_training", "loss_read_each_step", "starved_data_parallel"])
+def test_kinds_of_gaps_are_all_the_idle_time(name: str, tmp_path: Path) -> None:
+    scenario(name).write(tmp_path / "t.sqlite", SCENARIOS[name].capture)
+    for device in analyze(tmp_path / "t.sqlite").devices:
+        packed = packed_of(device)
+        kinds = [numbers(packed, column) for column in packed.signatures]
+        assert len(kinds) == len(device.signatures) < 50
+        assert sum(kinds).tolist() == total(packed, packed.ledger).tolist()
+        cost = [row.per_iteration_ns for row in device.signatures]
+        assert [int(ns.sum()) // packed.count for ns in kinds] == cost
+
+
 def test_the_warm_up_is_left_out(tmp_path: Path) -> None:
     packed = packed_of(only_device(training((5 * MS, *(MS,) * 10)), tmp_path))
     assert packed.count == 9
@@ -84,8 +96,10 @@ def test_very_many_are_added_up_in_order(tmp_path: Path, monkeypatch: pytest.Mon
     assert numbers(few, few.lengths).tolist() == expected.tolist()
     assert numbers(few, few.ops["kernel"]).tolist() == [12] * 3
     assert numbers(few, few.kernels[0]).tolist() == [1_200_000] * 3
+    assert sum(numbers(few, each) for each in few.signatures).tolist() == total(few, few.ledger).tolist()
 
 
 def test_fewer_kernels_where_there_are_many_iterations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(iteration_packing, "MOST_KERNEL_VALUES", 17)
-    assert len(packed_of(only_device(training(), tmp_path)).kernels) == 1
+    packed = packed_of(only_device(training(), tmp_path))
+    assert len(packed.kernels) == len(packed.signatures) == 1

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from nsysdiag.model_compare import Comparison, comparison_from_json
 from tests.comparing.programs import Program
@@ -37,6 +40,12 @@ def compared(cli: Cli, *arguments: object) -> Comparison:
     return comparison_from_json(result.stdout)
 
 
+def without_inputs(made: Comparison) -> Comparison:
+    """The same, as of the traces themselves."""
+    sides = [[structs.replace(trace, given="") for trace in side] for side in (made.before, made.after)]
+    return structs.replace(made, before=sides[0], after=sides[1])
+
+
 def test_no_output_writes_html_here_and_a_summary(cli: Cli, traces: list[str], folder: Path) -> None:
     result = cli("compare", *traces)
     assert result.code == 0
@@ -58,8 +67,11 @@ def test_traces_and_saved_reports_tell_the_same(cli: Cli, traces: list[str], fol
         assert cli("analyze", trace, "-o", f"{trace}.json", "-q").code == 0
     whole = compared(cli, *traces)
     assert whole.verdict == "improved"
-    assert compared(cli, "before.sqlite.json", "after.sqlite.json") == whole
-    assert compared(cli, "before.sqlite", "after.sqlite.json") == whole
+    for inputs in (("before.sqlite.json", "after.sqlite.json"), ("before.sqlite", "after.sqlite.json")):
+        made = compared(cli, *inputs)
+        given = [side[0].given or side[0].file for side in (made.before, made.after)]
+        assert given == [*inputs]
+        assert without_inputs(made) == whole
 
 
 def test_a_saved_comparison_has_other_formats(cli: Cli, traces: list[str], folder: Path) -> None:
@@ -80,6 +92,39 @@ def test_several_captures_a_side(cli: Cli, traces: list[str], folder: Path) -> N
     assert made.devices[0].unit.count_before > 30
     by_options = compared(cli, "--before", traces[0], "--after", traces[1])
     assert by_options == compared(cli, *traces)
+
+
+class TestFooter:
+    """The command that makes the page again: from the files that were given."""
+
+    @pytest.fixture
+    def saved(self, cli: Cli, traces: list[str]) -> list[str]:
+        for trace in traces:
+            assert cli("analyze", trace, "-o", f"{trace[:-7]}.json", "-q").code == 0
+        return ["before.json", "after.json"]
+
+    @pytest.mark.parametrize("suffix", ["html", "md", "txt"])
+    def test_names_saved_reports(self, suffix: str, cli: Cli, saved: list[str], folder: Path) -> None:
+        (folder / "sub").mkdir()
+        (folder / "before.json").rename(folder / "sub" / "old one.json")
+        given = ["sub/old one.json", "after.json", "--after", "after.sqlite"]
+        assert cli("compare", *given, "-o", f"c.{suffix}", "-o", "c.json", "-q").code == 0
+        text = html.unescape((folder / f"c.{suffix}").read_text())
+        assert "nsysdiag compare 'old one.json' after.json --after after.sqlite" in text
+        assert cli("render", "c.json", "-o", f"again.{suffix}", "-q").code == 0
+        assert (folder / f"again.{suffix}").read_bytes() == (folder / f"c.{suffix}").read_bytes()
+
+    def test_has_stand_ins_for_their_names(self, cli: Cli, saved: list[str], folder: Path) -> None:
+        assert cli("compare", *saved, "--redact", "-o", "c.html", "-q").code == 0
+        page = (folder / "c.html").read_text()
+        assert "nsysdiag compare &#39;file 3&#39; &#39;file 4&#39; --redact" in page
+        assert not re.search(r"(before|after)\.(json|sqlite)", page)
+
+    def test_of_reports_that_came_without_names(self, cli: Cli, traces: list[str], folder: Path) -> None:
+        for trace, name in zip(traces, ("secret", "other"), strict=True):
+            assert cli("analyze", trace, "--redact", "--redact-key", "K", "-o", f"{name}.json", "-q").code == 0
+        assert cli("compare", "secret.json", "other.json", "-o", "c.html", "-q").code == 0
+        assert b"secret" not in (folder / "c.html").read_bytes()
 
 
 class TestRedacted:
@@ -115,6 +160,15 @@ class TestRedacted:
         assert "a report has numbers in place of names" in result.stderr
         assert "--redact-key" in result.stderr
 
+    def test_different_keys(self, cli: Cli, traces: list[str]) -> None:
+        for trace, key in zip(traces, ("K", "other"), strict=True):
+            assert cli("analyze", trace, "--redact", "--redact-key", key, "-o", f"{trace}.json", "-q").code == 0
+        result = cli("compare", "before.sqlite.json", "after.sqlite.json")
+        assert result.code == 5
+        assert "have no name in common: both were redacted, by different keys if" in result.stderr
+        assert "redact both with the same --redact-key" in result.stderr
+        assert "0%" not in result.stderr
+
     def test_a_key_on_one_side_alone(self, cli: Cli, traces: list[str]) -> None:
         assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "keyed.json", "-q").code == 0
         result = cli("compare", "keyed.json", traces[1])
@@ -128,6 +182,12 @@ class TestRedacted:
         assert "a saved comparison cannot be redacted" in result.stderr
 
 
+def test_the_help_names_the_formats_that_there_are(cli: Cli) -> None:
+    told = " ".join(cli("compare", "--help").stdout.decode().split())
+    assert "html, json, md or txt" in told
+    assert not re.search("csv|prom|perfetto", told)
+
+
 class TestRefused:
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -136,6 +196,11 @@ class TestRefused:
             (["before.sqlite"], "AFTER is missing"),
             (["before.sqlite", "after.sqlite", "--after", "after.sqlite"], "after.sqlite is named twice on one side"),
             (["before.sqlite", "after.sqlite", "-o", "x.csv"], "a comparison cannot be written as csv"),
+            (["before.sqlite", "after.sqlite", "--format", "prom"], "a comparison cannot be written as prom"),
+            (["before.sqlite", "after.sqlite", "-o", "-", "--format", "perfetto"], "cannot be written as perfetto"),
+            (["before.sqlite", "after.sqlite", "-o", "-", "--format", "yaml"], "unknown format 'yaml'"),
+            (["before.sqlite", "after.sqlite", "-o", "-"], "add --format with one of html, json, md, txt"),
+            (["before.sqlite", "after.sqlite", "-o", "x.yaml"], "the suffixes are: .html, .json, .md, .txt"),
             (["before.sqlite", "after.sqlite", "-o", "before.sqlite"], "no format has the suffix"),
             (["before.sqlite", "after.sqlite", "--redact-key", "K"], "--redact-key needs --redact"),
         ],
@@ -144,6 +209,7 @@ class TestRefused:
         result = cli("compare", *arguments)
         assert result.code == 2
         assert said in result.stderr
+        assert [each for each in ("csv", "prom", "perfetto") if each in result.stderr.partition("\n")[2]] == []
 
     def test_no_unit_of_work_in_common(self, cli: Cli, traces: list[str], folder: Path) -> None:
         from tests.builder import TraceBuilder

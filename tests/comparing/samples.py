@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from nsysdiag.config import Settings
 from nsysdiag.pipeline import analyze
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from nsysdiag.model import Report
@@ -26,6 +29,12 @@ def report_of(program: Program, folder: Path, capture: Capture | None = None) ->
     finally:
         path.unlink()
         path.with_suffix(".taken").touch()
+
+
+def beside(reports: Sequence[Report]) -> Report:
+    """Their devices as those of one trace, gpu0 from the first."""
+    devices = [msgspec.structs.replace(each.devices[0], key=f"gpu{at}") for at, each in enumerate(reports)]
+    return msgspec.structs.replace(reports[0], devices=devices)
 
 
 def only(comparison: Comparison) -> DeviceComparison:

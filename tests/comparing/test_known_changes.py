@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec import structs
 
 from nsysdiag.comparing.comparison import compare_reports
 from nsysdiag.errors import NotComparableError
@@ -17,6 +18,7 @@ from tests.simulator.engine import MS, US
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from nsysdiag.model import Report
     from nsysdiag.model_compare import DeviceComparison
 
 PLAIN = Program()
@@ -77,6 +79,15 @@ def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> Non
     assert sum(map(abs, against)) < 0.05 * abs(device.length.change_ns)
 
 
+def test_the_other_way_round_it_is_the_opposite(tmp_path: Path) -> None:
+    noisy = replace(SYNC, steps=12, jitter=0.4)
+    one, two = (report_of(replace(noisy, seed=seed), tmp_path) for seed in (1, 2))
+    there, back = (only(compare_reports(*sides)).length for sides in (([one], [two]), ([two], [one])))
+    assert there.low_ns is not None
+    assert there.high_ns is not None
+    assert (back.change_ns, back.low_ns, back.high_ns) == (-there.change_ns, -there.high_ns, -there.low_ns)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_nothing_changed(name: str, tmp_path: Path) -> None:
@@ -98,6 +109,53 @@ def test_idle_time_that_was_only_renamed(tmp_path: Path) -> None:
     assert move.seen_ns == pytest.approx(move.ns, rel=0.05)  # between the same operations
     assert "came back as Host code" in device.renaming.sentence
     assert {row.status for row in device.signatures[:1]} == {"recaused"}
+
+
+def test_the_gap_that_is_gone(tmp_path: Path) -> None:
+    """Behind each step the host waited: its gap has an interval, and so have those that stayed as they were."""
+    device = compared(SYNC, PLAIN, tmp_path)
+    gap, *others = [row for row in device.signatures if row.change.low_ns is not None]
+    assert gap.cause_before == "sync"
+    assert gap.change.verdict == "improved"
+    assert 400 * US < -gap.change.change_ns < 600 * US
+    assert gap.change.low_ns is not None
+    assert gap.change.high_ns is not None
+    assert gap.change.low_ns <= gap.change.change_ns <= gap.change.high_ns < 0
+    assert {row.change.verdict for row in others} <= {"same", "improved"}
+    assert len(others) == len(device.signatures) - 1
+    total = sum(row.change.after_ns for row in device.signatures)
+    assert total == pytest.approx(part(device, "idle").after_ns, abs=len(device.signatures))
+
+
+def test_gaps_of_several_captures_and_of_cut_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [report_of(replace(SYNC, seed=seed), tmp_path) for seed in (1, 2, 3)]
+    after = [report_of(replace(PLAIN, seed=seed), tmp_path) for seed in (4, 5, 6)]
+    gap = only(compare_reports(before, after)).signatures[0]
+    assert (gap.cause_before, gap.change.verdict) == ("sync", "improved")
+    kernels = only(compare_reports(before, after)).kernels
+    assert {row.change.verdict for row in kernels} == {"same"}
+    monkeypatch.setattr("nsysdiag.comparing.signatures.MOST", 1)
+    found = only(compare_reports(before, after)).signatures
+    lone = {row.change.verdict for row in found if row.status in ("gone", "added")}
+    assert lone == {"unknown"}  # below the others on that side, perhaps
+    assert "same" in {row.change.verdict for row in found if row.status == "both"}
+
+
+def test_reports_without_gaps_one_by_one(tmp_path: Path) -> None:
+    """As an older version saved them."""
+    sides = [[without_gaps(report_of(each, tmp_path))] for each in (SYNC, PLAIN)]
+    assert {row.change.verdict for row in only(compare_reports(*sides)).signatures if row.status == "both"} == {
+        "unknown"
+    }
+
+
+def without_gaps(report: Report) -> Report:
+    iterations = report.devices[0].iterations
+    assert iterations is not None
+    assert iterations.packed is not None
+    packed = structs.replace(iterations.packed, signatures=[])
+    device = structs.replace(report.devices[0], iterations=structs.replace(iterations, packed=packed))
+    return structs.replace(report, devices=[device])
 
 
 def test_idle_time_that_is_gone(tmp_path: Path) -> None:

@@ -117,7 +117,15 @@ def test_drift_is_what_exceeds_chance() -> None:
     ("freedom", "expected"), [(1, 12.706), (2, 4.303), (3, 3.182), (5, 2.571), (8, 2.306), (30, 2.042), (1000, 1.962)]
 )
 def test_student(freedom: int, expected: float) -> None:
-    assert student(freedom) == pytest.approx(expected, rel=0.01)
+    assert student(freedom) == pytest.approx(expected, rel=0.001)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "level", "expected"),
+    [(1, 0.01, 63.657), (2, 0.01, 9.925), (5, 0.01, 4.032), (5, 0.001, 6.869), (30, 0.001, 3.646), (1.5, 0.05, 6.017)],
+)
+def test_student_further_out(freedom: float, level: float, expected: float) -> None:
+    assert student(freedom, level) == pytest.approx(expected, rel=0.001)
 
 
 @pytest.mark.parametrize(

@@ -113,10 +113,10 @@ def _kernels(words: Words) -> list[KernelChange]:
 
 def _signatures(words: Words) -> list[SignatureChange]:
     rows = [
-        ("s-1", "recaused", words.cause, "host_compute", 400, 160),
-        ("s-2", "added", None, "launch_latency", 0, 40),
-        ("s-3", "gone", words.cause, None, 30, 0),
-        ("s-4", "both", "launch_latency", "launch_latency", 2, 2),
+        ("s-1", "recaused", words.cause, "host_compute", 400, 160, "improved"),
+        ("s-2", "added", None, "launch_latency", 0, 40, "regressed"),
+        ("s-3", "gone", words.cause, None, 30, 0, "unknown"),
+        ("s-4", "both", "launch_latency", "launch_latency", 2, 2, "same"),
     ]
     return [
         SignatureChange(
@@ -129,10 +129,9 @@ def _signatures(words: Words) -> list[SignatureChange]:
             cause_after=after,
             count_before=float(bool(ns_before)),
             count_after=float(bool(ns_after)),
-            before_ns=ns_before * US,
-            after_ns=ns_after * US,
+            change=change(ns_before, ns_after, verdict, told=verdict != "unknown"),
         )
-        for id, status, before, after, ns_before, ns_after in rows
+        for id, status, before, after, ns_before, ns_after, verdict in rows
     ]
 
 
@@ -141,6 +140,7 @@ def _findings(words: Words) -> list[FindingChange]:
         ("f-1", "Synchronization: waits for a stream", words.cause, "both", "high", "medium", 400, 100),
         ("f-2", words.operation, "host_compute", "added", None, "low", 0, 60),
         ("f-3", "Copies that no kernel hides", "exposed_copy", "gone", "low", None, 50, 0),
+        ("f-4", "Waiting for input data", "io_wait", "not_compared", None, "low", 0, 30),
     ]
     return [
         FindingChange(
@@ -176,7 +176,7 @@ def device(words: Words = Words(), *, key: str = "gpu0") -> DeviceComparison:
     ledger = [
         part(words.cause, 400, 100, "improved"),
         part("host_compute", 0, 60, "regressed"),
-        part("launch_latency", 2, 2),
+        part("launch_latency", 2, 2, "same"),
         part("queue_full", 0, 0),
     ]
     parts = [part("compute", 600, 605), part("exposed_comm", 0, 0), part("exposed_copy", 50, 10, "improved")]
@@ -266,6 +266,7 @@ def comparison(
             nsys_version="2025.1.1",
             window=["first to last launched operation"],
             warnings=[f"{words.file}: 3 events were dropped"] if side == "after" else [],
+            given=f"{words.file}.json" if side == "after" else "",
         )
         for side in ("before", "after")
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.compare import words
-from nsysdiag.output.compare.rows import changed_kernels, changed_signatures, flows, split, title
+from nsysdiag.output.compare.rows import changed_kernels, changed_signatures, flows, lone_findings, split, title
 from nsysdiag.output.markup import MARKER, code, table, text
 from nsysdiag.output.names import brief
 from nsysdiag.output.view import Causes
@@ -145,20 +145,21 @@ def _gaps(device: DeviceComparison, causes: Causes) -> list[str]:
             " → ".join(
                 text(title(each, causes)) for each in dict.fromkeys((row.cause_before, row.cause_after)) if each
             ),
-            format_ns(row.before_ns),
-            format_ns(row.after_ns),
-            format_signed_ns(row.after_ns - row.before_ns),
+            format_ns(row.change.before_ns),
+            format_ns(row.change.after_ns),
+            format_signed_ns(row.change.change_ns),
+            _mark(words.change_mark(row.change.verdict)),
         ]
         for row in found[:TOP_GAPS]
     ]
     if not rows:
         return []
-    header = ["Recurring gap that changed", "Side", "Cause", "Before", "After", "Change"]
-    return [table(header, "lllrrr", rows), *_more(found, TOP_GAPS)]
+    header = ["Recurring gap that changed", "Side", "Cause", "Before", "After", "Change", ""]
+    return [table(header, "lllrrrl", rows), *_more(found, TOP_GAPS)]
 
 
 def _findings(device: DeviceComparison) -> list[str]:
-    found = [row for row in device.findings if row.status != "both"]
+    found = lone_findings(device)
     lines = [
         f"- {text(words.status_word(row.status))}: {text(row.title)}, {format_signed_ns(row.after_ns - row.before_ns)}"
         for row in found[:TOP_FINDINGS]

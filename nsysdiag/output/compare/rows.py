@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.model_compare import (
         DeviceComparison,
+        FindingChange,
         KernelChange,
         Move,
         PartChange,
@@ -25,6 +26,7 @@ TINY = 0.005
 SMALL = 0.01
 """Steps below this share of the largest one are drawn as one."""
 DIFFERENT = ("improved", "regressed")
+NOT_LONE = ("both", "not_compared")
 IDLE = "idle"
 
 
@@ -152,12 +154,19 @@ def changed_kernels(device: DeviceComparison) -> list[KernelChange]:
 
 
 def changed_signatures(device: DeviceComparison) -> list[SignatureChange]:
-    """Gaps that take more or less time, or have another cause, without what is next to nothing."""
+    """Gaps that take more or less time beyond chance, or may do so, or have another cause, without what is next to
+    nothing, the largest change first."""
     small = least(device)
     found = [row for row in device.signatures if _matters(row, small)]
-    return sorted(found, key=lambda row: -abs(row.after_ns - row.before_ns))
+    return sorted(found, key=lambda row: -abs(row.change.change_ns))
+
+
+def lone_findings(device: DeviceComparison) -> list[FindingChange]:
+    """Findings that one side has and the other has not."""
+    return [row for row in device.findings if row.status not in NOT_LONE]
 
 
 def _matters(row: SignatureChange, small: float) -> bool:
-    size = max(row.before_ns, row.after_ns) if row.status == "recaused" else abs(row.after_ns - row.before_ns)
-    return size >= small
+    if row.status == "recaused":
+        return max(row.change.before_ns, row.change.after_ns) >= small
+    return row.change.verdict != "same" and abs(row.change.change_ns) >= small

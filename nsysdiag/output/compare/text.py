@@ -14,6 +14,7 @@ from nsysdiag.output.compare.rows import (
     changed_signatures,
     flows,
     levels,
+    lone_findings,
     split,
     title,
 )
@@ -181,17 +182,18 @@ def _gaps(device: DeviceComparison, causes: Causes, width: int) -> list[Renderab
     found = changed_signatures(device)
     rows = []
     for row in found[:TOP_GAPS]:
-        change = format_signed_ns(row.after_ns - row.before_ns)
+        change = format_signed_ns(row.change.change_ns)
+        judged = words.change_mark(row.change.verdict)
         between = " → ".join(clip(brief(each), LABEL_ROOM) for each in (row.previous_op, row.next_op))
         ids = dict.fromkeys(each for each in (row.cause_before, row.cause_after) if each)
         names = " → ".join(clip(title(each, causes), LABEL_ROOM) for each in ids)
         rows.append([Text(change), _status(row.status), Text(between)])
-        rows.append([Text(), Text(), Text(names, "dim")])
+        rows.append([Text(), _judged(judged), Text(names, "dim")])
     return _block("Recurring gaps that changed", _fitted("rll", rows, 2, width), found, TOP_GAPS)
 
 
 def _findings(device: DeviceComparison, width: int) -> list[RenderableType]:
-    found = [row for row in device.findings if row.status != "both"]
+    found = lone_findings(device)
     rows = [
         [Text(format_signed_ns(row.after_ns - row.before_ns)), _status(row.status), Text(visible(row.title))]
         for row in found[:TOP_FINDINGS]

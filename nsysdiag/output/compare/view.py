@@ -224,13 +224,16 @@ def _signatures(device: DeviceComparison, causes: Causes) -> View | None:
         (
             row,
             words.status_word(row.status),
+            words.change_mark(row.change.verdict),
+            words.interval_ns(row.change),
             *(entry(cause, causes) if cause else None for cause in (row.cause_before, row.cause_after)),
             path_label(row.nvtx),
             *(words.count_label(count) for count in (row.count_before, row.count_after)),
         )
         for row in device.signatures[:MOST_ROWS]
     ]
-    return {"rows": rows, "all": len(device.signatures)}
+    untold = any(row.change.verdict == "unknown" for row in device.signatures)
+    return {"rows": rows, "all": len(device.signatures), "untold": untold}
 
 
 def _kernels(device: DeviceComparison, _causes: Causes) -> View | None:
@@ -287,7 +290,7 @@ def _findings(device: DeviceComparison, causes: Causes) -> View | None:
         (row, words.status_word(row.status), entry(row.cause, causes), _severities(row))
         for row in device.findings[:MOST_ROWS]
     ]
-    return {"rows": rows}
+    return {"rows": rows, "hidden": any(row.status == "not_compared" for row in device.findings)}
 
 
 def _severities(row: FindingChange) -> tuple[str, str, int]:

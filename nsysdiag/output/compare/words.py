@@ -40,7 +40,7 @@ _CHANGES = {
     "regressed": Mark("▲", "worse", "worse"),
     "same": Mark("=", "same", "same"),
 }
-_STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause"}
+_STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
 _RENAMINGS = {"removed": _VERDICTS["improved"], "renamed": _VERDICTS["regressed"], "partly": _VERDICTS["mixed"]}
 
 

@@ -14,7 +14,7 @@ from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.assets import content_hash
 from nsysdiag.output.compare import words
 from nsysdiag.output.compare.registry import RENDERERS
-from nsysdiag.output.compare.rows import OTHERS, levels, matrix, split
+from nsysdiag.output.compare.rows import OTHERS, levels, lone_findings, matrix, split
 from nsysdiag.output.compare.strips import strips
 from nsysdiag.output.compare.waterfall import waterfall
 from nsysdiag.output.names import visible
@@ -194,11 +194,25 @@ class TestChanges:
             ("judged judged-same", "=", "same"),
         }
 
+    def test_the_rule_for_several_devices_is_told_where_there_are(self) -> None:
+        told = {sample: "Devices are judged together" in data("html", sample).decode() for sample in ("one", "mixed")}
+        assert told == {"one": False, "mixed": True}
+
     def test_roots_are_left_out_where_they_say_no_more(self) -> None:
         assert len(section(tree("one"), "changes").all("table")) == 4
         same = replace(device(), root_ledger=device().ledger[::-1])
         root = parse(RENDERERS["html"](comparison([same]), OPTIONS))
         assert len(section(root, "changes").all("table")) == 3
+
+
+class TestFindings:
+    def test_those_that_are_not_compared_are_of_no_side_alone(self) -> None:
+        assert [row.id for row in lone_findings(device())] == ["f-2", "f-3"]
+        rows = [cells(row) for row in section(tree("one"), "findings").all("table")[0].all("tr")[1:]]
+        assert rows[3][1:] == ["not compared", "● low", "–", "30.0 us", "–"]
+        assert "not compared" in section(tree("one"), "findings").all("caption")[0].text
+        for name in ("md", "txt"):
+            assert "Waiting for input data" not in data(name).decode()
 
 
 class TestStrips:
