@@ -50,8 +50,9 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
     events = np.concatenate((_within(end, low, high) << 1, (_within(start, low, high) << 1) | 1))
     events.sort(kind="stable")
     begins = (events & 1).astype(np.int8)
-    level = np.cumsum((begins << 1) - 1, dtype=np.int64 if len(events) > np.iinfo(np.int32).max else np.int32)
-    time = np.right_shift(events, 1, out=events)
+    level: IntArray = np.cumsum((begins << 1) - 1, dtype=np.int32)
+    time: IntArray = events
+    time >>= 1
     last = np.append(time[1:] != time[:-1], True)[: len(time)]
     last[np.searchsorted(time, high - low) :] = False
     if not last.all():
@@ -86,7 +87,8 @@ def in_buckets(steps: Steps, most: int) -> Buckets:
     first = nearest_before(steps.time, edges[:-1])
     last = np.searchsorted(steps.time, edges[1:], side="left") - 1
     inside = steps.level[last]
-    area = np.concatenate(([0.0], np.cumsum(steps.level * (steps.spans.end - steps.time).astype(np.float64))))
+    area = np.zeros(len(steps.time) + 1)
+    np.cumsum(steps.level * (steps.spans.end - steps.time).astype(np.float64), out=area[1:])
     at_edge = area[first] + steps.level[first] * (edges[:-1] - steps.time[first])
     total = np.diff(np.append(at_edge, area[-1]))
     # The step that a bucket ends in may be the one that the next begins in: `reduceat` stops before it.
