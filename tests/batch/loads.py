@@ -53,6 +53,14 @@ def telling_its_process(path: Path, _settings: Settings) -> Report:
     return samples.one_device()
 
 
+def deaf(path: Path, _settings: Settings) -> Report:
+    """Takes ten minutes, and cannot be asked to stop."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    path.with_suffix(".deaf").touch()
+    time.sleep(600)
+    raise AssertionError
+
+
 def dying_once(path: Path, _settings: Settings) -> Report:
     """The first process that gets this input dies; a mark beside it tells the next one."""
     mark = path.with_suffix(".mark")

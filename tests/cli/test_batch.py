@@ -373,32 +373,57 @@ class TestProcesses:
         assert made[0] == made[1]
         assert len([name for name in made[0] if name.endswith("/report.html")]) == 64 - bad
 
-    def test_an_interruption(self, folder: Path) -> None:
-        """As a terminal does it: the signal goes to every process."""
-        for rank in range(60):
+    @pytest.mark.parametrize(
+        ("number", "to_all", "code", "told"),
+        [
+            (signal.SIGINT, True, 130, b"interrupted"),  # as a terminal does it: the signal goes to every process
+            (signal.SIGHUP, True, 129, b"ended by SIGHUP"),
+            (signal.SIGHUP, False, 129, b"ended by SIGHUP"),
+            (signal.SIGTERM, True, 143, b"ended by SIGTERM"),
+            (signal.SIGTERM, False, 143, b"ended by SIGTERM"),  # as a CI system does it
+        ],
+    )
+    def test_an_interruption(self, folder: Path, number: signal.Signals, to_all: bool, code: int, told: bytes) -> None:
+        for rank in range(24):
             write(folder / "runs" / f"rank{rank}" / "report.sqlite", 100 + rank)
+        (folder / "temporary").mkdir()
         process = subprocess.Popen(
             command("runs", "-o", "out", "--jobs", "2"),
             cwd=folder,
+            env={**os.environ, "TMPDIR": str(folder / "temporary")},
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509, a suite in the background ignores it
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509, a suite in the background ignores some
         )
         journal = folder / "out" / "resume.jsonl"
         while process.poll() is None and not (journal.exists() and journal.stat().st_size):
             time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate()
-        assert (process.returncode, said) == (130, b"nsysdiag: interrupted\n")
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        _, said = process.communicate()  # the workers hold its end too, so none of them is left
+        assert (process.returncode, said) == (code, b"nsysdiag: " + told + b"\n")
+        assert not list((folder / "temporary").iterdir())
         made = tree(folder / "out")
         assert not [name for name in made if ".tmp" in name or name == "summary.json"]
         finished = [json.loads(line)["name"] for line in made["resume.jsonl"].splitlines()]
-        assert 0 < len(finished) < 60
+        assert 0 < len(finished) < 24
         assert all(made[f"{name}.html"].endswith(b"</html>\n") and made[f"{name}.json"] for name in finished)
         subprocess.run(command("runs", "-o", "out", "--resume"), cwd=folder, check=True)
         statuses = [entry.status for entry in entries(folder / "out").values()]
         assert statuses.count("resumed") == len(finished)
-        assert len(statuses) == 60
+        assert len(statuses) == 24
+
+    def test_who_ignores_a_hangup_is_not_ended_by_it(self, folder: Path, runs: Path) -> None:
+        """As nohup has it."""
+        process = subprocess.Popen(
+            command("runs", "-o", "out"),
+            cwd=folder,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # noqa: PLW1509
+        )
+        while process.poll() is None:
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.01)
+        assert process.returncode == 0
 
     def test_a_memory_limit(self, folder: Path, runs: Path) -> None:
         done = subprocess.run(
