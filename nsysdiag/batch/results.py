@@ -64,6 +64,7 @@ def summary_of(entries: list[BatchEntry]) -> BatchSummary:
         failed=sum(entry.status == FAILED for entry in entries),
         broken=broken.count("fail"),
         warned=broken.count("warn"),
+        unjudged=sum(len(entry.unjudged) for entry in entries),
     )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import inf
 from pathlib import PurePath
@@ -19,7 +19,7 @@ from nsysdiag.ci.words import sentence
 from nsysdiag.config import FindingThresholds
 from nsysdiag.errors import UsageError
 from nsysdiag.model import DeviceReport, Report
-from nsysdiag.model_ci import BudgetResult
+from nsysdiag.model_ci import BudgetResult, UnjudgedBudget
 
 FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
@@ -77,6 +77,38 @@ def check(report: Report, budgets: Sequence[Budget], trace: str) -> list[BudgetR
     refuse_changes(budgets)
     chosen = [each for each in budgets if not each.expression.of_change and each.is_about(report, trace)]
     return [_checked(report, budget, trace) for budget in chosen]
+
+
+@dataclass(slots=True)
+class Judgement:
+    """What became of budgets: those that could be judged, and the others."""
+
+    results: list[BudgetResult] = field(default_factory=list)
+    unjudged: list[UnjudgedBudget] = field(default_factory=list)
+
+
+def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]]) -> Judgement:
+    """Each by itself: one that cannot be judged, for which `check` raises UsageError, does not hide the others."""
+    found = Judgement()
+    for budget in budgets:
+        try:
+            found.results.extend(check(budget))
+        except UsageError as error:
+            found.unjudged.append(_unjudged(budget, error))
+    return found
+
+
+def _unjudged(budget: Budget, error: UsageError) -> UnjudgedBudget:
+    return UnjudgedBudget(
+        id=budget.id,
+        budget=budget.expression.text,
+        source=budget.source,
+        level=budget.level,
+        device=budget.device,
+        nvtx=budget.nvtx,
+        error=error.message,
+        hint=error.hint or "",
+    )
 
 
 def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:

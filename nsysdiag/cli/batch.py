@@ -192,16 +192,21 @@ def _told(summary: "BatchSummary", output: str) -> str:
 
 
 def _conclude(summary: "BatchSummary") -> None:
-    """Tell what failed and which budgets are broken; end with 4, else with 1, where there are any."""
+    """Tell what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
+    where a budget cannot be judged, with 1 where one is broken that fails."""
     from nsysdiag.cli.console import complain, note
     from nsysdiag.cli.guard import BROKEN_BUDGET
 
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
             note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence}")
+        for each in entry.unjudged:
+            complain(each.error, each.hint)
         if entry.exit_code:
             complain(f"failed: {entry.input}: {entry.error}", entry.hint)
     if summary.failed:
         raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analysed")
+    if summary.unjudged:
+        raise typer.Exit(UsageError.exit_code)
     if summary.broken:
         raise typer.Exit(BROKEN_BUDGET)

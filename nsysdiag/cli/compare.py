@@ -72,8 +72,9 @@ def compare(
     """
     from msgspec.structs import replace
 
+    from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.budgets import budgets_of_options, judged
+    from nsysdiag.cli.budgets import budgets_of_options, conclude, say
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan, require_formats
     from nsysdiag.cli.load import is_saved_report
@@ -101,12 +102,12 @@ def compare(
     shown = _redacted(reports, redact_key) if redact else reports
     made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
-    outcome = judged([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
+    judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
     try:
         deliver(made, destinations, force=force, quiet=quiet, open_html=open_html)
     finally:
-        outcome.say()
-    outcome.conclude()
+        say(judged)
+    conclude(judged)
 
 
 def _sides(

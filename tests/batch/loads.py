@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.task import Shared, Task
+from nsysdiag.ci.budgets import Judgement
 from nsysdiag.config import Settings
 from nsysdiag.errors import InputError
-from nsysdiag.model_ci import BudgetResult
 from tests.builder import TraceBuilder
 from tests.output import samples
 
@@ -74,8 +74,8 @@ def command(_report: Report) -> str:
     return "nsysdiag analyze x"
 
 
-def no_budgets(_report: Report, _trace: str) -> list[BudgetResult]:
-    return []
+def no_budgets(_report: Report, _trace: str) -> Judgement:
+    return Judgement()
 
 
 def tasks_of(folder: Path, *names: str, sizes: tuple[int, ...] = ()) -> list[Task]:

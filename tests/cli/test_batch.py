@@ -189,11 +189,24 @@ class TestBudgets:
         assert [len(entry.budgets) for entry in entries(folder / "out").values()] == [0, 1]
 
     def test_one_that_a_trace_cannot_tell(self, cli: Cli, folder: Path) -> None:
-        result = cli("batch", "runs", "-o", "out", "--fail-on", "iterations.p50_ns > 1ms")
-        assert result.code == 4
-        assert {entry.exit_code for entry in entries(folder / "out").values()} == {2}
+        """It is no pass, and hides nothing else: neither the other budgets nor the report."""
+        options = ("--fail-on", "iterations.p50_ns > 1ms", "--fail-on", "idle_ns > 500ns")
+        result = cli("batch", "runs", "-o", "out", "--history", "h.jsonl", *options)
+        assert result.code == 2
         assert "cannot be judged by runs/rank0/report.sqlite" in result.stderr
-        assert (folder / "out/runs/rank0/report.html").exists()
+        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        made = summary(folder / "out")
+        assert (made.failed, made.broken, made.unjudged) == (0, 1, 2)
+        for entry in made.entries:
+            assert (entry.status, entry.report, len(entry.devices)) == ("analysed", f"{entry.name}.html", 1)
+            assert [each.budget for each in entry.budgets] == ["idle_ns > 500ns"]
+            assert [each.budget for each in entry.unjudged] == ["iterations.p50_ns > 1ms"]
+        assert len((folder / "h.jsonl").read_bytes().splitlines()) == 2
+        (folder / "runs" / "text.sqlite").write_bytes(b"text")
+        assert cli("batch", "runs", "-o", "out", *options).code == 4
+
+    def test_one_that_warns_and_that_a_trace_cannot_tell(self, cli: Cli) -> None:
+        assert cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms").code == 2
 
     @pytest.mark.parametrize("budget", ["idle", "idle_ns > 3 apples"])
     def test_a_mistake_is_found_before_any_work(self, cli: Cli, folder: Path, budget: str) -> None:

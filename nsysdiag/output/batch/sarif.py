@@ -54,7 +54,7 @@ def _driver(summary: BatchSummary, rules: list[str], causes: Causes) -> dict[str
 
 def _meaning(rule: str, causes: Causes) -> str:
     if rule == BUDGET:
-        return "A budget is broken"
+        return "A budget is broken, or cannot be judged"
     title = causes.title(rule.removeprefix("finding/"))
     return f"Lost GPU time: {clip(title, NAME)}"
 
