@@ -35,7 +35,7 @@ class BudgetResult(Record, frozen=True):
 
 class UnjudgedBudget(Record, frozen=True):
     """A budget that a trace cannot tell: neither kept nor broken. The fields are those of BudgetResult, `device` is the
-    one that the budget names; `error` says why, `hint` what to do."""
+    one that the budget names. `error` is the whole sentence, `why` the reason in it, `hint` what to do."""
 
     id: str
     budget: str
@@ -44,6 +44,7 @@ class UnjudgedBudget(Record, frozen=True):
     device: str
     nvtx: str
     error: str
+    why: str
     hint: str
 
 

@@ -88,17 +88,17 @@ class Judgement:
 
 
 def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]]) -> Judgement:
-    """Each by itself: one that cannot be judged, for which `check` raises UsageError, does not hide the others."""
+    """Each by itself: one that cannot be judged, for which `check` raises UnjudgedError, does not hide the others."""
     found = Judgement()
     for budget in budgets:
         try:
             found.results.extend(check(budget))
-        except UsageError as error:
+        except UnjudgedError as error:
             found.unjudged.append(_unjudged(budget, error))
     return found
 
 
-def _unjudged(budget: Budget, error: UsageError) -> UnjudgedBudget:
+def _unjudged(budget: Budget, error: UnjudgedError) -> UnjudgedBudget:
     return UnjudgedBudget(
         id=budget.id,
         budget=budget.expression.text,
@@ -107,6 +107,7 @@ def _unjudged(budget: Budget, error: UsageError) -> UnjudgedBudget:
         device=budget.device,
         nvtx=budget.nvtx,
         error=error.message,
+        why=error.why,
         hint=error.hint or "",
     )
 
@@ -117,17 +118,20 @@ def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
             return _result(budget, "", _findings(report, budget))
         found = [(_value(report, device, budget), device.key) for device in _devices(report, budget)]
     except UnmeasurableError as error:
-        raise unmeasurable(budget, trace, str(error)) from error
+        raise UnjudgedError(budget, trace, str(error)) from error
     value, device = max(found, key=lambda each: budget.expression.distance(each[0]))
     return _result(budget, device, value)
 
 
-def unmeasurable(budget: Budget, trace: str, why: str) -> UsageError:
-    """The error of a budget that a trace cannot tell."""
-    return UsageError(
-        f"{budget.source}: '{budget.expression.text}' cannot be judged by {trace}: {why}",
-        hint="a budget that cannot be judged is not kept: capture what it needs, or take it out",
-    )
+class UnjudgedError(UsageError):
+    """A budget is about something that a trace cannot tell: `why`."""
+
+    def __init__(self, budget: Budget, trace: str, why: str) -> None:
+        super().__init__(
+            f"{budget.source}: '{budget.expression.text}' cannot be judged by {trace}: {why}",
+            hint="a budget that cannot be judged is not kept: capture what it needs, or take it out",
+        )
+        self.why = why
 
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:

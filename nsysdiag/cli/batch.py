@@ -109,14 +109,15 @@ def batch(
     refuse_changes(budgets)
     file = settings_of_file(config, discover=not no_config, quiet=quiet)
     found = find_inputs(paths, Path(output))
-    past = read_history(Path(history)) if history else None
+    lines = Path(history) if history else None
+    past = read_history(lines, Path(output)) if lines else None
     folder = _folder(output)
-    check_targets(folder, found.inputs, force=force)
+    check_targets(folder, found.inputs, lines, force=force)
     load = partial(load_report, named=config is not None)
     check = partial(check_budgets, budgets=(*budgets, *file.budgets))
     shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
     summary = summary_of(_entries(found, shared, runner, quiet=quiet))
-    _write(summary, shared, past, history, run)
+    _write(summary, shared, past, lines, run)
     for line in [] if quiet else [*found.notes, *(past.notes if past else ()), _told(summary, output)]:
         note(line)
     _conclude(summary)
@@ -169,7 +170,7 @@ def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]",
 
 
 def _write(
-    summary: "BatchSummary", shared: "Shared", past: "History | None", history: str | None, run: str | None
+    summary: "BatchSummary", shared: "Shared", past: "History | None", history: Path | None, run: str | None
 ) -> None:
     from nsysdiag.batch.history import append, lines_of, name_of_run, now
     from nsysdiag.batch.results import write_results
@@ -178,7 +179,7 @@ def _write(
     new = lines_of(summary, run or name_of_run(at), at) if past else []
     write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
     if history:
-        append(Path(history), new)
+        append(history, new)
 
 
 def _told(summary: "BatchSummary", output: str) -> str:

@@ -326,6 +326,18 @@ class TestHistory:
         result = cli("batch", "runs", "-o", "out", "--history", "h.jsonl")
         assert (result.code, "line 2 of h.jsonl was not written to its end" in result.stderr) == (0, True)
 
+    def test_in_the_folder_of_the_reports(self, cli: Cli, folder: Path) -> None:
+        for lines in (2, 4):
+            assert cli("batch", "runs", "-o", "out", "--history", "out/h.jsonl").code == 0
+            assert len((folder / "out" / "h.jsonl").read_bytes().splitlines()) == lines
+
+    @pytest.mark.parametrize("name", ["summary.json", "resume.jsonl", "runs/rank0/report.json"])
+    def test_a_file_of_the_batch_is_none(self, cli: Cli, folder: Path, name: str) -> None:
+        (folder / "out" / "runs" / "rank0").mkdir(parents=True)
+        result = cli("batch", "runs", "-o", "out", "--history", f"out/{name}", "--force")
+        assert (result.code, f"out/{name} is another file of this batch" in result.stderr) == (2, True)
+        assert not tree(folder / "out")
+
     def test_another_file_is_refused_before_any_work(self, cli: Cli, folder: Path) -> None:
         (folder / "h.jsonl").write_text("mine")
         assert cli("batch", "runs", "-o", "out", "--history", "h.jsonl").code == 2

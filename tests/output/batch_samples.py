@@ -83,6 +83,7 @@ def unjudged(expression: str = "iterations.p50_ns > 10ms", **changes: object) ->
         "device": "",
         "nvtx": "",
         "error": f"--fail-on: '{expression}' cannot be judged by x.sqlite: nothing comes round in it",
+        "why": "nothing comes round in it",
         "hint": "a budget that cannot be judged is not kept",
     }
     return UnjudgedBudget(**{**values, **changes})  # type: ignore[arg-type]
@@ -172,7 +173,9 @@ def _hostile_entry(name: str) -> BatchEntry:
             for key in (name, "")
             for level in ("fail", "warn", name)
         ],
-        unjudged=[unjudged(name, id=name, source=name, device=name, nvtx=name, level=name, error=name, hint=name)],
+        unjudged=[
+            unjudged(name, id=name, source=name, device=name, nvtx=name, level=name, error=name, why=name, hint=name)
+        ],
         warnings=[name],
     )
 

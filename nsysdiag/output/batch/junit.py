@@ -65,7 +65,7 @@ def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element
         number = names[name] = names.get(name, 0) + 1
         case = _case(suite, entry, name if number == 1 else f"{name} ({number})")
         if isinstance(budget, UnjudgedBudget):
-            _problem(case, "error", "budget", budget.error, budget.hint)
+            _problem(case, "error", "budget", f"It cannot be judged: {budget.why}", f"{budget.source}: {budget.budget}")
         else:
             told += _judged(case, budget)
     _count(suite, suite.findall("testcase"))

@@ -62,7 +62,7 @@ def _unjudged(summary: BatchSummary) -> list[str]:
         [
             code(entry.input, in_table=True, limit=NAME),
             code(budget.budget, in_table=True, limit=NAME),
-            text(clip(budget.error, SENTENCE)),
+            text(clip(budget.why, SENTENCE)),
         ]
         for entry in summary.entries
         for budget in entry.unjudged

@@ -104,7 +104,7 @@ def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
         entry=entry,
         device=budget.device,
         title=clip(f"Budget not judged: {budget.budget}", TITLE),
-        sentence=f"{clip(entry.input, TITLE)}: {clip(budget.error, SENTENCE)}",
+        sentence=f"{clip(entry.input, TITLE)}: it cannot be judged: {clip(budget.why, SENTENCE)}",
         identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx, "not judged"),
         weight=_UNJUDGED_WEIGHT,
     )
