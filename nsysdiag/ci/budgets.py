@@ -19,7 +19,7 @@ from nsysdiag.ci.words import sentence
 from nsysdiag.config import FindingThresholds
 from nsysdiag.errors import UsageError
 from nsysdiag.model import DeviceReport, Report
-from nsysdiag.model_ci import BudgetResult, UnjudgedBudget
+from nsysdiag.model_ci import BatchEntry, BudgetResult, UnjudgedBudget
 
 FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
@@ -50,9 +50,21 @@ class Budget:
 
     def is_about(self, report: Report, trace: str) -> bool:
         """Does its pattern fit the path, its last part, or the file that a saved report was made of?"""
+        return not self.trace or self.fits(trace) or fnmatchcase(report.trace.file, self.trace)
+
+    def fits(self, trace: str) -> bool:
+        """Does its pattern fit the path, or its last part?"""
         path = PurePath(trace)
-        names = (trace, path.as_posix(), path.name, report.trace.file)
-        return not self.trace or any(fnmatchcase(name, self.trace) for name in names)
+        return any(fnmatchcase(name, self.trace) for name in (trace, path.as_posix(), path.name))
+
+
+def unused(budgets: Sequence[Budget], entries: Sequence[BatchEntry]) -> list[Budget]:
+    """Those whose pattern fits no trace of a batch. One that could not be analysed is known by its path alone."""
+    judged = {each.id for entry in entries for each in entry.budgets}
+    judged |= {each.id for entry in entries for each in entry.unjudged}
+    inputs = [entry.input for entry in entries]
+    ours = [each for each in budgets if each.trace and not each.expression.of_change and each.id not in judged]
+    return [each for each in ours if not any(each.fits(name) for name in inputs)]
 
 
 def parse_budgets(texts: Sequence[str], level: str, source: str) -> list[Budget]:

@@ -96,7 +96,7 @@ def batch(
     from nsysdiag.batch.inputs import find_inputs
     from nsysdiag.batch.results import check_targets, summary_of
     from nsysdiag.batch.task import Shared, check_budgets
-    from nsysdiag.ci.budgets import refuse_changes
+    from nsysdiag.ci.budgets import refuse_changes, unused
     from nsysdiag.cli.budgets import budgets_of_options
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.console import note
@@ -114,12 +114,15 @@ def batch(
     folder = _folder(output)
     check_targets(folder, found.inputs, lines, force=force)
     load = partial(load_report, named=config is not None)
-    check = partial(check_budgets, budgets=(*budgets, *file.budgets))
+    budgets = [*budgets, *file.budgets]
+    check = partial(check_budgets, budgets=budgets)
     shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
     summary = summary_of(_entries(found, shared, runner, quiet=quiet))
     _write(summary, shared, past, lines, run)
     for line in [] if quiet else [*found.notes, *(past.notes if past else ()), _told(summary, output)]:
         note(line)
+    for budget in [] if quiet else unused(budgets, summary.entries):
+        note(f"{budget.source} is about no trace of this batch: nothing is like '{budget.trace}'")
     _conclude(summary)
 
 

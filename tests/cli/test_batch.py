@@ -188,6 +188,16 @@ class TestBudgets:
         assert cli("batch", "runs", "-o", "out", "--config", "my.toml").code == 1
         assert [len(entry.budgets) for entry in entries(folder / "out").values()] == [0, 1]
 
+    def test_a_pattern_that_fits_no_trace_is_told(self, cli: Cli, folder: Path) -> None:
+        (folder / "runs" / "text.sqlite").write_bytes(b"text")
+        budget = '[[budgets]]\nfail = "idle_ns > 1s"\ntrace = "{}"\n'
+        patterns = ("rank*", "runs/rank1/*", "text.sqlite")
+        (folder / "my.toml").write_text("".join(budget.format(each) for each in patterns))
+        result = cli("batch", "runs", "-o", "out", "--config", "my.toml")
+        assert [line for line in result.stderr.splitlines() if "about no trace" in line] == [
+            "my.toml: budgets[0].fail is about no trace of this batch: nothing is like 'rank*'"
+        ]
+
     def test_one_that_a_trace_cannot_tell(self, cli: Cli, folder: Path) -> None:
         """It is no pass, and hides nothing else: neither the other budgets nor the report."""
         options = ("--fail-on", "iterations.p50_ns > 1ms", "--fail-on", "idle_ns > 500ns")
