@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import Outcome, Task, work
 from nsysdiag.model_ci import BatchEntry, BatchSummary, HistoryLine, batch_from_json
+from nsysdiag.output import write as results
 from tests.batch.loads import sixty_four
 from tests.builder import TraceBuilder
 
@@ -158,6 +160,32 @@ class TestBadInputs:
         assert {entry.exit_code for entry in made.values()} == {0, 3}
         assert "nsysdiag: failed: runs/empty.sqlite: 'runs/empty.sqlite' is empty\n  hint: export" in result.stderr
         assert result.stderr.endswith("nsysdiag: 6 of 8 inputs could not be analysed\n")
+
+    @pytest.mark.parametrize(
+        ("places", "code", "left"),
+        [
+            ({"rank0"}, 4, {"runs/rank1/report.html", "runs/rank1/report.json", "summary.json"}),
+            ({"rank0", "rank1", "out"}, 2, set()),
+        ],
+    )
+    def test_a_disk_that_fills_up(
+        self, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, places: set[str], code: int, left: set[str]
+    ) -> None:
+        original = results._write_new
+
+        def full(path: Path, data: bytes) -> None:
+            if data and path.parent.name in places:
+                path.write_bytes(data[:10])
+                raise OSError(errno.ENOSPC, "No space left on device")
+            original(path, data)
+
+        monkeypatch.setattr(results, "_write_new", full)
+        result = cli("batch", "runs", "-o", "out")
+        assert (result.code, "the disk is full" in result.stderr) == (code, True)
+        made = tree(folder / "out").keys()
+        assert left <= made
+        assert not [name for name in made if name.startswith("runs/") and name not in left]
+        assert not [name for name in made if ".tmp" in name]
 
     def test_they_win_over_a_broken_budget(self, cli: Cli, folder: Path) -> None:
         (folder / "runs" / "text.sqlite").write_bytes(b"text")
