@@ -33,6 +33,21 @@ class BudgetResult(Record, frozen=True):
     sentence: str
 
 
+class UnjudgedBudget(Record, frozen=True):
+    """A budget that a trace cannot tell: neither kept nor broken. The fields are those of BudgetResult, `device` is the
+    one that the budget names. `error` is the whole sentence, `why` the reason in it, `hint` what to do."""
+
+    id: str
+    budget: str
+    source: str
+    level: str
+    device: str
+    nvtx: str
+    error: str
+    why: str
+    hint: str
+
+
 class BatchDevice(Record, frozen=True):
     """One device of a trace in a batch; times in ns, `iteration_ns` the median steady iteration, None without any.
     `causes` are the causes of idle time, largest first."""
@@ -68,7 +83,7 @@ class BatchEntry(Record, frozen=True):
     """What became of one input. `input` is its path as found, `/` between its parts, relative to what was named; `name`
     the path of its outputs within the folder, without a suffix. `status`: analysed, resumed (done before, unchanged) or
     failed, where `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the page within
-    the folder."""
+    the folder. `budgets` are those that the trace can tell, `unjudged` the others."""
 
     input: str
     name: str
@@ -83,11 +98,12 @@ class BatchEntry(Record, frozen=True):
     error: str = ""
     hint: str = ""
     exit_code: int = 0
+    unjudged: list[UnjudgedBudget] = []
 
 
 class BatchSummary(Record, frozen=True):
-    """A batch: its entries by their names. `failed`, `broken` and `warned` count inputs that could not be analysed,
-    broken budgets that fail, and broken ones that warn."""
+    """A batch: its entries by their names. `failed`, `broken`, `warned` and `unjudged` count inputs that could not be
+    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell."""
 
     schema_version: str
     kind: str
@@ -96,6 +112,7 @@ class BatchSummary(Record, frozen=True):
     failed: int
     broken: int
     warned: int
+    unjudged: int = 0
 
 
 class HistoryLine(Record, frozen=True):

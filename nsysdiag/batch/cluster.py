@@ -95,8 +95,8 @@ def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task,
     done: SimpleQueue[Any] = SimpleQueue()
     for future in left:
         future.add_done_callback(done.put)
-    watch(len(left), [])
     try:
+        watch(len(left), [])
         checks = 0
         while left and checks < CHECKS_WITHOUT_WORKERS:
             try:
@@ -104,13 +104,21 @@ def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task,
             except Empty:
                 checks = 0 if _workers(client) else checks + 1
                 continue
-            task = left.pop(future)
-            yield task, _outcome(future, task)
+            yield _taken(left, future)
             watch(len(left), [])
         for task in left.values():
             yield task, failed(task.input, NsysdiagError(f"no Dask worker was left to analyse '{task.input.shown}'"))
+    except KeyboardInterrupt:  # what has come to an end is told first
+        while not done.empty():
+            yield _taken(left, done.get())
+        raise
     finally:
         client.cancel(list(left), force=True)
+
+
+def _taken(left: dict[Any, Task], future: Any) -> tuple[Task, Outcome | None]:
+    task = left.pop(future)
+    return task, _outcome(future, task)
 
 
 def _workers(client: Any) -> int:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from nsysdiag.batch.inputs import Input
+from nsysdiag.ci.budgets import Judgement
 from nsysdiag.errors import NsysdiagError
 from nsysdiag.model import Report
-from nsysdiag.model_ci import BatchEntry, BudgetResult
+from nsysdiag.model_ci import BatchEntry
 from nsysdiag.output.batch.single import batch_devices, batch_findings
 from nsysdiag.printable import printable
 
 ANALYSED, RESUMED, FAILED = "analysed", "resumed", "failed"
 
 
-def entry_of(each: Input, report: Report, budgets: list[BudgetResult], status: str) -> BatchEntry:
+def entry_of(each: Input, report: Report, judged: Judgement, status: str) -> BatchEntry:
     """The entry of an input that has a report."""
     return BatchEntry(
         input=each.shown,
@@ -23,7 +24,8 @@ def entry_of(each: Input, report: Report, budgets: list[BudgetResult], status: s
         report=f"{each.name}.html",
         devices=batch_devices(report),
         findings=batch_findings(report),
-        budgets=budgets,
+        budgets=judged.results,
+        unjudged=judged.unjudged,
         warnings=report.trace.warnings,
     )
 

@@ -39,17 +39,23 @@ def name_of_run(at: int, environment: Mapping[str, str] = os.environ) -> str:
     return commit or datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def read_history(path: Path) -> History:
-    """What the file holds; nothing where there is none. Raises OutputError where it cannot be read or holds lines, and
-    none of ours: it is some other file, and nothing must be added to it."""
+def read_history(path: Path, folder: Path) -> History:
+    """What the file holds; nothing where there is none. `folder` is that of the reports, which need not exist yet.
+
+    Raises OutputError where it cannot be read or written or holds lines, and none of ours: it is some other file, and
+    nothing must be added to it.
+    """
     try:
         data = path.read_bytes()
     except FileNotFoundError as error:
-        if not path.parent.is_dir():
+        known = path.parent.is_dir()
+        if not known and path.parent.absolute() != folder.absolute():
             raise OutputError(f"cannot write {printable(path)}: there is no folder {printable(path.parent)}") from error
+        _require_writable(path, path.parent if known else None)
         return History([], [])
     except OSError as error:
         raise OutputError(f"cannot read the history {printable(path)}: {error.strerror}") from error
+    _require_writable(path, path)
     texts = data.split(b"\n")
     parsed = [(number, text, _line(text)) for number, text in enumerate(texts, 1) if text.strip()]
     lines = [line for _, _, line in parsed if line]
@@ -57,6 +63,12 @@ def read_history(path: Path) -> History:
         raise OutputError(f"{printable(path)} is no history of nsysdiag", hint="name another file with --history")
     damaged = [number for number, _, line in parsed if line is None]
     return History(lines, [_told(path, number, last=number == len(texts)) for number in damaged])
+
+
+def _require_writable(path: Path, place: Path | None) -> None:
+    """Not to find out after hours of work. A place that is still to be made is."""
+    if place is not None and not os.access(place, os.W_OK):
+        raise OutputError(f"cannot write the history {printable(path)}: permission denied")
 
 
 def _line(text: bytes) -> HistoryLine | None:

@@ -11,6 +11,7 @@ import multiprocessing
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
@@ -27,7 +28,7 @@ from nsysdiag.units import format_bytes
 Watch = Callable[[int, list[str]], None]
 """Told how many inputs are left, and which are in hand, whenever that changes."""
 PATIENCE_S = 5.0
-"""How long a worker that is told to stop may tidy up."""
+"""How long the workers that are told to stop may tidy up."""
 
 RETIRE_BYTES = 2 * BASE_BYTES
 """A worker that had this much in hand is replaced: it keeps most of the memory, which the next input may need."""
@@ -69,12 +70,16 @@ class Limits:
 
 
 def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Outcome, None, None]:
-    """The outcomes as they come, the largest inputs first. Closing the iterator stops the work that is in hand."""
+    """The outcomes as they come, the largest inputs first. Closing the iterator stops the work that is in hand, and so
+    does an interrupt, after the outcomes that are there already."""
     waiting = sorted(tasks, key=lambda task: (-task.input.size_bytes, task.input.name))
     with tempfile.TemporaryDirectory(prefix="nsysdiag-", ignore_cleanup_errors=True) as scratch:
         pool = _Pool(scratch)
         try:
             yield from _run(waiting, limits, pool, watch)
+        except KeyboardInterrupt:
+            yield from pool.finished(timeout=0)
+            raise
         finally:
             pool.stop()
 
@@ -117,16 +122,17 @@ class _Pool:
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(target=_serve, args=(theirs, self.scratch), daemon=True)
-        with _keyboard_kept_away():
+        with _signals_kept_away():
             process.start()
         theirs.close()
         self.workers.append(_Worker(process, ours))
         return self.workers[-1]
 
-    def finished(self) -> list[Outcome]:
-        """Wait until some task has come to an end. A worker that dies closes its pipe, which ends the wait too."""
+    def finished(self, timeout: float | None = None) -> list[Outcome]:
+        """Wait until some task has come to an end, `timeout` seconds at most where that is limited. A worker that dies
+        closes its pipe, which ends the wait too."""
         busy = {worker.pipe: worker for worker in self.workers if worker.task}
-        ready = [busy[pipe] for pipe in wait(list(busy)) if isinstance(pipe, Connection)]
+        ready = [busy[pipe] for pipe in wait(list(busy), timeout) if isinstance(pipe, Connection)]
         return [self._result(worker) for worker in ready]
 
     def _result(self, worker: _Worker) -> Outcome:
@@ -147,14 +153,18 @@ class _Pool:
         self.workers.remove(worker)
 
     def stop(self) -> None:
-        """End all workers: the idle ones by closing their pipes, the others by a signal that lets them tidy up."""
+        """End all workers: the idle ones by closing their pipes, the others by a signal that lets them tidy up. Another
+        interrupt meanwhile ends that patience."""
         for worker in self.workers:
             worker.pipe.close()
             if worker.task:
                 worker.process.terminate()
-        for worker in self.workers:
-            worker.process.join(PATIENCE_S)
-            if worker.process.is_alive():
+        end = time.monotonic() + PATIENCE_S
+        try:
+            for worker in self.workers:
+                worker.process.join(max(0.0, end - time.monotonic()))
+        finally:
+            for worker in [each for each in self.workers if each.process.is_alive()]:
                 worker.process.kill()
                 worker.process.join()
 
@@ -169,13 +179,14 @@ def _sent(worker: _Worker, task: Task) -> bool:
 
 
 @contextlib.contextmanager
-def _keyboard_kept_away() -> Iterator[None]:
-    """A process that is started within never gets the terminal's interrupt: it is the parent that ends its work."""
+def _signals_kept_away() -> Iterator[None]:
+    """A process that is started within never gets the interrupt of a terminal, nor its end: it is the parent that ends
+    its work. And the parent is not torn away between starting it and knowing it."""
     if sys.platform == "win32":
         yield
         return
     resource_tracker.ensure_running()  # the first process would start it, which lets the interrupt through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGTERM})
     try:
         yield
     finally:
@@ -186,6 +197,8 @@ def _serve(pipe: Connection, scratch: str) -> None:
     """The life of a worker: one task after the other, until nobody has any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _leave)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     tempfile.tempdir = scratch
     with contextlib.suppress(EOFError, OSError):
         while True:

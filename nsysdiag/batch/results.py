@@ -64,6 +64,7 @@ def summary_of(entries: list[BatchEntry]) -> BatchSummary:
         failed=sum(entry.status == FAILED for entry in entries),
         broken=broken.count("fail"),
         warned=broken.count("warn"),
+        unjudged=sum(len(entry.unjudged) for entry in entries),
     )
 
 
@@ -79,9 +80,10 @@ def further_files(summary: BatchSummary, history: list[HistoryLine]) -> dict[str
     return write_all(summary, history, cause_infos())
 
 
-def check_targets(folder: Path, inputs: list[Input], *, force: bool) -> None:
-    """Raise OutputError for the first file that may not be written, before any work is done: it is not ours, or it is
-    an input."""
+def check_targets(folder: Path, inputs: list[Input], history: Path | None, *, force: bool) -> None:
+    """Raise OutputError for the first file that may not be written, before any work is done: it is not ours, it is an
+    input, or what the history goes to as well."""
+    _check_history(history, folder, inputs)
     sources = {os.path.realpath(each.path) for each in inputs}
     for name, mark in MARKS.items():
         _check_target(folder / name, sources, force=force, is_ours=mark)
@@ -89,6 +91,13 @@ def check_targets(folder: Path, inputs: list[Input], *, force: bool) -> None:
         for path, mark in zip(targets(folder, each.name), REPORT_MARKS, strict=True):
             _check_inside(path, folder)
             _check_target(path, sources, force=force, is_ours=mark)
+
+
+def _check_history(history: Path | None, folder: Path, inputs: list[Input]) -> None:
+    """A history that is one of our other files would be overwritten, or end them with lines of its own."""
+    files = [*(folder / name for name in MARKS), *(path for each in inputs for path in targets(folder, each.name))]
+    if history and os.path.realpath(history) in {os.path.realpath(path) for path in files}:
+        raise OutputError(f"{printable(history)} is another file of this batch", hint="name another one with --history")
 
 
 def _check_inside(path: Path, folder: Path) -> None:

@@ -12,11 +12,11 @@ import msgspec
 from nsysdiag.batch.entry import ANALYSED, RESUMED, entry_of, failed_entry
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import Done, sha256
-from nsysdiag.ci.budgets import Budget, check
+from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.config import Settings
 from nsysdiag.errors import InputError, NsysdiagError, OutputError
 from nsysdiag.model import Report, from_json, to_json
-from nsysdiag.model_ci import BatchEntry, BudgetResult
+from nsysdiag.model_ci import BatchEntry
 from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
 from nsysdiag.output.write import write
@@ -28,7 +28,7 @@ Load = Callable[[Path, Settings], Report]
 Command = Callable[[Report], str]
 MARKS = (FORMATS["html"].is_ours, FORMATS["json"].is_ours)
 """What tells whether a page and a saved report are ours, whatever else their names end with."""
-Check = Callable[[Report, str], list[BudgetResult]]
+Check = Callable[[Report, str], Judgement]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,9 @@ class Shared:
     resume: bool = False
 
 
-def check_budgets(report: Report, trace: str, budgets: Sequence[Budget]) -> list[BudgetResult]:
-    """What becomes of the budgets. Raises UsageError for one on something that the trace cannot tell."""
-    return check(report, budgets, trace)
+def check_budgets(report: Report, trace: str, budgets: Sequence[Budget]) -> Judgement:
+    """What becomes of the budgets that are about this trace."""
+    return judge(budgets, lambda budget: check(report, [budget], trace))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +93,7 @@ def _reported(task: Task) -> Outcome:
         return Outcome(entry_of(each, report, shared.check(report, each.shown), RESUMED), task.before)
     report = shared.load(each.path, shared.settings)
     done = _written(task, report, key)
-    try:
-        budgets = shared.check(report, each.shown)
-    except NsysdiagError as error:  # the report stands, but nothing can be said of the budgets
-        return Outcome(failed_entry(each, error), done)
-    return Outcome(entry_of(each, report, budgets, ANALYSED), done)
+    return Outcome(entry_of(each, report, shared.check(report, each.shown), ANALYSED), done)
 
 
 def _before(task: Task, before: Done, key: str) -> Report | None:

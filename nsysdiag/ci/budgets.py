@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from math import inf
 from pathlib import PurePath
@@ -19,7 +19,7 @@ from nsysdiag.ci.words import sentence
 from nsysdiag.config import FindingThresholds
 from nsysdiag.errors import UsageError
 from nsysdiag.model import DeviceReport, Report
-from nsysdiag.model_ci import BudgetResult
+from nsysdiag.model_ci import BatchEntry, BudgetResult, UnjudgedBudget
 
 FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
@@ -50,9 +50,21 @@ class Budget:
 
     def is_about(self, report: Report, trace: str) -> bool:
         """Does its pattern fit the path, its last part, or the file that a saved report was made of?"""
+        return not self.trace or self.fits(trace) or fnmatchcase(report.trace.file, self.trace)
+
+    def fits(self, trace: str) -> bool:
+        """Does its pattern fit the path, or its last part?"""
         path = PurePath(trace)
-        names = (trace, path.as_posix(), path.name, report.trace.file)
-        return not self.trace or any(fnmatchcase(name, self.trace) for name in names)
+        return any(fnmatchcase(name, self.trace) for name in (trace, path.as_posix(), path.name))
+
+
+def unused(budgets: Sequence[Budget], entries: Sequence[BatchEntry]) -> list[Budget]:
+    """Those whose pattern fits no trace of a batch. One that could not be analysed is known by its path alone."""
+    judged = {each.id for entry in entries for each in entry.budgets}
+    judged |= {each.id for entry in entries for each in entry.unjudged}
+    inputs = [entry.input for entry in entries]
+    ours = [each for each in budgets if each.trace and not each.expression.of_change and each.id not in judged]
+    return [each for each in ours if not any(each.fits(name) for name in inputs)]
 
 
 def parse_budgets(texts: Sequence[str], level: str, source: str) -> list[Budget]:
@@ -79,23 +91,59 @@ def check(report: Report, budgets: Sequence[Budget], trace: str) -> list[BudgetR
     return [_checked(report, budget, trace) for budget in chosen]
 
 
+@dataclass(slots=True)
+class Judgement:
+    """What became of budgets: those that could be judged, and the others."""
+
+    results: list[BudgetResult] = field(default_factory=list)
+    unjudged: list[UnjudgedBudget] = field(default_factory=list)
+
+
+def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]]) -> Judgement:
+    """Each by itself: one that cannot be judged, for which `check` raises UnjudgedError, does not hide the others."""
+    found = Judgement()
+    for budget in budgets:
+        try:
+            found.results.extend(check(budget))
+        except UnjudgedError as error:
+            found.unjudged.append(_unjudged(budget, error))
+    return found
+
+
+def _unjudged(budget: Budget, error: UnjudgedError) -> UnjudgedBudget:
+    return UnjudgedBudget(
+        id=budget.id,
+        budget=budget.expression.text,
+        source=budget.source,
+        level=budget.level,
+        device=budget.device,
+        nvtx=budget.nvtx,
+        error=error.message,
+        why=error.why,
+        hint=error.hint or "",
+    )
+
+
 def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:
     try:
         if budget.expression.measure.is_findings:
             return _result(budget, "", _findings(report, budget))
         found = [(_value(report, device, budget), device.key) for device in _devices(report, budget)]
     except UnmeasurableError as error:
-        raise unmeasurable(budget, trace, str(error)) from error
+        raise UnjudgedError(budget, trace, str(error)) from error
     value, device = max(found, key=lambda each: budget.expression.distance(each[0]))
     return _result(budget, device, value)
 
 
-def unmeasurable(budget: Budget, trace: str, why: str) -> UsageError:
-    """The error of a budget that a trace cannot tell."""
-    return UsageError(
-        f"{budget.source}: '{budget.expression.text}' cannot be judged by {trace}: {why}",
-        hint="a budget that cannot be judged is not kept: capture what it needs, or take it out",
-    )
+class UnjudgedError(UsageError):
+    """A budget is about something that a trace cannot tell: `why`."""
+
+    def __init__(self, budget: Budget, trace: str, why: str) -> None:
+        super().__init__(
+            f"{budget.source}: '{budget.expression.text}' cannot be judged by {trace}: {why}",
+            hint="a budget that cannot be judged is not kept: capture what it needs, or take it out",
+        )
+        self.why = why
 
 
 def _devices(report: Report, budget: Budget) -> list[DeviceReport]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from nsysdiag.ci.budgets import Budget, called, check, unmeasurable
+from nsysdiag.ci.budgets import Budget, UnjudgedError, called, check
 from nsysdiag.ci.evidence import UnmeasurableError, require_evidence
 from nsysdiag.ci.expressions import GREW, Expression
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
@@ -55,7 +55,7 @@ def _change(comparison: Comparison, budget: Budget, reports: Mapping[str, Report
             for device in _devices(comparison, budget)
         ]
     except UnmeasurableError as error:
-        raise unmeasurable(budget, ", ".join(reports), str(error)) from error
+        raise UnjudgedError(budget, ", ".join(reports), str(error)) from error
     sign = 1 if expression.operator == GREW else -1
     return max(found, key=lambda result: (result.broken, sign * result.value))
 

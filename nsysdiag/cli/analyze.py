@@ -91,9 +91,9 @@ def analyze(
     """
     from msgspec.structs import replace
 
+    from nsysdiag.ci.budgets import Judgement, judge, refuse_changes
     from nsysdiag.ci.budgets import check as check_budgets
-    from nsysdiag.ci.budgets import refuse_changes
-    from nsysdiag.cli.budgets import budgets_of_options, judged
+    from nsysdiag.cli.budgets import budgets_of_options, conclude, say
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.iterations import parse_iterations
@@ -128,16 +128,16 @@ def analyze(
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
     report = _report(path, settings, file, quiet=quiet)
-    outcome = judged([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))
+    judged = judge([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))
     shown = redacted_for(report, redact_key, redact=redact)
     if not quiet:
         say_unpriced(report, settings)
-    told = [] if redact else outcome.results  # the expressions of budgets may hold names of the trace
+    told = Judgement() if redact else judged  # the expressions of budgets may hold names of the trace
     try:
-        deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html, budgets=told)
+        deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=told)
     finally:
-        outcome.say()
-    outcome.conclude()
+        say(judged)
+    conclude(judged)
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":

@@ -96,7 +96,7 @@ def batch(
     from nsysdiag.batch.inputs import find_inputs
     from nsysdiag.batch.results import check_targets, summary_of
     from nsysdiag.batch.task import Shared, check_budgets
-    from nsysdiag.ci.budgets import refuse_changes
+    from nsysdiag.ci.budgets import refuse_changes, unused
     from nsysdiag.cli.budgets import budgets_of_options
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.console import note
@@ -109,16 +109,20 @@ def batch(
     refuse_changes(budgets)
     file = settings_of_file(config, discover=not no_config, quiet=quiet)
     found = find_inputs(paths, Path(output))
-    past = read_history(Path(history)) if history else None
+    lines = Path(history) if history else None
+    past = read_history(lines, Path(output)) if lines else None
     folder = _folder(output)
-    check_targets(folder, found.inputs, force=force)
+    check_targets(folder, found.inputs, lines, force=force)
     load = partial(load_report, named=config is not None)
-    check = partial(check_budgets, budgets=(*budgets, *file.budgets))
+    budgets = [*budgets, *file.budgets]
+    check = partial(check_budgets, budgets=budgets)
     shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
     summary = summary_of(_entries(found, shared, runner, quiet=quiet))
-    _write(summary, shared, past, history, run)
+    _write(summary, shared, past, lines, run)
     for line in [] if quiet else [*found.notes, *(past.notes if past else ()), _told(summary, output)]:
         note(line)
+    for budget in [] if quiet else unused(budgets, summary.entries):
+        note(f"{budget.source} is about no trace of this batch: nothing is like '{budget.trace}'")
     _conclude(summary)
 
 
@@ -169,7 +173,7 @@ def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]",
 
 
 def _write(
-    summary: "BatchSummary", shared: "Shared", past: "History | None", history: str | None, run: str | None
+    summary: "BatchSummary", shared: "Shared", past: "History | None", history: Path | None, run: str | None
 ) -> None:
     from nsysdiag.batch.history import append, lines_of, name_of_run, now
     from nsysdiag.batch.results import write_results
@@ -178,7 +182,7 @@ def _write(
     new = lines_of(summary, run or name_of_run(at), at) if past else []
     write_results(shared.folder, summary, [*past.lines, *new] if past else [], force=shared.force)
     if history:
-        append(Path(history), new)
+        append(history, new)
 
 
 def _told(summary: "BatchSummary", output: str) -> str:
@@ -192,16 +196,21 @@ def _told(summary: "BatchSummary", output: str) -> str:
 
 
 def _conclude(summary: "BatchSummary") -> None:
-    """Tell what failed and which budgets are broken; end with 4, else with 1, where there are any."""
+    """Tell what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
+    where a budget cannot be judged, with 1 where one is broken that fails."""
     from nsysdiag.cli.console import complain, note
     from nsysdiag.cli.guard import BROKEN_BUDGET
 
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
             note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence}")
+        for each in entry.unjudged:
+            complain(each.error, each.hint)
         if entry.exit_code:
             complain(f"failed: {entry.input}: {entry.error}", entry.hint)
     if summary.failed:
         raise IncompleteError(f"{summary.failed} of {len(summary.entries)} inputs could not be analysed")
+    if summary.unjudged:
+        raise typer.Exit(UsageError.exit_code)
     if summary.broken:
         raise typer.Exit(BROKEN_BUDGET)

@@ -1,8 +1,7 @@
-"""Budgets on the command line: those of options and file together, what became of them on stderr, the exit code."""
+"""Budgets on the command line: those of options, what became of them on stderr, the exit code."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,39 +11,27 @@ from nsysdiag.cli.guard import BROKEN_BUDGET
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from nsysdiag.ci.budgets import Budget
-    from nsysdiag.model_ci import BudgetResult
+    from nsysdiag.ci.budgets import Budget, Judgement
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of the budgets, and why some could not be judged."""
+def say(found: Judgement) -> None:
+    """One line on stderr for each that is broken or could not be judged, also where all else is quiet."""
+    for result in [each for each in found.results if each.broken]:
+        note(f"{result.level}: {result.sentence} ({result.source})")
+    for budget in found.unjudged:
+        complain(budget.error, budget.hint)
 
-    results: list[BudgetResult]
-    problems: list[UsageError]
 
-    @property
-    def broken(self) -> list[BudgetResult]:
-        """Those that are broken."""
-        return [result for result in self.results if result.broken]
+def conclude(found: Judgement) -> None:
+    """Exit with 2 where a budget could not be judged, with 1 where one is broken that fails."""
+    from nsysdiag.ci.budgets import FAIL
 
-    def say(self) -> None:
-        """One line for each on stderr, also where all else is quiet."""
-        for result in self.broken:
-            note(f"{result.level}: {result.sentence} ({result.source})")
-        for problem in self.problems:
-            complain(problem.message, problem.hint, problem.shown)
-
-    def conclude(self) -> None:
-        """Exit with 2 where a budget could not be judged, with 1 where one is broken that fails."""
-        from nsysdiag.ci.budgets import FAIL
-
-        if self.problems:
-            raise typer.Exit(UsageError.exit_code)
-        if any(result.level == FAIL for result in self.broken):
-            raise typer.Exit(BROKEN_BUDGET)
+    if found.unjudged:
+        raise typer.Exit(UsageError.exit_code)
+    if any(result.broken and result.level == FAIL for result in found.results):
+        raise typer.Exit(BROKEN_BUDGET)
 
 
 def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | None) -> list[Budget]:
@@ -52,14 +39,3 @@ def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | N
     from nsysdiag.ci.budgets import FAIL, WARN, parse_budgets
 
     return [*parse_budgets(fail_on or (), FAIL, "--fail-on"), *parse_budgets(warn_on or (), WARN, "--warn-on")]
-
-
-def judged(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult]]) -> Outcome:
-    """Each by itself: one that cannot be judged does not hide the others."""
-    outcome = Outcome([], [])
-    for budget in budgets:
-        try:
-            outcome.results.extend(check(budget))
-        except UsageError as error:
-            outcome.problems.append(error)
-    return outcome

@@ -62,8 +62,9 @@ def compare(
     """
     from msgspec.structs import replace
 
+    from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.budgets import budgets_of_options, judged
+    from nsysdiag.cli.budgets import budgets_of_options, conclude, say
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import Kind, check, plan
     from nsysdiag.cli.load import is_saved_report
@@ -94,12 +95,12 @@ def compare(
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
         made = replace(made, before=_given(made.before, left, names), after=_given(made.after, right, names))
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
-    outcome = judged([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
+    judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
     try:
         deliver(made, destinations, force=force, quiet=quiet, open_html=open_html)
     finally:
-        outcome.say()
-    outcome.conclude()
+        say(judged)
+    conclude(judged)
 
 
 def _sides(

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from nsysdiag.ci.budgets import Judgement
     from nsysdiag.cli.destinations import Destination
     from nsysdiag.model import Report
-    from nsysdiag.model_ci import BudgetResult
 
     Document = Report | RanksReport | Comparison
 
@@ -34,14 +34,14 @@ def deliver(
     quiet: bool,
     summary: bool = True,
     open_html: bool = False,
-    budgets: Sequence[BudgetResult] = (),
+    judged: Judgement | None = None,
 ) -> None:
-    """Write every destination, then the text summary to stdout unless that is taken or `quiet`. `budgets` are those
-    that were checked on a report.
+    """Write every destination, then the text summary to stdout unless that is taken or `quiet`. `judged` is what became
+    of the budgets of a report.
 
     Exits with the code of an unwritable output (2) after the others have been written.
     """
-    failures = [error for d in destinations if (error := _try_one(document, d, budgets, force=force, quiet=quiet))]
+    failures = [error for d in destinations if (error := _try_one(document, d, judged, force=force, quiet=quiet))]
     if summary and not quiet and all(d.path for d in destinations):
         emit(_summary(document))
     for error in failures:
@@ -59,21 +59,21 @@ def require_html(destinations: Sequence[Destination], *, open_html: bool) -> Non
 
 
 def _try_one(
-    document: Document, destination: Destination, budgets: Sequence[BudgetResult], *, force: bool, quiet: bool
+    document: Document, destination: Destination, judged: Judgement | None, *, force: bool, quiet: bool
 ) -> OutputError | None:
     try:
-        _deliver_one(document, destination, budgets, force=force, quiet=quiet)
+        _deliver_one(document, destination, judged, force=force, quiet=quiet)
     except OutputError as error:
         return error
     return None
 
 
 def _deliver_one(
-    document: Document, destination: Destination, budgets: Sequence[BudgetResult], *, force: bool, quiet: bool
+    document: Document, destination: Destination, judged: Judgement | None, *, force: bool, quiet: bool
 ) -> None:
     from nsysdiag.output.write import write
 
-    data = _rendered(document, destination.format, budgets=budgets)
+    data = _rendered(document, destination.format, judged=judged)
     if destination.path is None:
         emit(data)
         return
@@ -103,7 +103,7 @@ def _rendered(
     *,
     width: int = 100,
     color: bool = False,
-    budgets: Sequence[BudgetResult] = (),
+    judged: Judgement | None = None,
 ) -> bytes:
     from nsysdiag.cli import command
     from nsysdiag.output.compare import registry as comparisons
@@ -112,7 +112,8 @@ def _rendered(
     from nsysdiag.output.registry import FORMATS
 
     def options(line: str) -> RenderOptions:
-        return RenderOptions(width=width, color=color, command=line, budgets=tuple(budgets))
+        budgets = (tuple(judged.results), tuple(judged.unjudged)) if judged else ((), ())
+        return RenderOptions(width=width, color=color, command=line, budgets=budgets[0], unjudged=budgets[1])
 
     if isinstance(document, RanksReport):
         return ranks.RENDERERS[format_name](document, options(command.command_of_ranks(document)))

@@ -11,6 +11,7 @@ import typer
 from typer.main import get_command
 
 from nsysdiag.cli.console import abandon_stdout, complain
+from nsysdiag.cli.ending import Ended, ending_by_exceptions
 from nsysdiag.errors import NsysdiagError, OutputError
 from nsysdiag.version import __version__
 
@@ -25,8 +26,12 @@ BUG = 70
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """The exit code of one command line. Nothing that a command raises gets past this function."""
     try:
-        _invoke(app, arguments)
+        with ending_by_exceptions():
+            _invoke(app, arguments)
     except typer.Exit as stop:
+        return stop.exit_code
+    except Ended as stop:
+        complain(f"ended by {stop.name}")
         return stop.exit_code
     except (KeyboardInterrupt, typer.Abort):
         complain("interrupted")

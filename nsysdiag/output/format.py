@@ -6,13 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from nsysdiag.model import Report
-from nsysdiag.model_ci import BudgetResult
+from nsysdiag.model_ci import BudgetResult, UnjudgedBudget
 
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
     """`width` in columns and `color` are for text; `source`, `command` and `created` go to the footer where given.
-    `budgets` are those that were checked on the report, for the formats of CI systems.
+    `budgets` are those that were checked on the report, `unjudged` those that it cannot tell, for the formats of CI
+    systems.
 
     Nothing is taken from the clock or the machine: the same report and options give the same bytes.
     """
@@ -23,6 +24,7 @@ class RenderOptions:
     command: str | None = None
     created: str | None = None
     budgets: tuple[BudgetResult, ...] = ()
+    unjudged: tuple[UnjudgedBudget, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

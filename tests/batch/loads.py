@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.task import Shared, Task
+from nsysdiag.ci.budgets import Judgement
 from nsysdiag.config import Settings
 from nsysdiag.errors import InputError
-from nsysdiag.model_ci import BudgetResult
 from tests.builder import TraceBuilder
 from tests.output import samples
 
@@ -53,6 +53,14 @@ def telling_its_process(path: Path, _settings: Settings) -> Report:
     return samples.one_device()
 
 
+def deaf(path: Path, _settings: Settings) -> Report:
+    """Takes ten minutes, and cannot be asked to stop."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    path.with_suffix(".deaf").touch()
+    time.sleep(600)
+    raise AssertionError
+
+
 def dying_once(path: Path, _settings: Settings) -> Report:
     """The first process that gets this input dies; a mark beside it tells the next one."""
     mark = path.with_suffix(".mark")
@@ -66,8 +74,8 @@ def command(_report: Report) -> str:
     return "nsysdiag analyze x"
 
 
-def no_budgets(_report: Report, _trace: str) -> list[BudgetResult]:
-    return []
+def no_budgets(_report: Report, _trace: str) -> Judgement:
+    return Judgement()
 
 
 def tasks_of(folder: Path, *names: str, sizes: tuple[int, ...] = ()) -> list[Task]:

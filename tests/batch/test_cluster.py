@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import pytest
 
 from nsysdiag.batch import cluster as clusters
 from nsysdiag.batch.cluster import run_on_cluster
-from nsysdiag.batch.results import summary_of
+from nsysdiag.batch.journal import Journal
+from nsysdiag.batch.results import run_all, summary_of
 from nsysdiag.batch.task import Task, work
 from nsysdiag.cli.app import app
 from nsysdiag.cli.guard import run
@@ -87,6 +90,16 @@ class TestCluster:
         assert contents(tmp_path / "cluster") == contents(tmp_path / "alone")
         assert len([name for name in contents(tmp_path / "alone") if name.endswith("/report.html")]) == 64 - bad
 
+    def test_what_has_come_to_an_end_is_told_before_an_interrupt(
+        self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(clusters, "SimpleQueue", Interrupted)
+        journal = Journal(tmp_path / "out")
+        tasks = tasks_of(tmp_path, "a", "b")
+        with pytest.raises(KeyboardInterrupt):
+            run_all(tasks, lambda each: run_on_cluster(each, cluster.scheduler_address, silent), journal)
+        assert sorted(journal.read()) == ["a", "b"]
+
     def test_another_version(self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(clusters, "__version__", "999")
         with pytest.raises(UsageError, match=r"the worker tcp://\S+ has nsysdiag 0\.\d+\.\d+, not 999"):
@@ -126,6 +139,17 @@ class TestCluster:
         monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
         with pytest.raises(UsageError, match="cannot be reached"):
             list(run_on_cluster(tasks_of(tmp_path, "a"), address, silent))
+
+
+class Interrupted(Queue[Any]):
+    """The interrupt comes when two tasks have come to an end."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+        if timeout is not None:
+            while self.qsize() < 2:
+                time.sleep(0.01)
+            raise KeyboardInterrupt
+        return super().get(block)
 
 
 def wrong(tasks: list[Task]) -> list[Task]:

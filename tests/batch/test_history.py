@@ -32,10 +32,10 @@ def line(run: str) -> HistoryLine:
 
 def test_lines_are_added_to_what_is_there(tmp_path: Path) -> None:
     path = tmp_path / "h.jsonl"
-    assert read_history(path).lines == []
+    assert read_history(path, path.parent).lines == []
     append(path, [line("1"), line("2")])
     append(path, [line("3")])
-    assert read_history(path).lines == [line("1"), line("2"), line("3")]
+    assert read_history(path, path.parent).lines == [line("1"), line("2"), line("3")]
     assert path.read_bytes().count(b"\n") == 3
 
 
@@ -49,12 +49,12 @@ def test_a_last_line_without_an_end_stays_as_it_is(tmp_path: Path) -> None:
     append(path, [line("1"), line("2")])
     path.write_bytes(path.read_bytes()[:-20])
     before = path.read_bytes()
-    found = read_history(path)
+    found = read_history(path, path.parent)
     assert found.lines == [line("1")]
     assert found.notes == [f"line 2 of {path} was not written to its end; it is left as it is"]
     append(path, [line("3")])
     assert path.read_bytes().startswith(before + b"\n")
-    again = read_history(path)
+    again = read_history(path, path.parent)
     assert again.lines == [line("1"), line("3")]
     assert again.notes == [f"line 2 of {path} is damaged; it is left as it is"]
 
@@ -63,14 +63,28 @@ def test_a_last_line_without_an_end_stays_as_it_is(tmp_path: Path) -> None:
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x").write_bytes(content)
     with pytest.raises(OutputError, match="is no history of nsysdiag"):
-        read_history(tmp_path / "x")
+        read_history(tmp_path / "x", tmp_path)
 
 
 def test_places_that_cannot_hold_one(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="cannot read the history"):
-        read_history(tmp_path)
+        read_history(tmp_path, tmp_path)
     with pytest.raises(OutputError, match="there is no folder"):
-        read_history(tmp_path / "nowhere" / "h.jsonl")
+        read_history(tmp_path / "nowhere" / "h.jsonl", tmp_path)
+
+
+def test_one_in_the_folder_of_the_reports_waits_for_it(tmp_path: Path) -> None:
+    assert read_history(tmp_path / "out" / "h.jsonl", tmp_path / "out").lines == []
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_what_cannot_be_written_is_found_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exists: bool) -> None:
+    path = tmp_path / "h.jsonl"
+    append(path, [line("1")] if exists else [])
+    place = path if exists else tmp_path
+    monkeypatch.setattr(os, "access", lambda asked, _mode: asked != place)
+    with pytest.raises(OutputError, match="cannot write the history"):
+        read_history(path, tmp_path)
 
 
 def test_a_full_disk_adds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from nsysdiag.batch import limits
 from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.limits import BASE_BYTES, estimated_bytes, usable_cpus
+from nsysdiag.batch.limits import BASE_BYTES, BYTES_PER_BYTE, estimated_bytes, usable_cpus
 from nsysdiag.batch.pool import Limits
 from tests.batch.loads import tasks_of
 
@@ -24,6 +24,11 @@ def test_estimates_cover_what_was_measured() -> None:
     assert estimated_bytes(sized("a.sqlite", 24_000_000)) > 205 * MIB
     assert 1_270 * MIB < estimated_bytes(sized("a.sqlite", 259_000_000)) < 1.2 * 1_270 * MIB
     assert estimated_bytes(sized("a.nsys-rep", 10_000_000)) > estimated_bytes(sized("a.sqlite", 10_000_000))
+
+
+def test_the_readme_has_the_same_estimate() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"{BASE_BYTES // MIB} MiB and {BYTES_PER_BYTE} times its size" in readme
 
 
 @pytest.mark.parametrize(

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
+import signal
 import sys
 import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 
+from nsysdiag.batch import pool
 from nsysdiag.batch.journal import Journal
 from nsysdiag.batch.pool import Limits, run_locally
 from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
 from nsysdiag.model_ci import BatchEntry
-from tests.batch.loads import half_written, loading, tasks_of, telling_its_process
+from tests.batch.loads import deaf, half_written, loading, tasks_of, telling_its_process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by signals")
 
@@ -26,6 +32,19 @@ def silent(_left: int, _running: list[str]) -> None:
 
 def run(tasks: list[Task], jobs: int = 1) -> dict[str, BatchEntry]:
     return {outcome.entry.name: outcome.entry for outcome in run_locally(tasks, Limits(jobs), silent)}
+
+
+def interrupt_when(mark: Path) -> None:
+    """As from a terminal, twice: when the file exists, and a little later."""
+
+    def watch() -> None:
+        while not mark.exists():
+            time.sleep(0.01)
+        for _ in range(2):
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.5)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 @pytest.mark.slow
@@ -57,6 +76,36 @@ class TestDeaths:
         tasks = tasks_of(tmp_path, "slow", "good")
         with contextlib.closing(run_locally(tasks, Limits(2), silent)) as outcomes:
             assert next(outcomes).entry.name == "good"
+        assert multiprocessing.active_children() == []
+
+    def test_what_has_come_to_an_end_is_told_before_an_interrupt(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        original, interrupts = pool.wait, [KeyboardInterrupt]
+
+        def interrupted(pipes: list[Connection], timeout: float | None = None) -> list[object]:
+            ready = original(pipes, timeout)
+            if interrupts:
+                raise interrupts.pop()
+            return list(ready)
+
+        monkeypatch.setattr(pool, "wait", interrupted)
+        journal = Journal(tmp_path / "out")
+        with pytest.raises(KeyboardInterrupt):
+            run_all(tasks_of(tmp_path, "slow", "good"), lambda each: run_locally(each, Limits(2), silent), journal)
+        assert list(journal.read()) == ["good"]
+        assert multiprocessing.active_children() == []
+
+    def test_an_interrupt_while_workers_stop_ends_them_at_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """One that does not listen would have ten minutes."""
+        monkeypatch.setattr(pool, "PATIENCE_S", 600.0)
+        (task,) = loading(tasks_of(tmp_path, "slow"), deaf)
+        outcomes = run_locally([task], Limits(1), lambda _left, _running: None)
+        interrupt_when(tmp_path / "slow.deaf")
+        with pytest.raises(KeyboardInterrupt):
+            next(outcomes)
         assert multiprocessing.active_children() == []
 
     def test_private_files_of_workers_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -16,6 +17,7 @@ import pytest
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import Outcome, Task, work
 from nsysdiag.model_ci import BatchEntry, BatchSummary, HistoryLine, batch_from_json
+from nsysdiag.output import write as results
 from tests.batch.loads import sixty_four
 from tests.builder import TraceBuilder
 
@@ -159,6 +161,32 @@ class TestBadInputs:
         assert "nsysdiag: failed: runs/empty.sqlite: 'runs/empty.sqlite' is empty\n  hint: export" in result.stderr
         assert result.stderr.endswith("nsysdiag: 6 of 8 inputs could not be analysed\n")
 
+    @pytest.mark.parametrize(
+        ("places", "code", "left"),
+        [
+            ({"rank0"}, 4, {"runs/rank1/report.html", "runs/rank1/report.json", "summary.json"}),
+            ({"rank0", "rank1", "out"}, 2, set()),
+        ],
+    )
+    def test_a_disk_that_fills_up(
+        self, cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch, places: set[str], code: int, left: set[str]
+    ) -> None:
+        original = results._write_new
+
+        def full(path: Path, data: bytes) -> None:
+            if data and path.parent.name in places:
+                path.write_bytes(data[:10])
+                raise OSError(errno.ENOSPC, "No space left on device")
+            original(path, data)
+
+        monkeypatch.setattr(results, "_write_new", full)
+        result = cli("batch", "runs", "-o", "out")
+        assert (result.code, "the disk is full" in result.stderr) == (code, True)
+        made = tree(folder / "out").keys()
+        assert left <= made
+        assert not [name for name in made if name.startswith("runs/") and name not in left]
+        assert not [name for name in made if ".tmp" in name]
+
     def test_they_win_over_a_broken_budget(self, cli: Cli, folder: Path) -> None:
         (folder / "runs" / "text.sqlite").write_bytes(b"text")
         assert cli("batch", "runs", "-o", "out", "--fail-on", "idle_ns > 1ns").code == 4
@@ -188,12 +216,35 @@ class TestBudgets:
         assert cli("batch", "runs", "-o", "out", "--config", "my.toml").code == 1
         assert [len(entry.budgets) for entry in entries(folder / "out").values()] == [0, 1]
 
+    def test_a_pattern_that_fits_no_trace_is_told(self, cli: Cli, folder: Path) -> None:
+        (folder / "runs" / "text.sqlite").write_bytes(b"text")
+        budget = '[[budgets]]\nfail = "idle_ns > 1s"\ntrace = "{}"\n'
+        patterns = ("rank*", "runs/rank1/*", "text.sqlite")
+        (folder / "my.toml").write_text("".join(budget.format(each) for each in patterns))
+        result = cli("batch", "runs", "-o", "out", "--config", "my.toml")
+        assert [line for line in result.stderr.splitlines() if "about no trace" in line] == [
+            "my.toml: budgets[0].fail is about no trace of this batch: nothing is like 'rank*'"
+        ]
+
     def test_one_that_a_trace_cannot_tell(self, cli: Cli, folder: Path) -> None:
-        result = cli("batch", "runs", "-o", "out", "--fail-on", "iterations.p50_ns > 1ms")
-        assert result.code == 4
-        assert {entry.exit_code for entry in entries(folder / "out").values()} == {2}
+        """It is no pass, and hides nothing else: neither the other budgets nor the report."""
+        options = ("--fail-on", "iterations.p50_ns > 1ms", "--fail-on", "idle_ns > 500ns")
+        result = cli("batch", "runs", "-o", "out", "--history", "h.jsonl", *options)
+        assert result.code == 2
         assert "cannot be judged by runs/rank0/report.sqlite" in result.stderr
-        assert (folder / "out/runs/rank0/report.html").exists()
+        assert "fail: runs/rank0/report.sqlite: idle_ns on gpu0 is 700 ns" in result.stderr
+        made = summary(folder / "out")
+        assert (made.failed, made.broken, made.unjudged) == (0, 1, 2)
+        for entry in made.entries:
+            assert (entry.status, entry.report, len(entry.devices)) == ("analysed", f"{entry.name}.html", 1)
+            assert [each.budget for each in entry.budgets] == ["idle_ns > 500ns"]
+            assert [each.budget for each in entry.unjudged] == ["iterations.p50_ns > 1ms"]
+        assert len((folder / "h.jsonl").read_bytes().splitlines()) == 2
+        (folder / "runs" / "text.sqlite").write_bytes(b"text")
+        assert cli("batch", "runs", "-o", "out", *options).code == 4
+
+    def test_one_that_warns_and_that_a_trace_cannot_tell(self, cli: Cli) -> None:
+        assert cli("batch", "runs", "-o", "out", "--warn-on", "iterations.p50_ns > 1ms").code == 2
 
     @pytest.mark.parametrize("budget", ["idle", "idle_ns > 3 apples"])
     def test_a_mistake_is_found_before_any_work(self, cli: Cli, folder: Path, budget: str) -> None:
@@ -313,6 +364,18 @@ class TestHistory:
         result = cli("batch", "runs", "-o", "out", "--history", "h.jsonl")
         assert (result.code, "line 2 of h.jsonl was not written to its end" in result.stderr) == (0, True)
 
+    def test_in_the_folder_of_the_reports(self, cli: Cli, folder: Path) -> None:
+        for lines in (2, 4):
+            assert cli("batch", "runs", "-o", "out", "--history", "out/h.jsonl").code == 0
+            assert len((folder / "out" / "h.jsonl").read_bytes().splitlines()) == lines
+
+    @pytest.mark.parametrize("name", ["summary.json", "resume.jsonl", "runs/rank0/report.json"])
+    def test_a_file_of_the_batch_is_none(self, cli: Cli, folder: Path, name: str) -> None:
+        (folder / "out" / "runs" / "rank0").mkdir(parents=True)
+        result = cli("batch", "runs", "-o", "out", "--history", f"out/{name}", "--force")
+        assert (result.code, f"out/{name} is another file of this batch" in result.stderr) == (2, True)
+        assert not tree(folder / "out")
+
     def test_another_file_is_refused_before_any_work(self, cli: Cli, folder: Path) -> None:
         (folder / "h.jsonl").write_text("mine")
         assert cli("batch", "runs", "-o", "out", "--history", "h.jsonl").code == 2
@@ -373,32 +436,57 @@ class TestProcesses:
         assert made[0] == made[1]
         assert len([name for name in made[0] if name.endswith("/report.html")]) == 64 - bad
 
-    def test_an_interruption(self, folder: Path) -> None:
-        """As a terminal does it: the signal goes to every process."""
-        for rank in range(60):
+    @pytest.mark.parametrize(
+        ("number", "to_all", "code", "told"),
+        [
+            (signal.SIGINT, True, 130, b"interrupted"),  # as a terminal does it: the signal goes to every process
+            (signal.SIGHUP, True, 129, b"ended by SIGHUP"),
+            (signal.SIGHUP, False, 129, b"ended by SIGHUP"),
+            (signal.SIGTERM, True, 143, b"ended by SIGTERM"),
+            (signal.SIGTERM, False, 143, b"ended by SIGTERM"),  # as a CI system does it
+        ],
+    )
+    def test_an_interruption(self, folder: Path, number: signal.Signals, to_all: bool, code: int, told: bytes) -> None:
+        for rank in range(24):
             write(folder / "runs" / f"rank{rank}" / "report.sqlite", 100 + rank)
+        (folder / "temporary").mkdir()
         process = subprocess.Popen(
             command("runs", "-o", "out", "--jobs", "2"),
             cwd=folder,
+            env={**os.environ, "TMPDIR": str(folder / "temporary")},
             stderr=subprocess.PIPE,
             start_new_session=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509, a suite in the background ignores it
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509, a suite in the background ignores some
         )
         journal = folder / "out" / "resume.jsonl"
         while process.poll() is None and not (journal.exists() and journal.stat().st_size):
             time.sleep(0.01)
-        os.killpg(process.pid, signal.SIGINT)
-        _, said = process.communicate()
-        assert (process.returncode, said) == (130, b"nsysdiag: interrupted\n")
+        (os.killpg if to_all else os.kill)(process.pid, number)
+        _, said = process.communicate()  # the workers hold its end too, so none of them is left
+        assert (process.returncode, said) == (code, b"nsysdiag: " + told + b"\n")
+        assert not list((folder / "temporary").iterdir())
         made = tree(folder / "out")
         assert not [name for name in made if ".tmp" in name or name == "summary.json"]
         finished = [json.loads(line)["name"] for line in made["resume.jsonl"].splitlines()]
-        assert 0 < len(finished) < 60
+        assert 0 < len(finished) < 24
         assert all(made[f"{name}.html"].endswith(b"</html>\n") and made[f"{name}.json"] for name in finished)
         subprocess.run(command("runs", "-o", "out", "--resume"), cwd=folder, check=True)
         statuses = [entry.status for entry in entries(folder / "out").values()]
         assert statuses.count("resumed") == len(finished)
-        assert len(statuses) == 60
+        assert len(statuses) == 24
+
+    def test_who_ignores_a_hangup_is_not_ended_by_it(self, folder: Path, runs: Path) -> None:
+        """As nohup has it."""
+        process = subprocess.Popen(
+            command("runs", "-o", "out"),
+            cwd=folder,
+            stderr=subprocess.DEVNULL,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),  # noqa: PLW1509
+        )
+        while process.poll() is None:
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.01)
+        assert process.returncode == 0
 
     def test_a_memory_limit(self, folder: Path, runs: Path) -> None:
         done = subprocess.run(

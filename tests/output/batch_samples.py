@@ -14,6 +14,7 @@ from nsysdiag.model_ci import (
     BatchSummary,
     BudgetResult,
     HistoryLine,
+    UnjudgedBudget,
 )
 from tests.output.samples import CAUSES, HOSTILE, MS
 
@@ -73,6 +74,21 @@ def budget(expression: str = "idle_share > 25%", *, broken: bool = True, **chang
     return BudgetResult(**{**values, **changes})  # type: ignore[arg-type]
 
 
+def unjudged(expression: str = "iterations.p50_ns > 10ms", **changes: object) -> UnjudgedBudget:
+    values: dict[str, object] = {
+        "id": f"b-{expression}",
+        "budget": expression,
+        "source": "--fail-on",
+        "level": "fail",
+        "device": "",
+        "nvtx": "",
+        "error": f"--fail-on: '{expression}' cannot be judged by x.sqlite: nothing comes round in it",
+        "why": "nothing comes round in it",
+        "hint": "a budget that cannot be judged is not kept",
+    }
+    return UnjudgedBudget(**{**values, **changes})  # type: ignore[arg-type]
+
+
 def entry(name: str = "runs/train", **changes: object) -> BatchEntry:
     values: dict[str, object] = {
         "input": f"{name}.sqlite",
@@ -113,6 +129,7 @@ def summary(*entries: BatchEntry, version: str = "0.1.0") -> BatchSummary:
         failed=sum(each.status == "failed" for each in entries),
         broken=sum(each.level == "fail" for each in broken),
         warned=sum(each.level != "fail" for each in broken),
+        unjudged=sum(len(each.unjudged) for each in entries),
     )
 
 
@@ -155,6 +172,9 @@ def _hostile_entry(name: str) -> BatchEntry:
             budget(name, id=name, source=name, device=key, nvtx=name, level=level, sentence=name)
             for key in (name, "")
             for level in ("fail", "warn", name)
+        ],
+        unjudged=[
+            unjudged(name, id=name, source=name, device=name, nvtx=name, level=name, error=name, why=name, hint=name)
         ],
         warnings=[name],
     )

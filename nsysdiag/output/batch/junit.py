@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 from nsysdiag.epoch import source_date_epoch
+from nsysdiag.model_ci import UnjudgedBudget
 from nsysdiag.output.batch.problems import SENTENCE
 from nsysdiag.output.batch.rows import FAIL, FAILED, shown_name
 from nsysdiag.output.names import clip
@@ -54,14 +55,19 @@ def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element
     told: list[str] = []
     if entry.status == FAILED:
         _problem(_case(suite, entry, CASE), "error", NAME, entry.error or "not analysed", entry.hint)
-    elif not entry.budgets:
+    elif not entry.budgets and not entry.unjudged:
         _case(suite, entry, CASE)
         told += _told(entry)
+    budgets: list[BudgetResult | UnjudgedBudget] = [*entry.budgets, *entry.unjudged]
     names: dict[str, int] = {}
-    for budget in [] if entry.status == FAILED else entry.budgets:
+    for budget in [] if entry.status == FAILED else budgets:
         name = _name(budget)
         number = names[name] = names.get(name, 0) + 1
-        told += _judged(_case(suite, entry, name if number == 1 else f"{name} ({number})"), budget)
+        case = _case(suite, entry, name if number == 1 else f"{name} ({number})")
+        if isinstance(budget, UnjudgedBudget):
+            _problem(case, "error", "budget", f"It cannot be judged: {budget.why}", f"{budget.source}: {budget.budget}")
+        else:
+            told += _judged(case, budget)
     _count(suite, suite.findall("testcase"))
     ET.SubElement(suite, "system-out").text = "\n".join(told)
     ET.SubElement(suite, "system-err")
@@ -72,7 +78,7 @@ def _case(suite: ET.Element, entry: BatchEntry, name: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", {"name": name, "classname": _shown(entry.name), "time": "0"})
 
 
-def _name(budget: BudgetResult) -> str:
+def _name(budget: BudgetResult | UnjudgedBudget) -> str:
     where = f" in {budget.nvtx}" if budget.nvtx else ""
     return _shown(f"{budget.budget}{where}")
 

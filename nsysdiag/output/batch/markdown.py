@@ -22,7 +22,7 @@ def render(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
     """At most `most` bytes; what does not fit is cut, and a last sentence says so."""
     mark, found = result(summary), rows(summary)
     blocks = [MARKER, "# nsysdiag: traces", f"{text(mark.icon)} **{mark.word}.** {text(headline(summary))}"]
-    blocks += [*_failed(summary), *_broken(summary), *_all(found)]
+    blocks += [*_failed(summary), *_broken(summary), *_unjudged(summary), *_all(found)]
     tool = f"{summary.tool.name} {summary.tool.version}"
     return _fitted([*"\n\n".join([*blocks, "---", text(tool)]).split("\n")], most)
 
@@ -55,6 +55,19 @@ def _broken(summary: BatchSummary) -> list[str]:
         for entry, budget in broken
     ]
     return ["## Broken budgets", table(["", "Trace", "GPU", "Budget", ""], "lllll", cells)] if cells else []
+
+
+def _unjudged(summary: BatchSummary) -> list[str]:
+    cells = [
+        [
+            code(entry.input, in_table=True, limit=NAME),
+            code(budget.budget, in_table=True, limit=NAME),
+            text(clip(budget.why, SENTENCE)),
+        ]
+        for entry in summary.entries
+        for budget in entry.unjudged
+    ]
+    return ["## Budgets that cannot be judged", table(["Trace", "Budget", "Why"], "lll", cells)] if cells else []
 
 
 def _all(found: list[Row]) -> list[str]:

@@ -14,7 +14,7 @@ from nsysdiag.units import format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsysdiag.model_ci import BatchEntry, BatchFinding, BatchSummary, BudgetResult
+    from nsysdiag.model_ci import BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
 
 NOT_ANALYSED, BUDGET = "not-analysed", "budget"
 ERROR, WARNING, NOTE = "error", "warning", "note"
@@ -22,7 +22,7 @@ LEVELS = (ERROR, WARNING, NOTE)
 SHOWN = {"high": WARNING, "medium": NOTE}
 """The severities of findings that are told, and as what: only a budget makes an error of a finding."""
 SENTENCE, TITLE = 600, 120
-_FAILED_WEIGHT, _BUDGET_WEIGHT = 1e6, 1e3
+_FAILED_WEIGHT, _BUDGET_WEIGHT, _UNJUDGED_WEIGHT = 1e6, 1e3, 1e2
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,8 @@ class Problem:
 
 
 def problems(summary: BatchSummary) -> list[Problem]:
-    """All of them, errors first; within a level what was not analysed, then budgets, then findings by their share."""
+    """All of them, errors first; within a level what was not analysed, then budgets, the broken ones first, then
+    findings by their share."""
     found = [problem for entry in summary.entries for problem in _problems_of(entry)]
     seen: dict[str, int] = {}
     single = []
@@ -66,6 +67,8 @@ def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
     for budget in entry.budgets:
         if budget.broken:
             yield _of_budget(entry, budget)
+    for unjudged in entry.unjudged:
+        yield _of_unjudged(entry, unjudged)
     for finding in sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id)):
         if finding.severity in SHOWN:
             yield _of_finding(entry, finding)
@@ -89,6 +92,21 @@ def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
         sentence=f"{where}: {clip(budget.sentence, SENTENCE)}",
         identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx),
         weight=_BUDGET_WEIGHT,
+    )
+
+
+def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
+    """An error whatever its level is: nobody knows whether it is kept."""
+    return Problem(
+        rule=BUDGET,
+        level=ERROR,
+        severity="",
+        entry=entry,
+        device=budget.device,
+        title=clip(f"Budget not judged: {budget.budget}", TITLE),
+        sentence=f"{clip(entry.input, TITLE)}: it cannot be judged: {clip(budget.why, SENTENCE)}",
+        identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx, "not judged"),
+        weight=_UNJUDGED_WEIGHT,
     )
 
 

@@ -11,36 +11,40 @@ from nsysdiag.output.view import Part, severity_rank
 from nsysdiag.output.words import counted
 
 if TYPE_CHECKING:
-    from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchFinding, BatchSummary, BudgetResult
+    from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
 
 FAIL = "fail"
 FAILED = "failed"
-_FAILED, _BROKEN, _WARNED, _ELSEWHERE, _KEPT, _PLAIN = (
+_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN = (
     Mark("✕", "Not analysed", "worse"),
     Mark("▲", "Budget broken", "worse"),
+    Mark("✕", "Budget not judged", "worse"),
     Mark("◆", "Warning", "mixed"),
     Mark("◇", "More on another GPU", "mixed"),
     Mark("✓", "Budgets kept", "better"),
     Mark("○", "No budgets", "same"),
 )
-MARKS = (_FAILED, _BROKEN, _WARNED, _ELSEWHERE, _KEPT, _PLAIN)
+MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN)
 """What can become of a trace, the worst first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work. `broken` are the
-    broken budgets of this device and of the whole trace, `top` its first finding."""
+    broken budgets of this device and of the whole trace, `unjudged` those that the trace cannot tell, `top` its first
+    finding."""
 
     entry: BatchEntry
     device: BatchDevice | None
     mark: Mark
     broken: list[BudgetResult]
+    unjudged: list[UnjudgedBudget]
     top: BatchFinding | None
 
 
 def rows(summary: BatchSummary) -> list[Row]:
-    """Not analysed, then with broken budgets that fail, then with those that warn; within each by the idle share."""
+    """Not analysed, then with budgets that are broken and fail, that cannot be judged, that warn; within each by the
+    idle share."""
     found = [row for entry in summary.entries for row in _rows_of(entry)]
     return sorted(found, key=_badness)
 
@@ -52,7 +56,7 @@ def _badness(row: Row) -> tuple[int, float, str, str]:
 
 def _rows_of(entry: BatchEntry) -> list[Row]:
     if entry.status == FAILED:
-        return [Row(entry, None, _FAILED, [], None)]
+        return [Row(entry, None, _FAILED, [], [], None)]
     return [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
 
 
@@ -62,16 +66,20 @@ def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:
     broken.sort(key=lambda each: each.level != FAIL)
     findings = [each for each in entry.findings if device is None or each.device == key]
     top = min(findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id), default=None)
-    return Row(entry, device, _mark(broken, entry.budgets), broken, top)
+    return Row(entry, device, _mark(broken, entry), broken, entry.unjudged, top)
 
 
-def _mark(broken: list[BudgetResult], judged: list[BudgetResult]) -> Mark:
+def _mark(broken: list[BudgetResult], entry: BatchEntry) -> Mark:
     """A budget that is kept is kept on all devices; of a broken one only the device that breaks it most is known."""
+    if broken and broken[0].level == FAIL:
+        return _BROKEN
+    if entry.unjudged:
+        return _UNJUDGED
     if broken:
-        return _BROKEN if broken[0].level == FAIL else _WARNED
-    if any(each.broken for each in judged):
+        return _WARNED
+    if any(each.broken for each in entry.budgets):
         return _ELSEWHERE
-    return _KEPT if judged else _PLAIN
+    return _KEPT if entry.budgets else _PLAIN
 
 
 def shown_name(name: str) -> str:
@@ -102,6 +110,8 @@ def result(summary: BatchSummary) -> Mark:
         )
     if summary.broken:
         return Mark(_BROKEN.icon, "Budgets broken", "worse")
+    if summary.unjudged:
+        return Mark(_UNJUDGED.icon, "Budgets not judged", "worse")
     if summary.warned:
         return Mark(_WARNED.icon, "Warnings", "mixed")
     return _KEPT if any(entry.budgets for entry in summary.entries) else _PLAIN
@@ -114,9 +124,11 @@ def headline(summary: BatchSummary) -> str:
     resumed = sum(entry.status == "resumed" for entry in entries)
     size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
     facts = [f"{summary.failed:,} not analysed"]
+    if summary.unjudged:
+        facts += [counted(summary.unjudged, "budget") + " not judged"]
     if any(entry.budgets for entry in entries):
         facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
-    else:
+    elif not summary.unjudged:
         facts += ["no budgets"]
     unchanged = f"; {resumed:,} unchanged since the last run" if resumed else ""
     return f"{size}: {', '.join(facts)}{unchanged}."

@@ -68,7 +68,10 @@ def _rule(rule: str, causes: Causes) -> dict[str, object]:
 def _meaning(rule: str, causes: Causes) -> tuple[str, str]:
     """The title of a rule, and a sentence on it."""
     if rule == BUDGET:
-        return "A budget is broken", "A number of the trace is not what its budget allows."
+        return (
+            "A budget is broken, or cannot be judged",
+            "A number of the trace is not what its budget allows, or not known.",
+        )
     cause = causes[rule.removeprefix("finding/")]
     title = f"Lost GPU time: {clip(cause.title, NAME)}"
     return title, clip(cause.meaning, MEANING) or f"{title}."

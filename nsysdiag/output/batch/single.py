@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
-    """The report as the only entry, with the budgets that were checked on it where `options` has them."""
+    """The report as the only entry, with what became of the budgets where `options` has them."""
     trace = report.trace
     broken = [budget for budget in options.budgets if budget.broken]
     entry = BatchEntry(
@@ -35,6 +35,7 @@ def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
         devices=batch_devices(report),
         findings=batch_findings(report),
         budgets=list(options.budgets),
+        unjudged=list(options.unjudged),
         warnings=trace.warnings,
     )
     failing = sum(budget.level == FAIL for budget in broken)
@@ -46,6 +47,7 @@ def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
         failed=0,
         broken=failing,
         warned=len(broken) - failing,
+        unjudged=len(options.unjudged),
     )
 
 

@@ -21,7 +21,7 @@ from nsysdiag.output.batch.problems import problems
 from nsysdiag.output.names import visible
 from tests.conftest import NODE_MODULES
 from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
-from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary
+from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary, unjudged
 from tests.output.samples import SAMPLES
 from tests.output.test_markdown import TRIGGERS, drawn
 
@@ -79,7 +79,7 @@ class TestJunit:
         made = BATCHES[sample]()
         root = suites(junit.render(made))
         assert sum(int(suite.attrib["failures"]) for suite in root) == made.broken
-        assert sum(int(suite.attrib["errors"]) for suite in root) == made.failed
+        assert sum(int(suite.attrib["errors"]) for suite in root) == made.failed + made.unjudged
         assert len(root) == len(made.entries)
 
     def test_a_case_a_budget(self) -> None:
@@ -103,6 +103,16 @@ class TestJunit:
         assert "Warning: Copies take 14.0 ms, over 10.0 ms.\n" in text
         assert 'message="the file is not an SQLite database"' in text
         assert "export it: nsys export" in text
+
+    def test_one_that_cannot_be_judged_is_an_error_beside_the_others(self) -> None:
+        made = summary(entry(budgets=[budget(broken=False)], unjudged=[unjudged(), unjudged("x > 1", level="warn")]))
+        data = junit.render(made)
+        assert cases(data) == {
+            ("runs/train", "idle_share > 25%"): [],
+            ("runs/train", "iterations.p50_ns > 10ms"): ["error"],
+            ("runs/train", "x > 1"): ["error"],
+        }
+        assert "nothing comes round in it" in data.decode()
 
     def test_two_budgets_that_read_the_same_are_two_cases(self) -> None:
         made = summary(entry(budgets=[budget(id="one"), budget(id="two", broken=False)]))
@@ -176,6 +186,12 @@ class TestSarif:
             ("finding/sync", "warning"),
         ]
 
+    def test_a_budget_that_cannot_be_judged_is_an_error(self) -> None:
+        made = summary(entry(findings=[], unjudged=[unjudged(level="warn")]))
+        (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
+        assert (result["ruleId"], result["level"]) == ("budget", "error")
+        assert "nothing comes round in it" in result["message"]["text"]
+
     def test_rules_have_the_titles_of_causes(self) -> None:
         (run,) = valid(SARIF, sarif.render(summary(entry()), CAUSES))["runs"]
         titles = {cause.id: cause.title for cause in CAUSES}
@@ -235,6 +251,13 @@ class TestGitlab:
             ("nsysdiag:sync", "minor"),
         ]
 
+    def test_a_budget_that_cannot_be_judged_is_critical(self) -> None:
+        (issue,) = valid(GITLAB, gitlab.render(summary(entry(findings=[], unjudged=[unjudged(level="warn")]))))
+        assert (issue["check_name"], issue["severity"]) == ("nsysdiag:budget", "critical")
+
+
+PROBLEMS_OF_BUDGETS = (("budgets", budget), ("unjudged", unjudged))
+
 
 class TestIdentity:
     def test_stays_when_numbers_change(self) -> None:
@@ -252,6 +275,10 @@ class TestIdentity:
         alone = {each.identity for each in problems(summary(one))}
         among = problems(summary(entry("a", budgets=[budget()]), failed("b"), one))
         assert {each.identity for each in among if each.entry is one} == alone
+
+    def test_a_budget_that_cannot_be_judged_is_another_problem_than_a_broken_one(self) -> None:
+        one, two = (entry(findings=[], **{kind: [made("x")]}) for kind, made in PROBLEMS_OF_BUDGETS)
+        assert {each.identity for each in problems(summary(one))} != {each.identity for each in problems(summary(two))}
 
     def test_differs_by_trace_device_and_rule(self) -> None:
         made = summary(
@@ -294,6 +321,15 @@ class TestGithub:
         warnings = re.findall(r"^::warning .*::(t\d+)", text, flags=re.MULTILINE)
         assert warnings == [f"t{at}" for at in range(19, 10, -1)]
 
+    def test_a_budget_that_cannot_be_judged_is_an_error(self) -> None:
+        text = github.render(summary(entry(findings=[], unjudged=[unjudged(level="warn")]))).decode()
+        assert "::error title=Budget not judged%3A iterations.p50_ns > 10ms::runs/train.sqlite: " in text
+
+    def test_broken_budgets_come_before_those_that_cannot_be_judged(self) -> None:
+        unknown = [entry(f"t{at}", findings=[], unjudged=[unjudged()]) for at in range(20)]
+        text = github.render(summary(*unknown, entry("z", findings=[], budgets=[budget()]))).decode()
+        assert text.splitlines()[1].startswith("::error title=Budget broken")
+
     def test_ten_are_all_shown(self) -> None:
         made = summary(*(failed(f"t{at}") for at in range(10)))
         assert "more" not in github.render(made).decode()
@@ -327,6 +363,11 @@ class TestMarkdown:
         assert places == sorted(places)
         rows = re.findall(r"^\| ([▲◆]) \w+ \|", text, flags=re.MULTILINE)
         assert rows == ["▲", "▲", "◆", "◆"]
+
+    def test_budgets_that_cannot_be_judged_have_a_table(self) -> None:
+        text = markdown.render(summary(entry(unjudged=[unjudged()]))).decode()
+        assert "**Budgets not judged.**" in text
+        assert re.search(r"## Budgets that cannot be judged\n\n.*\n.*\n\|.*nothing comes round in it", text)
 
     def test_rows_keep_their_cells(self) -> None:
         for table in re.findall(r"(?:^\|.*\n)+", markdown.render(BATCHES["hostile"]()).decode(), re.MULTILINE):
@@ -373,6 +414,12 @@ class TestOneReport:
         options = RenderOptions(budgets=(budget(), budget("x > 1", broken=False)))
         data = FORMATS["junit"].render(SAMPLES["one_device"](), options)
         assert list(cases(data).values()) == [["failure"], []]
+
+    def test_budgets_that_it_cannot_tell_are_errors(self) -> None:
+        options = RenderOptions(budgets=(budget(broken=False),), unjudged=(unjudged(),))
+        report = SAMPLES["one_device"]()
+        assert list(cases(FORMATS["junit"].render(report, options)).values()) == [[], ["error"]]
+        assert b"nothing comes round in it" in FORMATS["sarif"].render(report, options)
 
     def test_findings_are_those_of_the_report(self) -> None:
         report = SAMPLES["several_devices"]()

@@ -12,12 +12,23 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.output.assets import content_hash
-from nsysdiag.output.batch import history, line_chart, trend
+from nsysdiag.output.batch import history, index, line_chart, trend
 from nsysdiag.output.batch.index import link
 from nsysdiag.output.batch.registry import OURS, write_all
 from nsysdiag.output.batch.rows import headline, rows
 from nsysdiag.output.names import visible
-from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES, budget, device, entry, failed, line, summary
+from tests.output.batch_samples import (
+    BATCHES,
+    CAUSES,
+    HISTORIES,
+    budget,
+    device,
+    entry,
+    failed,
+    line,
+    summary,
+    unjudged,
+)
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE, MS
 
@@ -112,6 +123,23 @@ def test_a_broken_budget_is_worse_than_much_idle_time_and_than_many_warnings() -
         entry("fails", devices=[device(idle=1)], budgets=[budget()]),
     )
     assert [row.entry.name for row in rows(made)] == ["fails", "warns", "idle"]
+
+
+def test_a_budget_that_cannot_be_judged_is_better_than_a_broken_one_and_worse_than_a_warning() -> None:
+    made = summary(
+        entry("warns", devices=[device(idle=900)], budgets=[budget(level="warn")]),
+        entry("unknown", budgets=[budget(broken=False), budget(level="warn")], unjudged=[unjudged()]),
+        entry("fails", devices=[device(idle=1)], budgets=[budget()], unjudged=[unjudged()]),
+    )
+    assert [(row.entry.name, row.mark.word) for row in rows(made)] == [
+        ("fails", "Budget broken"),
+        ("unknown", "Budget not judged"),
+        ("warns", "Warning"),
+    ]
+    assert headline(made) == "3 traces with 3 GPUs: 0 not analysed, 2 budgets not judged, 1 budget broken, 2 warnings."
+    cells = [" ".join(row.whole_text().split()) for row in parse(index.render(made, [])).all("tbody")]
+    assert ["nothing comes round in it" in cell for cell in cells] == [True, True, False]
+    assert all(row.href.endswith(".html") for row in [index._drawn(row, {}) for row in rows(made)])
 
 
 def test_a_budget_counts_for_its_gpu_alone_and_one_of_the_trace_for_all() -> None:
