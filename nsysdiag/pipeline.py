@@ -16,6 +16,7 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device
 from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.large_tables import large_tables
 from nsysdiag.activity.memory import read_memory
 from nsysdiag.activity.nvtx import read_ranges
 from nsysdiag.activity.python_stacks import PythonStacks
@@ -131,6 +132,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     _check_disabled(settings.disabled)
     check_periods(settings.utilization)
     step("reading device activity", 0.0)
+    trace.read_ahead(large_tables(trace))
     ranges = read_ranges(trace)
     activity = read_device_activity(
         trace, ranges, same_gpu=settings.same_gpu, communication_patterns=settings.communication_patterns

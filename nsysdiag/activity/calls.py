@@ -14,6 +14,7 @@ from nsysdiag.trace.trace import Trace
 
 _SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
 _CORRELATION_BITS = 32
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 
 def clean_api_name(name: str) -> str:
@@ -44,11 +45,16 @@ class ApiCalls:
     chain: IntArray
 
 
+def call_columns(trace: Trace) -> tuple[str, ...]:
+    """What is read of the table of API calls."""
+    read = ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
+    return (*read, "callchainId") if trace.has("CUDA_CALLCHAINS") else read
+
+
 def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
     """All API calls with 0 <= start <= end <= `latest`; names without suffixes."""
-    read = ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
-    chained = trace.has("CUDA_CALLCHAINS")
-    columns = trace.read("CUPTI_ACTIVITY_KIND_RUNTIME", *read, *(("callchainId",) if chained else ()))
+    columns = trace.read(CALLS, *call_columns(trace))
+    chained = "callchainId" in columns
     start, end = columns["start"], columns["end"]
     code, raw_names = coded_names(trace, columns["nameId"])
     clean = [clean_api_name(name) for name in raw_names]

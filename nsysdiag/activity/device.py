@@ -22,6 +22,7 @@ from nsysdiag.activity.operations import (
     read_operations,
     session_duration,
 )
+from nsysdiag.activity.rows import picked
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.timeline.intervals import Intervals, contains, union
@@ -127,10 +128,13 @@ def read_device_activity(
 
 def _first_correlations(calls: CallRows) -> dict[int, int]:
     """The lowest correlation id that each process's calls recorded."""
-    numbered = calls.correlation > 0
+    numbered = picked(calls.correlation > 0)
+    correlation = calls.correlation[numbered]
     processes, process = distinct(process_of(calls.thread[numbered]))
+    if len(processes) == 1:
+        return {int(processes[0]): int(correlation.min())}
     lowest = np.full(len(processes), np.iinfo(np.int64).max)
-    np.minimum.at(lowest, process, calls.correlation[numbered])
+    np.minimum.at(lowest, process, correlation)
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
 
 

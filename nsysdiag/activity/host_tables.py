@@ -16,6 +16,8 @@ from nsysdiag.activity.samples import SampleRows, read_samples
 from nsysdiag.activity.scheduling import SwitchRows, read_switches
 from nsysdiag.trace.trace import Trace
 
+OS_CALLS = "OSRT_API"
+OS_CALL_COLUMNS = ("start", "end", "globalTid", "nameId", "returnValue")
 _LIBRARY_TABLES = ("CUBLAS_EVENTS", "CUDNN_EVENTS")
 _MPI_TABLES = ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
@@ -37,7 +39,7 @@ def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """Reads them all."""
     switches = read_switches(trace)
     return HostTables(
-        os_calls=_table(trace, ("OSRT_API",), "nameId", "returnValue"),
+        os_calls=_table(trace, (OS_CALLS,), *OS_CALL_COLUMNS[3:]),
         libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
         mpi=_mpi_calls(trace, ranges),
         overhead=read_overhead(trace),

@@ -16,6 +16,8 @@ from nsysdiag.timeline.nesting import enclosing
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.trace import Trace
 
+RANGES = "NVTX_EVENTS"
+RANGE_COLUMNS = ("start", "end", "eventType", "text", "textId", "globalTid", "domainId")
 RANGE_TYPES = (
     NvtxEvent.PUSH_POP_RANGE,
     NvtxEvent.START_END_RANGE,
@@ -67,7 +69,7 @@ class NvtxRanges:
 def read_ranges(trace: Trace) -> NvtxRanges:
     """Every range with a start that the program made; `communication` marks those of the domain named NCCL, `mpi` those
     of the domain MPI."""
-    columns = trace.read("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid", "domainId")
+    columns = trace.read(RANGES, *RANGE_COLUMNS)
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
     thread, domain = columns["globalTid"], columns["domainId"]
     chosen = np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0))

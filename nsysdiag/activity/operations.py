@@ -75,10 +75,15 @@ _SPECIAL: dict[Category, tuple[str, ...]] = {
 }
 
 
+def operation_columns(category: Category) -> tuple[str, ...]:
+    """What is read of the table of a category."""
+    return (*_COMMON, *_SPECIAL[category])
+
+
 def read_operations(trace: Trace) -> tuple[Operations, LaunchShapes]:
     """Every row of the four tables, valid or not, and the shapes of kernels that occur; see `malformed` for rows that
     may not be used."""
-    read = {category: trace.read(TABLES[category], *_COMMON, *_SPECIAL[category]) for category in Category}
+    read = {category: trace.read(TABLES[category], *operation_columns(category)) for category in Category}
     shapes, shape = launch_shapes(read[Category.KERNEL])
     parts = [
         _operations(category, columns, shape if category is Category.KERNEL else None)
