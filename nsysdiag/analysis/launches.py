@@ -69,7 +69,7 @@ def _distinct(rows: IntArray, count: int) -> IntArray:
     """The rows of a table of `count` that occur, each once."""
     seen = np.zeros(count, dtype=np.bool_)
     seen[rows] = True
-    return np.flatnonzero(seen)
+    return np.flatnonzero(seen).astype(np.int32)
 
 
 def _median(values: IntArray) -> int | None:
