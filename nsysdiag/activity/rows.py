@@ -8,6 +8,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag.activity.identity import is_constant
+
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
     """For a mask of rows that follow each other the slice that picks them, which copies nothing; any other index as it
@@ -21,7 +23,7 @@ def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
 
 def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
     """The values at `index`; one value that stands for all rows still takes the memory of one."""
-    if isinstance(index, slice) or values.strides != (0,):
+    if isinstance(index, slice) or not is_constant(values):
         return values[index]
     count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
     return np.broadcast_to(values[:1].reshape(()), count) if count else values[:0]

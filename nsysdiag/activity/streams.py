@@ -44,7 +44,7 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
         return unique, inverse.astype(np.int64)
     seen = np.zeros(high - low + 1, dtype=np.bool_)
     seen[values - low] = True
-    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[values - low].astype(np.int64)
+    return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
 
 
 def distinct_values(values: IntArray) -> IntArray:
