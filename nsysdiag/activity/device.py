@@ -21,6 +21,7 @@ from nsysdiag.activity.operations import (
     read_operations,
     session_duration,
 )
+from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.timeline.intervals import Intervals, contains, union
@@ -188,10 +189,11 @@ def _is_communication(
     result: BoolArray = kernel & np.isin(operations.short_name, named)
     inside = ranges.rows.take(ranges.rows.communication)
     launched = np.flatnonzero(kernel & (launch >= 0)) if len(inside) else np.empty(0, dtype=np.int64)
-    for thread in np.unique(inside.thread).tolist():
-        mine = inside.take(inside.thread == thread)
+    of_thread, launched_by = RowsOf(inside.thread), RowsOf(calls.thread[launch[launched]])
+    for thread in of_thread.values():
+        mine = inside.take(of_thread[thread])
         spans = union(Intervals(mine.start, mine.end))
-        its = launched[calls.thread[launch[launched]] == thread]
+        its = launched[launched_by[thread]]
         result[its] |= contains(spans, calls.start[launch[its]])
     return result
 

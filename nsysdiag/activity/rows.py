@@ -8,6 +8,28 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+IntArray = npt.NDArray[np.int64]
+
+
+class RowsOf:
+    """Which rows hold each of the distinct values of a column, found by one sort however many values there are."""
+
+    def __init__(self, column: IntArray) -> None:
+        order = np.argsort(column, kind="stable")
+        ordered = column[order]
+        borders = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+        self._rows = np.split(order, borders) if len(column) else []
+        self._at = {int(column[rows[0]]): at for at, rows in enumerate(self._rows)}
+
+    def __getitem__(self, value: int) -> IntArray:
+        """The rows in their order; none where the column does not hold the value."""
+        at = self._at.get(value)
+        return np.empty(0, dtype=np.int64) if at is None else self._rows[at]
+
+    def values(self) -> list[int]:
+        """The distinct values, sorted."""
+        return list(self._at)
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rows:
