@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "3.24.8"
 PID, VM, STREAM = 4242, 1 << 48, 7
-STEP_NS, FEW = 20_000, 1_000
+STEP_NS, FEW = 200_000, 1_000
 KERNEL, CALL = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 
@@ -36,7 +36,9 @@ def write_threads(path: Path, count: int) -> Path:
     """Each step by a thread of its own, which has a name."""
     thread = global_tid((PID, 0)) + np.arange(count) + 1
     names: Table = {"nameId": 1, "priority": 20, "globalTid": thread}
-    return _written(path, _steps(count, thread=thread) | {"ThreadNames": names})
+    contents = _steps(count, thread=thread) | {"ThreadNames": names}
+    contents["SCHED_EVENTS"]["isSchedIn"] = 1  # all of them at once, on one CPU
+    return _written(path, contents)
 
 
 def write_processes(path: Path, count: int, *, mapped: bool = True) -> Path:
@@ -60,7 +62,7 @@ def write_devices(path: Path, count: int) -> Path:
 def write_nested(path: Path, count: int) -> Path:
     """`count` ranges on one thread, each inside the one before."""
     inner = np.arange(count)
-    ranges: Table = {"start": inner + 1, "end": 10**9 - inner, "eventType": 59, "textId": 1 + inner % 4}
+    ranges: Table = {"start": inner + 1, "end": 2 * FEW * STEP_NS - inner, "eventType": 59, "textId": 1 + inner % 4}
     ranges |= {"globalTid": global_tid((PID, PID)), "domainId": 0}
     return _written(path, _steps(FEW) | {"NVTX_EVENTS": ranges})
 
@@ -75,7 +77,7 @@ def write_open_ranges(path: Path, count: int) -> Path:
 def write_nested_calls(path: Path, count: int) -> Path:
     """`count` OS calls on one thread, each inside the one before."""
     inner = np.arange(count)
-    calls: Table = {"start": inner + 1, "end": 10**9 - inner, "eventClass": 27, "nameId": 1}
+    calls: Table = {"start": inner + 1, "end": FEW * STEP_NS - inner, "eventClass": 27, "nameId": 6}
     calls |= {"globalTid": global_tid((PID, PID)), "nestingLevel": inner, "callchainId": 0, "returnValue": 0}
     return _written(path, _steps(FEW) | {"OSRT_API": calls})
 
@@ -83,8 +85,8 @@ def write_nested_calls(path: Path, count: int) -> Path:
 def write_names(path: Path, count: int) -> Path:
     """Each kernel and each range with a name of its own."""
     contents = _steps(count)
-    contents[KERNEL] |= {"shortName": np.arange(count) + 1, "demangledName": np.arange(count) + 1}
-    contents["NVTX_EVENTS"]["textId"] = np.arange(count) + 1
+    contents[KERNEL] |= {"shortName": np.arange(count) + 7, "demangledName": np.arange(count) + 7}
+    contents["NVTX_EVENTS"]["textId"] = np.arange(count) + 7
     return _written(path, contents, count)
 
 
@@ -114,7 +116,7 @@ def _steps(count: int, *, thread: Column = None, stream: Column = STREAM) -> Con
     kernels: Table = {**place, "start": at + 3_000, "end": at + 9_000, "correlationId": 3 * number, "shortName": 4}
     syncs: Table = {**place, "start": at + 6_100, "end": at + 9_900, "correlationId": 3 * number + 2, "syncType": 3}
     ranges: Table = {"start": at - 1_000, "end": at + 15_000, "eventType": 59, "textId": 4, "globalTid": owner}
-    osrt: Table = {"start": at + 11_000, "end": at + 14_000, "nameId": 4, "globalTid": owner, "callchainId": 0}
+    osrt: Table = {"start": at + 11_000, "end": at + 190_000, "nameId": 6, "globalTid": owner, "callchainId": 0}
     turns: Table = {"start": np.repeat(at, 2) + np.tile([-2_000, 12_000], count), "isSchedIn": np.tile([1, 0], count)}
     return {
         KERNEL: {**kernels, "demangledName": 4},
@@ -134,8 +136,8 @@ def _written(path: Path, contents: Contents, names: int = 8) -> Path:
     trace = TraceBuilder(schema=SCHEMA).gpu(0).null_stream(STREAM, pid=PID)
     for name in ("cudaLaunchKernel_v7000", "cudaGraphLaunch_v10000", "cudaStreamSynchronize_v3020"):
         trace.string(name)
-    for number in range(names):
-        trace.string(f"name {number}")
+    for name in ("gemm", "Buffer Flush", "pthread_cond_wait", *(f"name {number}" for number in range(names))):
+        trace.string(name)
     if "PROCESSES" not in contents:
         trace.process(PID).cuda_device(0, 0, PID)
     trace.duration = 2 * max(int(np.max(np.asarray(contents[KERNEL]["end"]))), 10**9)
