@@ -76,7 +76,7 @@ class Source:
                 connection.execute("PRAGMA trusted_schema=0")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # rolls a hot journal back
                 connection.execute("PRAGMA journal_mode=DELETE").fetchall()  # moves a write-ahead log over
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise InputError(
                 f"'{printable(self.path)}' has unfinished changes in {names}, "
                 f"which could not be applied to a copy: {printable(error)}",

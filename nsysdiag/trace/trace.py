@@ -245,7 +245,7 @@ class Trace:
     def _input_errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
             raise InputError(
                 f"'{printable(self.path)}' cannot be read, it may be corrupt: {printable(error)}",
                 hint="copy it again, or " + EXPORT_HINT,
