@@ -31,7 +31,7 @@ from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.gpu_metrics.counters import read_counters
-from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.health import left_out_gpus, malformed_warnings, recapture
 from nsysdiag.analysis.host.report import host_report
 from nsysdiag.analysis.host.windows import Working
 from nsysdiag.analysis.lanes.hosts import Hosts, with_threads
@@ -178,7 +178,8 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     hosts = Hosts(shared.roots, ranges, names)
-    return _Analyzed(results, malformed_warnings(host.malformed), world, host, chosen, windows, hosts)
+    warnings = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]
+    return _Analyzed(results, warnings, world, host, chosen, windows, hosts)
 
 
 def _host(found: _Analyzed) -> HostReport | None:

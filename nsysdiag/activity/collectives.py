@@ -87,7 +87,8 @@ def _by_calls(launch: IntArray, calls: CallRows, ranges: NvtxRanges) -> tuple[In
     kind, communicator = np.full(len(launch), _OTHER, dtype=np.int64), np.zeros(len(launch), dtype=np.int64)
     rows = ranges.rows.take(ranges.rows.communication)
     launched = np.flatnonzero(launch >= 0) if len(rows) else np.empty(0, dtype=np.int64)
-    of_thread, launched_by = RowsOf(rows.thread), RowsOf(calls.thread[launch[launched]])
+    launched_by = RowsOf(calls.thread[launch[launched]])
+    of_thread = RowsOf(rows.thread, launched_by.values())
     for thread in launched_by.values():
         its = launched[launched_by[thread]]
         mine = rows.take(of_thread[thread])

@@ -12,13 +12,17 @@ IntArray = npt.NDArray[np.int64]
 
 
 class RowsOf:
-    """Which rows hold each of the distinct values of a column, found by one sort however many values there are."""
+    """Which rows hold each of the distinct values of a column, or of those `among` them: found by one sort however many
+    values there are, and by none where there is one."""
 
-    def __init__(self, column: IntArray) -> None:
-        order = np.argsort(column, kind="stable")
-        ordered = column[order]
-        borders = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
-        self._rows = np.split(order, borders) if len(column) else []
+    def __init__(self, column: IntArray, among: IntArray | list[int] | None = None) -> None:
+        rows = np.arange(len(column)) if among is None else np.flatnonzero(np.isin(column, among))
+        values = column[rows]
+        if len(values) and values.min() != values.max():
+            order = np.argsort(values, kind="stable")
+            rows, values = rows[order], values[order]
+        borders = np.flatnonzero(values[1:] != values[:-1]) + 1
+        self._rows = np.split(rows, borders) if len(rows) else []
         self._at = {int(column[rows[0]]): at for at, rows in enumerate(self._rows)}
 
     def __getitem__(self, value: int) -> IntArray:

@@ -48,14 +48,15 @@ def empty_iterations(
     rows = ranges.rows
     chosen = ~operator[rows.name] & ~rows.communication & ~rows.mpi
     best: EmptyIterations | None = None
-    rows, distinct_names = rows.take(chosen), list(known)
-    of_thread, issued_by = RowsOf(rows.thread), RowsOf(process_of(calls.thread[launched]))
+    distinct_names = list(known)
+    of_thread, issued_by = RowsOf(rows.thread, threads), RowsOf(process_of(calls.thread[launched]))
     issued: dict[int, IntArray] = {}
-    for thread in np.intersect1d(threads, rows.thread).tolist():
-        mine = rows.take(of_thread[thread])
+    for thread in of_thread.values():
+        of_it = of_thread[thread]
+        mine = rows.take(of_it[chosen[of_it]])
         if len(mine) < FEWEST:
             continue
-        owner = process_of(int(thread))
+        owner = process_of(thread)
         if owner not in issued:
             issued[owner] = np.sort(calls.start[launched[issued_by[owner]]])
         found = _on_thread(mine, code[mine.name], issued[owner], distinct_names, thread)

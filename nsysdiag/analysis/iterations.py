@@ -70,10 +70,11 @@ def _by_ranges(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whol
     thread_of = calls.thread[device.launch[launched]]
     chosen = ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication & ~ranges.rows.mpi
     best: _Repeating | None = None
-    candidates = ranges.rows.take(chosen)
-    of_thread, issued_by = RowsOf(candidates.thread), RowsOf(thread_of)
+    issued_by = RowsOf(thread_of)
+    of_thread = RowsOf(ranges.rows.thread, issued_by.values())
     for thread in issued_by.values():
-        rows = candidates.take(of_thread[thread])
+        mine = of_thread[thread]
+        rows = ranges.rows.take(mine[chosen[mine]])
         if len(rows) >= FEWEST:
             work = _Launched.of(device, calls, launched[issued_by[thread]])
             best = _better(best, _repeating(work, rows, kinds, whole))

@@ -24,7 +24,8 @@ def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple
     launched = np.flatnonzero(device.running & (device.launch >= 0))
     thread_of = calls.thread[device.launch[launched]] if len(launched) else launched
     index, parts = [np.empty(0, dtype=np.int64)], [Intervals.empty()]
-    of_thread, issued_by = RowsOf(ranges.thread), RowsOf(thread_of)
+    issued_by = RowsOf(thread_of)
+    of_thread = RowsOf(ranges.thread, issued_by.values())
     for thread in issued_by.values():
         mine = of_thread[thread]
         if len(mine) == 0:
