@@ -57,8 +57,13 @@ def change(trace: Path, *statements: str) -> None:
             connection.execute(statement)
 
 
+def damage_of(table: str, columns: Sequence[str], kind: str) -> str:
+    """The statement that does one kind of damage to these columns."""
+    changes = ", ".join(f"{quoted(name)} = {DAMAGE[kind].format(c=quoted(name))}" for name in columns)
+    return f"UPDATE OR IGNORE {quoted(table)} SET {changes}"
+
+
 def damaged(trace: Path, target: Path, table: str, columns: Sequence[str], kind: str) -> Path:
     """A copy with one kind of damage in these columns."""
-    changes = ", ".join(f"{quoted(name)} = {DAMAGE[kind].format(c=quoted(name))}" for name in columns)
-    change(copied(trace, target), f"UPDATE OR IGNORE {quoted(table)} SET {changes}")
+    change(copied(trace, target), damage_of(table, columns, kind))
     return target
