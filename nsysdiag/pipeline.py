@@ -35,6 +35,7 @@ from nsysdiag.analysis.health import left_out_gpus, malformed_warnings, recaptur
 from nsysdiag.analysis.host.report import host_report
 from nsysdiag.analysis.host.windows import Working
 from nsysdiag.analysis.lanes.hosts import Hosts, with_threads
+from nsysdiag.analysis.missing import UnseenLaunches, unseen_everywhere
 from nsysdiag.analysis.ranks.advice import with_waits
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
@@ -163,6 +164,8 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
         layered=layer_evidence(evidence),
         draining=draining_calls(evidence),
         untraced=untraced_graphs(activity, facts),
+        unseen=UnseenLaunches.of(activity),
+        events_dropped=trace.events_dropped,
         strings=trace.strings,
         thread_names=names,
         settings=settings,
@@ -179,6 +182,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     hosts = Hosts(shared.roots, ranges, names)
     warnings = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]
+    warnings += [] if activity.devices else unseen_everywhere(shared.unseen)
     return _Analyzed(results, warnings, world, host, chosen, windows, hosts)
 
 

@@ -61,8 +61,8 @@ def untraced_launches(activity: DeviceActivity) -> IntArray:
     )
     launches = launches[calls.returned[launches] == 0]
     if len(launches):
-        launches = launches[_is_outermost(activity, launches)]
-        launches = launches[~_seen(activity, launches)]
+        launches = launches[is_outermost(activity, launches)]
+        launches = launches[~has_operations(activity, launches)]
     return launches
 
 
@@ -98,7 +98,7 @@ def _by_name(names: list[str], pattern: re.Pattern[str]) -> BoolArray:
     return np.array([pattern.fullmatch(name) is not None for name in names], dtype=np.bool_)
 
 
-def _seen(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+def has_operations(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """True for launches whose correlation id has kernels or a graph row."""
     calls, operations = activity.api_calls.rows, activity.operations
     _, process = distinct(np.concatenate((operations.process, process_of(calls.thread[launches]))))
@@ -107,7 +107,7 @@ def _seen(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     return np.isin(key[len(operations) :], key[: len(operations)])
 
 
-def _is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+def is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """Runtime and driver rows of one launch count once."""
     calls = activity.api_calls.rows
     # By id: of calls at the very same time the first counts, whatever the order of the rows.
