@@ -21,8 +21,9 @@ _LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
 @dataclass(frozen=True, slots=True)
 class VerdictInput:
     """What the verdict looks at. `ledger` and `labels` are by root cause. `drained_ns` is sync time plus all of the
-    sync-drained gaps, nothing counted twice; `missing` is what was not recorded; `off_cpu_ns` is how long the launching threads themselves had no CPU, None
-    where that is the ledger's; the medians are None where the device has no launches or kernels."""
+    sync-drained gaps, nothing counted twice; `off_cpu_ns` is how long the launching threads themselves had no CPU, None
+    where that is the ledger's; the medians are None where the device has no launches or kernels. `missing` is what was
+    not recorded."""
 
     split: WindowSplit
     ledger: dict[str, int]
@@ -46,7 +47,19 @@ def verdict(given: VerdictInput) -> Verdict:
 
 
 def _judged(given: VerdictInput) -> Verdict:
-    for rule in (_no_work, _incomplete, _unresolved, _copies, _communication, _gpu, _input, _contended, _sync, _launches, _leading):
+    for rule in (
+        _no_work,
+        _incomplete,
+        _unresolved,
+        _copies,
+        _communication,
+        _gpu,
+        _input,
+        _contended,
+        _sync,
+        _launches,
+        _leading,
+    ):
         found = rule(given)
         if found is not None:
             return found

@@ -28,9 +28,7 @@ def outcome(path: Path, formats: Sequence[str] = QUICK, settings: Settings | Non
     try:
         report = analyze(path, settings or Settings())
     except InputError as error:
-        assert error.message
-        assert error.hint
-        return error
+        return _plain(error)
     for device in report.devices:
         assert_exact(device)
     drawn = {name: FORMATS[name].render(report, RenderOptions()) for name in formats}
@@ -39,6 +37,12 @@ def outcome(path: Path, formats: Sequence[str] = QUICK, settings: Settings | Non
     if "txt" in drawn:
         assert not CONTROL.search(drawn["txt"].decode())
     return report
+
+
+def _plain(error: InputError) -> InputError:
+    assert error.message
+    assert error.hint
+    return error
 
 
 def assert_exact(device: DeviceReport) -> None:

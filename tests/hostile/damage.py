@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+
 def _some(value: str) -> str:
     return f"CASE WHEN rowid % 3 = 1 THEN {value} ELSE {{c}} END"
 

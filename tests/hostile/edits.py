@@ -43,7 +43,18 @@ VALUES: tuple[Value, ...] = (
     "Python Backtrace",
     "void gemm<float, 4>(int)",
 )
-CHANGES = ("value", "value", "value", "other column", "sum", "drop column", "empty", "drop table", "copy rows", "negate")
+CHANGES = (
+    "value",
+    "value",
+    "value",
+    "other column",
+    "sum",
+    "drop column",
+    "empty",
+    "drop table",
+    "copy rows",
+    "negate",
+)
 
 
 class Choices:
@@ -81,23 +92,18 @@ def _statement(choices: Choices, table: str, column: str, columns: list[str]) ->
     other = quoted(columns[choices.below(len(columns))])
     name, whole = quoted(column), quoted(table)
     update = f"UPDATE {whole} SET {name} = {{}} WHERE {where}"
-    match CHANGES[choices.below(len(CHANGES))]:
-        case "other column":
-            return update.format(other), ()
-        case "sum":
-            return update.format(f"{name} + ?"), (value,)
-        case "negate":
-            return update.format(f"-{name}"), ()
-        case "drop column":
-            return f"ALTER TABLE {whole} DROP COLUMN {name}", ()
-        case "empty":
-            return f"DELETE FROM {whole} WHERE {where}", ()
-        case "drop table":
-            return f"DROP TABLE {whole}", ()
-        case "copy rows":
-            return f"INSERT INTO {whole} SELECT * FROM {whole} WHERE {where}", ()
-        case _:
-            return update.format("?"), (value,)
+    change = CHANGES[choices.below(len(CHANGES))]
+    plain = {
+        "other column": update.format(other),
+        "negate": update.format(f"-{name}"),
+        "drop column": f"ALTER TABLE {whole} DROP COLUMN {name}",
+        "empty": f"DELETE FROM {whole} WHERE {where}",
+        "drop table": f"DROP TABLE {whole}",
+        "copy rows": f"INSERT INTO {whole} SELECT * FROM {whole} WHERE {where}",
+    }
+    if change in plain:
+        return plain[change], ()
+    return update.format(f"{name} + ?" if change == "sum" else "?"), (value,)
 
 
 def columns_of(trace: Path) -> dict[str, list[str]]:

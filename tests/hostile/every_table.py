@@ -109,7 +109,12 @@ def _process(rows: dict[str, list[Row]], gpu: int, pid: int) -> None:
     rows["ThreadNames"].append({**named, "nameId": _ID["pt_data_worker"], "globalTid": worker})
     rows["MPI_RANKS"].append({"globalTid": thread, "rank": gpu})
     chip = {"vmId": 1 << 48, "id": gpu, "pwGpuId": gpu, "cuDevice": gpu, "isDiscrete": 1, "smCount": 108}
-    chip |= {"totalMemory": 80 << 30, "memoryBandwidth": 2 * 10**12, "clockRate": 1_410_000_000, "l2CacheSize": 40 << 20}
+    chip |= {
+        "totalMemory": 80 << 30,
+        "memoryBandwidth": 2 * 10**12,
+        "clockRate": 1_410_000_000,
+        "l2CacheSize": 40 << 20,
+    }
     chip |= {"maxWarpsPerSm": 64, "maxBlocksPerSm": 32, "maxThreadsPerBlock": 1024, "maxRegistersPerSm": 65536}
     chip |= {"maxShmemPerSm": 167936, "threadsPerWarp": 32, "asyncEngines": 3, "computeMajor": 8, "computeMinor": 0}
     texts = {"name": "NVIDIA A100", "busLocation": f"0000:{gpu:02x}:00.0", "uuid": f"uuid-{gpu}", "chipName": "GA100"}

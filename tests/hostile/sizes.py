@@ -126,8 +126,12 @@ def _steps(count: int, *, thread: Column = None, stream: Column = STREAM) -> Con
         "OSRT_API": {**osrt, "eventClass": 27, "returnValue": 0, "nestingLevel": 0},
         "SCHED_EVENTS": {**turns, "cpu": 0, "globalTid": np.repeat(owner, 2)},
         "CUPTI_ACTIVITY_KIND_OVERHEAD": {
-            "start": at + 500, "end": at + 900, "eventClass": 103, "globalTid": owner,
-            "nameId": 5, "overheadType": 3,
+            "start": at + 500,
+            "end": at + 900,
+            "eventClass": 103,
+            "globalTid": owner,
+            "nameId": 5,
+            "overheadType": 3,
         },
     }
 

@@ -1,4 +1,4 @@
-"""Files that are no good trace, through the command line: exit code 3, what it is and what to do, and nothing written."""
+"""Files that are no good trace: exit code 3, what it is and what to do, and nothing written."""
 
 from __future__ import annotations
 

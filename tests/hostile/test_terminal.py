@@ -28,7 +28,7 @@ NAMES = {
     "c1": "a\x9b31mb",
     "percent": "100%s %(x)s %n",
     "markup": "[bold]<b>[\\x] &amp;",
-    "quotes": "it's \"quoted\" `x` $(x) ; x",
+    "quotes": 'it\'s "quoted" `x` $(x) ; x',
     "not utf-8": "a\udcffb",
     "dash": "-rf",
     "uri": "file:x?mode=rwc&cache=shared#y",
