@@ -45,6 +45,18 @@ def test_each_column_of_a_table_in_another_way(turn: int, whole: Path, tmp_path:
         outcome(target)
 
 
+@pytest.mark.parametrize(
+    ("table", "columns", "kind"),
+    [
+        ("CUPTI_ACTIVITY_KIND_RUNTIME", None, "null"),
+        ("CUPTI_ACTIVITY_KIND_RUNTIME", None, "far floats"),
+        ("GPU_METRICS", ["timestamp"], "wide apart"),
+    ],
+)
+def test_what_once_broke_it(table: str, columns: list[str] | None, kind: str, whole: Path, tmp_path: Path) -> None:
+    assert isinstance(outcome(damaged(whole, tmp_path / "t.sqlite", table, columns or COLUMNS[table], kind)), Report)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_every_column_of_a_table(kind: str, whole: Path, tmp_path: Path) -> None:
