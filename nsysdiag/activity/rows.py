@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.activity.identity import is_constant
+from nsysdiag.activity.identity import IntArray, is_constant
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
@@ -27,6 +27,34 @@ def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDAr
         return values[index]
     count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
     return np.broadcast_to(values[:1].reshape(()), count) if count else values[:0]
+
+
+class RowsOf:
+    """Which rows hold each of the distinct values of a column, or of those `among` them: found by one sort however many
+    values there are, and by none where there is one."""
+
+    def __init__(self, column: IntArray, among: IntArray | list[int] | None = None) -> None:
+        rows = np.arange(len(column), dtype=np.int32) if among is None else _rows_of(column, among)
+        values = taken(column, rows)
+        if len(values) and values.min() != values.max():
+            order = np.argsort(values, kind="stable")
+            rows, values = rows[order], values[order]
+        borders = np.flatnonzero(values[1:] != values[:-1]) + 1
+        self._rows = np.split(rows, borders) if len(rows) else []
+        self._at = {int(column[rows[0]]): at for at, rows in enumerate(self._rows)}
+
+    def __getitem__(self, value: int) -> IntArray:
+        """The rows in their order; none where the column does not hold the value."""
+        at = self._at.get(value)
+        return np.empty(0, dtype=np.int32) if at is None else self._rows[at]
+
+    def values(self) -> list[int]:
+        """The distinct values, sorted."""
+        return list(self._at)
+
+
+def _rows_of(column: IntArray, among: IntArray | list[int]) -> IntArray:
+    return np.flatnonzero(np.isin(column, among)).astype(np.int32)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -104,13 +104,14 @@ def _api_rows(
 ) -> list[ApiRow]:
     calls = _calls_of(device, api_calls.rows, window)
     groups = group_durations(calls.name, calls.end - calls.start)
+    mean = groups.mean
     return [
         ApiRow(
             name=api_calls.names[code],
             cause=causes.get(api_calls.names[code]),
             count=int(groups.count[at]),
             total_ns=int(groups.total[at]),
-            mean_ns=int(groups.mean[at]),
+            mean_ns=int(mean[at]),
             median_ns=int(groups.median[at]),
             min_ns=int(groups.shortest[at]),
             max_ns=int(groups.longest[at]),
