@@ -157,9 +157,9 @@ class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Times in ns. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx` and `iterations`
-    (from the first, up to but not including the second) narrow the window. `config` names the file that some of the
-    others come from."""
+    """Times in ns, `memory_limit` in bytes. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx`
+    and `iterations` (from the first, up to but not including the second) narrow the window. `config` names the file
+    that some of the others come from."""
 
     device: str | None = None
     same_gpu: bool = False
@@ -175,19 +175,22 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     trouble: TroubleThresholds = TroubleThresholds()
     memory: MemoryThresholds = MemoryThresholds()
     full_hash: bool = False
+    memory_limit: int | None = None
     timeline: bool = True
     reader: str = "adbc"
     utilization: UtilizationThresholds = UtilizationThresholds()
     cost: CostSettings = CostSettings()
     config: str | None = None
 
-    def changed(self) -> dict[str, str]:
-        """The settings that differ from their defaults, as text; how a trace was read changes no result."""
+    def changed(self, *, partial: bool = False) -> dict[str, str]:
+        """The settings that differ from their defaults, as text; how a trace was read changes no result, nor does a
+        limit of memory, unless only a part of the trace was read for it."""
         default = Settings()
+        without_effect = ("reader",) if partial else ("reader", "memory_limit")
         return {
             name: _text(name, value)
             for name in self.__struct_fields__
-            if name != "reader" and (value := getattr(self, name)) != getattr(default, name)
+            if name not in without_effect and (value := getattr(self, name)) != getattr(default, name)
         }
 
 

@@ -18,6 +18,7 @@ from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.large_tables import large_tables
 from nsysdiag.activity.memory import read_memory
+from nsysdiag.activity.memory_fit import Part, part_that_fits
 from nsysdiag.activity.nvtx import read_ranges
 from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.samples import chain_symbols, leaf_symbols
@@ -133,13 +134,14 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     _check_disabled(settings.disabled)
     check_periods(settings.utilization)
     step("reading device activity", 0.0)
+    part = _part(trace, settings)
     trace.read_ahead(large_tables(trace))
     ranges = read_ranges(trace)
     activity = read_device_activity(
         trace, ranges, same_gpu=settings.same_gpu, communication_patterns=settings.communication_patterns
     )
     chosen = _chosen(activity.devices, settings.device)
-    windows = [window_of(device, activity.api_calls.rows, ranges, settings) for device in chosen]
+    windows = [window_of(device, activity.api_calls.rows, ranges, settings, part) for device in chosen]
     _check_windows(chosen, windows)
     step("reading host activity", 0.3)
     tables = read_host_tables(trace, ranges)
@@ -166,7 +168,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
         layered=layered,
         draining=draining,
         untraced=untraced_graphs(activity, facts),
-        unseen=UnseenLaunches.of(activity),
+        unseen=UnseenLaunches.untold() if trace.partial else UnseenLaunches.of(activity),
         events_dropped=trace.events_dropped,
         strings=trace.strings,
         thread_names=names,
@@ -186,6 +188,23 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     warnings = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]
     warnings += [] if activity.devices else unseen_everywhere(shared.unseen)
     return _Analyzed(results, warnings, world, host, chosen, windows, hosts)
+
+
+def _part(trace: Trace, settings: Settings) -> Part | None:
+    """The part of the trace that the memory limit allows to read, which is all that is read from now on."""
+    if settings.memory_limit is None:
+        return None
+    part = part_that_fits(trace, settings.memory_limit, settings.start_ns, settings.end_ns)
+    if part is None:
+        return None
+    if settings.nvtx is not None or settings.iterations is not None:
+        raise UsageError(
+            "the trace exceeds the memory limit, and --nvtx and --iterations need all of it",
+            hint="choose a time with --from and --to, or raise --memory-limit",
+        )
+    trace.only_between(part.read_from, part.end)
+    trace.warn(part.reason)
+    return part
 
 
 def _layered(host: HostActivity, facts: CallFacts) -> tuple[LayeredEvidence, list[Layer]]:
@@ -261,7 +280,7 @@ def _report(trace: Trace, settings: Settings, analyzed: _Analyzed, host: HostRep
         findings=with_waits(ranked(found, settings.findings.most), ranks),
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
-        settings=settings.changed(),
+        settings=settings.changed(partial=trace.partial),
         timeline=_timeline(analyzed) if settings.timeline else msgspec.UNSET,
         ranks=ranks,
         untold=list(UNTOLD),

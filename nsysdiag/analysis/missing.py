@@ -77,6 +77,12 @@ class UnseenLaunches:
 
     process: IntArray
     unseen: BoolArray
+    known: bool = True
+
+    @classmethod
+    def untold(cls) -> UnseenLaunches:
+        """Of a trace of which only a part was read: at its borders launches and operations are parted anyway."""
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_), known=False)
 
     @classmethod
     def of(cls, activity: DeviceActivity) -> UnseenLaunches:
@@ -99,7 +105,7 @@ def missing_of(
     # Rows that cannot be are told by themselves.
     unseen = max(int(np.count_nonzero(mine & launches.unseen)) - device.malformed, 0)
     unlaunched = (device.launch < 0) & ~device.operations.migration & (device.operations.correlation > 0)
-    traced = len(activity.api_calls.rows) > 0
+    traced = len(activity.api_calls.rows) > 0 and launches.known
     return Missing(
         unseen=unseen,
         launches=int(np.count_nonzero(mine)),

@@ -10,6 +10,7 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.memory_fit import Part
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.iterations import find_iterations
@@ -42,8 +43,11 @@ class AnalysisWindow:
         return self.whole.total() - self.parts.total()
 
 
-def window_of(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, settings: Settings) -> AnalysisWindow:
-    """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time."""
+def window_of(
+    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, settings: Settings, part: Part | None = None
+) -> AnalysisWindow:
+    """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
+    the trace was read, None for all of it."""
     whole, reason = _whole(device)
     narrowed = any(
         each is not None for each in (settings.nvtx, settings.iterations, settings.start_ns, settings.end_ns)
@@ -60,7 +64,10 @@ def window_of(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, setti
         high = settings.end_ns if settings.end_ns is not None else np.iinfo(np.int64).max // 2
         parts = intersect(parts, Intervals.of([(low, high)])) if high > low else Intervals.empty()
         reason += f", narrowed to {_bound(settings.start_ns, 'the start')} – {_bound(settings.end_ns, 'the end')}"
-    return AnalysisWindow(parts, whole, reason, narrowed)
+    if part is not None:
+        parts = intersect(parts, Intervals.of([(part.start, part.end)]))
+        reason += ", as far as the memory limit allows"
+    return AnalysisWindow(parts, whole, reason, narrowed or part is not None)
 
 
 def _iterations(

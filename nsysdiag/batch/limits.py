@@ -9,11 +9,11 @@ from pathlib import Path
 from nsysdiag.batch.inputs import Input
 
 MIB = 1 << 20
-BASE_BYTES, BYTES_PER_BYTE = 150 * MIB, 5
+BASE_BYTES, BYTES_PER_BYTE = 150 * MIB, 3
 """What a process needs for an empty trace, and beside that for each byte of one, as `nsysdiag analyze -o x.json -o
-x.html` in a process of its own was measured by scripts/bench (the most that it ever held): 205 MiB for a trace of 24 MB
-with 100,000 kernels, 1,270 MiB for one of 259 MB with 1,000,000. These two are all that was measured. Little but short
-kernels and calls is the costliest kind of trace."""
+x.html` in a process of its own was measured (the most that it ever held): 107 MiB for a trace of 50 kernels, 631 MiB
+for one of 442 MB with 1,000,000, 1,168 MiB for one of 891 MB with 2,000,000. Traces without samples and their call
+chains, of which only few are read, need more for each byte, hence more than twice of what was measured."""
 BYTES_PER_PACKED_BYTE = 30
 """A report that must be exported first: the export is several times as large."""
 PACKED = (".nsys-rep", ".qdrep")

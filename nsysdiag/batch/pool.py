@@ -7,6 +7,7 @@ and a new worker takes the next. Workers are started afresh, not forked: a fork 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import multiprocessing
 import signal
 import sys
@@ -20,6 +21,9 @@ from multiprocessing.process import BaseProcess
 from types import FrameType
 from typing import NoReturn
 
+import msgspec
+
+from nsysdiag.batch.inputs import SAVED
 from nsysdiag.batch.limits import BASE_BYTES, estimated_bytes
 from nsysdiag.batch.task import Outcome, Task, failed, work
 from nsysdiag.errors import InputError, NsysdiagError, UsageError
@@ -52,22 +56,36 @@ class Limits:
     memory_bytes: int | None = None
 
     def too_large(self, task: Task) -> UsageError | None:
-        """Why a task cannot run at all."""
+        """Why a task cannot run at all: not even a part of a trace fits, or a saved report, which has no parts."""
         needed = estimated_bytes(task.input)
         if self.memory_bytes is None or needed <= self.memory_bytes:
+            return None
+        if self.memory_bytes > BASE_BYTES and task.input.path.suffix.lower() != SAVED:
             return None
         return UsageError(
             f"'{task.input.shown}' needs about {format_bytes(needed)} of memory, more than the limit of "
             f"{format_bytes(self.memory_bytes)}",
-            hint="raise --memory-limit, or export a shorter time of the report",
+            hint="raise --memory-limit",
         )
 
     def admit(self, task: Task, running: list[Task]) -> bool:
         """Whether a task may run beside those that run."""
         if len(running) >= self.jobs:
             return False
-        total = sum(estimated_bytes(each.input) for each in (task, *running))
-        return self.memory_bytes is None or total <= self.memory_bytes
+        if self.memory_bytes is None:
+            return True
+        return sum(self._needed(each) for each in (task, *running)) <= self.memory_bytes
+
+    def fitted(self, task: Task) -> Task:
+        """The task as it will run: with the limit for the analysis where it may need more."""
+        if self.memory_bytes is None or estimated_bytes(task.input) <= self.memory_bytes:
+            return task
+        settings = msgspec.structs.replace(task.shared.settings, memory_limit=self.memory_bytes)
+        return dataclasses.replace(task, shared=dataclasses.replace(task.shared, settings=settings))
+
+    def _needed(self, task: Task) -> int:
+        assert self.memory_bytes is not None
+        return min(estimated_bytes(task.input), self.memory_bytes)
 
 
 def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Outcome, None, None]:
@@ -93,7 +111,7 @@ def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iter
     while waiting or pool.running():
         while admitted := [each for each in waiting if limits.admit(each, pool.running())]:
             waiting.remove(admitted[0])
-            pool.start(admitted[0])
+            pool.start(limits.fitted(admitted[0]))
         running = pool.running()
         watch(len(waiting) + len(running), [each.input.shown for each in running])
         yield from pool.finished()

@@ -77,6 +77,14 @@ def analyze(
         float | None,
         typer.Option("--gpu-hour-cost", metavar="X", help="What an hour of a GPU costs: says what lost time costs."),
     ] = None,
+    memory_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--memory-limit",
+            metavar="SIZE",
+            help="Take about this much memory at most, as 2GB: of a trace that needs more only the middle is analysed.",
+        ),
+    ] = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
     open_html: options.OpenOption = False,
@@ -100,6 +108,7 @@ def analyze(
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import STEM, check_redaction, redacted_for
     from nsysdiag.cli.settings import known_causes, require_one_way, say_unpriced, settings_of_file, with_price
+    from nsysdiag.units import parse_bytes
 
     check_redaction(redact_key, redact=redact)
     _narrowed_in_one_way(start if start is not None else end, nvtx, iterations)
@@ -121,6 +130,7 @@ def analyze(
         gaps=file.gaps if gaps is None else gaps,
         disabled=known_causes(disable) if disable else file.disabled,
         full_hash=full_hash,
+        memory_limit=None if memory_limit is None else parse_bytes(memory_limit),
         timeline=not no_timeline,
         cost=with_price(file.cost, gpu_hour_cost),
     )

@@ -22,6 +22,7 @@ OPTION_OF_SETTING = {
     "gaps": "--gaps",
     "disabled": "--disable",
     "full_hash": "--full-hash",
+    "memory_limit": "--memory-limit",
     "config": "--config",
     "cost": "--gpu-hour-cost",
 }

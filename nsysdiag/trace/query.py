@@ -36,7 +36,28 @@ class ChosenPairs:
     pairs: Sequence[tuple[int, int]]
 
 
-def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], chosen: Chosen | ChosenPairs | None = None) -> str:
+@dataclass(frozen=True, slots=True)
+class ChosenRows:
+    """A restriction: only the rows with these rowids."""
+
+    ids: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """A restriction: only rows that reach into [low, high). The columns of their start and end are one for moments; a
+    row whose end is unknown may last."""
+
+    start: str
+    end: str
+    low: int
+    high: int
+
+
+Choice = Chosen | ChosenPairs | ChosenRows | Within
+
+
+def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choice | None) -> str:
     """The SQL that reads these columns, which the table must have, in the order of the rows in the file.
 
     The order is asked for because different columns are read by different statements, and SQLite would
@@ -44,8 +65,7 @@ def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], chosen: Chosen 
     """
     source = _source(table)
     statement = sa.select(*[_expression(source, table, column) for column in columns])
-    if chosen is not None:
-        statement = statement.where(_restriction(source, table, chosen))
+    statement = statement.where(*_restrictions(source, table, choices))
     return _sql(statement.order_by(*_row_order(source, table)))
 
 
@@ -53,16 +73,39 @@ def _source(table: FoundTable) -> sa.TableClause:
     return sa.table(table.name, *[sa.column(found.name) for found in table.columns.values()])
 
 
-def _restriction(source: sa.TableClause, table: FoundTable, chosen: Chosen | ChosenPairs) -> sa.ColumnElement[bool]:
+def _restrictions(
+    source: sa.TableClause, table: FoundTable, choices: Sequence[Choice | None]
+) -> list[sa.ColumnElement[bool]]:
+    return [_restriction(source, table, choice) for choice in choices if choice is not None]
+
+
+def _restriction(source: sa.TableClause, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
+    if isinstance(chosen, Within):
+        return _within(source, chosen)
+    if isinstance(chosen, ChosenRows):
+        assert table.rowid is not None
+        return sa.literal_column(table.rowid).op("IN", is_comparison=True)(_listed(chosen.ids))
     if isinstance(chosen, ChosenPairs):
         # One list for each column: quicker than pairs, and who reads sorts the rows by pair anyhow.
         sides = zip(chosen.columns, zip(*chosen.pairs, strict=True), strict=True)
         return sa.and_(*(_restriction(source, table, Chosen(name, sorted(set(ids)))) for name, ids in sides))
     found = table.column(chosen.column)
     assert found is not None
-    # As one literal: to build an expression for each of thousands of ids takes longer than to find the rows.
-    ids: sa.ColumnElement[Any] = sa.literal_column(f"({', '.join(map(str, chosen.ids))})")
-    return source.c[found.name].op("IN", is_comparison=True)(ids)
+    return source.c[found.name].op("IN", is_comparison=True)(_listed(chosen.ids))
+
+
+def _within(source: sa.TableClause, chosen: Within) -> sa.ColumnElement[bool]:
+    start, end = source.c[chosen.start], source.c[chosen.end]
+    low: sa.ColumnElement[int] = sa.literal_column(str(chosen.low))
+    high: sa.ColumnElement[int] = sa.literal_column(str(chosen.high))
+    if chosen.start == chosen.end:
+        return sa.and_(start >= low, start < high)
+    return sa.and_(start < high, sa.or_(end > low, end.is_(None)))
+
+
+def _listed(ids: Sequence[int]) -> sa.ColumnElement[Any]:
+    """As one literal: to build an expression for each of thousands of ids takes longer than to find the rows."""
+    return sa.literal_column(f"({', '.join(map(str, ids))})")
 
 
 def _expression(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> sa.ColumnElement[Any]:
@@ -98,11 +141,11 @@ def _row_order(source: sa.TableClause, table: FoundTable) -> list[sa.ColumnEleme
     return [source.c[found.name] for found in keys]
 
 
-def count_sql(table: FoundTable, chosen: Chosen | None = None) -> str:
+def count_sql(table: FoundTable, *choices: Choice | None) -> str:
     """The SQL that counts the rows, exactly."""
     source = _source(table)
     statement = sa.select(sa.func.count()).select_from(source)
-    return _sql(statement if chosen is None else statement.where(_restriction(source, table, chosen)))
+    return _sql(statement.where(*_restrictions(source, table, choices)))
 
 
 def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:

@@ -11,7 +11,7 @@ from nsysdiag.trace.arrow import NotColumnarError, read_arrow
 from nsysdiag.trace.buffers import Buffers, Sink
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
 from nsysdiag.trace.connect import stdlib_connection
-from nsysdiag.trace.query import Chosen, ChosenPairs, any_text_sql, count_sql, select_sql
+from nsysdiag.trace.query import Choice, ChosenPairs, Within, any_text_sql, count_sql, select_sql
 from nsysdiag.trace.rows import read_rows, read_text
 from nsysdiag.trace.split import Pair, SplitBuffers
 from nsysdiag.trace.tables import TEXTS, ColumnSpec
@@ -37,7 +37,7 @@ class Reader:
         self._warn = warn
 
     def read(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Chosen | None = None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
     ) -> Columns:
         """The columns, of all rows or of the chosen ones. `capacity` is a guess at the number of rows."""
         found = [column for column in columns if table.holds(column)]
@@ -53,9 +53,11 @@ class Reader:
         complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
         return Columns(complete, [column.name for column in found], rows)
 
-    def read_split(self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs) -> dict[Pair, Columns]:
+    def read_split(
+        self, table: FoundTable, columns: Sequence[ColumnSpec], chosen: ChosenPairs, within: Within | None
+    ) -> dict[Pair, Columns]:
         """The rows of each chosen pair of ids; `columns` are the two ids and then numbers, all in the table."""
-        sql = select_sql(table, columns, chosen)
+        sql = select_sql(table, columns, chosen, within)
         buffers = SplitBuffers(columns[2:], chosen.pairs)
         if self.kind == "adbc":
             try:
@@ -67,7 +69,7 @@ class Reader:
         return buffers.finish()
 
     def _numbers(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Chosen | None
+        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None
     ) -> dict[str, Values]:
         sql = select_sql(table, columns, chosen)
         buffers = Buffers(columns, capacity)
@@ -87,7 +89,7 @@ class Reader:
         for name, cells in converted.items():
             self._warn(f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted")
 
-    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Chosen | None, rows: int | None) -> Text:
+    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Choice | None, rows: int | None) -> Text:
         """Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself."""
         with stdlib_connection(self.uri) as connection:
             if (
@@ -98,7 +100,7 @@ class Reader:
                 return Text(np.broadcast_to(np.int64(-1), rows), [])
             return read_text(connection, select_sql(table, [column], chosen))
 
-    def _count(self, table: FoundTable, chosen: Chosen | None) -> int:
+    def _count(self, table: FoundTable, chosen: Choice | None) -> int:
         with stdlib_connection(self.uri) as connection:
             (count,) = connection.execute(count_sql(table, chosen)).fetchone()
         return int(count)

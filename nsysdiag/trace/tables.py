@@ -71,6 +71,17 @@ class ColumnSpec:
         return self.type is ColumnType.INTEGER and self.name in _CODES
 
 
+_MOMENTS = {"SCHED_EVENTS": "start", "COMPOSITE_EVENTS": "start", "GPU_METRICS": "timestamp"}
+_SPANS = frozenset(
+    {
+        *("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
+        *("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"),
+        *("OSRT_API", "NVTX_EVENTS", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
+    }
+)
+"""Tables of events that may be read for a part of the time alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class TableSpec:
     """A table by its newest name. A table of this name (or an older one) without the column `identified_by`
@@ -80,6 +91,14 @@ class TableSpec:
     columns: tuple[ColumnSpec, ...]
     older: tuple[str, ...] = ()
     identified_by: str | None = None
+
+    @property
+    def times(self) -> tuple[str, str] | None:
+        """The columns of the start and the end of a row, one and the same for moments; None where rows have no time of
+        their own, or mean something only together with those before them."""
+        if self.name in _MOMENTS:
+            return _MOMENTS[self.name], _MOMENTS[self.name]
+        return ("start", "end") if self.name in _SPANS else None
 
     def column(self, name: str) -> ColumnSpec:
         """The declaration of a column. Raises KeyError: asking for an undeclared one is a mistake in the

@@ -15,11 +15,11 @@ from nsysdiag.printable import printable
 from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.capabilities import capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
-from nsysdiag.trace.columns import Columns, defaults, joined
+from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
 from nsysdiag.trace.connect import stdlib_connection
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
-from nsysdiag.trace.query import Chosen, ChosenPairs, count_sql, row_bound_sql
+from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within, count_sql, row_bound_sql
 from nsysdiag.trace.reader import READERS, Reader
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import Source
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from nsysdiag.model import Capability
 
 IDS_PER_QUERY = 20_000
+FIRST_ROWS = 1 << 16
+"""Room for the rows of a part of the time, to begin with."""
 
 
 def open_trace(
@@ -74,6 +76,7 @@ class Trace:
         self.size_bytes = source.size_bytes
         self._warnings = dict.fromkeys(source.warnings)
         self._ahead: ReadAhead | None = None
+        self._span: tuple[int, int] | None = None
         self._reader = Reader(source.uri, reader, self._warn)
         self._exact_rows: dict[str, int] = {}
         with self._reading() as connection:
@@ -139,6 +142,34 @@ class Trace:
         ready = self._ahead.take(table, columns) if self._ahead is not None else None
         return self._read_all(table, *columns) if ready is None else ready
 
+    def only_between(self, low: int, high: int) -> None:
+        """From now on read only the events that reach into [low, high) ns; tables without times are read whole."""
+        self._span = (low, high)
+
+    @property
+    def partial(self) -> bool:
+        """Is only a part of the events read?"""
+        return self._span is not None
+
+    def warn(self, text: str) -> None:
+        """Add a warning."""
+        self._warn(text)
+
+    def about_rows(self, table: str) -> int:
+        """About how many rows a table has, without counting them."""
+        found = self._resolutions[table].table
+        return 0 if found is None else self._row_bounds.get(found.name, 0)
+
+    def sampled_times(self, table: str, most: int) -> IntArray:
+        """The starts of rows picked evenly from a table of events; none where it cannot be told where they are."""
+        spec, found = table_spec(table), self._resolutions[table].table
+        rows = self.about_rows(table)
+        if found is None or found.rowid is None or spec.times is None or not rows:
+            return np.empty(0, dtype=np.int64)
+        ids = np.unique(np.linspace(1, rows, min(most, rows)).astype(np.int64)).tolist()
+        start = spec.times[0]
+        return self._read(spec, found, [start], ChosenRows(ids)).integers(start)
+
     def read_ahead(self, requests: Sequence[Request]) -> None:
         """Begin to read these tables in the background; `read` of the same columns gives what was read, once."""
         if self._ahead is None:
@@ -149,9 +180,18 @@ class Trace:
         found = self._resolutions[table].table
         if found is None or found.name not in self._row_bounds:
             return _empty(spec, found, columns)
-        result = self._read(spec, found, columns, None)
-        self._exact_rows[found.name] = len(result)
+        within = self._within(spec, found)
+        result = self._read(spec, found, columns, within)
+        if within is None:
+            self._exact_rows[found.name] = len(result)
         return result
+
+    def _within(self, spec: TableSpec, found: FoundTable) -> Within | None:
+        if self._span is None or spec.times is None:
+            return None
+        columns = [found.column(each.name, *each.older) for each in map(spec.column, spec.times)]
+        start, end = (None if column is None else column.name for column in columns)
+        return None if start is None or end is None else Within(start, end, *self._span)
 
     def read_chosen(self, table: str, key: str, ids: npt.ArrayLike, *columns: str) -> Columns:
         """Like `read`, but only the rows whose INTEGER column `key` is one of `ids`.
@@ -187,11 +227,16 @@ class Trace:
             return {}
         first, second = (each.name for each in there[:2] if each is not None)
         with self._input_errors():
-            return self._reader.read_split(found, wanted, ChosenPairs((first, second), pairs))
+            return self._reader.read_split(
+                found, wanted, ChosenPairs((first, second), pairs), self._within(spec, found)
+            )
 
-    def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Chosen | None) -> Columns:
+    def _read(self, spec: TableSpec, found: FoundTable, columns: Sequence[str], chosen: Choice | None) -> Columns:
         wanted = [spec.column(name) for name in columns]
-        capacity = self._capacity(found) if chosen is None else len(chosen.ids)
+        if isinstance(chosen, Within):
+            capacity = FIRST_ROWS
+        else:
+            capacity = len(chosen.ids) if isinstance(chosen, Chosen | ChosenRows) else self._capacity(found)
         with self._input_errors():
             return self._reader.read(found, wanted, capacity, chosen)
 

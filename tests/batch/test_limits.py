@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,10 @@ def sized(name: str, size: int) -> Input:
 
 
 def test_estimates_cover_what_was_measured() -> None:
-    """The peaks of `scripts/bench` for traces of little but short kernels: 205 MiB of 24 MB, 1,270 MiB of 259 MB."""
-    assert estimated_bytes(sized("a.sqlite", 24_000_000)) > 205 * MIB
-    assert 1_270 * MIB < estimated_bytes(sized("a.sqlite", 259_000_000)) < 1.2 * 1_270 * MIB
+    """The peaks of large simulated traces: 631 MiB of 442 MB, 1,168 MiB of 891 MB."""
+    assert estimated_bytes(sized("a.sqlite", 100_000)) > 107 * MIB
+    assert 631 * MIB < estimated_bytes(sized("a.sqlite", 442_000_000)) < 2.5 * 631 * MIB
+    assert 1_168 * MIB < estimated_bytes(sized("a.sqlite", 891_000_000)) < 2.5 * 1_168 * MIB
     assert estimated_bytes(sized("a.nsys-rep", 10_000_000)) > estimated_bytes(sized("a.sqlite", 10_000_000))
 
 
@@ -43,7 +45,7 @@ def test_cpus(quota: str, cpus: int, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_as_many_as_fit_into_the_memory(tmp_path: Path) -> None:
     first, second, third = tasks_of(tmp_path, "a", "b", "c", sizes=(100 * MIB, 100 * MIB, 10 * MIB))
-    bounds = Limits(3, 2 * BASE_BYTES + 600 * MIB)
+    bounds = Limits(3, 2 * BASE_BYTES + 400 * MIB)
     assert bounds.admit(first, [])
     assert not bounds.admit(second, [first])
     assert bounds.admit(third, [first])
@@ -52,8 +54,20 @@ def test_as_many_as_fit_into_the_memory(tmp_path: Path) -> None:
     assert bounds.too_large(first) is None
 
 
-def test_one_that_needs_more_alone_is_refused(tmp_path: Path) -> None:
+def test_a_report_that_needs_more_alone_is_refused(tmp_path: Path) -> None:
     (task,) = tasks_of(tmp_path, "huge", sizes=(1000 * MIB,))
     error = Limits(1, 2000 * MIB).too_large(task)
     assert error is not None
-    assert error.message == "'huge.json' needs about 5.03 GiB of memory, more than the limit of 1.95 GiB"
+    assert error.message == "'huge.json' needs about 3.08 GiB of memory, more than the limit of 1.95 GiB"
+
+
+def test_a_trace_that_needs_more_alone_runs_alone_with_the_limit(tmp_path: Path) -> None:
+    (saved, small) = tasks_of(tmp_path, "huge", "small", sizes=(1000 * MIB, MIB))
+    huge = dataclasses.replace(saved, input=dataclasses.replace(saved.input, path=Path("huge.sqlite")))
+    bounds = Limits(2, 2000 * MIB)
+    assert bounds.too_large(huge) is None
+    assert bounds.fitted(huge).shared.settings.memory_limit == 2000 * MIB
+    assert bounds.fitted(small) is small
+    assert bounds.admit(huge, [])
+    assert not bounds.admit(small, [huge])
+    assert Limits(1, BASE_BYTES).too_large(huge) is not None  # not even a part
