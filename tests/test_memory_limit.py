@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from nsysdiag.activity.memory_fit import BASE_BYTES, MIB, needed_bytes
 from nsysdiag.errors import UsageError
 from nsysdiag.model import to_json
 from nsysdiag.trace.trace import open_trace
+from tests.peak_memory import peak_bytes_of
 from tests.simulator.large import write_large
 
 if TYPE_CHECKING:
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 KERNELS = 200_000
-MEASURE = """
-import os, sys
-child = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
-_, status, used = os.wait4(child, 0)
-print(used.ru_maxrss)
-sys.exit(status != 0)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -90,10 +83,9 @@ def test_the_process_stays_below_the_limit(trace: Path, needed: int, tmp_path: P
     def peak_mib(*options: str) -> float:
         out = tmp_path / "report.json"
         line = [sys.executable, "-m", "nsysdiag", "analyze", str(trace), "-q", "--force", "-o", str(out), *options]
-        # From a small process: the peak of a child is never told lower than what its parent held.
-        done = subprocess.run([sys.executable, "-c", MEASURE, *line], stdout=subprocess.PIPE, text=True, check=True)
+        peak = peak_bytes_of(line)
         assert json.loads(out.read_bytes())["devices"]
-        return int(done.stdout) / 1024
+        return peak / MIB
 
     limit = (BASE_BYTES + (needed - BASE_BYTES) // 4) // MIB
     assert peak_mib("--memory-limit", f"{limit}MiB") < min(limit, peak_mib())

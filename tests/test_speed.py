@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag import analyze
+from tests.peak_memory import peak_bytes_of
 from tests.reading import read_columns, watched_analysis
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.actions import Node
@@ -57,7 +59,18 @@ def test_analysis_takes_a_small_multiple_of_reading_its_columns(folder: Path) ->
     requests = watched_analysis(trace)
     assert {"CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "SCHED_EVENTS"} <= set(requests)
     reading = cpu_seconds(lambda: read_columns(trace, requests))
-    assert cpu_seconds(lambda: analyze(trace)) < 6 * reading
+    assert cpu_seconds(lambda: analyze(trace)) < 5 * reading
+
+
+def peak_bytes(trace: Path, out: Path) -> int:
+    return peak_bytes_of([sys.executable, "-m", "nsysdiag", "analyze", str(trace), "-q", "--force", "-o", str(out)])
+
+
+@pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell the memory of a process")
+def test_memory_is_little_more_than_the_file(folder: Path) -> None:
+    empty = peak_bytes(write_large(folder / "empty.sqlite", 50), folder / "out.json")
+    trace = write_large(folder / "memory.sqlite", 150_000)
+    assert peak_bytes(trace, folder / "out.json") - empty < 1.6 * trace.stat().st_size
 
 
 def test_time_grows_about_as_the_trace_does(folder: Path) -> None:
