@@ -677,7 +677,7 @@ def to_json(report: Report) -> bytes:
 
 
 def from_json(data: bytes) -> Report:
-    """Read a saved report back. Raises msgspec.ValidationError or msgspec.DecodeError where it is none."""
+    """Read a saved report back. Raises one of UNREADABLE where it is none."""
     return msgspec.json.decode(data, type=Report)
 
 

@@ -140,7 +140,7 @@ def batch_to_json(summary: BatchSummary) -> bytes:
 
 
 def batch_from_json(data: bytes) -> BatchSummary:
-    """Read a saved summary back. Raises msgspec.ValidationError or msgspec.DecodeError where it is none."""
+    """Read a saved summary back. Raises one of UNREADABLE where it is none."""
     return msgspec.json.decode(data, type=BatchSummary)
 
 

@@ -41,7 +41,7 @@ def ranks_to_json(report: RanksReport) -> bytes:
 
 
 def ranks_from_json(data: bytes) -> RanksReport:
-    """Read a saved report back. Raises msgspec.ValidationError or msgspec.DecodeError where it is none."""
+    """Read a saved report back. Raises one of UNREADABLE where it is none."""
     return msgspec.json.decode(data, type=RanksReport)
 
 

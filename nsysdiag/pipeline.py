@@ -31,10 +31,11 @@ from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
 from nsysdiag.analysis.gpu_metrics.counters import read_counters
-from nsysdiag.analysis.health import malformed_warnings, recapture
+from nsysdiag.analysis.health import left_out_gpus, malformed_warnings, recapture
 from nsysdiag.analysis.host.report import host_report
 from nsysdiag.analysis.host.windows import Working
 from nsysdiag.analysis.lanes.hosts import Hosts, with_threads
+from nsysdiag.analysis.missing import UnseenLaunches, unseen_everywhere
 from nsysdiag.analysis.ranks.advice import with_waits
 from nsysdiag.analysis.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.analysis.ranks.timeline import meet_by_mpi, rank_timeline
@@ -163,6 +164,8 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
         layered=layer_evidence(evidence),
         draining=draining_calls(evidence),
         untraced=untraced_graphs(activity, facts),
+        unseen=UnseenLaunches.of(activity),
+        events_dropped=trace.events_dropped,
         strings=trace.strings,
         thread_names=names,
         settings=settings,
@@ -178,7 +181,9 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     hosts = Hosts(shared.roots, ranges, names)
-    return _Analyzed(results, malformed_warnings(host.malformed), world, host, chosen, windows, hosts)
+    warnings = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]
+    warnings += [] if activity.devices else unseen_everywhere(shared.unseen)
+    return _Analyzed(results, warnings, world, host, chosen, windows, hosts)
 
 
 def _host(found: _Analyzed) -> HostReport | None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoding raises for JSON that is no record: other keys and types, bytes that are no UTF-8, endless nesting."""
+
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """Base of all records: immutable, built by keyword."""

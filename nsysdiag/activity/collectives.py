@@ -11,7 +11,7 @@ from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
-from nsysdiag.activity.rows import Rows
+from nsysdiag.activity.rows import Rows, RowsOf
 from nsysdiag.timeline.intervals import nearest_before
 from nsysdiag.trace.strings import Strings
 
@@ -87,9 +87,11 @@ def _by_calls(launch: IntArray, calls: CallRows, ranges: NvtxRanges) -> tuple[In
     kind, communicator = np.full(len(launch), _OTHER, dtype=np.int64), np.zeros(len(launch), dtype=np.int64)
     rows = ranges.rows.take(ranges.rows.communication)
     launched = np.flatnonzero(launch >= 0) if len(rows) else np.empty(0, dtype=np.int64)
-    for thread in np.unique(calls.thread[launch[launched]]).tolist():
-        its = launched[calls.thread[launch[launched]] == thread]
-        mine = rows.take(rows.thread == thread)
+    launched_by = RowsOf(calls.thread[launch[launched]])
+    of_thread = RowsOf(rows.thread, launched_by.values())
+    for thread in launched_by.values():
+        its = launched[launched_by[thread]]
+        mine = rows.take(of_thread[thread])
         mine = mine.take(np.argsort(mine.start, kind="stable"))
         kind[its], communicator[its] = _on_thread(calls.start[launch[its]], mine, ranges.names)
     return kind, communicator

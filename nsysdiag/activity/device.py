@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls, CallRows, match_launches, read_api_calls
 from nsysdiag.activity.context_switches import TimeSlices, read_time_slices
-from nsysdiag.activity.gpus import DeviceKeys, Gpu, describe, device_keys
+from nsysdiag.activity.gpus import DeviceKeys, Gpu, busiest, describe, device_keys
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.launch_shapes import LaunchShapes
 from nsysdiag.activity.nvtx import NvtxRanges
@@ -21,6 +21,7 @@ from nsysdiag.activity.operations import (
     read_operations,
     session_duration,
 )
+from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.timeline.intervals import Intervals, contains, union
@@ -54,7 +55,8 @@ class DeviceActivity:
     """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
     `devices`) describe the operations of all GPUs in the order of the export; `streams` is by stream code.
     `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
-    only; `synchronized_stream` the code of the stream, -1 where unknown."""
+    only; `synchronized_stream` the code of the stream, -1 where unknown. `left_out_gpus` is how many GPUs were too many
+    to be analysed."""
 
     devices: list[DeviceTimeline]
     api_calls: ApiCalls
@@ -72,6 +74,7 @@ class DeviceActivity:
     latest_ns: int
     assumed_apart: bool
     shapes: LaunchShapes
+    left_out_gpus: int
 
 
 def read_device_activity(
@@ -84,9 +87,10 @@ def read_device_activity(
     latest = latest_host_time(every, wrong, duration)
     api_calls = read_api_calls(trace, latest)
     every = _with_process(every, api_calls)
-    keys = device_keys(trace, every.process, every.device, same_gpu=same_gpu)
-    lost = np.bincount(keys.index[wrong], minlength=len(keys.keys))
+    keys = busiest(device_keys(trace, every.process, every.device, same_gpu=same_gpu))
     index = keys.index
+    lost = np.bincount(index[wrong & (index >= 0)], minlength=len(keys.keys))
+    wrong |= index < 0
     if wrong.any():
         every, index = every.take(~wrong), index[~wrong]
     launch = match_launches(every.process, every.correlation, api_calls.rows)
@@ -110,6 +114,7 @@ def read_device_activity(
         latest_ns=latest,
         assumed_apart=keys.assumed_apart,
         shapes=shapes,
+        left_out_gpus=keys.left_out,
     )
     devices = [_device(trace, activity, keys, number, stream_code, int(lost[number])) for number in range(len(lost))]
     return dataclasses.replace(activity, devices=devices)
@@ -188,10 +193,12 @@ def _is_communication(
     result: BoolArray = kernel & np.isin(operations.short_name, named)
     inside = ranges.rows.take(ranges.rows.communication)
     launched = np.flatnonzero(kernel & (launch >= 0)) if len(inside) else np.empty(0, dtype=np.int64)
-    for thread in np.unique(inside.thread).tolist():
-        mine = inside.take(inside.thread == thread)
+    of_thread = RowsOf(inside.thread)
+    launched_by = RowsOf(calls.thread[launch[launched]], of_thread.values())
+    for thread in of_thread.values():
+        mine = inside.take(of_thread[thread])
         spans = union(Intervals(mine.start, mine.end))
-        its = launched[calls.thread[launch[launched]] == thread]
+        its = launched[launched_by[thread]]
         result[its] |= contains(spans, calls.start[launch[its]])
     return result
 

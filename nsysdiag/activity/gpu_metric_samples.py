@@ -66,8 +66,17 @@ class Series:
     capped: int
 
 
+LATEST = 1 << 60
+"""No session lasts 36 years; what is later would not survive being multiplied."""
+
+
 def in_order(times: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray, int]:
-    """Rows by time, one each; of several with the same timestamp the largest value, and how many that removed."""
+    """Rows by time, one each; of several with the same timestamp the largest value, and how many that removed, with
+    those whose time is none."""
+    possible = (times >= 0) & (times <= LATEST)
+    if not possible.all():
+        times, values, repeated = in_order(times[possible], values[possible])
+        return times, values, repeated + int((~possible).sum())
     if np.any(times[1:] <= times[:-1]):
         order = np.lexsort((np.where(np.isnan(values), -np.inf, values), times))
         times, values = times[order], values[order]

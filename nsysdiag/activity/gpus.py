@@ -12,6 +12,7 @@ from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.trace import Trace
 
 UNKNOWN_GPU = "GPU"
+MOST_GPUS = 128
 WARP = 32
 
 
@@ -41,7 +42,8 @@ class Gpu:
 class DeviceKeys:
     """`index` of each operation points into `keys`; `gpu_id` is the export's id of the GPU, None where it is unknown.
 
-    `assumed_apart` says that several processes used the same device number without a map to GPUs.
+    `assumed_apart` says that several processes used the same device number without a map to GPUs. The index of
+    operations on GPUs that were `left_out` is -1.
     """
 
     index: IntArray
@@ -49,6 +51,7 @@ class DeviceKeys:
     gpu_id: list[int | None]
     ids: list[list[tuple[int, int]]]
     assumed_apart: bool
+    left_out: int = 0
 
 
 def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: bool) -> DeviceKeys:
@@ -81,6 +84,25 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     )
 
 
+def busiest(keys: DeviceKeys) -> DeviceKeys:
+    """Those with most operations, MOST_GPUS at most: more are no machine's, and each costs an analysis of its own."""
+    if len(keys.keys) <= MOST_GPUS:
+        return keys
+    count = np.bincount(keys.index, minlength=len(keys.keys))
+    kept = np.sort(np.argsort(-count, kind="stable")[:MOST_GPUS])
+    place = np.full(len(keys.keys), -1)
+    place[kept] = np.arange(MOST_GPUS)
+    chosen = kept.tolist()
+    return DeviceKeys(
+        place[keys.index],
+        [keys.keys[at] for at in chosen],
+        [keys.gpu_id[at] for at in chosen],
+        [keys.ids[at] for at in chosen],
+        keys.assumed_apart,
+        len(keys.keys) - MOST_GPUS,
+    )
+
+
 def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
     processes, owner = distinct(process)
     devices, ordinal = distinct(device)
@@ -109,8 +131,9 @@ def _natural(key: str) -> tuple[int, str]:
 def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
     """A GPU: by its id, else by the process's device number, else what all GPUs have in common."""
     old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "name", *_OLD_LIMITS)
+    known = set(ids)
     for row in range(len(old)):
-        if (int(old["pid"][row]), int(old["deviceId"][row])) in ids:
+        if (int(old["pid"][row]), int(old["deviceId"][row])) in known:
             return _gpu(old, row, _OLD_LIMITS)
     table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", *_LIMITS)
     rows = [_gpu(table, row, _LIMITS) for row in range(len(table))]

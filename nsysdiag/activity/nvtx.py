@@ -11,6 +11,7 @@ from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.nccl_payload import read_communicators
 from nsysdiag.activity.rows import Rows
+from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import enclosing
 from nsysdiag.trace.enums import NvtxEvent
@@ -78,11 +79,14 @@ def read_ranges(trace: Trace) -> NvtxRanges:
 
     def in_domain(wanted: str, thread: IntArray = thread, domain: IntArray = domain) -> BoolArray:
         """Domain ids are a process's own."""
-        result = np.zeros(len(thread), dtype=np.bool_)
-        for row in created[[text == wanted for text in domains]].tolist():
-            owner = process_of(int(columns["globalTid"][row]))
-            result |= (process_of(thread) == owner) & (domain == columns["domainId"][row])
-        return result
+        rows = created[np.array([text == wanted for text in domains], dtype=np.bool_)]
+        if len(rows) == 0:
+            return np.zeros(len(thread), dtype=np.bool_)
+        owners, ids = columns["globalTid"][rows], columns["domainId"][rows]
+        _, process = distinct(process_of(np.concatenate((owners, thread))))
+        _, number = distinct(np.concatenate((ids, domain)))
+        key = process * (int(number.max()) + 1) + number
+        return np.isin(key[len(rows) :], key[: len(rows)])
 
     closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
     start_end = np.isin(kinds[chosen], START_END_TYPES)

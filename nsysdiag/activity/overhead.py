@@ -9,7 +9,7 @@ from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.lane import CallTable, Lane
 from nsysdiag.activity.streams import distinct_values
-from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.timeline.intervals import Intervals, pieces, union
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.trace.trace import Trace
 
@@ -42,12 +42,13 @@ def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: Lane, latest: in
     """The time that each launching thread spent inside CUDA calls while CUPTI was at work anywhere in its process, a
     set on the axis: only then can the thread have waited for it."""
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest) & np.isin(table.kind, OF_CUPTI)
-    process = process_of(table.thread)
+    # All threads of a process see the same work of CUPTI: it is looked up on an axis that has a lane for each process.
+    processes = ThreadAxis(distinct_values(process_of(axis.threads)), axis.origin, axis.span)
+    rank = processes.rank(process_of(table.thread))
+    rows = np.flatnonzero(valid & (rank >= 0))
+    busy = union(processes.place(rank[rows], Intervals(table.start[rows], table.end[rows])))
     calls = union(api.spans[api.outermost])
-    found = [Intervals.empty()]
-    for owner in distinct_values(process_of(axis.threads)).tolist():
-        mine = valid & (process == owner)
-        busy = union(Intervals(table.start[mine], table.end[mine]))
-        lanes = np.flatnonzero(process_of(axis.threads) == owner).tolist() if len(busy) else []
-        found += [intersect(calls, union(axis.place(np.full(len(busy), lane), busy))) for lane in lanes]
-    return union(*found)
+    lane = calls.start // axis.stride
+    moved = (processes.rank(process_of(axis.threads[lane])) - lane) * axis.stride
+    call, inside = pieces(busy, Intervals(calls.start + moved, calls.end + moved))
+    return union(Intervals(inside.start - moved[call], inside.end - moved[call]))

@@ -116,7 +116,7 @@ def _in_order(device: DeviceTimeline, streams: Streams, one: IntArray, other: In
 def _call(device: DeviceTimeline, api_calls: ApiCalls, rows: IntArray) -> IntArray:
     """An index into CALLS for each copy."""
     launch = device.launch[rows]
-    if len(api_calls.names) == 0:
+    if len(api_calls.rows) == 0:
         return np.zeros(len(rows), dtype=np.int64)
     kinds = np.array([CALLS.index(_kind_of_call(name)) for name in api_calls.names], dtype=np.int64)
     return np.where(launch >= 0, kinds[api_calls.rows.name[launch]], 0)

@@ -44,6 +44,7 @@ from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.leaves import LeafSymbols
 from nsysdiag.analysis.ledger import Ledger, add_up, coverage
+from nsysdiag.analysis.missing import DOUBTED, UnseenLaunches, missing_of
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
 from nsysdiag.analysis.places import Blame
@@ -95,6 +96,8 @@ class Shared:
     python_stacks: PythonStacks
     counters: Counters
     memory: Memory
+    unseen: UnseenLaunches
+    events_dropped: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,8 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     if not window.narrowed:
         empty = empty_iterations(device, activity.api_calls.rows, shared.ranges, axis.threads)
     found = findings_of(report, ground, empty)
+    if missing_of(device, activity, shared.unseen, reported=shared.events_dropped).reasons():
+        found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
     timeline = _timeline(context, window, threads, report, found, shared) if settings.timeline else None
     return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
 
@@ -219,6 +224,7 @@ def _report(
     )
     kernels = kernel_rows(device, inside, shared.strings)
     share = coverage(ledger.total)
+    missing = missing_of(device, shared.activity, shared.unseen, reported=shared.events_dropped)
     given = VerdictInput(
         split=split,
         ledger=root.total,
@@ -228,6 +234,7 @@ def _report(
         median_kernel_ns=launch.median_kernel_ns,
         labels=root.labels,
         off_cpu_ns=ledger.total.get("off_cpu", 0),
+        missing=missing,
         thresholds=settings.thresholds,
     )
     notes = device_notes(
@@ -239,7 +246,7 @@ def _report(
     )
     measured = shared.counters.of(device)
     metrics = _metrics(measured, context, window, split, iterations, shared)
-    notes += [*shared.counters.absence(device), *gap_notes(metrics, settings.thresholds.gap_sm_active)]
+    notes += [*missing.note(), *shared.counters.absence(device), *gap_notes(metrics, settings.thresholds.gap_sm_active)]
     return DeviceReport(
         key=device.key,
         name=device.gpu.name,

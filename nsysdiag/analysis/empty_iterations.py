@@ -10,7 +10,7 @@ from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import IntArray, process_of
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
-from nsysdiag.activity.streams import distinct_values
+from nsysdiag.activity.rows import RowsOf
 from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.analysis.iterations import FEWEST, LEAST_SPAN, MOST_LEVELS, OPERATOR
 from nsysdiag.timeline.intervals import Intervals, union
@@ -48,10 +48,18 @@ def empty_iterations(
     rows = ranges.rows
     chosen = ~operator[rows.name] & ~rows.communication & ~rows.mpi
     best: EmptyIterations | None = None
-    for thread in np.intersect1d(threads, rows.thread[chosen]).tolist():
-        mine = rows.take(chosen & (rows.thread == thread))
-        its = launched[process_of(calls.thread[launched]) == process_of(thread)]
-        found = _on_thread(mine, code[mine.name], np.sort(calls.start[its]), list(known), thread)
+    distinct_names = list(known)
+    of_thread, issued_by = RowsOf(rows.thread, threads), RowsOf(process_of(calls.thread[launched]))
+    issued: dict[int, IntArray] = {}
+    for thread in of_thread.values():
+        of_it = of_thread[thread]
+        mine = rows.take(of_it[chosen[of_it]])
+        if len(mine) < FEWEST:
+            continue
+        owner = process_of(thread)
+        if owner not in issued:
+            issued[owner] = np.sort(calls.start[launched[issued_by[owner]]])
+        found = _on_thread(mine, code[mine.name], issued[owner], distinct_names, thread)
         if found is not None and (best is None or len(found.spans) > len(best.spans)):
             best = found
     return best
@@ -64,10 +72,11 @@ def _on_thread(
     depth = levels(spans, MOST_LEVELS + 1)
     for level in range(MOST_LEVELS):
         at = np.flatnonzero(depth == level)
+        of_name = RowsOf(code[at])
         found = [
             empty
-            for name in distinct_values(code[at]).tolist()
-            if (empty := _of_name(spans[at[code[at] == name]], issued, names[name], thread)) is not None
+            for name in of_name.values()
+            if (empty := _of_name(spans[at[of_name[name]]], issued, names[name], thread)) is not None
         ]
         if found:
             return max(found, key=lambda each: each.count)

@@ -47,17 +47,27 @@ def _creates_context(activity: DeviceActivity) -> BoolArray:
     context was there before: an operation that had begun, or that was launched before the capture."""
     calls, operations = activity.api_calls.rows, activity.operations
     flags = np.zeros(len(calls), dtype=np.bool_)
-    process = process_of(calls.thread)
-    for owner in activity.first_correlation:
-        mine = np.flatnonzero(process == owner)
-        first = mine[np.argmin(calls.start[mine])]
-        first = mine[calls.start[mine] == calls.start[first]]
-        first = first[np.argmax(calls.end[first])]
-        its = operations.process == owner
-        earlier = its & (operations.start < calls.start[first])
-        earlier |= its & (operations.correlation > 0) & (operations.correlation < activity.first_correlation[owner])
-        flags[first] = calls.end[first] - calls.start[first] > LONG_NS and not earlier.any()
+    if len(calls) == 0:
+        return flags
+    processes, owner = distinct(process_of(calls.thread))
+    first = _first_of_each(owner, calls.start, calls.end)
+    lowest = np.array([activity.first_correlation.get(each, 0) for each in processes.tolist()], dtype=np.int64)
+    at = np.minimum(np.searchsorted(processes, operations.process), len(processes) - 1)
+    earlier = operations.start < calls.start[first[at]]
+    earlier |= (operations.correlation > 0) & (operations.correlation < lowest[at])
+    earlier &= operations.process == processes[at]
+    fresh = (calls.end[first] - calls.start[first] > LONG_NS) & (lowest > 0)
+    fresh[at[earlier]] = False
+    flags[first[fresh]] = True
     return flags
+
+
+def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
+    """The row of each group, 0 and up, that starts first; of several the one that ends last."""
+    order = np.lexsort((~end, start, group))
+    begins = np.append(True, group[order[1:]] != group[order[:-1]])
+    rows: IntArray = order[begins]
+    return rows
 
 
 def _slow_first_launches(activity: DeviceActivity) -> IntArray:

@@ -9,6 +9,7 @@ import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.calibration import Calibration
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.waiting import EventWaits
@@ -140,7 +141,7 @@ def launched_before_capture(gaps: Gaps, device: DeviceTimeline, activity: Device
         return np.zeros(0, dtype=np.bool_)
     target = np.maximum(gaps.target, 0)
     correlation, process = device.operations.correlation[target], device.operations.process[target]
-    early = np.zeros(len(gaps), dtype=np.bool_)
-    for owner, lowest in activity.first_correlation.items():
-        early |= (process == owner) & (correlation > 0) & (correlation < lowest)
+    owners, owner = distinct(process)
+    lowest = np.array([activity.first_correlation.get(each, 0) for each in owners.tolist()], dtype=np.int64)
+    early: BoolArray = (correlation > 0) & (correlation < lowest[owner])
     return early & (gaps.target >= 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.activity.device import DeviceActivity
 from nsysdiag.model import Capability, DeviceReport
 from nsysdiag.trace.capabilities import recapture_command
 from nsysdiag.units import format_count, format_share
@@ -58,6 +59,15 @@ def device_notes(
             "The driver ran in WDDM mode, which batches launches: launch latency includes the time in its batch."
         )
     return notes
+
+
+def left_out_gpus(activity: DeviceActivity) -> list[str]:
+    """A sentence where there were too many GPUs to analyse them all."""
+    if not activity.left_out_gpus:
+        return []
+    way = ": --same-gpu takes one device number of several processes for one GPU" if activity.assumed_apart else ""
+    total = format_count(activity.left_out_gpus + len(activity.devices))
+    return [f"work on {total} GPUs: only the {len(activity.devices)} with most operations were analysed{way}"]
 
 
 def malformed_warnings(malformed: dict[str, int]) -> list[str]:

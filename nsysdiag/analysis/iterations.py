@@ -12,6 +12,7 @@ from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
 from nsysdiag.activity.operations import Category
+from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import distinct
 from nsysdiag.stand_in import stand_in
 from nsysdiag.timeline.intervals import Intervals, contains, union
@@ -20,7 +21,7 @@ from nsysdiag.timeline.nesting import levels
 FEWEST = 5
 LEAST_SPAN = 0.6
 MOST_IRREGULAR = 0.5
-MOST_LEVELS = 4
+MOST_LEVELS, MOST_NAMES = 4, 256
 _COUNTER = re.compile(r"\d+")
 # What frameworks write around every operator: one may well be as long as a step, and is none.
 OPERATOR = re.compile(r"(aten|autograd|c10d?|torch|prims)::|.*, (seq|op_id|sizes) = ")
@@ -69,10 +70,13 @@ def _by_ranges(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whol
     thread_of = calls.thread[device.launch[launched]]
     chosen = ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication & ~ranges.rows.mpi
     best: _Repeating | None = None
-    for thread in np.unique(thread_of).tolist():
-        rows = ranges.rows.take((ranges.rows.thread == thread) & chosen)
+    issued_by = RowsOf(thread_of)
+    of_thread = RowsOf(ranges.rows.thread, issued_by.values())
+    for thread in issued_by.values():
+        mine = of_thread[thread]
+        rows = ranges.rows.take(mine[chosen[mine]])
         if len(rows) >= FEWEST:
-            work = _Launched.of(device, calls, launched[thread_of == thread])
+            work = _Launched.of(device, calls, launched[issued_by[thread]])
             best = _better(best, _repeating(work, rows, kinds, whole))
     return None if best is None else Iterations("nvtx", best.name, -1, np.append(best.starts, whole.end[-1:]))
 
@@ -143,13 +147,22 @@ def _repeating(work: _Launched, rows: RangeRows, kinds: _Kinds, whole: Intervals
     for level in range(MOST_LEVELS):
         at = np.flatnonzero(depth == level)
         best: _Repeating | None = None
-        for word in np.flatnonzero(np.bincount(code[at], minlength=1) >= FEWEST).tolist():
-            starts, share = _projected(work, spans[at[code[at] == word]], whole)
+        of_word = RowsOf(code[at])
+        for word in _most_frequent(code[at]):
+            starts, share = _projected(work, spans[at[of_word[word]]], whole)
             if len(starts) >= FEWEST and share >= LEAST_SPAN:
                 best = _better(best, _Repeating(share, kinds.words[word], starts))
         if best is not None:
             return best
     return None
+
+
+def _most_frequent(code: IntArray) -> list[int]:
+    """The codes that repeat, in order; of more than MOST_NAMES those with most rows. Each costs a look at all work."""
+    count = np.bincount(code, minlength=1)
+    repeated = np.flatnonzero(count >= FEWEST)
+    most = repeated[np.argsort(-count[repeated], kind="stable")][:MOST_NAMES]
+    return [int(each) for each in np.sort(most).tolist()]
 
 
 def _projected(work: _Launched, spans: Intervals, whole: Intervals) -> tuple[IntArray, float]:

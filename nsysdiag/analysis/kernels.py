@@ -22,6 +22,7 @@ def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> 
     groups = group_durations(name * 2 + device.communication[rows], operations.end[rows] - operations.start[rows])
     short_of = np.zeros(len(names), dtype=np.int64)
     short_of[name] = short
+    mean = groups.mean
     texts, short_texts = strings.texts(names), strings.texts(shorts)
     return [
         KernelRow(
@@ -29,7 +30,7 @@ def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> 
             short_name=short_texts[int(short_of[code // 2])],
             count=int(groups.count[at]),
             total_ns=int(groups.total[at]),
-            mean_ns=int(groups.mean[at]),
+            mean_ns=int(mean[at]),
             median_ns=int(groups.median[at]),
             min_ns=int(groups.shortest[at]),
             max_ns=int(groups.longest[at]),

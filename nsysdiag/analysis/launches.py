@@ -97,13 +97,14 @@ def _api_rows(
         chosen = np.isin(process, owners) & (contains(window.parts, calls.start) | (not window.narrowed))
         name, duration = name[chosen], duration[chosen]
     groups = group_durations(name, duration)
+    mean = groups.mean
     return [
         ApiRow(
             name=api_calls.names[code],
             cause=causes.get(api_calls.names[code]),
             count=int(groups.count[at]),
             total_ns=int(groups.total[at]),
-            mean_ns=int(groups.mean[at]),
+            mean_ns=int(mean[at]),
             median_ns=int(groups.median[at]),
             min_ns=int(groups.shortest[at]),
             max_ns=int(groups.longest[at]),

@@ -15,6 +15,7 @@ from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import RangeRows
+from nsysdiag.activity.rows import RowsOf
 from nsysdiag.timeline.intervals import Intervals
 
 
@@ -23,9 +24,13 @@ def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple
     launched = np.flatnonzero(device.running & (device.launch >= 0))
     thread_of = calls.thread[device.launch[launched]] if len(launched) else launched
     index, parts = [np.empty(0, dtype=np.int64)], [Intervals.empty()]
-    for thread in np.unique(thread_of).tolist():
-        mine = np.flatnonzero(ranges.thread == thread)
-        holds, spans = _extents(device, calls, launched[thread_of == thread], ranges.take(mine))
+    issued_by = RowsOf(thread_of)
+    of_thread = RowsOf(ranges.thread, issued_by.values())
+    for thread in issued_by.values():
+        mine = of_thread[thread]
+        if len(mine) == 0:
+            continue
+        holds, spans = _extents(device, calls, launched[issued_by[thread]], ranges.take(mine))
         index.append(mine[holds])
         parts.append(spans)
     starts, ends = (np.concatenate([getattr(part, side) for part in parts]) for side in ("start", "end"))

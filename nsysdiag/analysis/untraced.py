@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.analysis.causes import blocking_copy, sync
 from nsysdiag.analysis.evidence import CallFacts
@@ -33,14 +35,22 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
     launches = untraced_launches(activity)
     if len(launches) == 0:
         return {}
-    process = process_of(calls.thread)
     blocking = np.flatnonzero(_blocks(activity, facts))
-    result = {}
-    for thread in np.unique(calls.thread[launches]).tolist():
-        owner = process_of(int(thread))
-        mine = launches[calls.thread[launches] == thread]
-        result[int(thread)] = _spans(activity, owner, mine, blocking[process[blocking] == owner])
+    work = np.flatnonzero(activity.launch >= 0)
+    of_thread = RowsOf(calls.thread[launches])
+    blocking_of, work_of = RowsOf(process_of(calls.thread[blocking])), RowsOf(activity.operations.process[work])
+    result: dict[int, Intervals] = {}
+    for owner, threads in _by_process(of_thread.values()).items():
+        horizon = _Horizon.of(activity, work[work_of[owner]], blocking[blocking_of[owner]])
+        result |= {thread: horizon.spans(calls.start[launches[of_thread[thread]]]) for thread in threads}
     return result
+
+
+def _by_process(threads: list[int]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for thread in threads:
+        found.setdefault(process_of(thread), []).append(thread)
+    return found
 
 
 def untraced_launches(activity: DeviceActivity) -> IntArray:
@@ -51,8 +61,8 @@ def untraced_launches(activity: DeviceActivity) -> IntArray:
     )
     launches = launches[calls.returned[launches] == 0]
     if len(launches):
-        launches = launches[_is_outermost(activity, launches)]
-        launches = launches[~_seen(activity, launches)]
+        launches = launches[is_outermost(activity, launches)]
+        launches = launches[~has_operations(activity, launches)]
     return launches
 
 
@@ -75,8 +85,10 @@ def untraced_count(
 
 def _feeding(device: DeviceTimeline, activity: DeviceActivity, threads: list[int]) -> list[int]:
     calls = activity.api_calls.rows
-    processes = distinct_values(device.operations.process).tolist()
-    here, anywhere = (distinct_values(calls.thread[rows[rows >= 0]]) for rows in (device.launch, activity.launch))
+    processes = set(distinct_values(device.operations.process).tolist())
+    here, anywhere = (
+        set(distinct_values(calls.thread[rows[rows >= 0]]).tolist()) for rows in (device.launch, activity.launch)
+    )
     return [
         thread for thread in threads if process_of(thread) in processes and (thread in here or thread not in anywhere)
     ]
@@ -86,7 +98,7 @@ def _by_name(names: list[str], pattern: re.Pattern[str]) -> BoolArray:
     return np.array([pattern.fullmatch(name) is not None for name in names], dtype=np.bool_)
 
 
-def _seen(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+def has_operations(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """True for launches whose correlation id has kernels or a graph row."""
     calls, operations = activity.api_calls.rows, activity.operations
     _, process = distinct(np.concatenate((operations.process, process_of(calls.thread[launches]))))
@@ -95,7 +107,7 @@ def _seen(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     return np.isin(key[len(operations) :], key[: len(operations)])
 
 
-def _is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+def is_outermost(activity: DeviceActivity, launches: IntArray) -> BoolArray:
     """Runtime and driver rows of one launch count once."""
     calls = activity.api_calls.rows
     # By id: of calls at the very same time the first counts, whatever the order of the rows.
@@ -114,15 +126,28 @@ def _blocks(activity: DeviceActivity, facts: CallFacts) -> BoolArray:
     return waits[calls.name] | (copies[calls.name] & facts.pageable)
 
 
-def _spans(activity: DeviceActivity, owner: int, launches: IntArray, blocking: IntArray) -> Intervals:
-    calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
-    own = np.flatnonzero((operations.process == owner) & (launch >= 0))
-    # The nodes of one graph share a launch: the first of them to run counts. Of nested calls the outer one.
-    own = own[np.lexsort((operations.start[own], calls.start[launch[own]]))]
-    begin = calls.start[launches]
-    next_op = nearest_after(calls.start[launch[own]], begin + 1)
-    until_op = np.append(operations.start[own], _FOREVER)[next_op]
-    blocking = blocking[np.lexsort((-calls.end[blocking], calls.start[blocking]))]
-    next_block = nearest_after(calls.start[blocking], begin)
-    until_block = np.append(calls.end[blocking], _FOREVER)[next_block]
-    return union(Intervals(begin, np.minimum(until_op, until_block)))
+@dataclass(frozen=True, slots=True)
+class _Horizon:
+    """What ends the untraced time of a process: when its operations were issued and started, in order of issue, and
+    when its blocking calls began and ended, in order of their beginning."""
+
+    issued: IntArray
+    started: IntArray
+    block: IntArray
+    unblocked: IntArray
+
+    @classmethod
+    def of(cls, activity: DeviceActivity, work: IntArray, blocking: IntArray) -> _Horizon:
+        """From the operations `work` and the calls `blocking` of one process."""
+        calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
+        # The nodes of one graph share a launch: the first of them to run counts. Of nested calls the outer one.
+        work = work[np.lexsort((operations.start[work], calls.start[launch[work]]))]
+        blocking = blocking[np.lexsort((-calls.end[blocking], calls.start[blocking]))]
+        until = np.append(operations.start[work], _FOREVER), np.append(calls.end[blocking], _FOREVER)
+        return cls(calls.start[launch[work]], until[0], calls.start[blocking], until[1])
+
+    def spans(self, begin: IntArray) -> Intervals:
+        """The untraced time behind launches that begin at these times."""
+        until_op = self.started[nearest_after(self.issued, begin + 1)]
+        until_block = self.unblocked[nearest_after(self.block, begin)]
+        return union(Intervals(begin, np.minimum(until_op, until_block)))

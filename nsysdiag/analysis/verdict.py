@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.causes import CAUSES, host_compute, off_cpu
 from nsysdiag.analysis.ledger import UNRESOLVED
+from nsysdiag.analysis.missing import MOST, Missing
 from nsysdiag.config import Thresholds
 from nsysdiag.model import Verdict
 from nsysdiag.units import format_share
 
 MOSTLY = 0.5
+NO_WORK = "no-gpu-work"
 _INPUT = ("data_loading", "io_wait")
 _LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
 
@@ -20,7 +22,8 @@ _LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
 class VerdictInput:
     """What the verdict looks at. `ledger` and `labels` are by root cause. `drained_ns` is sync time plus all of the
     sync-drained gaps, nothing counted twice; `off_cpu_ns` is how long the launching threads themselves had no CPU, None
-    where that is the ledger's; the medians are None where the device has no launches or kernels."""
+    where that is the ledger's; the medians are None where the device has no launches or kernels. `missing` is what was
+    not recorded."""
 
     split: WindowSplit
     ledger: dict[str, int]
@@ -31,11 +34,32 @@ class VerdictInput:
     labels: dict[str, dict[str, int]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     off_cpu_ns: int | None = None
+    missing: Missing = field(default_factory=Missing)
 
 
 def verdict(given: VerdictInput) -> Verdict:
-    """The first that holds of the rules below, in this order."""
-    for rule in (_no_work, _unresolved, _copies, _communication, _gpu, _input, _contended, _sync, _launches, _leading):
+    """The first that holds of the rules below, in this order; where rows are missing, the sentence says so."""
+    found = _judged(given)
+    reasons = given.missing.reasons()
+    if not reasons or found.id == NO_WORK or given.missing.unseen_share >= MOST:
+        return found
+    return Verdict(id=found.id, sentence=f"{found.sentence[:-1]}; but the trace is incomplete: {reasons[0]}.")
+
+
+def _judged(given: VerdictInput) -> Verdict:
+    for rule in (
+        _no_work,
+        _incomplete,
+        _unresolved,
+        _copies,
+        _communication,
+        _gpu,
+        _input,
+        _contended,
+        _sync,
+        _launches,
+        _leading,
+    ):
         found = rule(given)
         if found is not None:
             return found
@@ -65,7 +89,14 @@ def _claim(given: VerdictInput, text: str) -> str:
 def _no_work(given: VerdictInput) -> Verdict | None:
     if given.split.window_ns > 0:
         return None
-    return Verdict(id="no-gpu-work", sentence="No GPU work in this window.")
+    return Verdict(id=NO_WORK, sentence="No GPU work in this window.")
+
+
+def _incomplete(given: VerdictInput) -> Verdict | None:
+    if given.missing.unseen_share < MOST:
+        return None
+    reason = given.missing.reasons()[0]
+    return Verdict(id="unresolved", sentence=f"The trace cannot tell how busy the GPU was: {reason}.")
 
 
 def _unresolved(given: VerdictInput) -> Verdict | None:

@@ -15,6 +15,7 @@ from nsysdiag.epoch import source_date_epoch
 from nsysdiag.errors import OutputError
 from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.printable import printable
+from nsysdiag.record import UNREADABLE
 
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
 
@@ -74,7 +75,7 @@ def _require_writable(path: Path, place: Path | None) -> None:
 def _line(text: bytes) -> HistoryLine | None:
     try:
         return msgspec.json.decode(text, type=HistoryLine)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from nsysdiag.errors import OutputError
 from nsysdiag.output.write import write
-from nsysdiag.record import Record
+from nsysdiag.record import UNREADABLE, Record
 
 FILE = "resume.jsonl"
 
@@ -44,7 +44,7 @@ def is_ours(data: bytes) -> bool:
 def _line(line: bytes) -> Done | None:
     try:
         done = msgspec.json.decode(line, type=Done)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     return done if done.tool == "nsysdiag" else None
 

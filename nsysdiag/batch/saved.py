@@ -7,6 +7,8 @@ from pathlib import Path
 
 import msgspec
 
+from nsysdiag.record import UNREADABLE
+
 MARK = b'"nsysdiag"'
 START_BYTES = 64
 
@@ -44,6 +46,6 @@ def starts_like_json(path: Path) -> bool:
 def _is_ours(data: bytes) -> bool:
     try:
         head = msgspec.json.decode(data, type=_Head)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
     return head.tool.name == "nsysdiag" and head.kind is None

@@ -20,6 +20,7 @@ from nsysdiag.model_ci import BatchEntry
 from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
 from nsysdiag.output.write import write
+from nsysdiag.record import UNREADABLE
 from nsysdiag.trace.sniff import check_regular_file
 from nsysdiag.trace.source import JOURNALS
 from nsysdiag.version import __version__
@@ -106,7 +107,7 @@ def _before(task: Task, before: Done, key: str) -> Report | None:
         if sha256(data) != before.json or sha256(page.read_bytes()) != before.html:
             return None
         return from_json(data)
-    except (OSError, msgspec.DecodeError):
+    except (OSError, *UNREADABLE):
         return None
 
 

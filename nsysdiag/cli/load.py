@@ -87,21 +87,23 @@ def _kind(data: bytes) -> str | None:
     """What a saved report is of where that is not one trace."""
     import msgspec
 
+    from nsysdiag.record import UNREADABLE
+
     class Kind(msgspec.Struct):
         kind: str | None = None
 
     try:
         return msgspec.json.decode(data, type=Kind).kind
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 
 def _decoded(path: Path, data: bytes, decode: Callable[[bytes], Saved]) -> Saved:
-    import msgspec
+    from nsysdiag.record import UNREADABLE
 
     try:
         return decode(data)
-    except msgspec.DecodeError as error:  # of which ValidationError is one
+    except UNREADABLE as error:
         raise InputError(
             f"{path} is a damaged nsysdiag report: {error}",
             hint="save it again with 'nsysdiag analyze TRACE -o report.json'",
@@ -112,11 +114,13 @@ def _read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
+        raise InputError(f"cannot read {path}: {error.strerror}", hint="check the path and the disk") from error
 
 
 def _require_our_report(path: Path, data: bytes, version: str) -> None:
     import msgspec
+
+    from nsysdiag.record import UNREADABLE
 
     class Head(msgspec.Struct):
         schema_version: str
@@ -125,7 +129,7 @@ def _require_our_report(path: Path, data: bytes, version: str) -> None:
     hint = "save one with 'nsysdiag analyze TRACE -o report.json'"
     try:
         head = msgspec.json.decode(data, type=Head)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise InputError(f"{path} is not a nsysdiag report: {error}", hint=hint) from error
     if head.tool.get("name") != "nsysdiag":
         raise InputError(f"{path} is JSON, but not a nsysdiag report", hint=hint)

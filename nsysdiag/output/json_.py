@@ -6,6 +6,7 @@ import msgspec
 
 from nsysdiag.model import Report, to_json
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.record import UNREADABLE
 
 
 def render(report: Report, _options: RenderOptions) -> bytes:
@@ -25,7 +26,7 @@ def is_ours(data: bytes) -> bool:
     """Does the document name us as its tool?"""
     try:
         return msgspec.json.decode(data, type=_Marked).tool.name == "nsysdiag"
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
 
 

@@ -22,6 +22,7 @@ from nsysdiag.output.perfetto_gaps import GapEvents, gap_events
 from nsysdiag.output.perfetto_tracks import counters, finding_events, iteration_events, verdict_events
 from nsysdiag.output.trace_events import Event, Track, process_names, track_names
 from nsysdiag.output.view import Causes
+from nsysdiag.record import UNREADABLE
 
 GENERATOR = "nsysdiag"
 MOST_GAPS = 200_000
@@ -86,7 +87,7 @@ def is_ours(data: bytes) -> bool:
     """Does the metadata name us as the generator?"""
     try:
         return msgspec.json.decode(data, type=_Marked).otherData.generator == GENERATOR
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
 
 

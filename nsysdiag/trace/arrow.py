@@ -31,7 +31,7 @@ def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Sink)
     except ImportError as error:
         raise NotColumnarError(str(error)) from error
     # nanoarrow's own error, raised for a cell that breaks the type of its column, is a RuntimeError.
-    refusals = (adbc_driver_manager.Error, RuntimeError)
+    refusals = (adbc_driver_manager.Error, RuntimeError, UnicodeDecodeError)
     try:
         with adbc_connection(uri) as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})

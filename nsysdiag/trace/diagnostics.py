@@ -23,6 +23,7 @@ _LOSS = re.compile(
     r"|corrupt\w*|errors?|timed out)\b",
     re.IGNORECASE,
 )
+_DROPPED = re.compile(r"\b(drop\w*|lost|discard\w*|overflow\w*|overrun\w*|truncat\w*|incomplete\w*)\b", re.IGNORECASE)
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -48,6 +49,11 @@ def capture_warnings(events: Columns) -> list[str]:
 def tells_of_loss(text: str) -> bool:
     """Whether a message says that something was not collected."""
     return _LOSS.search(text) is not None
+
+
+def tells_of_dropped(text: str) -> bool:
+    """Whether a message says that events which had been collected are not in the trace."""
+    return _DROPPED.search(text) is not None
 
 
 def _line(severity: int, message: str, count: int) -> str:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 JOURNALS = ("-wal", "-journal")
 _MIB = 1 << 20
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 
 class Source:
@@ -72,11 +73,12 @@ class Source:
         try:
             for suffix in ("", *journals):
                 shutil.copyfile(f"{self._real}{suffix}", f"{copy}{suffix}")
+            self._refuse_other_files(Path(f"{copy}-journal"))
             with closing(sqlite3.connect(copy)) as connection:
                 connection.execute("PRAGMA trusted_schema=0")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # rolls a hot journal back
                 connection.execute("PRAGMA journal_mode=DELETE").fetchall()  # moves a write-ahead log over
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise InputError(
                 f"'{printable(self.path)}' has unfinished changes in {names}, "
                 f"which could not be applied to a copy: {printable(error)}",
@@ -84,6 +86,15 @@ class Source:
             ) from error
         self.warnings.append(f"unfinished changes in {names}: read from a private copy with those changes applied")
         return copy
+
+    def _refuse_other_files(self, journal: Path) -> None:
+        """Raise InputError where the journal names another file: SQLite deletes that one after a rollback, whatever it
+        is. Such a journal belongs to a transaction over several databases, which no export is part of."""
+        if journal.exists() and journal.read_bytes().endswith(_JOURNAL_MAGIC):
+            raise InputError(
+                f"'{printable(self.path.name)}-journal' names another file to be deleted: it is not read",
+                hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
+            )
 
     def fingerprint(self, schema: str) -> str:
         """32 hex digits over the size, the first and last MiB of the file (and of a journal) and the schema

@@ -17,7 +17,7 @@ from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_s
 from nsysdiag.trace.columns import Columns, defaults, joined
 from nsysdiag.trace.connect import stdlib_connection
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
-from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings
+from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
 from nsysdiag.trace.query import Chosen, ChosenPairs, count_sql, row_bound_sql
 from nsysdiag.trace.reader import READERS, Reader
 from nsysdiag.trace.sniff import EXPORT_HINT
@@ -62,7 +62,8 @@ def open_trace(
 class Trace:
     """An open trace. Nothing is read before it is asked for, and nothing large is kept.
 
-    Reads may run in several threads at once. `warnings` grows as reading shows what is odd about the file.
+    Reads may run in several threads at once. `warnings` grows as reading shows what is odd about the file;
+    `events_dropped` says that nsys reports losses.
     """
 
     def __init__(self, source: Source, *, reader: str, full_hash: bool) -> None:
@@ -83,7 +84,9 @@ class Trace:
         self.sha256 = source.sha256() if full_hash else None
         self.nsys_version, self.schema_version = self._versions()
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
-        for warning in capture_warnings(events):
+        reported = capture_warnings(events)
+        self.events_dropped = any(map(tells_of_dropped, reported))
+        for warning in reported:
             self._warn(warning)
 
     def __enter__(self) -> Self:
@@ -245,7 +248,7 @@ class Trace:
     def _input_errors(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
             raise InputError(
                 f"'{printable(self.path)}' cannot be read, it may be corrupt: {printable(error)}",
                 hint="copy it again, or " + EXPORT_HINT,

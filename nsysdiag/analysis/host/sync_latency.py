@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import IntArray, process_of
+from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.host.scene import HostScene
 from nsysdiag.analysis.host.windows import window_of_time
@@ -74,22 +74,25 @@ def latencies(scene: HostScene) -> IntArray:
     owner = process_of(scene.axis.threads[scene.sync.lane])
     stream = activity.synchronized_stream[scene.sync.row]
     by_stream = np.zeros(len(spans), dtype=np.bool_)
+    of_stream, of_owner = RowsOf(stream), RowsOf(owner)
     for device in activity.devices:
+        end, counted = device.operations.end, np.flatnonzero(~device.operations.migration)
+        on_stream, of_process = RowsOf(device.stream_code[counted]), RowsOf(device.operations.process[counted])
         for code in np.intersect1d(stream[stream >= 0], distinct_values(device.stream_code)).tolist():
-            rows = np.flatnonzero(stream == code)
+            rows = of_stream[code]
             by_stream[rows] = True
-            work[rows] = _last_end(device, device.stream_code == code, spans.end[rows])
-        process = device.operations.process
-        for number in np.intersect1d(distinct_values(owner), distinct_values(process)).tolist():
-            rows = np.flatnonzero((owner == number) & ((named < 0) | (named == device.number)) & ~by_stream)
-            work[rows] = np.maximum(work[rows], _last_end(device, process == number, spans.end[rows]))
+            work[rows] = _last_end(end[counted[on_stream[code]]], spans.end[rows])
+        for number in np.intersect1d(distinct_values(owner), of_process.values()).tolist():
+            rows = of_owner[number]
+            rows = rows[((named[rows] < 0) | (named[rows] == device.number)) & ~by_stream[rows]]
+            work[rows] = np.maximum(work[rows], _last_end(end[counted[of_process[number]]], spans.end[rows]))
     latency: IntArray = spans.end - np.maximum(spans.start, work)
     return latency
 
 
-def _last_end(device: DeviceTimeline, chosen: BoolArray, times: IntArray) -> IntArray:
-    """The last end of an operation at or before each time."""
-    ends = np.sort(device.operations.end[chosen & ~device.operations.migration], kind="stable")
+def _last_end(ends: IntArray, times: IntArray) -> IntArray:
+    """The last of the ends at or before each time."""
+    ends = np.sort(ends, kind="stable")
     at = nearest_before(ends, times)
     return np.where(at >= 0, np.append(ends, 0)[at], np.iinfo(np.int64).min // 2)
 

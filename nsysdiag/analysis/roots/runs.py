@@ -8,12 +8,15 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, process_of, tid_of
-from nsysdiag.activity.rows import Rows
+from nsysdiag.activity.rows import Rows, RowsOf
 from nsysdiag.activity.scheduling import SwitchRows
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import FloatArray, nearest_before
 
 AROUND_NS = 1_000_000_000
+MOST_SEEN = 4_000_000
+"""Pairs of a moment and a thread that are looked at in one go. Where all threads of a trace seem to run all the time,
+there would be as many as both multiplied; moments with the fewest threads, which tell most, come first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +100,27 @@ class Runs:
 
     def seen(self, moment: IntArray, low_lane: IntArray, high_lane: IntArray) -> Seen:
         """Who of the threads on lanes [low_lane, high_lane) was on a CPU at each moment, or had just left it."""
+        time = np.clip(moment, self.axis.origin, self.axis.origin + self.axis.span)
+        # A pair of lanes is a process, or all threads.
+        asked = RowsOf(low_lane * (len(self.axis.threads) + 1) + high_lane)
+        groups = [
+            (rows, slice(*np.searchsorted(self.stretches.lane, (low_lane[rows[0]], high_lane[rows[0]])).tolist()))
+            for rows in map(asked.__getitem__, asked.values())
+        ]
+        crowd = np.zeros(len(moment), dtype=np.int64)
+        for rows, within in groups:
+            crowd[rows] = self._how_many(time[rows], within)
+        answered = _fewest_first(crowd, MOST_SEEN)
         parts = [Seen(*(np.zeros(0, dtype=np.int64) for _ in range(3)))]
-        # A pair of lanes is a process, or all threads: there are few.
-        for low, high in np.unique(np.stack((low_lane, high_lane)), axis=1).T.tolist():
-            asked = np.flatnonzero((low_lane == low) & (high_lane == high))
-            first, behind = np.searchsorted(self.stretches.lane, (low, high)).tolist()
-            parts.append(self._seen(asked[np.argsort(moment[asked], kind="stable")], moment, slice(first, behind)))
+        for rows, within in groups:
+            few = rows[answered[rows]]
+            parts.append(self._seen(few[np.argsort(time[few], kind="stable")], time, within))
         return Seen.concatenate(parts)
+
+    def _how_many(self, time: IntArray, within: slice) -> IntArray:
+        """How many of the stretches `within` hold each time."""
+        begun = np.searchsorted(np.sort(self.stretches.start[within]), time, side="right")
+        return begun - np.searchsorted(np.sort(self.stretches.end[within]), time, side="right")
 
     def lanes_of(self, process: IntArray) -> tuple[IntArray, IntArray]:
         """The lanes [low, high) of each process's threads: they lie side by side."""
@@ -111,9 +128,9 @@ class Runs:
         return np.searchsorted(owners, process), np.searchsorted(owners, process, side="right")
 
     def _seen(self, query: IntArray, moment: IntArray, rows: slice) -> Seen:
-        """The same for queries in order of their moments, and the stretches at `rows`."""
+        """The same for queries in order of their moments, which lie on the axis, and the stretches at `rows`."""
         lane, start, end, left = (getattr(self.stretches, each)[rows] for each in ("lane", "start", "end", "left"))
-        time = np.clip(moment[query], self.axis.origin, self.axis.origin + self.axis.span)
+        time = moment[query]
         first = np.searchsorted(time, start)
         count = np.searchsorted(time, end) - first
         chosen = np.repeat(np.arange(len(start)), count)
@@ -131,6 +148,14 @@ class Runs:
         if len(self.position) == 0:
             return np.full(len(at), -1, dtype=np.int64)
         return np.where(at >= 0, self.position[np.maximum(at, 0)] // self.axis.stride, -1)
+
+
+def _fewest_first(count: IntArray, most: int) -> BoolArray:
+    """True for the smallest of the counts that add up to `most` at most."""
+    order = np.argsort(count, kind="stable")
+    kept = np.zeros(len(count), dtype=np.bool_)
+    kept[order] = np.cumsum(count[order]) <= most
+    return kept
 
 
 def _stretches(axis: ThreadAxis, position: IntArray, comes_in: BoolArray, just: int) -> _Stretches:

@@ -9,6 +9,7 @@ import msgspec
 from nsysdiag.output.batch.problems import BUDGET, ERROR, NOT_ANALYSED, problems
 from nsysdiag.output.batch.rows import shown_name
 from nsysdiag.output.names import clip
+from nsysdiag.record import UNREADABLE
 
 if TYPE_CHECKING:
     from nsysdiag.model_ci import BatchSummary
@@ -51,5 +52,5 @@ def is_ours(data: bytes) -> bool:
     """Is every issue one of ours? An empty list has none to lose."""
     try:
         return all(issue.check_name.startswith(PREFIX) for issue in msgspec.json.decode(data, type=list[_Issue]))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False

@@ -11,6 +11,7 @@ from nsysdiag.output.batch.problems import BUDGET, ERROR, NOT_ANALYSED, NOTE, WA
 from nsysdiag.output.batch.rows import FAILED
 from nsysdiag.output.names import clip, visible
 from nsysdiag.output.view import Causes
+from nsysdiag.record import UNREADABLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -134,6 +135,6 @@ def is_ours(data: bytes) -> bool:
     """Do all runs of the log name us as their tool?"""
     try:
         runs = msgspec.json.decode(data, type=_Log).runs
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return False
     return bool(runs) and all(run.tool.driver.name == GENERATOR for run in runs)

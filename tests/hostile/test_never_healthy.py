@@ -1,0 +1,165 @@
+"""A trace that does not hold all that happened is never called healthy: it is said, in the verdict too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag import Report, Settings, UsageError, analyze
+from nsysdiag.analysis.missing import DOUBTED
+from tests.builder import TraceBuilder
+from tests.hostile.damage import change, copied
+from tests.simulator.scenarios import SCENARIOS, scenario
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model import DeviceReport
+
+KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
+HEALTHY = "The GPU is busy 97.1% of the time: look at the kernels, not at the host."
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path: Path = tmp_path_factory.mktemp("healthy") / "trace.sqlite"
+    scenario("healthy").write(path, SCENARIOS["healthy"].capture)
+    return path
+
+
+def changed(trace: Path, folder: Path, *statements: str) -> Report:
+    target = copied(trace, folder / "changed.sqlite")
+    change(target, *statements)
+    return analyze(target)
+
+
+def only(report: Report) -> DeviceReport:
+    (device,) = report.devices
+    return device
+
+
+def incomplete(device: DeviceReport) -> str:
+    (note,) = (note for note in device.notes if note.startswith("The trace is incomplete: "))
+    return note
+
+
+def test_the_whole_one_is_healthy(healthy: Path) -> None:
+    device = only(analyze(healthy))
+    assert (device.verdict.id, device.verdict.sentence) == ("gpu-bound", HEALTHY)
+    assert device.notes == []
+
+
+@pytest.mark.parametrize("severity", [2, 3])
+@pytest.mark.parametrize("said", ["1,234 CUPTI events were dropped", "Buffer overflow: some data was lost"])
+def test_losses_that_nsys_reports(said: str, severity: int, healthy: Path, tmp_path: Path) -> None:
+    columns = "timestamp, timestampType, source, severity INTEGER, text TEXT, globalPid"
+    made = f"CREATE TABLE DIAGNOSTIC_EVENT ({columns})"
+    report = changed(healthy, tmp_path, made, f"INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 1, 2, {severity}, '{said}', 0)")
+    assert any(said in warning for warning in report.trace.warnings)
+    assert only(report).verdict.sentence == (
+        f"{HEALTHY[:-1]}; but the trace is incomplete: nsys reports that events were lost."
+    )
+    assert "events were lost" in incomplete(only(report))
+
+
+def test_what_failed_besides_the_gpu_is_no_doubt_of_it(healthy: Path, tmp_path: Path) -> None:
+    columns = "timestamp, timestampType, source, severity INTEGER, text TEXT, globalPid"
+    said = "Unable to collect CPU samples"
+    made = f"CREATE TABLE DIAGNOSTIC_EVENT ({columns})"
+    report = changed(healthy, tmp_path, made, f"INSERT INTO DIAGNOSTIC_EVENT VALUES (1, 1, 2, 2, '{said}', 0)")
+    assert any(said in warning for warning in report.trace.warnings)
+    assert only(report).verdict.sentence == HEALTHY
+
+
+@pytest.mark.parametrize(
+    "gone",
+    ["rowid % 2 = 0", "rowid > 150", "rowid > 1", "rowid < 150"],
+    ids=["every other", "the last half", "all but one", "the first half"],
+)
+def test_launches_without_their_kernels(gone: str, healthy: Path, tmp_path: Path) -> None:
+    device = only(changed(healthy, tmp_path, f"DELETE FROM {KERNELS} WHERE {gone}"))
+    assert device.verdict.id == "unresolved"
+    assert device.verdict.sentence.startswith("The trace cannot tell how busy the GPU was: ")
+    assert "kernel launches have no kernel in it" in incomplete(device)
+
+
+def test_few_launches_without_their_kernels(healthy: Path, tmp_path: Path) -> None:
+    few = only(changed(healthy, tmp_path, f"DELETE FROM {KERNELS} WHERE rowid % 20 = 0"))
+    assert "but the trace is incomplete: 15 of 300 (5.0%) kernel launches have no kernel in it" in few.verdict.sentence
+    assert "15 of 300" in incomplete(few)
+    one = only(changed(healthy, tmp_path, f"DELETE FROM {KERNELS} WHERE rowid = 20"))
+    assert "incomplete" not in one.verdict.sentence
+
+
+@pytest.mark.parametrize("name", ["cudaStreamBeginCapture_v10000", "cuStreamBeginCapture"])
+def test_launches_into_a_graph_run_later(name: str, tmp_path: Path) -> None:
+    trace = TraceBuilder().process().gpu()
+    trace.api(name, 1_000, 2_000)
+    for number in range(20):
+        trace.api("cudaLaunchKernel", 10_000 + 100 * number, 10_050 + 100 * number)
+    trace.api(name.replace("Begin", "End"), 20_000, 21_000)
+    for number in range(20):
+        at = 100_000 + 10_000 * number
+        trace.kernel(at + 1_000, at + 9_000, launch=(at - 5_000, at - 1_000))
+    assert only(analyze(trace.write(tmp_path / "trace.sqlite"))).notes == []
+
+
+def test_failed_launches_run_nothing(healthy: Path, tmp_path: Path) -> None:
+    gone = f"SELECT correlationId FROM {KERNELS} WHERE rowid % 10 = 0"
+    fails = f"UPDATE {CALLS} SET returnValue = 719 WHERE correlationId IN ({gone})"
+    device = only(changed(healthy, tmp_path, fails, f"DELETE FROM {KERNELS} WHERE rowid % 10 = 0"))
+    assert device.notes == []
+
+
+def test_holes_among_the_calls(healthy: Path, tmp_path: Path) -> None:
+    device = only(changed(healthy, tmp_path, f"DELETE FROM {CALLS} WHERE rowid % 3 = 0"))
+    assert "100 of 300 (33.3%) operations have no launch in it" in device.verdict.sentence
+    assert "operations have no launch" in incomplete(device)
+
+
+def test_work_behind_the_end_of_the_session(healthy: Path, tmp_path: Path) -> None:
+    device = only(changed(healthy, tmp_path, "UPDATE ANALYSIS_DETAILS SET duration = duration / 2"))
+    assert "operations have times that cannot be" in device.verdict.sentence
+    assert any("malformed operation rows were left out" in note for note in device.notes)
+
+
+def test_findings_of_it_are_half_as_sure(tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    scenario("launch_bound").write(path, SCENARIOS["launch_bound"].capture)
+    whole = analyze(path)
+    cut = changed(path, tmp_path, f"DELETE FROM {KERNELS} WHERE rowid % 20 = 0")
+    assert "incomplete" in only(cut).verdict.sentence
+    sure = {finding.cause: finding.confidence for finding in whole.findings}
+    found = [finding for finding in cut.findings if finding.cause in sure]
+    assert found
+    assert all(finding.confidence <= DOUBTED for finding in found)
+    assert all(sure[finding.cause] > finding.confidence for finding in found)
+
+
+def test_no_kernel_at_all(healthy: Path, tmp_path: Path) -> None:
+    report = changed(healthy, tmp_path, f"DELETE FROM {KERNELS}")
+    assert report.devices == []
+    assert "300 kernel launches, and no kernel: the work of the GPU was not recorded" in report.trace.warnings
+    assert report.recapture is not None
+
+
+@pytest.mark.parametrize("name", ["graph_untraced"])
+def test_graphs_of_which_nothing_was_traced(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    scenario(name).write(path, SCENARIOS[name].capture)
+    report = analyze(path)
+    device = only(report)
+    assert device.ledger["graph_untraced"] > 0
+    assert device.verdict.id != "gpu-bound"
+    assert "--cuda-graph-trace=node" in (report.recapture or "")
+
+
+def test_an_empty_window_is_a_mistake_and_no_verdict(healthy: Path) -> None:
+    with pytest.raises(UsageError, match="no GPU work lies in the chosen time"):
+        analyze(healthy, Settings(start_ns=10**12, end_ns=2 * 10**12))
+
+
+def test_only_work_without_length(tmp_path: Path) -> None:
+    trace = TraceBuilder().process().gpu().kernel(5_000, 5_000, launch=(1_000, 2_000))
+    assert only(analyze(trace.write(tmp_path / "trace.sqlite"))).verdict.id == "no-gpu-work"
