@@ -1,7 +1,7 @@
 """Same in, same out: the bytes of every output, whatever the order of rows in the trace, the reader, what ran before in
 the process, the hash seed of Python and the number of jobs.
 
-What the file itself is, its size and the sum over its bytes, does depend on the order of its rows, and is left out there.
+What the file itself is, its size and the sum over its bytes, depends on the order of its rows, and is left out there.
 """
 
 from __future__ import annotations
