@@ -16,17 +16,18 @@ from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device
 from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import read_host_tables
 from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.large_tables import large_tables
 from nsysdiag.activity.memory import read_memory
 from nsysdiag.activity.nvtx import read_ranges
 from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.samples import chain_symbols, leaf_symbols
 from nsysdiag.activity.threads import process_names, profiler_threads, thread_names
 from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.classify import FALLBACK, layer_evidence
+from nsysdiag.analysis.classify import FALLBACK, LayeredEvidence, layer_evidence
 from nsysdiag.analysis.dashboard import check_periods
 from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
 from nsysdiag.analysis.drained import draining_calls
-from nsysdiag.analysis.evidence import HostEvidence
+from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.analysis.facts import call_facts
 from nsysdiag.analysis.finding_rules import FINDING_RULES
 from nsysdiag.analysis.findings import ranked
@@ -132,6 +133,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     _check_disabled(settings.disabled)
     check_periods(settings.utilization)
     step("reading device activity", 0.0)
+    trace.read_ahead(large_tables(trace))
     ranges = read_ranges(trace)
     activity = read_device_activity(
         trace, ranges, same_gpu=settings.same_gpu, communication_patterns=settings.communication_patterns
@@ -144,7 +146,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     host = host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns)
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
-    evidence = HostEvidence.of(host, facts)
+    layered, draining = _layered(host, facts)
     names = thread_names(trace)
     world = World(
         tables=tables,
@@ -161,8 +163,8 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     shared = Shared(
         activity=activity,
         ranges=ranges,
-        layered=layer_evidence(evidence),
-        draining=draining_calls(evidence),
+        layered=layered,
+        draining=draining,
         untraced=untraced_graphs(activity, facts),
         unseen=UnseenLaunches.of(activity),
         events_dropped=trace.events_dropped,
@@ -184,6 +186,13 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     warnings = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]
     warnings += [] if activity.devices else unseen_everywhere(shared.unseen)
     return _Analyzed(results, warnings, world, host, chosen, windows, hosts)
+
+
+def _layered(host: HostActivity, facts: CallFacts) -> tuple[LayeredEvidence, list[Layer]]:
+    """What the host-side rules make of the calls, and the calls that drain the device; the divided calls themselves
+    are needed no longer."""
+    evidence = HostEvidence.of(host, facts)
+    return layer_evidence(evidence), draining_calls(evidence)
 
 
 def _host(found: _Analyzed) -> HostReport | None:

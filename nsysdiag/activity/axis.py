@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import IntArray, is_constant
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.errors import InputError
 from nsysdiag.timeline.intervals import Intervals
@@ -50,13 +50,17 @@ class ThreadAxis:
         """The lane of each thread, -1 for a thread that has none."""
         if len(self.threads) == 0:
             return np.full(len(threads), -1, dtype=np.int64)
+        if is_constant(threads):
+            return np.broadcast_to(self.rank(threads[:1].copy())[0], len(threads))
         at = np.minimum(np.searchsorted(self.threads, threads), len(self.threads) - 1)
         return np.where(self.threads[at] == threads, at, -1)
 
     def position(self, rank: IntArray, time: IntArray) -> IntArray:
         """Positions of times on lanes; times outside the span are moved to its borders."""
         # Clipped first: an open range ends at the largest number, and a difference would wrap around.
-        return rank * self.stride + (np.clip(time, self.origin, self.origin + self.span) - self.origin)
+        position: IntArray = np.clip(time, self.origin, self.origin + self.span)
+        position += (rank[:1] if is_constant(rank) else rank) * self.stride - self.origin
+        return position
 
     def place(self, rank: IntArray, intervals: Intervals) -> Intervals:
         """Intervals on their lanes, clipped to the span."""

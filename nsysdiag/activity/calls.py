@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, process_of
+from nsysdiag.activity.identity import IntArray, is_constant, process_of
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.trace.trace import Trace
 
 _SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
 _CORRELATION_BITS = 32
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
 
 
 def clean_api_name(name: str) -> str:
@@ -35,44 +36,47 @@ class CallRows(Rows):
 
 @dataclass(frozen=True, slots=True)
 class ApiCalls:
-    """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME). `malformed` counts the rows left out; `chain` is the
-    id of each row's call chain, empty where the trace holds no call chains of CUDA calls."""
+    """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME), names without suffixes. `malformed` counts the rows
+    left out; `chain` is the id of each row's call chain, empty where the trace holds no call chains of CUDA calls."""
 
     rows: CallRows
     names: list[str]
-    raw_names: list[str]
-    raw: IntArray
     malformed: int
     chain: IntArray
 
 
-def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
-    """All API calls with 0 <= start <= end <= `latest`; names without suffixes, `raw` and `raw_names` with them."""
+def call_columns(trace: Trace) -> tuple[str, ...]:
+    """What is read of the table of API calls."""
     read = ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
-    chained = trace.has("CUDA_CALLCHAINS")
-    columns = trace.read("CUPTI_ACTIVITY_KIND_RUNTIME", *read, *(("callchainId",) if chained else ()))
+    return (*read, "callchainId") if trace.has("CUDA_CALLCHAINS") else read
+
+
+def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
+    """All API calls with 0 <= start <= end <= `latest`; names without suffixes."""
+    columns = trace.read(CALLS, *call_columns(trace))
+    chained = "callchainId" in columns
     start, end = columns["start"], columns["end"]
-    raw, raw_names = coded_names(trace, columns["nameId"])
+    code, raw_names = coded_names(trace, columns["nameId"])
     clean = [clean_api_name(name) for name in raw_names]
     names = sorted(set(clean))
     position = {name: index for index, name in enumerate(names)}
-    recode = np.array([position[name] for name in clean], dtype=np.int64)
-    name = recode[raw] if len(raw) else raw
+    recode = np.array([position[name] for name in clean], dtype=np.int32)
+    name = recode[code] if len(code) else code
     rows = CallRows(start, end, columns["globalTid"], columns["correlationId"], name, columns["returnValue"])
     valid = (start >= 0) & (start <= end) & (end <= latest)
     malformed = len(rows) - int(np.count_nonzero(valid))
     chain = columns["callchainId"] if chained else np.empty(0, dtype=np.int64)
     if malformed:
-        rows, raw, chain = rows.take(valid), raw[valid], chain[valid] if chained else chain
-    return ApiCalls(rows, names, raw_names, raw, malformed, chain)
+        rows, chain = rows.take(valid), chain[valid] if chained else chain
+    return ApiCalls(rows, names, malformed, chain)
 
 
 def coded_names(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
     """String ids as (code of each row, text of each code): every distinct id is looked up once."""
     if len(ids) == 0:
-        return np.empty(0, dtype=np.int64), []
+        return np.empty(0, dtype=np.int32), []
     unique, codes = distinct(ids)
-    return codes, trace.strings.texts(unique)
+    return codes.astype(np.int32), trace.strings.texts(unique)
 
 
 def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) -> IntArray:
@@ -98,9 +102,12 @@ def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -
     """One integer for (process, correlation id); -1 for what cannot match: id 0 or below, an unknown process."""
     if len(processes) == 0:
         return np.full(len(process), -1, dtype=np.int64)
-    rank = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
+    if is_constant(process):
+        rank = np.broadcast_to(min(int(np.searchsorted(processes, process[0])), len(processes) - 1), len(process))
+    else:
+        rank = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
     valid = (processes[rank] == process) & (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
-    return np.where(valid, (rank << _CORRELATION_BITS) | correlation, -1)
+    return np.where(valid, (rank.astype(np.int64) << _CORRELATION_BITS) | correlation, -1)
 
 
 def _outermost_of_each(keys: IntArray, rows: IntArray, calls: CallRows) -> IntArray:

@@ -97,7 +97,8 @@ def _open_until(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
     # Sums may wrap around; what the differences of two times come to is right all the same.
     begun, over = np.searchsorted(start, times, side="right"), np.searchsorted(end, times, side="right")
     starts, ends = np.append(np.int64(0), np.cumsum(start)), np.append(np.int64(0), np.cumsum(end))
-    return (begun - over) * times - starts[begun] + ends[over]
+    open_ns: IntArray = (begun - over) * times - starts[begun] + ends[over]
+    return open_ns
 
 
 def sorted_order(group: IntArray, time: IntArray, comes_in: BoolArray) -> IntArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,7 @@ from nsysdiag.activity.operations import (
     read_operations,
     session_duration,
 )
-from nsysdiag.activity.rows import RowsOf
+from nsysdiag.activity.rows import RowsOf, picked
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.timeline.intervals import Intervals, contains, union
@@ -53,7 +54,8 @@ class DeviceTimeline:
 @dataclass(frozen=True, slots=True)
 class DeviceActivity:
     """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
-    `devices`) describe the operations of all GPUs in the order of the export; `streams` is by stream code.
+    `devices`) describe the operations of all GPUs, one GPU after another; those of a timeline are a part of them, not a
+    copy. `streams` is by stream code.
     `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
     only; `synchronized_stream` the code of the stream, -1 where unknown. `left_out_gpus` is how many GPUs were too many
     to be analysed."""
@@ -94,6 +96,9 @@ def read_device_activity(
     if wrong.any():
         every, index = every.take(~wrong), index[~wrong]
     launch = match_launches(every.process, every.correlation, api_calls.rows)
+    order = _order(every, launch, api_calls.rows, index)
+    if order is not None:
+        every, index, launch = every.take(order), index[order], launch[order]
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(every.start, launch, api_calls.rows)
     waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)
@@ -103,7 +108,7 @@ def read_device_activity(
         operations=every,
         launch=launch,
         communication=communication,
-        device=index,
+        device=index.astype(np.int32),
         streams=describe_streams(trace, stream_keys),
         waits=waits,
         time_slices=read_time_slices(trace),
@@ -116,22 +121,30 @@ def read_device_activity(
         shapes=shapes,
         left_out_gpus=keys.left_out,
     )
-    devices = [_device(trace, activity, keys, number, stream_code, int(lost[number])) for number in range(len(lost))]
+    borders = np.searchsorted(index, np.arange(len(lost) + 1))
+    parts = [slice(begin, end) for begin, end in itertools.pairwise(borders.tolist())]
+    devices = [
+        _device(trace, activity, keys, number, stream_code, part, int(lost[number]))
+        for number, part in enumerate(parts)
+    ]
     return dataclasses.replace(activity, devices=devices)
 
 
 def _first_correlations(calls: CallRows) -> dict[int, int]:
     """The lowest correlation id that each process's calls recorded."""
-    numbered = calls.correlation > 0
+    numbered = picked(calls.correlation > 0)
+    correlation = calls.correlation[numbered]
     processes, process = distinct(process_of(calls.thread[numbered]))
+    if len(processes) == 1:
+        return {int(processes[0]): int(correlation.min())}
     lowest = np.full(len(processes), np.iinfo(np.int64).max)
-    np.minimum.at(lowest, process, calls.correlation[numbered])
+    np.minimum.at(lowest, process, correlation)
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
 
 
 def _synchronized(trace: Trace, api_calls: ApiCalls, keys: DeviceKeys) -> IntArray:
     if len(keys.keys) < 2:
-        return np.full(len(api_calls.rows), -1, dtype=np.int64)
+        return np.broadcast_to(np.int32(-1), len(api_calls.rows))
     number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
     return synchronized_devices(trace, api_calls, number_of)
 
@@ -144,12 +157,15 @@ def issue_times(start: IntArray, launch: IntArray, calls: CallRows) -> IntArray:
 
 
 def _device(
-    trace: Trace, activity: DeviceActivity, keys: DeviceKeys, number: int, stream_code: IntArray, lost: int
+    trace: Trace,
+    activity: DeviceActivity,
+    keys: DeviceKeys,
+    number: int,
+    stream_code: IntArray,
+    part: slice,
+    lost: int,
 ) -> DeviceTimeline:
-    rows = np.flatnonzero(activity.device == number)
-    rows = rows[_order(activity.operations, activity.launch, activity.api_calls.rows, rows)]
-    in_order = len(rows) == len(activity.operations) and bool(np.all(rows[1:] > rows[:-1]))
-    operations = activity.operations if in_order else activity.operations.take(rows)
+    operations = activity.operations.take(part)
     return DeviceTimeline(
         number=number,
         key=keys.keys[number],
@@ -157,10 +173,10 @@ def _device(
         gpu_id=keys.gpu_id[number],
         ids=keys.ids[number],
         operations=operations,
-        launch=activity.launch[rows],
-        communication=activity.communication[rows],
+        launch=activity.launch[part],
+        communication=activity.communication[part],
         running=operations.end > operations.start,
-        stream_code=stream_code[rows],
+        stream_code=stream_code[part].astype(np.int32),
         malformed=lost,
     )
 
@@ -203,16 +219,18 @@ def _is_communication(
     return result
 
 
-def _order(operations: Operations, launch: IntArray, calls: CallRows, rows: IntArray) -> IntArray:
-    """The order of `rows` by start; ties by launched first, launch time, correlation id, stream."""
-    start = operations.start[rows]
-    order = np.argsort(start, kind="stable") if np.any(start[1:] < start[:-1]) else np.arange(len(rows))
-    ordered = start[order]
-    same = ordered[1:] == ordered[:-1]
+def _order(operations: Operations, launch: IntArray, calls: CallRows, device: IntArray) -> IntArray | None:
+    """The order of the rows by device, then by start; ties by launched first, launch time, correlation id, stream. None
+    where they are in that order."""
+    start = operations.start
+    in_order = (device[1:] > device[:-1]) | ((device[1:] == device[:-1]) & (start[1:] >= start[:-1]))
+    sorted_already = bool(in_order.all())
+    order = np.arange(len(start)) if sorted_already else np.lexsort((start, device))
+    same = (np.diff(start[order]) == 0) & (np.diff(device[order]) == 0)
     if not same.any():
-        return order
+        return None if sorted_already else order
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
-    group = rows[order[tied]]
+    group = order[tied]
     # -1 would pick the last call; what has no launch is behind everything that has one.
     api_start = np.where(launch[group] >= 0, calls.start[launch[group]], 0) if len(calls) else np.zeros(len(group))
     keys = (
@@ -220,8 +238,8 @@ def _order(operations: Operations, launch: IntArray, calls: CallRows, rows: IntA
         operations.correlation[group],
         api_start,
         launch[group] < 0,
-        ordered[tied],
+        start[group],
+        device[group],
     )
-    order = order.copy()
-    order[tied] = order[tied][np.lexsort(keys)]
+    order[tied] = group[np.lexsort(keys)]
     return order

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.cpus import Cpus
+from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.lane import CallTable
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.overhead import read_overhead
@@ -15,6 +16,8 @@ from nsysdiag.activity.samples import SampleRows, read_samples
 from nsysdiag.activity.scheduling import SwitchRows, read_switches
 from nsysdiag.trace.trace import Trace
 
+OS_CALLS = "OSRT_API"
+OS_CALL_COLUMNS = ("start", "end", "globalTid", "nameId", "returnValue")
 _LIBRARY_TABLES = ("CUBLAS_EVENTS", "CUDNN_EVENTS")
 _MPI_TABLES = ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
 
@@ -36,7 +39,7 @@ def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """Reads them all."""
     switches = read_switches(trace)
     return HostTables(
-        os_calls=_table(trace, ("OSRT_API",), "nameId", "returnValue"),
+        os_calls=_table(trace, (OS_CALLS,), *OS_CALL_COLUMNS[3:]),
         libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
         mpi=_mpi_calls(trace, ranges),
         overhead=read_overhead(trace),
@@ -50,10 +53,15 @@ def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column:
     """Several tables of the same shape as one."""
     columns = ("start", "end", "globalTid", name_column, *((kind_column,) if kind_column else ()))
     parts = [trace.read(table, *columns) for table in tables]
-    start, end, thread, ids = (np.concatenate([part[column] for part in parts]) for column in columns[:4])
+    start, end, thread, ids = (_joined([part[column] for part in parts]) for column in columns[:4])
     name, names = coded_names(trace, ids)
     kind = parts[0][kind_column] if kind_column else np.zeros(len(start), dtype=np.int64)
     return CallTable(thread, start, end, name, names, kind)
+
+
+def _joined(parts: list[IntArray]) -> IntArray:
+    """All parts, without a copy where there is one alone."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import overload
+from collections.abc import Callable
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.signedinteger[Any]]
 BoolArray = npt.NDArray[np.bool_]
 
 _LOW_24_BITS = 0xFFFFFF
@@ -19,7 +20,8 @@ def process_of(thread: int) -> int: ...
 def process_of(thread: IntArray) -> IntArray: ...
 def process_of(thread: int | IntArray) -> int | IntArray:
     """The globalPid of a globalTid."""
-    return thread & ~_LOW_24_BITS
+    found: int | IntArray = _each(thread, lambda value: value & ~_LOW_24_BITS)
+    return found
 
 
 @overload
@@ -28,7 +30,8 @@ def pid_of(identity: int) -> int: ...
 def pid_of(identity: IntArray) -> IntArray: ...
 def pid_of(identity: int | IntArray) -> int | IntArray:
     """The operating system's process id in a globalTid or globalPid."""
-    return (identity >> 24) & _LOW_24_BITS
+    found: int | IntArray = _each(identity, lambda value: (value >> 24) & _LOW_24_BITS)
+    return found
 
 
 @overload
@@ -37,4 +40,16 @@ def tid_of(thread: int) -> int: ...
 def tid_of(thread: IntArray) -> IntArray: ...
 def tid_of(thread: int | IntArray) -> int | IntArray:
     """The operating system's thread id in a globalTid."""
-    return thread & _LOW_24_BITS
+    found: int | IntArray = _each(thread, lambda value: value & _LOW_24_BITS)
+    return found
+
+
+def is_constant(values: npt.NDArray[Any]) -> bool:
+    """Does one value stand for all rows, as in a column that is the same throughout?"""
+    return values.strides == (0,) and len(values) > 0
+
+
+def _each(value: Any, of: Callable[[Any], Any]) -> Any:
+    if isinstance(value, np.ndarray) and is_constant(value):
+        return np.broadcast_to(of(value[:1])[0], len(value))
+    return of(value)

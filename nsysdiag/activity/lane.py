@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.rows import picked, taken
 from nsysdiag.timeline.intervals import Intervals, nearest_before
 from nsysdiag.timeline.nesting import outermost
 
@@ -42,15 +43,16 @@ class Lane:
     def __len__(self) -> int:
         return len(self.spans)
 
-    def take(self, index: IntArray | BoolArray) -> Lane:
-        """The rows at `index`."""
+    def take(self, rows: IntArray | BoolArray) -> Lane:
+        """The rows at these places, or under a mask; rows that follow each other are not copied."""
+        index = picked(rows)
         name = self.name[index]
         return Lane(
             self.spans[index],
             name,
             self.names,
             self.row[index],
-            self.kind[index],
+            taken(self.kind, index),
             self.outermost[index],
             name if self.shown is self.name else self.shown[index],
             self.shown_names,
@@ -62,17 +64,17 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
     when the capture was long over."""
     rank = axis.rank(table.thread)
     valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest)
-    row = np.flatnonzero((rank >= 0) & valid)
+    row = np.flatnonzero((rank >= 0) & valid).astype(np.int32)
     if len(row) == len(rank):
-        spans = axis.place(rank, Intervals(table.start, table.end))
+        spans, name, kind = axis.place(rank, Intervals(table.start, table.end)), table.name, table.kind
     else:
         spans = axis.place(rank[row], Intervals(table.start[row], table.end[row]))
-    name = table.name[row]
+        name, kind = table.name[row], taken(table.kind, row)
     if len(row) > 1 and not _ordered(spans, name):
         # By name last: which of two calls at the very same time is the outer one must not depend on the order of rows.
         order = np.lexsort((name, -spans.end, spans.start))
-        row, spans, name = row[order], spans[order], name[order]
-    lane = Lane(spans, name, table.names, row, table.kind[row], outermost(spans), name, table.names)
+        row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
+    lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, table.names)
     return lane, int(np.count_nonzero((rank >= 0) & ~valid))
 
 
@@ -92,7 +94,7 @@ def within(calls: Lane, libraries: Lane) -> Lane:
     at = nearest_before(libraries.spans.start, calls.spans.start)
     inside = (at >= 0) & (libraries.spans.end[at] >= calls.spans.end)
     width = len(libraries.names) + 1
-    pair = calls.name * width + np.where(inside, libraries.name[at] + 1, 0)
+    pair = calls.name.astype(np.int64) * width + np.where(inside, libraries.name[at] + 1, 0)
     present, shown = np.unique(pair, return_inverse=True)
     names = [_in_library(calls.names[key // width], libraries.names, key % width) for key in present.tolist()]
     return replace(calls, shown=shown.astype(np.int64), shown_names=names)

@@ -44,8 +44,9 @@ def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
         known &= (values >= least) & (values < 1 << bits)
     if known.all():
         shapes, place = _places(key)
+        place = place.astype(np.int32)
     else:
-        place = np.full(len(key), -1, dtype=np.int64)
+        place = np.full(len(key), -1, dtype=np.int32)
         shapes, place[known] = _places(key[known])
     return _unpacked(shapes, grids), place
 

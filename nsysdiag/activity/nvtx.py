@@ -10,13 +10,15 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.nccl_payload import read_communicators
-from nsysdiag.activity.rows import Rows
+from nsysdiag.activity.rows import Rows, picked
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import enclosing
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.trace import Trace
 
+RANGES = "NVTX_EVENTS"
+RANGE_COLUMNS = ("start", "end", "eventType", "text", "textId", "globalTid", "domainId")
 RANGE_TYPES = (
     NvtxEvent.PUSH_POP_RANGE,
     NvtxEvent.START_END_RANGE,
@@ -68,10 +70,10 @@ class NvtxRanges:
 def read_ranges(trace: Trace) -> NvtxRanges:
     """Every range with a start that the program made; `communication` marks those of the domain named NCCL, `mpi` those
     of the domain MPI."""
-    columns = trace.read("NVTX_EVENTS", "start", "end", "eventType", "text", "textId", "globalTid", "domainId")
+    columns = trace.read(RANGES, *RANGE_COLUMNS)
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
     thread, domain = columns["globalTid"], columns["domainId"]
-    chosen = np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0))
+    chosen = picked(np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0)))
     name, names = _names(trace, columns["text"].codes[chosen], columns["text"].values, columns["textId"][chosen])
     created = np.flatnonzero(kinds == NvtxEvent.DOMAIN_CREATE)
     domains = columns["text"][created].texts()
@@ -107,6 +109,9 @@ def read_ranges(trace: Trace) -> NvtxRanges:
 
 def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:
     """The text itself where a row has one, else the string that its textId names."""
+    if not values:
+        coded, known = coded_names(trace, ids)
+        return np.where(ids < 0, len(known), coded), [*known, UNNAMED]
     coded, known = coded_names(trace, np.where(text >= 0, -1, ids))
     names = [*values, *known, UNNAMED]
     code = np.where(text >= 0, text, coded + len(values))

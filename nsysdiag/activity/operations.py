@@ -75,10 +75,15 @@ _SPECIAL: dict[Category, tuple[str, ...]] = {
 }
 
 
+def operation_columns(category: Category) -> tuple[str, ...]:
+    """What is read of the table of a category."""
+    return (*_COMMON, *_SPECIAL[category])
+
+
 def read_operations(trace: Trace) -> tuple[Operations, LaunchShapes]:
     """Every row of the four tables, valid or not, and the shapes of kernels that occur; see `malformed` for rows that
     may not be used."""
-    read = {category: trace.read(TABLES[category], *_COMMON, *_SPECIAL[category]) for category in Category}
+    read = {category: trace.read(TABLES[category], *operation_columns(category)) for category in Category}
     shapes, shape = launch_shapes(read[Category.KERNEL])
     parts = [
         _operations(category, columns, shape if category is Category.KERNEL else None)
@@ -91,7 +96,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
     count = len(columns)
 
     def column(name: str) -> IntArray:
-        return columns[name] if name in _SPECIAL[category] else np.full(count, -1, dtype=np.int64)
+        return columns[name] if name in _SPECIAL[category] else np.broadcast_to(np.int32(-1), count)
 
     return Operations(
         start=columns["start"],
@@ -101,7 +106,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
         context=columns["contextId"],
         stream=columns["streamId"],
         correlation=columns["correlationId"],
-        category=np.full(count, int(category), dtype=np.int64),
+        category=np.broadcast_to(np.int32(category), count),
         name=column("demangledName"),
         short_name=column("shortName"),
         graph_node=column("graphNodeId"),
@@ -110,7 +115,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
         dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
         size=column("bytes"),
         graph=column("graphExecId"),
-        shape=np.full(count, -1, dtype=np.int64) if shape is None else shape,
+        shape=np.broadcast_to(np.int32(-1), count) if shape is None else shape,
     )
 
 

@@ -8,7 +8,25 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.int64]
+from nsysdiag.activity.identity import IntArray, is_constant
+
+
+def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
+    """For a mask of rows that follow each other the slice that picks them, which copies nothing; any other index as it
+    is."""
+    if isinstance(mask, slice) or mask.dtype != np.bool_:
+        return mask
+    first = int(mask.argmax()) if len(mask) else 0
+    count = int(np.count_nonzero(mask))
+    return slice(first, first + count) if mask[first : first + count].all() else mask
+
+
+def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
+    """The values at `index`; one value that stands for all rows still takes the memory of one."""
+    if isinstance(index, slice) or not is_constant(values):
+        return values[index]
+    count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
+    return np.broadcast_to(values[:1].reshape(()), count) if count else values[:0]
 
 
 class RowsOf:
@@ -16,8 +34,8 @@ class RowsOf:
     values there are, and by none where there is one."""
 
     def __init__(self, column: IntArray, among: IntArray | list[int] | None = None) -> None:
-        rows = np.arange(len(column)) if among is None else np.flatnonzero(np.isin(column, among))
-        values = column[rows]
+        rows = np.arange(len(column), dtype=np.int32) if among is None else _rows_of(column, among)
+        values = taken(column, rows)
         if len(values) and values.min() != values.max():
             order = np.argsort(values, kind="stable")
             rows, values = rows[order], values[order]
@@ -28,11 +46,15 @@ class RowsOf:
     def __getitem__(self, value: int) -> IntArray:
         """The rows in their order; none where the column does not hold the value."""
         at = self._at.get(value)
-        return np.empty(0, dtype=np.int64) if at is None else self._rows[at]
+        return np.empty(0, dtype=np.int32) if at is None else self._rows[at]
 
     def values(self) -> list[int]:
         """The distinct values, sorted."""
         return list(self._at)
+
+
+def _rows_of(column: IntArray, among: IntArray | list[int]) -> IntArray:
+    return np.flatnonzero(np.isin(column, among)).astype(np.int32)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,13 +65,15 @@ class Rows:
         first: npt.NDArray[Any] = getattr(self, dataclasses.fields(self)[0].name)
         return len(first)
 
-    def take(self, index: npt.NDArray[Any]) -> Self:
-        """The rows at `index`: positions in the order asked for, or a mask."""
-        return type(self)(**{field.name: getattr(self, field.name)[index] for field in dataclasses.fields(self)})
+    def take(self, index: npt.NDArray[Any] | slice) -> Self:
+        """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
+        index = picked(index)
+        return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
 
     @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:
         """All rows of `parts`, one table after the other; `parts` holds at least one."""
+        parts = [part for part in parts if len(part)] or parts[:1]
         if len(parts) == 1:
             return parts[0]
         return cls(

@@ -15,6 +15,8 @@ from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals, nearest_before, union
 from nsysdiag.trace.trace import Trace
 
+SAMPLES = "COMPOSITE_EVENTS"
+SAMPLE_COLUMNS = ("start", "globalTid", "id")
 SHORTEST_PERIOD_NS = 100_000
 LONGEST_PERIOD_NS = 10_000_000
 LONE_PERIOD_NS = 1_000_000
@@ -34,7 +36,7 @@ class SampleRows(Rows):
 
 def read_samples(trace: Trace) -> SampleRows:
     """All samples of the trace."""
-    columns = trace.read("COMPOSITE_EVENTS", "start", "globalTid", "id")
+    columns = trace.read(SAMPLES, *SAMPLE_COLUMNS)
     return SampleRows(columns["start"], columns["globalTid"], columns["id"])
 
 

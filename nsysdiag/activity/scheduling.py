@@ -14,6 +14,9 @@ from nsysdiag.timeline.intervals import Intervals, union
 from nsysdiag.trace.enums import ThreadState
 from nsysdiag.trace.trace import Trace
 
+SWITCHES = "SCHED_EVENTS"
+SWITCH_COLUMNS = ("start", "cpu", "isSchedIn", "globalTid", "threadState")
+
 
 @dataclass(frozen=True, slots=True)
 class SwitchRows(Rows):
@@ -43,7 +46,7 @@ class Scheduling:
 
 def read_switches(trace: Trace) -> SwitchRows:
     """All scheduling events of the trace, in the order of the export."""
-    columns = trace.read("SCHED_EVENTS", "start", "cpu", "isSchedIn", "globalTid", "threadState")
+    columns = trace.read(SWITCHES, *SWITCH_COLUMNS)
     return SwitchRows(
         columns["start"],
         columns["cpu"],

@@ -38,18 +38,19 @@ def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
         return values, np.zeros(0, dtype=np.int64)
     low, high = int(values.min()), int(values.max())
     if low == high:
-        return values[:1], np.zeros(len(values), dtype=np.int64)
+        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
     if high - low > 2 * len(values) + 65_536:
         unique, inverse = np.unique(values, return_inverse=True)
         return unique, inverse.astype(np.int64)
     seen = np.zeros(high - low + 1, dtype=np.bool_)
     seen[values - low] = True
-    return np.flatnonzero(seen) + low, (np.cumsum(seen) - 1)[values - low].astype(np.int64)
+    return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
 
 
 def distinct_values(values: IntArray) -> IntArray:
     """The distinct values, sorted; fast where there is one, as with the process of most tables."""
-    return values[:1] if len(values) and values.min() == values.max() else np.unique(values)
+    # One value is copied: a part of the array would keep all of it in memory.
+    return values[:1].copy() if len(values) and values.min() == values.max() else np.unique(values)
 
 
 def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:

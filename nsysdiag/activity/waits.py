@@ -58,9 +58,11 @@ def read_stream_waits(
     record = _record_of(sync, waits, time, records, api_calls)
     producer = _producers(record, records, record_code, api_calls, op_code, issued)
     order = np.lexsort((time, sync_code[waits]))
-    synchronized = np.full(len(api_calls.rows), -1, dtype=np.int64)
     stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
-    synchronized[call[stream_syncs]] = sync_code[stream_syncs]
+    synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
+    if len(stream_syncs):
+        synchronized = synchronized.copy()
+        synchronized[call[stream_syncs]] = sync_code[stream_syncs]
     return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys, synchronized
 
 
@@ -76,7 +78,7 @@ def synchronized_devices(trace: Trace, api_calls: ApiCalls, number_of: dict[tupl
 
     `number_of` maps (pid, the process's device number) to the number of the device.
     """
-    result = np.full(len(api_calls.rows), -1, dtype=np.int64)
+    result = np.full(len(api_calls.rows), -1, dtype=np.int32)
     sync = trace.read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "deviceId", "correlationId")
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
     for (pid, ordinal), number in number_of.items():

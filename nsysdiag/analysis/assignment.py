@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.timeline.assign import Owned
 
@@ -26,12 +26,20 @@ class SliceRows(Rows):
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """All slices of one device, their lengths in ns, and the words that they point to."""
+    """All slices of one device, and the words that they point to."""
 
     rows: SliceRows
-    ns: IntArray
     labels: list[str]
     texts: list[str]
+
+    @property
+    def ns(self) -> IntArray:
+        """The length of every slice."""
+        return self.rows.end - self.rows.start
+
+    def lengths(self, index: IntArray | BoolArray) -> IntArray:
+        """The lengths of those at `index`."""
+        return self.rows.end[index] - self.rows.start[index]
 
 
 class SliceCollector:
@@ -49,7 +57,7 @@ class SliceCollector:
 
     def texts(self, texts: list[str]) -> IntArray:
         """The code of each text."""
-        return np.array([self._texts.setdefault(text, len(self._texts)) for text in texts], dtype=np.int64)
+        return np.array([self._texts.setdefault(text, len(self._texts)) for text in texts], dtype=np.int32)
 
     def add(self, cause: str, pieces: Owned, *, label: int | IntArray = -1, text: int | IntArray = -1) -> None:
         """Give `pieces` (times, not positions) to a cause."""
@@ -58,18 +66,18 @@ class SliceCollector:
             return
         self._parts.append(
             SliceRows(
-                gap=pieces.owner,
-                cause=np.full(count, self._cause[cause], dtype=np.int64),
+                gap=pieces.owner.astype(np.int32),
+                cause=np.full(count, self._cause[cause], dtype=np.int32),
                 start=pieces.spans.start,
                 end=pieces.spans.end,
-                label=np.broadcast_to(np.asarray(label, dtype=np.int64), (count,)),
-                text=np.broadcast_to(np.asarray(text, dtype=np.int64), (count,)),
+                label=np.broadcast_to(np.asarray(label, dtype=np.int32), (count,)),
+                text=np.broadcast_to(np.asarray(text, dtype=np.int32), (count,)),
             )
         )
 
     def finish(self) -> Slices:
         """Everything that was added."""
-        nothing = np.empty(0, dtype=np.int64)
-        empty = SliceRows(nothing, nothing, nothing, nothing, nothing, nothing)
+        nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
+        empty = SliceRows(code, code, nothing, nothing, code, code)
         rows = SliceRows.concatenate(self._parts or [empty])
-        return Slices(rows, rows.end - rows.start, list(self._labels), list(self._texts))
+        return Slices(rows, list(self._labels), list(self._texts))

@@ -161,5 +161,5 @@ def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int
     edges[found.first_gap] += 1
     edges[found.last_gap + 1] -= 1
     inside = np.cumsum(edges[:-1])[slices.rows.gap] > 0
-    ns = np.bincount(slices.rows.cause[inside], weights=slices.ns[inside], minlength=len(CAUSES))
+    ns = np.bincount(slices.rows.cause[inside], weights=slices.lengths(inside), minlength=len(CAUSES))
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
+from nsysdiag.activity.host import HostActivity
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis import waiting
 from nsysdiag.analysis.assignment import SliceCollector, Slices
 from nsysdiag.analysis.causes import CALL_ORDER, CAUSES, blocking_copy
 from nsysdiag.analysis.causes.cause import Cause
-from nsysdiag.analysis.evidence import HostEvidence, Layer, named
+from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer, named
 from nsysdiag.analysis.frame import Case, DeviceSide, Frame
 from nsysdiag.timeline.assign import Owned, claim
 from nsysdiag.timeline.intervals import Intervals
@@ -32,7 +33,8 @@ _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
 class LayeredEvidence:
     """The layers of every host-side cause, for time before launches and for time inside them; made once a trace."""
 
-    evidence: HostEvidence
+    host: HostActivity
+    facts: CallFacts
     before: dict[str, list[Layer]]
     inside: dict[str, list[Layer]]
     own_copy_blocks: BoolArray
@@ -45,7 +47,8 @@ def layer_evidence(evidence: HostEvidence) -> LayeredEvidence:
     blocks[copies.row[blocking_copy.is_blocking(evidence, copies)]] = True
     inside = {cause.id: cause.call(evidence) for cause in CAUSES.values() if cause.call is not None}
     return LayeredEvidence(
-        evidence=evidence,
+        host=evidence.host,
+        facts=evidence.facts,
         before={cause.id: cause.host(evidence) for cause in CAUSES.values() if cause.host is not None},
         inside={name: inside[name] for name in CALL_ORDER if name in inside},
         own_copy_blocks=blocks,
@@ -75,7 +78,7 @@ class _Splitter:
         self.untraced = untraced
         self.disabled = disabled
         self.collector = SliceCollector(list(CAUSES))
-        self.axis: ThreadAxis = layered.evidence.host.axis
+        self.axis: ThreadAxis = layered.host.axis
         calls = side.activity.api_calls
         thread = calls.rows.thread[self.frame.call] if len(calls.rows) else self.frame.call
         self.lane = np.where(self.frame.call >= 0, self.axis.rank(thread), -1)
@@ -106,7 +109,7 @@ class _Splitter:
         chosen = (self.frame.case == Case.LATE) | (self.frame.case == Case.ISSUING)
         left = self._region(self.frame.call_start, self.frame.call_end, chosen)
         left, loading = self._inside_by_layers(left)
-        facts, call = self.layered.evidence.facts, self.frame.call
+        facts, call = self.layered.facts, self.frame.call
         own = {
             "module_load": (facts.first_launch, "first launch of this kernel"),
             "context_init": (facts.creates_context, "first call of the process"),
@@ -172,7 +175,7 @@ class _Splitter:
     def _copy_labels(self, cause: str, pieces: Owned) -> int | IntArray:
         if cause != "blocking_copy":
             return -1
-        facts, call = self.layered.evidence.facts, self.frame.call[pieces.owner]
+        facts, call = self.layered.facts, self.frame.call[pieces.owner]
         names = [self.collector.label(label) for label in blocking_copy.LABELS]
         return np.select([facts.read_back[call], facts.pageable[call]], names[:2], names[2])
 

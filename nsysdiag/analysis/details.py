@@ -156,7 +156,7 @@ def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: lis
     total: dict[int, int] = {}
     texts: dict[int, dict[int, tuple[int, int]]] = {}
     sampled: dict[int, str] = {}
-    columns = (slices.rows.cause[part], slices.rows.text[part], slices.ns[part])
+    columns = (slices.rows.cause[part], slices.rows.text[part], slices.lengths(part))
     for at, (cause, text, ns) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
         total[cause] = total.get(cause, 0) + ns
         count, sum_ns = texts.setdefault(cause, {}).get(text, (0, 0))

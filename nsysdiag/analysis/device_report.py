@@ -128,7 +128,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     side = DeviceSide(frame, device, activity, waits)
     slices = classify(side, shared.layered, untraced, settings.disabled)
     ledger = add_up(slices, len(gaps))
-    axis = shared.layered.evidence.host.axis
+    axis = shared.layered.host.axis
     lane = _lanes(frame, activity, shared.layered)
     rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
     drained = sync_drained(frame, shared.draining, axis, lane)
@@ -143,7 +143,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         ranges=shared.ranges,
         strings=shared.strings,
         thread_names=shared.thread_names,
-        samples=shared.layered.evidence.host.samples,
+        samples=shared.layered.host.samples,
         leaf_symbols=shared.leaf_symbols,
         teller=teller,
         host_side=HostSide(
@@ -151,7 +151,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
             slices=slices,
             dominant=ledger.dominant,
             lane=lane,
-            host=shared.layered.evidence.host,
+            host=shared.layered.host,
             chains=shared.call_chains,
             python=shared.python_stacks,
         ),
@@ -160,7 +160,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     keys = GapKeys.of(context, ledger.dominant)
     collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
     threads = launching_lanes(device, activity.api_calls.rows, axis)
-    meetings = mpi_meetings(shared.layered.evidence.host.mpi, threads, axis)
+    meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
     iterations, steady, parts = _iterations(context, window, split, shared)
     report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, iterations, steady)
     by_root = replace(context, slices=rooted.slices)
@@ -170,7 +170,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
         packed = pack_iterations(steady, parts, roots, device, report.kernels, kinds, shared.strings)
         report = structs.replace(report, iterations=structs.replace(iterations, packed=packed))
     report = structs.replace(report, trouble=device_trouble(report, by_root, window.parts, split, steady, settings))
-    ground = Ground(by_root, shared.layered.evidence, keys, Blame.by_root(rooted), settings.findings)
+    ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)
     empty = None
     if not window.narrowed:
         empty = empty_iterations(device, activity.api_calls.rows, shared.ranges, axis.threads)
@@ -201,7 +201,7 @@ def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> 
     calls = activity.api_calls.rows
     if len(calls) == 0:
         return np.full(len(frame.call), -1, dtype=np.int64)
-    return np.where(frame.call >= 0, layered.evidence.host.axis.rank(calls.thread[frame.call]), -1)
+    return np.where(frame.call >= 0, layered.host.axis.rank(calls.thread[frame.call]), -1)
 
 
 def _report(
@@ -291,7 +291,7 @@ def _report(
             kernels,
             split,
             collective_kinds(collectives, inside, split),
-            mpi_calls(shared.layered.evidence.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
+            mpi_calls(shared.layered.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
         ),
         utilization=utilization(
             device,
@@ -346,7 +346,7 @@ def _memory(
         window=window,
         steady=steady,
         chip=shared.memory.limits[context.device.key],
-        creates_context=shared.layered.evidence.facts.creates_context,
+        creates_context=shared.layered.facts.creates_context,
         allocation_idle_ns=context.ledger.total.get("memory_allocation", 0),
     )
     return device_memory(shared.memory.usage, ground, shared.settings.memory)
@@ -431,7 +431,7 @@ def _drained_ns(context: GapContext) -> int:
     gaps, rows = context.frame.gaps, context.slices.rows
     whole = int((gaps.end - gaps.start)[context.drained.flag].sum())
     other = (rows.cause == list(CAUSES).index("sync")) & ~context.drained.flag[rows.gap]
-    return whole + int(context.slices.ns[other].sum())
+    return whole + int(context.slices.lengths(other).sum())
 
 
 def _drained_summary(drained: Drained, frame: Frame) -> dict[str, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from nsysdiag.activity.host import HostActivity
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.lane import Lane
+from nsysdiag.activity.rows import picked
 from nsysdiag.timeline.intervals import Intervals, pieces, union
 
 
@@ -83,7 +84,7 @@ def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
 
 def layer_of(lane: Lane, label: str | None = None, device: int | None = None) -> Layer:
     """A lane's rows as a layer; rows that overlap become one, named after the first of them."""
-    kept = lane.spans.end > lane.spans.start
+    kept = picked(lane.spans.end > lane.spans.start)
     spans, name = lane.spans[kept], lane.shown[kept]
     if np.all(spans.start[1:] >= spans.end[:-1]):
         return Layer(spans, name, lane.shown_names, label, device)

@@ -124,7 +124,7 @@ def _cases(
     case[(issued | ~has_call) & within_floor] = Case.DISPATCH
     migrates = device.operations.migration[gaps.next]
     case[migrates & (issued | early)] = Case.UNIFIED_MEMORY
-    return case
+    return case.astype(np.int8)
 
 
 def same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:

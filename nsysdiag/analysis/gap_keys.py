@@ -43,7 +43,7 @@ class GapKeys:
         previous, previous_names = normal_operation_names(context.device, gaps.previous, context.strings)
         following, next_names = normal_operation_names(context.device, gaps.next, context.strings)
         path, paths = _normal_paths(context)
-        key = (previous * max(len(next_names), 1) + following) * len(paths) + path
+        key = (previous.astype(np.int64) * max(len(next_names), 1) + following) * len(paths) + path
         _, code = distinct(key * len(CAUSES) + dominant)
         code = _numbered_by_first_gap(code, gaps.start)
         return cls(previous, previous_names, following, next_names, path, paths, dominant, code)
@@ -79,7 +79,7 @@ def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:
     normal = [tuple(normal_range(name) for name in path) for path in paths]
     distinct_paths = sorted(set(normal))
     place = {path: at for at, path in enumerate(distinct_paths)}
-    recode = np.array([place[path] for path in normal], dtype=np.int64)
+    recode = np.array([place[path] for path in normal], dtype=np.int32)
     return recode[code], [list(path) for path in distinct_paths]
 
 

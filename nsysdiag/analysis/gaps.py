@@ -51,12 +51,15 @@ def find_gaps(device: DeviceTimeline, parts: Intervals) -> Gaps:
     after = np.searchsorted(launched, ends_gap, side="left")
     target = np.append(rows[launched], -1)[after]
     gap, inside = pieces(parts, whole)
+    previous, following = rows[holder[ends_gap - 1]].astype(np.int32), rows[ends_gap].astype(np.int32)
+    if len(inside) == len(whole) and inside.total() == whole.total():
+        return Gaps(whole.start, whole.end, whole.start, whole.end, previous, following, target.astype(np.int32))
     return Gaps(
         start=inside.start,
         end=inside.end,
         opened=whole.start[gap],
         closed=whole.end[gap],
-        previous=rows[holder[ends_gap - 1]][gap],
-        next=rows[ends_gap][gap],
-        target=target[gap],
+        previous=previous[gap],
+        next=following[gap],
+        target=target[gap].astype(np.int32),
     )

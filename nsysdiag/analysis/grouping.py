@@ -55,16 +55,16 @@ def group_durations(code: IntArray, duration: IntArray) -> Groups:
     ordered_code, ordered = _sorted_pairs(code, duration)
     begin = np.flatnonzero(np.append(True, ordered_code[1:] != ordered_code[:-1]))
     count = np.diff(np.append(begin, len(code)))
-    total = np.add.reduceat(ordered, begin)
+    total = np.add.reduceat(ordered, begin, dtype=np.int64)
     rank = np.lexsort((ordered_code[begin], -total))
     return Groups(
-        code=ordered_code[begin][rank],
+        code=ordered_code[begin][rank].astype(np.int64),
         count=count[rank],
         total=total[rank],
-        median=ordered[begin + (count - 1) // 2][rank],
-        shortest=ordered[begin][rank],
-        longest=ordered[begin + count - 1][rank],
-        p95=ordered[begin + (95 * count + 99) // 100 - 1][rank],
+        median=ordered[begin + (count - 1) // 2][rank].astype(np.int64),
+        shortest=ordered[begin][rank].astype(np.int64),
+        longest=ordered[begin + count - 1][rank].astype(np.int64),
+        p95=ordered[begin + (95 * count + 99) // 100 - 1][rank].astype(np.int64),
     )
 
 
@@ -110,10 +110,15 @@ def evenly(code: IntArray, most: int) -> BoolArray:
 
 
 def _sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArray]:
-    """Both sorted by code, then duration; as one number where they fit into 63 bits, which sorts much faster."""
+    """Both sorted by code, then duration; as one number where they fit into one, which sorts much faster."""
     bits = int(duration.max()).bit_length()
-    if int(duration.min()) >= 0 and bits + int(code.max()).bit_length() < 63:
-        packed = np.sort((code << bits) | duration)
+    together = bits + int(code.max()).bit_length()
+    if int(duration.min()) >= 0 and together < 63:
+        number = np.dtype(np.int32 if together < 32 else np.int64)
+        packed = code.astype(number)
+        packed <<= bits
+        packed |= duration.astype(number, copy=False)
+        packed.sort()
         return packed >> bits, packed & ((1 << bits) - 1)
     order = np.lexsort((duration, code))
     return code[order], duration[order]

@@ -20,7 +20,7 @@ from nsysdiag.analysis.run_ahead import outstanding, run_ahead
 from nsysdiag.analysis.untraced import untraced_count
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.config import Thresholds
-from nsysdiag.model import Launch
+from nsysdiag.model import Launch, RunAhead
 from nsysdiag.timeline.intervals import Intervals, coverage
 
 
@@ -35,19 +35,28 @@ def launch_report(
 ) -> Launch:
     """Everything about the launches of one device; `inside` marks its operations inside the window."""
     device, frame, calls = context.device, context.frame, activity.api_calls.rows
-    work = outstanding(device, calls)
-    collapses = find_collapses(
-        frame, work, context.lane, context.axis, layered.before, activity.api_calls, limits.collapse_depth
-    )
+    ahead = _run_ahead(context, layered, activity, window.parts, limits)
     bubbles = find_bubbles(device, calls, frame, context.ledger, window.parts, limits)
     unseen = untraced_count(device, activity, untraced, window.parts)
     return msgspec.structs.replace(
         launch_summary(device, activity.api_calls, inside, frame, context.slices, window),
         queue_full_ns=_queue_full_ns(device, activity, context.axis, layered, window.parts),
-        run_ahead=run_ahead(work, window.parts, collapses),
+        run_ahead=ahead,
         bubbles=bubble_report(bubbles, context, calls),
         graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen),
     )
+
+
+def _run_ahead(
+    context: GapContext, layered: LayeredEvidence, activity: DeviceActivity, parts: Intervals, limits: Thresholds
+) -> RunAhead | None:
+    """How far the host was ahead over the window, and what ended its lead."""
+    calls = activity.api_calls
+    work = outstanding(context.device, calls.rows)
+    collapses = find_collapses(
+        context.frame, work, context.lane, context.axis, layered.before, calls, limits.collapse_depth
+    )
+    return run_ahead(work, parts, collapses)
 
 
 def _queue_full_ns(

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.activity.calls import ApiCalls
+from nsysdiag.activity.calls import ApiCalls, CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.operations import Category
+from nsysdiag.activity.rows import picked
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
@@ -32,6 +33,7 @@ def launch_summary(
 ) -> Launch:
     """The launches of the operations inside the window. Migrations are nobody's launches and count as neither."""
     calls, operations = api_calls.rows, device.operations
+    api = _api_rows(device, api_calls, window, _cause_by_name(api_calls, slices))
     launched = inside & (device.launch >= 0)
     kernel = inside & (operations.category == Category.KERNEL)
     row, start = _pick(device.launch, launched), _pick(operations.start, launched)
@@ -48,7 +50,7 @@ def launch_summary(
         median_queue_delay_ns=_median(delay),
         median_interval_ns=_median(_pick(interval, interval > 0)),
         median_kernel_ns=_median(duration),
-        api=_api_rows(device, api_calls, window, _cause_by_name(api_calls, slices)),
+        api=api,
         calls=len(call),
         kernel=distribution(duration),
         call=distribution(calls.end[alone_call] - calls.start[alone_call]),
@@ -59,15 +61,15 @@ def launch_summary(
 
 
 def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:
-    """The chosen values; without a copy where that is all of them."""
-    return values if chosen.all() else values[chosen]
+    """The chosen values; without a copy where they follow each other."""
+    return values[picked(chosen)]
 
 
 def _distinct(rows: IntArray, count: int) -> IntArray:
     """The rows of a table of `count` that occur, each once."""
     seen = np.zeros(count, dtype=np.bool_)
     seen[rows] = True
-    return np.flatnonzero(seen)
+    return np.flatnonzero(seen).astype(np.int32)
 
 
 def _median(values: IntArray) -> int | None:
@@ -79,7 +81,9 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     names = set(api_calls.names)
     texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
     rows = np.flatnonzero(texts[slices.rows.text])
-    groups = group_totals(slices.rows.text[rows] * len(CAUSES) + slices.rows.cause[rows], slices.ns[rows])
+    groups = group_totals(
+        slices.rows.text[rows].astype(np.int64) * len(CAUSES) + slices.rows.cause[rows], slices.lengths(rows)
+    )
     ids = list(CAUSES)
     found: dict[str, str] = {}
     for code in groups.code.tolist():
@@ -87,16 +91,19 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     return found
 
 
+def _calls_of(device: DeviceTimeline, calls: CallRows, window: AnalysisWindow) -> CallRows:
+    """The calls of the processes that worked on the device, inside the window where it is narrowed."""
+    process, owners = process_of(calls.thread), distinct_values(device.operations.process)
+    if not window.narrowed and np.all(np.isin(distinct_values(process), owners)):
+        return calls
+    return calls.take(np.isin(process, owners) & (contains(window.parts, calls.start) | (not window.narrowed)))
+
+
 def _api_rows(
     device: DeviceTimeline, api_calls: ApiCalls, window: AnalysisWindow, causes: dict[str, str]
 ) -> list[ApiRow]:
-    calls = api_calls.rows
-    name, duration = calls.name, calls.end - calls.start
-    process, owners = process_of(calls.thread), distinct_values(device.operations.process)
-    if window.narrowed or not np.all(np.isin(distinct_values(process), owners)):
-        chosen = np.isin(process, owners) & (contains(window.parts, calls.start) | (not window.narrowed))
-        name, duration = name[chosen], duration[chosen]
-    groups = group_durations(name, duration)
+    calls = _calls_of(device, api_calls.rows, window)
+    groups = group_durations(calls.name, calls.end - calls.start)
     mean = groups.mean
     return [
         ApiRow(

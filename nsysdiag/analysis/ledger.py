@@ -29,7 +29,7 @@ def add_up(slices: Slices, gap_count: int) -> Ledger:
     """Totals over all gaps, and each gap's dominant cause."""
     rows, ns = slices.rows, slices.ns
     best = np.zeros(gap_count, dtype=np.int64)
-    dominant = np.zeros(gap_count, dtype=np.int64)
+    dominant = np.zeros(gap_count, dtype=np.int32)
     unresolved = np.zeros(gap_count, dtype=np.int64)
     total: dict[str, int] = {}
     labels: dict[str, dict[str, int]] = {}
@@ -41,7 +41,7 @@ def add_up(slices: Slices, gap_count: int) -> Ledger:
         labels |= _labelled(cause, rows.label[mine], ns[mine], slices.labels)
         by_gap = np.zeros(gap_count, dtype=np.int64)
         np.add.at(by_gap, rows.gap[mine], ns[mine])
-        dominant = np.where(by_gap > best, number, dominant)
+        dominant = np.where(by_gap > best, np.int32(number), dominant)
         best = np.maximum(best, by_gap)
         if cause in UNRESOLVED:
             unresolved += by_gap

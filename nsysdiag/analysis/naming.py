@@ -28,7 +28,7 @@ def normal_operation_names(device: DeviceTimeline, rows: IntArray, strings: Stri
     code, names, kernels = _coded(device, rows, strings, whole)
     normal = [*names[:kernels], *(normal_kernel(name) for name in names[kernels:])]
     known = {name: at for at, name in enumerate(sorted(set(normal)))}
-    recode = np.array([known[name] for name in normal], dtype=np.int64)
+    recode = np.array([known[name] for name in normal], dtype=np.int32)
     return (recode[code] if len(code) else code), list(known)
 
 
@@ -39,7 +39,7 @@ def _coded(
     operations = device.operations
     category = operations.category[rows]
     # Kernels by string id; everything else by a number below zero made of category and kind.
-    other = -(category * 100 + np.clip(operations.copy_kind[rows], -1, 90) + 2)
+    other = -(category.astype(np.int64) * 100 + np.clip(operations.copy_kind[rows], -1, 90) + 2)
     values, code = distinct(np.where(category == Category.KERNEL, kernel_name, other))
     others = [_other_name(value) for value in values[values < 0].tolist()]
     return code, [*others, *strings.texts(values[values >= 0])], len(others)

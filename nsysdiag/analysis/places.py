@@ -11,8 +11,9 @@ from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES, blocking_copy, sync
+from nsysdiag.analysis.classify import LayeredEvidence
 from nsysdiag.analysis.details import GapContext
-from nsysdiag.analysis.evidence import CallFacts, HostEvidence, named
+from nsysdiag.analysis.evidence import CallFacts, named
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.kind import AFTER_READ_BACK
 from nsysdiag.analysis.kinds import kind_of
@@ -54,29 +55,30 @@ class Shares(Rows):
     drained: IntArray
 
 
-def shares_of(context: GapContext, evidence: HostEvidence, keys: GapKeys, blame: Blame) -> Shares:
+def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, blame: Blame) -> Shares:
     """All slices and all sync-drained gaps of a device, each with cause, kind and NVTX path."""
-    rows, count = context.slices.rows, len(context.slices.ns)
+    rows, count = context.slices.rows, len(context.slices.rows)
     slices = Shares(
         gap=rows.gap,
-        slice=np.arange(count),
+        slice=np.arange(count, dtype=np.int32),
         cause=blame.cause,
         kind=_kinds(context, evidence, blame),
         path=keys.path[rows.gap],
         lost=context.slices.ns,
-        drained=np.zeros(count, dtype=np.int64),
+        drained=np.broadcast_to(np.int64(0), count),
     )
     return Shares.concatenate([slices, _drained(context, evidence, keys)])
 
 
-def _kinds(context: GapContext, evidence: HostEvidence, blame: Blame) -> IntArray:
+def _kinds(context: GapContext, evidence: LayeredEvidence, blame: Blame) -> IntArray:
     """The kind of each slice, an index into the kinds of its cause; told once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
     labels = [*blame.labels, ""]
     after = np.zeros(len(rows), dtype=np.bool_)
     waits = np.flatnonzero(rows.cause == _place("sync"))
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after_read_back()
-    key = (blame.cause * len(labels) + blame.label % len(labels)) * len(texts) + rows.text % len(texts)
+    said = blame.cause.astype(np.int64) * len(labels) + blame.label % len(labels)
+    key = said * len(texts) + rows.text % len(texts)
     present, code = distinct(key * 2 + after)
     ids = list(CAUSES)
     kinds = []
@@ -85,7 +87,7 @@ def _kinds(context: GapContext, evidence: HostEvidence, blame: Blame) -> IntArra
         rest, text = divmod(rest, len(texts))
         cause, label = divmod(rest, len(labels))
         kinds.append(kind_of(ids[cause], labels[label], texts[text], AFTER_READ_BACK if read_back else None))
-    return np.array(kinds, dtype=np.int64)[code]
+    return np.array(kinds, dtype=np.int32)[code]
 
 
 def _place(cause: str) -> int:
@@ -103,7 +105,7 @@ class _CallsAt:
     stride: int
 
     @classmethod
-    def of(cls, context: GapContext, evidence: HostEvidence, gap: IntArray, time: IntArray) -> _CallsAt:
+    def of(cls, context: GapContext, evidence: LayeredEvidence, gap: IntArray, time: IntArray) -> _CallsAt:
         """The calls of the threads that launched after the gaps `gap`, at `time`."""
         calls = evidence.host.api.take(evidence.host.api.outermost)
         lane = context.lane[gap]
@@ -133,7 +135,7 @@ class _CallsAt:
         return result
 
 
-def _drained(context: GapContext, evidence: HostEvidence, keys: GapKeys) -> Shares:
+def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> Shares:
     """A row for each sync-drained gap, under the cause and kind of the call that emptied the queue."""
     gap = np.flatnonzero(context.drained.flag)
     calls = _CallsAt.of(context, evidence, gap, context.frame.gaps.opened[gap])
@@ -142,17 +144,16 @@ def _drained(context: GapContext, evidence: HostEvidence, keys: GapKeys) -> Shar
         [calls.after_read_back(), calls.flagged(evidence.facts.read_back), calls.flagged(evidence.facts.pageable)],
         [1, 2, 3],
     )
-    present, code = distinct(context.drained.name[gap] * 4 + known)
+    present, code = distinct(context.drained.name[gap].astype(np.int64) * 4 + known)
     told = [_drained_kind(context.drained.names[each // 4], each % 4) for each in present.tolist()]
-    causes, kinds = (np.array([each[side] for each in told], dtype=np.int64) for side in (0, 1))
-    nothing = np.zeros(len(gap), dtype=np.int64)
+    causes, kinds = (np.array([each[side] for each in told], dtype=np.int32) for side in (0, 1))
     return Shares(
-        gap=gap,
-        slice=nothing - 1,
+        gap=gap.astype(np.int32),
+        slice=np.full(len(gap), -1, dtype=np.int32),
         cause=causes[code],
         kind=kinds[code],
         path=keys.path[gap],
-        lost=nothing,
+        lost=np.zeros(len(gap), dtype=np.int64),
         drained=(context.frame.gaps.end - context.frame.gaps.start)[gap],
     )
 

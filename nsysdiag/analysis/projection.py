@@ -15,14 +15,14 @@ from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import RangeRows
-from nsysdiag.activity.rows import RowsOf
+from nsysdiag.activity.rows import RowsOf, taken
 from nsysdiag.timeline.intervals import Intervals
 
 
 def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple[IntArray, Intervals]:
     """The rows of `ranges` that launched anything on the device, and where each of these lies on it."""
-    launched = np.flatnonzero(device.running & (device.launch >= 0))
-    thread_of = calls.thread[device.launch[launched]] if len(launched) else launched
+    launched = np.flatnonzero(device.running & (device.launch >= 0)).astype(np.int32)
+    thread_of = taken(calls.thread, device.launch[launched]) if len(launched) else launched
     index, parts = [np.empty(0, dtype=np.int64)], [Intervals.empty()]
     issued_by = RowsOf(thread_of)
     of_thread = RowsOf(ranges.thread, issued_by.values())
@@ -40,8 +40,9 @@ def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple
 def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: RangeRows) -> tuple[BoolArray, Intervals]:
     """Which ranges hold any of the operations `rows`, and the extents of these."""
     issued = calls.start[device.launch[rows]]
-    order = np.argsort(issued, kind="stable")
-    rows, issued = rows[order], issued[order]
+    if np.any(issued[1:] < issued[:-1]):
+        order = np.argsort(issued, kind="stable")
+        rows, issued = rows[order], issued[order]
     first = np.searchsorted(issued, ranges.start, side="left")
     behind = np.searchsorted(issued, ranges.end, side="left")
     holds: BoolArray = behind > first
@@ -49,6 +50,6 @@ def _extents(device: DeviceTimeline, calls: CallRows, rows: IntArray, ranges: Ra
     if len(bounds) == 0:
         return holds, Intervals.empty()
     # reduceat takes a bound equal to the length badly: one neutral value behind the last.
-    start = np.append(device.operations.start[rows], np.iinfo(np.int64).max)
-    end = np.append(device.operations.end[rows], np.iinfo(np.int64).min)
-    return holds, Intervals(np.minimum.reduceat(start, bounds)[::2], np.maximum.reduceat(end, bounds)[::2])
+    begun = np.minimum.reduceat(np.append(device.operations.start[rows], np.iinfo(np.int64).max), bounds)[::2]
+    over = np.maximum.reduceat(np.append(device.operations.end[rows], np.iinfo(np.int64).min), bounds)[::2]
+    return holds, Intervals(begun.copy(), over.copy())

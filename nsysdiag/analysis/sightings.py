@@ -12,8 +12,8 @@ from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.operations import TABLES, Category
 from nsysdiag.activity.overhead import PROFILER
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.classify import LayeredEvidence
 from nsysdiag.analysis.details import GapContext
-from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.naming import operation_names
 from nsysdiag.model import EvidenceRow
 from nsysdiag.timeline.intervals import Intervals
@@ -42,19 +42,19 @@ class Sightings:
     to be told apart."""
 
     context: GapContext
-    evidence: HostEvidence
+    evidence: LayeredEvidence
     own: IntArray
     several: bool
 
     @classmethod
-    def of(cls, context: GapContext, evidence: HostEvidence, own: IntArray) -> Sightings:
+    def of(cls, context: GapContext, evidence: LayeredEvidence, own: IntArray) -> Sightings:
         """The rows of a device's trace, by what its host side made calls from."""
         process = process_of(evidence.host.api_calls.rows.thread)
         return cls(context, evidence, own, bool(len(process)) and bool(process.min() != process.max()))
 
     def rows(self, slices: IntArray, most: int) -> list[EvidenceRow]:
         """The rows behind the longest of `slices`, at most `most`, each once."""
-        ns = self.context.slices.ns[slices]
+        ns = self.context.slices.lengths(slices)
         start = self.context.slices.rows.start[slices]
         order = np.lexsort((start, -ns))[: most * _TRIED_PER_ROW]
         found: dict[tuple[str, int, int | None], EvidenceRow] = {}
@@ -95,7 +95,7 @@ class Sightings:
         """The row behind one slice; where it has none of its own, the operation that the device waited for."""
         rows = self.context.slices.rows
         cause = list(CAUSES)[int(self.own[each])]
-        gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(self.context.slices.ns[each])
+        gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])
         text = self.context.slices.texts[int(rows.text[each])] if rows.text[each] >= 0 else ""
         found: EvidenceRow | None = None
         if cause in _OVERHEAD:

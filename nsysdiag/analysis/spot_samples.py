@@ -12,7 +12,7 @@ MOST_SAMPLES = 5_000
 
 def symbols_in(context: GapContext, slices: IntArray) -> dict[str, int]:
     """The innermost functions of the samples inside the longest of `slices`, with the number of samples, most first."""
-    ns = context.slices.ns[slices]
+    ns = context.slices.lengths(slices)
     chosen = slices[np.argsort(-ns, kind="stable")[:MOST_SAMPLES]]
     rows = context.slices.rows.take(chosen)
     lane = context.lane[rows.gap]

@@ -11,8 +11,8 @@ from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.program_code import interpreter_part
 from nsysdiag.analysis import chains
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.classify import LayeredEvidence
 from nsysdiag.analysis.details import GapContext
-from nsysdiag.analysis.evidence import HostEvidence
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.analysis.kernel_names import normal_kernel
@@ -42,7 +42,7 @@ class Ground:
     """What findings of a device are made from. `blame` is the cause that each slice counts for."""
 
     context: GapContext
-    evidence: HostEvidence
+    evidence: LayeredEvidence
     keys: GapKeys
     blame: Blame
     thresholds: FindingThresholds
@@ -112,7 +112,7 @@ def _facts(device: DeviceReport, ground: Ground, shares: Shares, spot: Spot) -> 
         kind=kind,
         alone=alone,
         path=gaps.path(ground.keys, spot),
-        labels=_by_words(ground.blame.label[slices], ground.blame.labels, ground.context.slices.ns[slices]),
+        labels=_by_words(ground.blame.label[slices], ground.blame.labels, ground.context.slices.lengths(slices)),
         calls=_calls(ground, shares, slices),
         symbols=symbols,
         root=_root(device, ground, gaps),
@@ -146,7 +146,7 @@ def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
 def _calls(ground: Ground, shares: Shares, slices: IntArray) -> Times:
     """The calls behind the spot; where it has no time of its own, those that emptied the queue."""
     context = ground.context
-    found = _by_words(context.slices.rows.text[slices], context.slices.texts, context.slices.ns[slices])
+    found = _by_words(context.slices.rows.text[slices], context.slices.texts, context.slices.lengths(slices))
     drained = shares.slice < 0
     return found or _by_words(context.drained.name[shares.gap[drained]], context.drained.names, shares.drained[drained])
 
@@ -173,7 +173,7 @@ def _confidence(device: DeviceReport, ground: Ground, facts: _Facts) -> float:
     if rule.unresolved:
         return 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
-    ns = ground.context.slices.ns[slices]
+    ns = ground.context.slices.lengths(slices)
     moved = ground.blame.cause[slices] != ground.blame.own[slices]
     share = int(ns[moved].sum()) / max(int(ns.sum()), 1)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.

@@ -23,6 +23,7 @@ from typing import NoReturn
 from nsysdiag.batch.limits import BASE_BYTES, estimated_bytes
 from nsysdiag.batch.task import Outcome, Task, failed, work
 from nsysdiag.errors import InputError, NsysdiagError, UsageError
+from nsysdiag.heap import share_one_heap
 from nsysdiag.units import format_bytes
 
 Watch = Callable[[int, list[str]], None]
@@ -200,6 +201,7 @@ def _serve(pipe: Connection, scratch: str) -> None:
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     tempfile.tempdir = scratch
+    share_one_heap()
     with contextlib.suppress(EOFError, OSError):
         while True:
             pipe.send(work(pipe.recv()))

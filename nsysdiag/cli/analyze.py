@@ -146,8 +146,10 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
 
     from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
     from nsysdiag.cli.settings import priced_again, refuse_analysis_settings
+    from nsysdiag.heap import share_one_heap
 
     if not is_saved_report(path):
+        share_one_heap()
         return analyze_trace(path, settings, quiet=quiet)
     report = read_report(path)
     refuse_analysis_settings(path, report, file, settings)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from nsysdiag.timeline.intervals import IntArray, Intervals, coverage
+from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, coverage
+
+AT_ONCE = 1 << 16
+"""Events of a stretch: few enough to stay in a core's own memory."""
 
 
 def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals) -> list[float]:
@@ -19,17 +24,45 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
     """
     if not len(spans) or not len(parts):
         return [0.0 for _ in weights]
-    low, high = int(parts.start[0]), int(parts.end[-1])
     by_start, by_end = _sorted(spans.start), _sorted(spans.end)
-    # Ends and starts are two sorted runs: a stable sort merges them.
-    times = np.clip(np.concatenate((spans.end[by_end], spans.start[by_start])), low, high)
-    order = np.argsort(times, kind="stable")
-    # As floats: share times ns may be beyond 64 bits, and a sum of whole levels is exact before it comes to that.
-    length = _lengths(times[order], high, parts).astype(np.float64)
-    return [
-        float(np.minimum(np.cumsum(np.concatenate((-weight[by_end], weight[by_start]))[order]), most) @ length)
-        for weight in weights
-    ]
+    start, end = spans.start[by_start], spans.end[by_end]
+    edges = _edges(start, end, int(parts.start[0]), int(parts.end[-1]))
+    sums = [_Sum(weight[by_start], weight[by_end], most) for weight in weights]
+    begun, over = np.searchsorted(start, edges), np.searchsorted(end, edges)
+    for at in range(len(edges) - 1):
+        opened, closed = slice(*begun[at : at + 2]), slice(*over[at : at + 2])
+        # Ends and starts are two sorted runs: a stable sort merges them.
+        times = np.concatenate((edges[at : at + 1], end[closed], start[opened]))
+        order = np.argsort(times, kind="stable")
+        length = _lengths(times[order], int(edges[at + 1]), parts).astype(np.float64)
+        for each in sums:
+            each.add(opened, closed, order, length)
+    return [math.fsum(each.parts) for each in sums]
+
+
+def _edges(start: IntArray, end: IntArray, low: int, high: int) -> IntArray:
+    """Borders of stretches of [low, high) with a bounded number of events each."""
+    some = np.concatenate((start[::AT_ONCE], end[::AT_ONCE]))
+    return np.unique(np.concatenate(([low], some[(some > low) & (some < high)], [high])))
+
+
+class _Sum:
+    """The area under the sum of one weight, stretch by stretch. As floats: share times ns may be beyond 64 bits, and a
+    sum of whole levels is exact before it comes to that."""
+
+    def __init__(self, by_start: IntArray, by_end: IntArray, most: int) -> None:
+        self.by_start, self.by_end, self.most = by_start, by_end, most
+        self.level: int | None = None
+        self.parts: list[float] = []
+
+    def add(self, opened: slice, closed: slice, order: IntArray, length: FloatArray) -> None:
+        """A stretch in which the spans of these places begin and end, its events in this order after its own border."""
+        if self.level is None:
+            self.level = int(self.by_start[: opened.start].sum()) - int(self.by_end[: closed.start].sum())
+        changes = np.concatenate(([self.level], -self.by_end[closed], self.by_start[opened]))
+        level = np.cumsum(changes[order])
+        self.level = int(level[-1])
+        self.parts.append(float(np.minimum(level, self.most) @ length))
 
 
 def _sorted(times: IntArray) -> slice | IntArray:

@@ -49,8 +49,10 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
     # One number for time and kind, so that merging two sorted runs is one sort. Counted from `low`, so that it fits.
     events = np.concatenate((_within(end, low, high) << 1, (_within(start, low, high) << 1) | 1))
     events.sort(kind="stable")
-    time = events >> 1
-    level = np.cumsum(((events & 1) << 1) - 1)
+    begins = (events & 1).astype(np.int8)
+    level: IntArray = np.cumsum((begins << 1) - 1, dtype=np.int32)
+    time: IntArray = events
+    time >>= 1
     last = np.append(time[1:] != time[:-1], True)[: len(time)]
     last[np.searchsorted(time, high - low) :] = False
     if not last.all():
@@ -68,11 +70,10 @@ def _within(times: IntArray, low: int, high: int) -> IntArray:
 
 def time_by_level(steps: Steps, parts: Intervals) -> IntArray:
     """How many ns of the set `parts` are at level 0, 1, 2 and so on up to the highest that occurs."""
-    spans = steps.spans
-    whole = len(parts) == 1 and parts.start[0] <= spans.start[0] and parts.end[0] >= spans.end[-1]
-    length = spans.end - spans.start if whole else coverage(parts, spans)
+    whole = len(parts) == 1 and parts.start[0] <= steps.time[0] and parts.end[0] >= steps.end
+    length = np.diff(steps.time, append=steps.end) if whole else coverage(parts, steps.spans)
     # Sums of lengths are whole numbers far below 2^53: the floats are exact.
-    found = np.bincount(steps.level, weights=length).astype(np.int64)
+    found = np.bincount(steps.level, weights=length.astype(np.float64)).astype(np.int64)
     occurs = np.flatnonzero(found)
     return found[: occurs[-1] + 1] if len(occurs) else found[:0]
 
@@ -85,7 +86,10 @@ def in_buckets(steps: Steps, most: int) -> Buckets:
     first = nearest_before(steps.time, edges[:-1])
     last = np.searchsorted(steps.time, edges[1:], side="left") - 1
     inside = steps.level[last]
-    area = np.concatenate(([0.0], np.cumsum(steps.level * (steps.spans.end - steps.time).astype(np.float64))))
+    area = np.zeros(len(steps.time) + 1)
+    area[1:] = np.diff(steps.time, append=high)
+    area[1:] *= steps.level
+    np.cumsum(area, out=area)
     at_edge = area[first] + steps.level[first] * (edges[:-1] - steps.time[first])
     total = np.diff(np.append(at_edge, area[-1]))
     # The step that a bucket ends in may be the one that the next begins in: `reduceat` stops before it.

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from nsysdiag.trace.columns import IntArray
 
 
+COMPACT_LIMIT = 1 << 30
+
+
 class Sink(Protocol):
     """Takes what is read, batch by batch."""
 
@@ -38,8 +41,10 @@ class Buffers:
         rows = len(batch[0])
         if self.rows + rows > self._capacity:
             self._grow(self.rows + rows)
-        for array, part in zip(self._arrays, batch, strict=True):
-            array[self.rows : self.rows + rows] = part
+        for index, part in enumerate(batch):
+            if self._arrays[index].dtype == np.int32 and not _fits(part):
+                self._arrays[index] = self._arrays[index].astype(np.int64)
+            self._arrays[index][self.rows : self.rows + rows] = part
         self.rows += rows
 
     def _grow(self, needed: int) -> None:
@@ -50,15 +55,26 @@ class Buffers:
             self._arrays[index] = larger
 
     def finish(self) -> list[IntArray | FloatArray]:
-        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is given back."""
+        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is given back, and an integer that
+        is the same in all rows takes the memory of one; such a column cannot be written to."""
         done: list[IntArray | FloatArray] = []
         for array in self._arrays:
             part = array[: self.rows]
             if array.dtype == np.float64:
                 part[np.isneginf(part)] = np.nan
+            elif len(part) and part.min() == part.max():
+                done.append(np.broadcast_to(part[0], self.rows))
+                continue
             done.append(part if 2 * self.rows >= self._capacity else part.copy())
         return done
 
 
-def _dtype(column: ColumnSpec) -> type[np.int64] | type[np.float64]:
+def _dtype(column: ColumnSpec) -> type[np.int32] | type[np.int64] | type[np.float64]:
+    if column.compact:
+        return np.int32
     return np.float64 if column.type is ColumnType.REAL else np.int64
+
+
+def _fits(values: npt.NDArray[np.generic]) -> bool:
+    """Are all values small enough for a column of 32 bits?"""
+    return len(values) == 0 or bool(values.min() >= -COMPACT_LIMIT and values.max() < COMPACT_LIMIT)

@@ -14,7 +14,7 @@ from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-IntArray = npt.NDArray[np.int64]
+IntArray = npt.NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,8 @@ def defaults(spec: ColumnSpec, rows: int) -> Values:
         return Text(np.full(rows, -1, np.int64), [])
     if spec.type is ColumnType.REAL:
         return np.full(rows, np.nan)
-    return np.full(rows, spec.default, np.int64)
+    default: IntArray = np.full(1, spec.default, np.dtype(np.int32 if spec.compact else np.int64))
+    return np.broadcast_to(default[0], rows)
 
 
 def joined(parts: Sequence[Columns]) -> Columns:

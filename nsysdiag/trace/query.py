@@ -105,6 +105,14 @@ def count_sql(table: FoundTable, chosen: Chosen | None = None) -> str:
     return _sql(statement if chosen is None else statement.where(_restriction(source, table, chosen)))
 
 
+def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
+    """The SQL that gives one row if a column holds anything, none if it is NULL throughout."""
+    source = _source(table)
+    found = table.column(column.name, *column.older)
+    assert found is not None
+    return _sql(sa.select(sa.literal_column("1")).where(source.c[found.name].is_not(None)).limit(1))
+
+
 def row_bound_sql(table: FoundTable) -> str:
     """The SQL whose one value is the largest rowid, NULL without any row: in an export about the number of
     rows, and known without counting them."""

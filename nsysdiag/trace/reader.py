@@ -5,11 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from nsysdiag.trace.arrow import NotColumnarError, read_arrow
 from nsysdiag.trace.buffers import Buffers, Sink
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
 from nsysdiag.trace.connect import stdlib_connection
-from nsysdiag.trace.query import Chosen, ChosenPairs, count_sql, select_sql
+from nsysdiag.trace.query import Chosen, ChosenPairs, any_text_sql, count_sql, select_sql
 from nsysdiag.trace.rows import read_rows, read_text
 from nsysdiag.trace.split import Pair, SplitBuffers
 from nsysdiag.trace.tables import TEXTS, ColumnSpec
@@ -45,8 +47,9 @@ class Reader:
             values.update(self._numbers(table, numbers, capacity, chosen))
         for column in found:
             if column.type in TEXTS:
-                values[column.name] = self._text(table, column, chosen)
-        rows = len(next(iter(values.values()))) if values else self._count(table, chosen)
+                values[column.name] = self._text(table, column, chosen, rows=_rows(values))
+        known = _rows(values)
+        rows = self._count(table, chosen) if known is None else known
         complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
         return Columns(complete, [column.name for column in found], rows)
 
@@ -84,11 +87,23 @@ class Reader:
         for name, cells in converted.items():
             self._warn(f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted")
 
-    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Chosen | None) -> Text:
+    def _text(self, table: FoundTable, column: ColumnSpec, chosen: Chosen | None, rows: int | None) -> Text:
+        """Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself."""
         with stdlib_connection(self.uri) as connection:
+            if (
+                rows is not None
+                and chosen is None
+                and connection.execute(any_text_sql(table, column)).fetchone() is None
+            ):
+                return Text(np.broadcast_to(np.int64(-1), rows), [])
             return read_text(connection, select_sql(table, [column], chosen))
 
     def _count(self, table: FoundTable, chosen: Chosen | None) -> int:
         with stdlib_connection(self.uri) as connection:
             (count,) = connection.execute(count_sql(table, chosen)).fetchone()
         return int(count)
+
+
+def _rows(values: dict[str, Values]) -> int | None:
+    """The number of rows, once a column of them was read."""
+    return len(next(iter(values.values()))) if values else None

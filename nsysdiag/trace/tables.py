@@ -25,7 +25,7 @@ from enum import StrEnum
 
 
 class ColumnType(StrEnum):
-    """How a column is stored in an export, and read: int64, float64 or Text; bytes as Text of hex digits."""
+    """How a column is stored in an export, and read: whole numbers, float64 or Text; bytes as Text of hex digits."""
 
     INTEGER = "INTEGER"
     REAL = "REAL"
@@ -35,6 +35,17 @@ class ColumnType(StrEnum):
 
 TEXTS = (ColumnType.TEXT, ColumnType.BLOB)
 """The types that are read as Text."""
+
+
+_CODES = frozenset(
+    {
+        *("deviceId", "contextId", "greenContextId", "streamId", "correlationId", "graphExecId", "callchainId"),
+        *("nameId", "textId", "shortName", "demangledName", "eventType", "eventClass", "domainId", "returnValue"),
+        *("copyKind", "srcKind", "dstKind", "memKind", "cpu", "isSchedIn", "threadState", "metricId", "graphNodeId"),
+    }
+)
+"""Columns that are looked up and compared, not counted with: they are kept as 32-bit integers where all values fit,
+which is half of the memory of a large trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,11 @@ class ColumnSpec:
     older: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
     operator: str = "*"
+
+    @property
+    def compact(self) -> bool:
+        """Read as int32 where every value lies within 2^30, with room for a small sum; else as int64, as all others."""
+        return self.type is ColumnType.INTEGER and self.name in _CODES
 
 
 @dataclass(frozen=True, slots=True)

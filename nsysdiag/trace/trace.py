@@ -12,6 +12,7 @@ import numpy as np
 
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.printable import printable
+from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.capabilities import capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
 from nsysdiag.trace.columns import Columns, defaults, joined
@@ -62,7 +63,7 @@ def open_trace(
 class Trace:
     """An open trace. Nothing is read before it is asked for, and nothing large is kept.
 
-    Reads may run in several threads at once. `warnings` grows as reading shows what is odd about the file;
+    Reads may run in several threads at once. `warnings` grow as reading shows what is odd about the file;
     `events_dropped` says that nsys reports losses.
     """
 
@@ -71,7 +72,8 @@ class Trace:
         self.path = source.path
         self.file = printable(source.path.name)
         self.size_bytes = source.size_bytes
-        self.warnings: list[str] = list(source.warnings)
+        self._warnings = dict.fromkeys(source.warnings)
+        self._ahead: ReadAhead | None = None
         self._reader = Reader(source.uri, reader, self._warn)
         self._exact_rows: dict[str, int] = {}
         with self._reading() as connection:
@@ -88,6 +90,14 @@ class Trace:
         self.events_dropped = any(map(tells_of_dropped, reported))
         for warning in reported:
             self._warn(warning)
+        self._opening_warnings = len(self._warnings)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is odd about the file: what showed when it was opened, then what reading showed, by the alphabet: what
+        is read side by side is over in any order."""
+        found = list(self._warnings)
+        return [*found[: self._opening_warnings], *sorted(found[self._opening_warnings :])]
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +109,8 @@ class Trace:
 
     def close(self) -> None:
         """Check that the file is still the same, and remove private copies of it."""
+        if self._ahead is not None:
+            self._ahead.close()
         self.check_unchanged()
         self._source.close()
 
@@ -124,6 +136,15 @@ class Trace:
 
         An absent table is empty, an absent column holds its default. Raises KeyError for undeclared names.
         """
+        ready = self._ahead.take(table, columns) if self._ahead is not None else None
+        return self._read_all(table, *columns) if ready is None else ready
+
+    def read_ahead(self, requests: Sequence[Request]) -> None:
+        """Begin to read these tables in the background; `read` of the same columns gives what was read, once."""
+        if self._ahead is None:
+            self._ahead = ReadAhead(self._read_all, requests)
+
+    def _read_all(self, table: str, *columns: str) -> Columns:
         spec = table_spec(table)
         found = self._resolutions[table].table
         if found is None or found.name not in self._row_bounds:
@@ -236,8 +257,7 @@ class Trace:
         return product, schema
 
     def _warn(self, text: str) -> None:
-        if text not in self.warnings:
-            self.warnings.append(text)
+        self._warnings.setdefault(text)
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:

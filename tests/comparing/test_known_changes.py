@@ -12,7 +12,7 @@ from nsysdiag.comparing.comparison import compare_reports
 from nsysdiag.errors import NotComparableError
 from nsysdiag.pipeline import analyze
 from tests.comparing.programs import GEMM, Program
-from tests.comparing.samples import only, part, report_of, verdicts
+from tests.comparing.samples import adds_up, only, part, report_of, verdicts
 from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
@@ -49,23 +49,6 @@ def compared(before: Program, after: Program, folder: Path) -> DeviceComparison:
     assert made.verdict == device.verdict
     adds_up(device)
     return device
-
-
-def adds_up(device: DeviceComparison) -> None:
-    """The way from before to after, the parts, both ledgers, and what moved: exactly."""
-    length = device.length
-    assert sum(step.change_ns for step in device.waterfall) == length.change_ns == length.after_ns - length.before_ns
-    idle = part(device, "idle")
-    for ledger in (device.ledger, device.root_ledger):
-        assert sum(row.change.before_ns for row in ledger) == idle.before_ns
-        assert sum(row.change.after_ns for row in ledger) == idle.after_ns
-    assert sum(row.change.before_ns for row in device.parts) == length.before_ns
-    assert sum(row.change.after_ns for row in device.parts) == length.after_ns
-    for row in (*(each for each in device.parts if each.id != "idle"), *device.ledger):
-        assert sum(move.ns for move in device.moves if move.before == row.id) == row.change.before_ns
-        assert sum(move.ns for move in device.moves if move.after == row.id) == row.change.after_ns
-    assert all(move.ns > 0 and 0 <= move.seen_ns <= move.ns for move in device.moves)
-    assert device.renaming.lost_ns == device.renaming.removed_ns + device.renaming.renamed_ns
 
 
 @pytest.mark.parametrize("name", KNOWN)

@@ -71,7 +71,7 @@ def write_large(path: str | os.PathLike[str], kernels: int) -> Path:
 def _launches(kernels: int, chance: np.random.Generator) -> IntArray:
     """When each launch call starts: about 12 us apart, and a pause of 2 ms after every step."""
     between: IntArray = chance.integers(9_000, 15_000, kernels)
-    between[STEP - 1 :: STEP] += 2_000_000
+    between[STEP::STEP] += 2_000_000
     starts: IntArray = np.cumsum(between, dtype=np.int64)
     starts += 10**9
     return starts
@@ -152,7 +152,7 @@ def _os_calls(trace: TraceBuilder, launches: IntArray) -> Values:
     thread = _threads()[1 + np.arange(len(start)) % WORKERS]
     name = np.full(len(start), trace.string("read"), dtype=np.int64)
     last = np.arange(STEP // 2 - 1, len(start), STEP // 2)
-    start[last] = launches[2 * last] + 100_000
+    start[last] = launches[2 * last + 1] + 100_000
     end[last] = start[last] + 1_800_000
     thread[last] = global_tid((PID, PID))
     name[last] = trace.string("pthread_cond_wait")

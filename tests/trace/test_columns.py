@@ -33,6 +33,23 @@ def read(path: Path, reader: str, table: str, *columns: str) -> tuple[Columns, l
 
 
 @both_readers
+@pytest.mark.parametrize("largest", [2**30 - 1, 2**30, 2**40, -(2**30) - 1])
+def test_codes_are_narrow_where_they_fit_and_right_where_they_do_not(tmp_path: Path, reader: str, largest: int) -> None:
+    """However late in the table the first large one comes."""
+    path = execute(tmp_path / "t.sqlite", KERNEL)
+    rows = 70_000  # more than a batch of either reader
+    insert(path, KERNELS, [(at + 1, at + 2, 0, 1, 7, at, 10, 5, 6, None) for at in range(rows)])
+    insert(path, KERNELS, [(rows + 1, rows + 2, 0, 1, 7, largest, 10, 5, 6, None)])
+    columns, _ = read(path, reader, KERNELS, "correlationId", "start", "globalPid")
+    assert columns["correlationId"].tolist() == [*range(rows), largest]
+    assert columns["correlationId"].dtype == (np.int32 if largest == 2**30 - 1 else np.int64)
+    assert columns["start"].dtype == np.int64
+    # One value for all rows takes the memory of one.
+    assert columns["globalPid"].tolist() == [10] * (rows + 1)
+    assert columns["globalPid"].strides == (0,)
+
+
+@both_readers
 def test_null_and_absent_columns_hold_the_declared_defaults(tmp_path: Path, reader: str) -> None:
     path = execute(tmp_path / "t.sqlite", KERNEL)
     insert(path, KERNELS, [(1, 2, 0, 1, 7, None, None, 5, 6, None), (3, 4, 0, 1, 7, 9, 10, 5, 6, 11)])
@@ -40,7 +57,7 @@ def test_null_and_absent_columns_hold_the_declared_defaults(tmp_path: Path, read
     columns, warnings = read(path, reader, KERNELS, *names)
     assert [columns[name].tolist() for name in names] == [[0, 9], [-1, 10], [-1, 11], [-1, -1], [0, 0]]
     assert [columns.present(name) for name in names] == [True, True, True, False, False]
-    assert all(columns[name].dtype == np.int64 for name in names)
+    assert [columns[name].dtype for name in names] == [np.int32, np.int64, np.int32, np.int32, np.int64]
     assert columns.names() == list(names)
     assert "gridX" in columns
     assert "gridY" not in columns

@@ -62,6 +62,11 @@ def _mean(values: FloatArray, ns: IntArray) -> float | None:
 
 def _touched(grid: Grid, spans: Intervals) -> IntArray:
     """The samples that lie at least partly in the set, in order; each once, however many intervals it reaches into."""
+    if len(grid.start) < len(spans):
+        # The first interval that ends after a sample began: does it begin before the sample is over?
+        at = np.searchsorted(spans.end, grid.start, side="right")
+        known = np.flatnonzero(at < len(spans))
+        return known[spans.start[at[known]] < grid.end[known]]
     first = np.searchsorted(grid.end, spans.start, side="right").astype(np.int64)
     behind = np.searchsorted(grid.start, spans.end, side="left").astype(np.int64)
     first[1:] = np.maximum(first[1:], behind[:-1])

@@ -14,7 +14,7 @@ def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> Sourc
     wanted = np.zeros(count, dtype=np.bool_)
     wanted[gaps] = True
     rows = np.flatnonzero(wanted[slices.rows.gap] & (slices.ns > 0))
-    rows = rows[np.argsort(-slices.ns[rows], kind="stable")][:most]
+    rows = rows[np.argsort(-slices.lengths(rows), kind="stable")][:most]
     rows = rows[np.argsort(slices.rows.start[rows], kind="stable")]
     if len(rows) == 0:
         return None

@@ -47,7 +47,7 @@ class Words:
 
     def recoded(self, words: list[str]) -> IntArray:
         """For each old code its new one; -1 stays."""
-        return np.array([*(self.code(word) for word in words), -1], dtype=np.int64)
+        return np.array([*(self.code(word) for word in words), -1], dtype=np.int32)
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
             )
         )
     found = SliceRows.concatenate(parts)
-    cut = Slices(found, found.end - found.start, list(words.known), list(words.known))
+    cut = Slices(found, list(words.known), list(words.known))
     return Rooted(cut, np.concatenate(own))
 
 
@@ -84,4 +84,5 @@ def _with_thread(pieces: Pieces, chains: Chains, people: People) -> IntArray:
     key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
     known = list(chains.words.known)
     texts = [f"{known[text]} by {people.named(int(threads[at]))}" for text, at in key.T.tolist()]
-    return chains.words.recoded(texts)[place.reshape(-1)]
+    words: IntArray = chains.words.recoded(texts)[place.reshape(-1)]
+    return words

@@ -57,7 +57,7 @@ def _waiting(slices: Slices, gap_count: int) -> IntArray:
     waits = np.isin(rows.cause, [ids.index(cause) for cause in _NOTHING_TO_DO])
     waits |= (rows.cause == ids.index("io_wait")) & asked[rows.text]
     result = np.zeros(gap_count, dtype=np.int64)
-    np.add.at(result, rows.gap[waits], slices.ns[waits])
+    np.add.at(result, rows.gap[waits], slices.lengths(waits))
     return result
 
 
