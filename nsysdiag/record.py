@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -19,5 +21,17 @@ def to_saved(record: Record) -> bytes:
 
 def schema_of(kind: type[Record]) -> bytes:
     """The JSON Schema of such a record once saved; the copies in nsysdiag/data are made from it."""
-    schema = msgspec.json.schema(kind)
+    schema = _settled(msgspec.json.schema(kind))
     return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"
+
+
+def _settled(schema: Any) -> Any:
+    """With null as the last of alternatives: versions of msgspec differ in where they put it."""
+    if isinstance(schema, list):
+        return [_settled(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    settled = {key: _settled(value) for key, value in schema.items()}
+    if "anyOf" in settled:
+        settled["anyOf"].sort(key=lambda each: each == {"type": "null"})
+    return settled

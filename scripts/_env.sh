@@ -37,18 +37,26 @@ is_installed() {
     return 1
 }
 
+# make_venv [FOLDER]
 make_venv() {
-    [[ -x .venv/bin/python ]] && is_new_enough .venv/bin/python && return
-    local python
+    local venv=${1:-.venv} python
+    [[ -x $venv/bin/python ]] && is_new_enough "$venv/bin/python" && return
     python=$(find_python)
-    say "making .venv with $("$python" --version)"
-    "$python" -m venv --clear .venv || die "'$python -m venv' failed; on Debian and Ubuntu: apt install python3-venv"
+    say "making $venv with $("$python" --version)"
+    "$python" -m venv --clear "$venv" || die "'$python -m venv' failed; on Debian and Ubuntu: apt install python3-venv"
+}
+
+# pip_install FOLDER WHAT...
+pip_install() {
+    local venv=$1
+    shift
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: "$@" ||
+        die "the installation into $venv failed"
 }
 
 install() {
     say "installing nsysdiag and what it needs into .venv"
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --editable "$1" ||
-        die "the installation into .venv failed"
+    pip_install .venv --editable "$1"
     fingerprint >".venv/.installed-$2"
 }
 
@@ -62,4 +70,20 @@ make_runtime_environment() {
 make_dev_environment() {
     make_venv
     is_installed dev || install '.[dev]' dev
+}
+
+# An environment of its own, .venv-lowest or .venv-newest, with the lowest versions that the bounds in pyproject.toml
+# allow, or with the newest there are. Resolved anew each time, for there are newer ones every week.
+make_resolved_environment() {
+    local venv=.venv-$1 resolution
+    case $1 in
+        lowest) resolution=lowest-direct ;; # what those need in turn has bounds of others
+        newest) resolution=highest ;;
+    esac
+    make_venv "$venv"
+    pip_install "$venv" uv
+    say "installing the $1 versions into $venv"
+    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --upgrade --resolution "$resolution" \
+        --only-binary :all: --editable '.[dev]' || die "the installation into $venv failed"
+    "$venv/bin/uv" pip tree --python "$venv/bin/python" --package nsysdiag --depth 1 >&2
 }

@@ -29,10 +29,14 @@ def page(sample: str) -> bytes:
     return FORMATS["html"].render(SAMPLES[sample](), RenderOptions())
 
 
-def test_is_the_version_of_the_installed_plotly() -> None:
-    """A mismatch is mended by scripts/vendor_plotly."""
-    assert plotly().version == get_plotlyjs_version()
-    assert plotly().source.startswith(f"/**\n* plotly.js (basic - minified) v{get_plotlyjs_version()}\n")
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in version.split("."))
+
+
+def test_knows_all_that_the_installed_plotly_knows() -> None:
+    """A script that is too old is mended by scripts/vendor_plotly; older versions of plotly ask for less."""
+    assert numbers(plotly().version) >= numbers(get_plotlyjs_version())
+    assert plotly().source.startswith(f"/**\n* plotly.js (basic - minified) v{plotly().version}\n")
 
 
 def test_is_what_was_fetched() -> None:

@@ -45,6 +45,28 @@ def test_evidence_takes_its_part_and_leaves_the_rest() -> None:
     ]
 
 
+def test_several_pieces_out_of_each() -> None:
+    # left       10:[--------)  11:[------)  12:[-)
+    # evidence       [)  [)         [)  [-)
+    left = Owned.of(Intervals.of([(0, 10), (12, 20), (22, 24)]), np.array([10, 11, 12]))
+    claimed, rest, source = claim(left, Intervals.of([(1, 3), (5, 7), (13, 14), (16, 18)]))
+    assert (claimed.owner.tolist(), source.tolist()) == ([10, 10, 11, 11], [0, 1, 2, 3])
+    assert list(zip(rest.spans.start, rest.spans.end, rest.owner, strict=True)) == [
+        (0, 1, 10),
+        (3, 5, 10),
+        (7, 10, 10),
+        (12, 13, 11),
+        (14, 16, 11),
+        (18, 20, 11),
+        (22, 24, 12),
+    ]
+
+
+def test_is_sorted_whatever_the_first_one_is() -> None:
+    found = Owned.of(Intervals.of([(0, 2), (9, 11), (5, 5), (5, 7)]), np.array([1, 2, 3, 4]))
+    assert list(zip(found.spans.start, found.spans.end, found.owner, strict=True)) == [(0, 2, 1), (5, 7, 4), (9, 11, 2)]
+
+
 def test_no_evidence_claims_nothing() -> None:
     left = Owned.of(Intervals.of([(0, 10)]), np.array([3]))
     claimed, rest, source = claim(left, Intervals.empty())
@@ -75,3 +97,9 @@ def test_the_levels_of_a_pyramid_hold_the_same_time(covered: list[tuple[int, int
     inside = sum(max(min(int(end), span) - int(start), 0) for start, end in zip(s.start, s.end, strict=True))
     assert [len(level) for level in levels] == [1 << depth for depth in range(finest, -1, -1)]
     assert {int(level.sum()) for level in levels} == {inside}
+
+
+def test_nobody_owns_no_time() -> None:
+    nothing = Owned.empty()
+    assert (len(nothing), len(nothing.spans), len(nothing.owner)) == (0, 0, 0)
+    assert (nothing.spans.start.dtype, nothing.owner.dtype) == (np.int64, np.int64)

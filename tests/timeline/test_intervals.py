@@ -243,6 +243,10 @@ class TestPieces:
         assert index.tolist() == [0, 0, 1, 1]
         assert pairs(found) == [(2, 4), (8, 10), (8, 12), (16, 18)]
 
+    def test_a_query_of_no_length_finds_nothing(self) -> None:
+        index, found = pieces(Intervals.of([(0, 4)]), Intervals.of([(2, 2), (1, 3), (3, 2)]))
+        assert (index.tolist(), pairs(found)) == ([1], [(1, 3)])
+
     def test_of_nothing(self) -> None:
         for s, queries in [(NONE, Intervals.of([(0, 4)])), (Intervals.of([(0, 4)]), NONE), (NONE, NONE)]:
             index, found = pieces(s, queries)
@@ -268,7 +272,9 @@ class TestContains:
     def test_start_is_inside_and_end_is_not(self) -> None:
         s = Intervals.of([(0, 4), (8, 12)])
         assert contains(s, int64(-1, 0, 3, 4, 8, 12)).tolist() == [False, True, True, False, True, False]
-        assert contains(NONE, int64(0)).tolist() == [False]
+        for covered in (s, NONE):
+            assert contains(covered, int64(20)).tolist() == [False]
+            assert contains(covered, int64(20)).dtype == np.bool_
 
     @given(sets)
     def test_is_what_the_painter_sees(self, s: Intervals) -> None:

@@ -79,6 +79,7 @@ class TestOutermost:
     def test_literal(self, given_pairs: Pairs, expected: list[bool]) -> None:
         intervals = Intervals.of(given_pairs)
         assert outermost(intervals).tolist() == expected
+        assert outermost(intervals).dtype == np.bool_
         assert outermost(intervals, np.zeros(len(intervals), np.int64)).tolist() == expected
 
     def test_groups_do_not_see_each_other(self) -> None:
@@ -157,6 +158,10 @@ class TestEnclosing:
         outer, inner = enclosing(intervals, int64([4, 7, 11, 14, 17, -1]))
         assert outer.tolist() == [0, 0, 0, 2, -1, -1]
         assert inner.tolist() == [1, -1, -1, -1, -1, -1]
+
+    def test_only_the_outer_levels(self) -> None:
+        deep = Intervals.of([(at, 200 - at) for at in range(70)])
+        assert [level.tolist() for level in enclosing(deep, int64([100]))] == [[at] for at in range(64)]
 
     def test_of_nothing(self) -> None:
         assert enclosing(Intervals.empty(), int64([3])) == []

@@ -45,9 +45,10 @@ class NameTable:
         return encoded(json.dumps(list(self._known), ensure_ascii=False).encode("utf-8", "backslashreplace"))
 
     def numbers(self, code: IntArray, names: list[str]) -> IntArray:
-        """The number of each row's name."""
-        own = np.array([self._number(name[:LONGEST]) for name in names], dtype=np.int64)
-        return own[code] if len(code) else code
+        """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
+        trace holds its rows, which means nothing."""
+        own = {name: self._number(name[:LONGEST]) for name in sorted(set(names))}
+        return np.array([own[name] for name in names], dtype=np.int64)[code] if len(code) else code
 
     def _number(self, name: str) -> int:
         known = self._known.get(name)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.analysis.causes.sync import label_of
 from nsysdiag.pipeline import analyze
 from tests.analysis.causes.example import CALL, late
 from tests.builder import TraceBuilder
@@ -89,3 +90,16 @@ def test_a_suffix_changes_nothing(cause: str, name: str, suffix: str, tmp_path: 
 @pytest.mark.parametrize(("cause", "name"), os_pairs)
 def test_an_os_call_alone(cause: str, name: str, tmp_path: Path) -> None:
     assert ledger(late().osrt(name, 150_000, 200_000), tmp_path / "trace.sqlite") == expected(cause)
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("cudaStreamSynchronize", "waits for a stream"),
+        ("cuEventSynchronize", "waits for an event"),
+        ("cuCtxSynchronize", "waits for the device"),
+        ("cudaEventQuery", "spins on a query"),
+    ],
+)
+def test_what_a_synchronization_waits_for(name: str, label: str) -> None:
+    assert label_of(name) == label
