@@ -92,7 +92,8 @@ def test_a_table_is_gone(way: str, whole: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_column_is_gone(whole: Path, tmp_path: Path) -> None:
-    for table, column in EACH if THOROUGH else EACH[::3]:
+    several = [(table, column) for table, column in EACH if len(COLUMNS[table]) > 1]
+    for table, column in several if THOROUGH else several[::3]:
         target = copied(whole, tmp_path / "gone.sqlite")
         change(target, f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
         outcome(target)
