@@ -194,6 +194,24 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+OPTION_OF_SETTING = {
+    "device": "--device",
+    "same_gpu": "--same-gpu",
+    "start_ns": "--from",
+    "end_ns": "--to",
+    "nvtx": "--nvtx",
+    "iterations": "--iterations",
+    "gaps": "--gaps",
+    "disabled": "--disable",
+    "full_hash": "--full-hash",
+    "memory_limit": "--memory-limit",
+    "config": "--config",
+    "cost": "--gpu-hour-cost",
+}
+"""The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
+TIMES = ("start_ns", "end_ns")
+
+
 def _text(name: str, value: object) -> str:
     if isinstance(value, msgspec.Struct):
         plain = type(value)()

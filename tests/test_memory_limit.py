@@ -14,6 +14,7 @@ from nsysdiag.activity.memory_fit import BASE_BYTES, MIB, needed_bytes
 from nsysdiag.errors import UsageError
 from nsysdiag.model import to_json
 from nsysdiag.trace.trace import open_trace
+from tests.builder import TraceBuilder
 from tests.peak_memory import peak_bytes_of
 from tests.simulator.large import write_large
 
@@ -76,6 +77,12 @@ def test_what_needs_all_of_it_is_refused(trace: Path, needed: int) -> None:
             analyze(trace, settings)
     with pytest.raises(UsageError, match="is too little"):
         analyze(trace, Settings(memory_limit=20 * MIB))
+
+
+def test_a_trace_without_events_is_refused_as_plainly(tmp_path: Path) -> None:
+    path = TraceBuilder().gpu().write(tmp_path / "empty.sqlite")
+    with pytest.raises(UsageError, match="is too little"):
+        analyze(path, Settings(memory_limit=MIB))
 
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell the memory of a process")

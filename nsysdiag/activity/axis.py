@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, is_constant
+from nsysdiag.activity.identity import IntArray, is_constant, once
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.errors import InputError
 from nsysdiag.timeline.intervals import Intervals
@@ -50,8 +50,10 @@ class ThreadAxis:
         """The lane of each thread, -1 for a thread that has none."""
         if len(self.threads) == 0:
             return np.full(len(threads), -1, dtype=np.int64)
-        if is_constant(threads):
-            return np.broadcast_to(self.rank(threads[:1].copy())[0], len(threads))
+        rank: IntArray = once(threads, self._found)
+        return rank
+
+    def _found(self, threads: IntArray) -> IntArray:
         at = np.minimum(np.searchsorted(self.threads, threads), len(self.threads) - 1)
         return np.where(self.threads[at] == threads, at, -1)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, is_constant, process_of
+from nsysdiag.activity.identity import IntArray, once, process_of
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.trace.trace import Trace
@@ -102,12 +102,9 @@ def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -
     """One integer for (process, correlation id); -1 for what cannot match: id 0 or below, an unknown process."""
     if len(processes) == 0:
         return np.full(len(process), -1, dtype=np.int64)
-    if is_constant(process):
-        rank = np.broadcast_to(min(int(np.searchsorted(processes, process[0])), len(processes) - 1), len(process))
-    else:
-        rank = np.minimum(np.searchsorted(processes, process), len(processes) - 1)
+    rank: IntArray = once(process, lambda each: np.minimum(np.searchsorted(processes, each), len(processes) - 1))
     valid = (processes[rank] == process) & (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
-    return np.where(valid, (rank.astype(np.int64) << _CORRELATION_BITS) | correlation, -1)
+    return np.where(valid, (rank << _CORRELATION_BITS) | correlation, -1)
 
 
 def _outermost_of_each(keys: IntArray, rows: IntArray, calls: CallRows) -> IntArray:

@@ -20,7 +20,7 @@ def process_of(thread: int) -> int: ...
 def process_of(thread: IntArray) -> IntArray: ...
 def process_of(thread: int | IntArray) -> int | IntArray:
     """The globalPid of a globalTid."""
-    found: int | IntArray = _each(thread, lambda value: value & ~_LOW_24_BITS)
+    found: int | IntArray = once(thread, lambda value: value & ~_LOW_24_BITS)
     return found
 
 
@@ -30,7 +30,7 @@ def pid_of(identity: int) -> int: ...
 def pid_of(identity: IntArray) -> IntArray: ...
 def pid_of(identity: int | IntArray) -> int | IntArray:
     """The operating system's process id in a globalTid or globalPid."""
-    found: int | IntArray = _each(identity, lambda value: (value >> 24) & _LOW_24_BITS)
+    found: int | IntArray = once(identity, lambda value: (value >> 24) & _LOW_24_BITS)
     return found
 
 
@@ -40,7 +40,7 @@ def tid_of(thread: int) -> int: ...
 def tid_of(thread: IntArray) -> IntArray: ...
 def tid_of(thread: int | IntArray) -> int | IntArray:
     """The operating system's thread id in a globalTid."""
-    found: int | IntArray = _each(thread, lambda value: value & _LOW_24_BITS)
+    found: int | IntArray = once(thread, lambda value: value & _LOW_24_BITS)
     return found
 
 
@@ -49,7 +49,13 @@ def is_constant(values: npt.NDArray[Any]) -> bool:
     return values.strides == (0,) and len(values) > 0
 
 
-def _each(value: Any, of: Callable[[Any], Any]) -> Any:
+def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:
+    """One number for each pair of codes, the second of `width`; in 64 bits, as codes are kept in 32 where they fit."""
+    return first.astype(np.int64, copy=False) * width + second
+
+
+def once(value: Any, of: Callable[[Any], Any]) -> Any:
+    """`of` of a number or of all values of an array, worked out for one of them where they are the same."""
     if isinstance(value, np.ndarray) and is_constant(value):
         return np.broadcast_to(of(value[:1])[0], len(value))
     return of(value)

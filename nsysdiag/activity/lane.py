@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray, joint
 from nsysdiag.activity.rows import picked, taken
 from nsysdiag.timeline.intervals import Intervals, nearest_before
 from nsysdiag.timeline.nesting import outermost
@@ -94,7 +94,7 @@ def within(calls: Lane, libraries: Lane) -> Lane:
     at = nearest_before(libraries.spans.start, calls.spans.start)
     inside = (at >= 0) & (libraries.spans.end[at] >= calls.spans.end)
     width = len(libraries.names) + 1
-    pair = calls.name.astype(np.int64) * width + np.where(inside, libraries.name[at] + 1, 0)
+    pair = joint(calls.name, np.where(inside, libraries.name[at] + 1, 0), width)
     present, shown = np.unique(pair, return_inverse=True)
     names = [_in_library(calls.names[key // width], libraries.names, key % width) for key in present.tolist()]
     return replace(calls, shown=shown.astype(np.int64), shown_names=names)

@@ -61,10 +61,15 @@ def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) 
     if needed <= limit:
         return None
     time, weight = _samples(trace)
-    chosen = time >= (low if low is not None else time[0])
-    chosen &= time < (high if high is not None else time[-1] + 1)
+    chosen = np.ones(len(time), dtype=np.bool_)
+    if low is not None:
+        chosen &= time >= low
+    if high is not None:
+        chosen &= time < high
     held = np.cumsum(np.where(chosen, weight, 0.0))
-    room, total = limit - BASE_BYTES, float(held[-1])
+    # What has no times is read whole whatever the part.
+    whole, total = needed - BASE_BYTES - float(weight.sum()), float(held[-1]) if len(held) else 0.0
+    room = limit - BASE_BYTES - whole
     if room < 0.01 * (needed - BASE_BYTES) or total == 0:
         raise UsageError(
             f"a memory limit of {format_bytes(limit)} is too little: the trace needs about {format_bytes(needed)}",
@@ -88,7 +93,7 @@ def _reason(limit: int, needed: int, start: int, end: int, whole: int) -> str:
 
 def _samples(trace: Trace) -> tuple[IntArray, FloatArray]:
     """The times of rows picked evenly from each table, sorted, and the bytes that each of them stands for."""
-    times, weights = [], []
+    times, weights = [np.empty(0, dtype=np.int64)], [np.empty(0)]
     for table, size in ROW_BYTES.items():
         found = trace.sampled_times(table, SAMPLE_ROWS)
         if len(found):

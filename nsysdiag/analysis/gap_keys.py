@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import IntArray, joint
 from nsysdiag.activity.nvtx import path_codes
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES
@@ -43,8 +43,8 @@ class GapKeys:
         previous, previous_names = normal_operation_names(context.device, gaps.previous, context.strings)
         following, next_names = normal_operation_names(context.device, gaps.next, context.strings)
         path, paths = _normal_paths(context)
-        key = (previous.astype(np.int64) * max(len(next_names), 1) + following) * len(paths) + path
-        _, code = distinct(key * len(CAUSES) + dominant)
+        key = joint(joint(previous, following, max(len(next_names), 1)), path, len(paths))
+        _, code = distinct(joint(key, dominant, len(CAUSES)))
         code = _numbered_by_first_gap(code, gaps.start)
         return cls(previous, previous_names, following, next_names, path, paths, dominant, code)
 

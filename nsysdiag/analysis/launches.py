@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from nsysdiag.activity.calls import ApiCalls, CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import BoolArray, IntArray, joint, process_of
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.rows import picked
 from nsysdiag.activity.streams import distinct_values
@@ -81,9 +81,8 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     names = set(api_calls.names)
     texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
     rows = np.flatnonzero(texts[slices.rows.text])
-    groups = group_totals(
-        slices.rows.text[rows].astype(np.int64) * len(CAUSES) + slices.rows.cause[rows], slices.lengths(rows)
-    )
+    said = joint(slices.rows.text[rows], slices.rows.cause[rows], len(CAUSES))
+    groups = group_totals(said, slices.lengths(rows))
     ids = list(CAUSES)
     found: dict[str, str] = {}
     for code in groups.code.tolist():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.activity.identity import BoolArray, IntArray, joint
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
@@ -77,9 +77,9 @@ def _kinds(context: GapContext, evidence: LayeredEvidence, blame: Blame) -> IntA
     after = np.zeros(len(rows), dtype=np.bool_)
     waits = np.flatnonzero(rows.cause == _place("sync"))
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after_read_back()
-    said = blame.cause.astype(np.int64) * len(labels) + blame.label % len(labels)
-    key = said * len(texts) + rows.text % len(texts)
-    present, code = distinct(key * 2 + after)
+    said = joint(blame.cause, blame.label % len(labels), len(labels))
+    key = joint(said, rows.text % len(texts), len(texts))
+    present, code = distinct(joint(key, after.astype(np.int64), 2))
     ids = list(CAUSES)
     kinds = []
     for combination in present.tolist():
@@ -144,7 +144,7 @@ def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> S
         [calls.after_read_back(), calls.flagged(evidence.facts.read_back), calls.flagged(evidence.facts.pageable)],
         [1, 2, 3],
     )
-    present, code = distinct(context.drained.name[gap].astype(np.int64) * 4 + known)
+    present, code = distinct(joint(context.drained.name[gap], known, 4))
     told = [_drained_kind(context.drained.names[each // 4], each % 4) for each in present.tolist()]
     causes, kinds = (np.array([each[side] for each in told], dtype=np.int32) for side in (0, 1))
     return Shares(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.activity.identity import IntArray, joint
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.places import Shares
@@ -74,7 +74,7 @@ def _spot(
 def _divided(shares: Shares, whole: Spot, busy_ns: int, least: float, most: int) -> list[Spot]:
     rows = whole.rows
     width = int(shares.path[rows].max()) + 1
-    present, code = distinct(shares.kind[rows].astype(np.int64) * width + shares.path[rows])
+    present, code = distinct(joint(shares.kind[rows], shares.path[rows], width))
     lost, drained = (_by_place(code, len(present), side[rows]) for side in (shares.lost, shares.drained))
     ceiling = np.maximum(lost, np.minimum(drained, busy_ns))
     large = np.flatnonzero(ceiling >= least)

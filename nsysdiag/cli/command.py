@@ -5,28 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from nsysdiag.config import OPTION_OF_SETTING, TIMES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nsysdiag.model import Report
     from nsysdiag.model_compare import Comparison
     from nsysdiag.model_ranks_report import RanksReport
-
-OPTION_OF_SETTING = {
-    "device": "--device",
-    "same_gpu": "--same-gpu",
-    "start_ns": "--from",
-    "end_ns": "--to",
-    "nvtx": "--nvtx",
-    "iterations": "--iterations",
-    "gaps": "--gaps",
-    "disabled": "--disable",
-    "full_hash": "--full-hash",
-    "memory_limit": "--memory-limit",
-    "config": "--config",
-    "cost": "--gpu-hour-cost",
-}
-"""The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
 
 AFTERWARDS = ("config", "cost")
 """What a saved report can still be given: a price. The other options change the analysis."""
@@ -36,7 +22,6 @@ REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "
 """How names were replaced, as options; the key itself is not known any more."""
 
 FLAGS = ("same_gpu", "full_hash")
-TIMES = ("start_ns", "end_ns")
 
 
 def command_of(report: Report) -> str:

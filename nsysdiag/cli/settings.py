@@ -107,7 +107,8 @@ def with_price(cost: CostSettings, price: float | None) -> CostSettings:
 
 def refuse_analysis_settings(path: Path, report: Report, file: Settings, given: Settings) -> None:
     """Raise UsageError where options, or settings of the file, ask a saved report for another analysis than its own."""
-    from nsysdiag.cli.command import AFTERWARDS, OPTION_OF_SETTING
+    from nsysdiag.cli.command import AFTERWARDS
+    from nsysdiag.config import OPTION_OF_SETTING
 
     asked, of_file = given.changed(), file.changed()
     options = [

@@ -6,22 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from nsysdiag.config import Settings
+from nsysdiag.config import OPTION_OF_SETTING, TIMES, Settings
 from nsysdiag.model import Report
 
 NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
 NOT_COMPARED = ("gaps", "full_hash", "timeline", "cost", "config", "redacted")
 """What these set is no part of a comparison, or is told by itself."""
-TITLES = {
-    "device": "--device",
-    "same_gpu": "--same-gpu",
-    "start_ns": "--from",
-    "end_ns": "--to",
-    "nvtx": "--nvtx",
-    "iterations": "--iterations",
-    "disabled": "--disable",
-}
-TIMES = ("start_ns", "end_ns")
 NONE, GIVEN = "none", "given"
 MOST_DIGITS = 6
 
@@ -38,9 +28,8 @@ def settings_notes(before: Sequence[Report], after: Sequence[Report]) -> list[st
             if len({values[each] for side in sides for values in side}) > 1
         ]
         if differing:
-            notes.append(
-                f"The reports were made with different settings, {TITLES.get(name, name)}: {'; '.join(differing)}."
-            )
+            option = OPTION_OF_SETTING.get(name, name)
+            notes.append(f"The reports were made with different settings, {option}: {'; '.join(differing)}.")
     return notes
 
 

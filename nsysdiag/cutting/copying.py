@@ -37,5 +37,5 @@ def write_cut(trace: Trace, path: Path, cut: Cut) -> None:
         copy_samples(target, cut, host)
         copy_call_chains(target, cut)
         copy_people(target)
-        copy_session(target)
+        copy_session(target, slice_of=cut.start_ns is not None)
         copy_strings(target)

@@ -11,6 +11,7 @@ from nsysdiag.cutting.target import copied, source
 from nsysdiag.cutting.uses import decoded_sql
 from nsysdiag.trace.enums import Severity
 from nsysdiag.trace.tables import TABLES, table_spec
+from nsysdiag.trace.trace import SLICE
 
 if TYPE_CHECKING:
     from nsysdiag.cutting.rows import Span
@@ -58,12 +59,15 @@ def copy_files(target: Target) -> None:
         target.fill(table_spec("OSRT_FILE_ACCESS_DESCRIPTORS"), f"fileAccessId IN ({used})")
 
 
-def copy_session(target: Target) -> None:
-    """Devices, versions, the length of the capture, what went wrong in it, and the meaning of numbers."""
+def copy_session(target: Target, *, slice_of: bool) -> None:
+    """Devices, versions, the length of the capture, what went wrong in it, and the meaning of numbers; and that this is
+    a slice of it, whose borders part launches from their operations."""
     for name in _WHOLE:
         target.fill(table_spec(name), ALL)
     target.fill(table_spec("ANALYSIS_DETAILS"), ALL, {"startTime": "0", "stopTime": "0"})
-    target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_VERSIONS})")
+    facts = target.fill(table_spec("META_DATA_EXPORT"), f"name IN ({_VERSIONS})")
+    if facts is not None and slice_of:
+        target.execute(f"INSERT INTO {copied(facts)} (name, value) VALUES (?, ?)", (SLICE, "1"))
     target.fill(
         table_spec("DIAGNOSTIC_EVENT"),
         f"severity IN ({int(Severity.WARNING)}, {int(Severity.ERROR)})",

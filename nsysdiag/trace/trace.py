@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from nsysdiag.model import Capability
 
 IDS_PER_QUERY = 20_000
+SLICE = "NSYSDIAG_SLICE"
+"""A name in the metadata of a slice of a trace, beside those of nsys."""
 FIRST_ROWS = 1 << 16
 """Room for the rows of a part of the time, to begin with."""
 
@@ -77,7 +79,7 @@ class Trace:
         self._warnings = dict.fromkeys(source.warnings)
         self._ahead: ReadAhead | None = None
         self._span: tuple[int, int] | None = None
-        self._reader = Reader(source.uri, reader, self._warn)
+        self._reader = Reader(source.uri, reader, self.warn)
         self._exact_rows: dict[str, int] = {}
         with self._reading() as connection:
             self._tables, schema = read_schema(connection)
@@ -92,7 +94,7 @@ class Trace:
         reported = capture_warnings(events)
         self.events_dropped = any(map(tells_of_dropped, reported))
         for warning in reported:
-            self._warn(warning)
+            self.warn(warning)
         self._opening_warnings = len(self._warnings)
 
     @property
@@ -121,7 +123,7 @@ class Trace:
         """Whether the file still has the size and the time it was opened with; if not, a warning says so."""
         changed = self._source.changed()
         if changed:
-            self._warn("the file was changed while it was read; what was read may not belong together")
+            self.warn("the file was changed while it was read; what was read may not belong together")
         return not changed
 
     def has(self, table: str) -> bool:
@@ -148,17 +150,13 @@ class Trace:
 
     @property
     def partial(self) -> bool:
-        """Is only a part of the events read?"""
-        return self._span is not None
-
-    def warn(self, text: str) -> None:
-        """Add a warning."""
-        self._warn(text)
+        """Are only the events of a part of the capture read, or in the file, which is a slice of our own?"""
+        return self._span is not None or self._slice
 
     def about_rows(self, table: str) -> int:
         """About how many rows a table has, without counting them."""
         found = self._resolutions[table].table
-        return 0 if found is None else self._row_bounds.get(found.name, 0)
+        return self._capacity(found) if found is not None and found.name in self._row_bounds else 0
 
     def sampled_times(self, table: str, most: int) -> IntArray:
         """The starts of rows picked evenly from a table of events; none where it cannot be told where they are."""
@@ -291,17 +289,19 @@ class Trace:
         resolutions = {name: resolve(spec, self._tables, self._row_bounds) for name, spec in TABLES.items()}
         for resolution in resolutions.values():
             if resolution.warning:
-                self._warn(resolution.warning)
+                self.warn(resolution.warning)
         return resolutions
 
     def _versions(self) -> tuple[str | None, str | None]:
         rows = self.read("META_DATA_EXPORT", "name", "value")
         facts = dict(zip(rows.text("name").texts(), rows.text("value").texts(), strict=True))
         versions = [facts.get(name) for name in ("EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION")]
+        self._slice = SLICE in facts
         product, schema = [None if version is None else printable(version)[:64] for version in versions]
         return product, schema
 
-    def _warn(self, text: str) -> None:
+    def warn(self, text: str) -> None:
+        """Add a warning, once."""
         self._warnings.setdefault(text)
 
     @contextmanager

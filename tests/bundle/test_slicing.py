@@ -37,10 +37,7 @@ def assert_true(found: Slice, source: Path) -> None:
 
 
 @pytest.mark.parametrize("name", FIXTURES)
-def test_simulated_fixtures(name: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    if name == "sim_two_gpus.sqlite.gz":
-        why = "at its borders a slice parts launches from operations, which counts as missing rows: kept whole instead"
-        request.applymarker(pytest.mark.xfail(reason=why, strict=True))
+def test_simulated_fixtures(name: str, tmp_path: Path) -> None:
     source = tmp_path / "trace.sqlite"
     source.write_bytes(gzip.decompress((FOLDER / name).read_bytes()))
     found = sliced(source, tmp_path / "slices")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.cli.command import OPTION_OF_SETTING, command_of
-from nsysdiag.config import Settings
+from nsysdiag.cli.command import command_of
+from nsysdiag.config import OPTION_OF_SETTING, Settings
 from nsysdiag.model import to_json
 from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tests.builder import TraceBuilder, global_tid
-from tests.schemas import tables
+from tests.simulator.large import insert_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,15 +149,5 @@ def _written(path: Path, contents: Contents, names: int = 8) -> Path:
     with closing(sqlite3.connect(target)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
         for table, columns in contents.items():
-            _insert(connection, table, columns)
+            insert_rows(connection, table, columns)
     return target
-
-
-def _insert(connection: sqlite3.Connection, table: str, values: Table) -> None:
-    columns = tables(SCHEMA)[table]
-    connection.execute(f'CREATE TABLE IF NOT EXISTS "{table}" ({", ".join(each.declaration for each in columns)})')
-    count = max(len(value) for value in values.values() if isinstance(value, np.ndarray))
-    full = [values.get(column.name, column.default) for column in columns]
-    lists = [value.tolist() if isinstance(value, np.ndarray) else [value] * count for value in full]
-    places = ", ".join("?" * len(columns))
-    connection.executemany(f'INSERT INTO "{table}" VALUES ({places})', zip(*lists, strict=True))

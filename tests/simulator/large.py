@@ -64,7 +64,7 @@ def write_large(path: str | os.PathLike[str], kernels: int) -> Path:
     with closing(sqlite3.connect(target)) as connection, connection:
         connection.execute("PRAGMA synchronous = OFF")
         for table, values in contents.items():
-            _insert(connection, table, values)
+            insert_rows(connection, table, values)
     return target
 
 
@@ -219,11 +219,11 @@ def _interleaved(first: IntArray, second: IntArray) -> IntArray:
     return np.stack([first, second], axis=1).ravel()
 
 
-def _insert(connection: sqlite3.Connection, table: str, values: Values) -> None:
+def insert_rows(connection: sqlite3.Connection, table: str, values: Values) -> None:
+    """Rows of a table, which is made where it is not there; a number stands for all rows."""
     columns = tables(SCHEMA)[table]
     declared = [*(column.declaration for column in columns), *filter(None, [_KEYS.get(table)])]
-    connection.execute(f'DROP TABLE IF EXISTS "{table}"')  # the builder makes those that it was told of
-    connection.execute(f'CREATE TABLE "{table}" ({", ".join(declared)})')
+    connection.execute(f'CREATE TABLE IF NOT EXISTS "{table}" ({", ".join(declared)})')
     statement = f'INSERT INTO "{table}" VALUES ({", ".join("?" * len(columns))})'
     count = max(len(value) for value in values.values() if isinstance(value, np.ndarray))
     for begin in range(0, count, _CHUNK):
