@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,12 +11,24 @@ from nsysdiag.trace.connect import adbc_connection
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsysdiag.trace.buffers import Sink
 
 BATCH_ROWS = 65536
 _FORMATS = {ColumnType.INTEGER: "l", ColumnType.REAL: "g"}
+
+
+class _Stream(ctypes.Structure):
+    """ArrowArrayStream of Arrow's C stream interface."""
+
+    _fields_ = (
+        ("get_schema", ctypes.c_void_p),
+        ("get_next", ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)),
+        ("get_last_error", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("private_data", ctypes.c_void_p),
+    )
 
 
 class NotColumnarError(Exception):
@@ -30,7 +43,6 @@ def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Sink)
         import nanoarrow
     except ImportError as error:
         raise NotColumnarError(str(error)) from error
-    # nanoarrow's own error, raised for a cell that breaks the type of its column, is a RuntimeError.
     refusals = (adbc_driver_manager.Error, RuntimeError, UnicodeDecodeError)
     try:
         with adbc_connection(uri) as connection, connection.cursor() as cursor:
@@ -45,13 +57,30 @@ def _drain(stream: Any, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
     """Types are those of the first batch: a float or a text in an integer column shows here or fails
     later."""
     with stream:
-        formats = [child.format for child in stream.get_schema().children]
+        schema = stream.get_schema()
+        formats = [child.format for child in schema.children]
         if formats != [_FORMATS[column.type] for column in columns]:
             raise NotColumnarError(f"columns arrived as {formats}")
-        for batch in stream:
+        for batch in _batches(stream, schema):
             if len(batch):
                 view = batch.view()
                 buffers.append([_values(view.child(index)) for index in range(len(columns))])
+
+
+def _batches(stream: Any, schema: Any) -> Iterator[Any]:
+    """The arrays of a stream. nanoarrow's own iteration keeps Python's lock while SQLite works, so that threads would
+    read one after the other; ctypes gives it up."""
+    from nanoarrow.c_array import allocate_c_array
+
+    address = stream._addr()
+    get_next = _Stream.from_address(address).get_next
+    while True:
+        batch = allocate_c_array(schema)
+        if code := get_next(address, batch._addr()):
+            raise NotColumnarError(f"the driver stopped with error {code}")
+        if not batch.is_valid():
+            return
+        yield batch
 
 
 def _values(column: Any) -> Any:
