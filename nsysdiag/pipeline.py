@@ -48,6 +48,7 @@ from nsysdiag.analysis.roots.world import View, World
 from nsysdiag.analysis.untold import UNTOLD
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
+from nsysdiag.beside import Beside
 from nsysdiag.comparing.comparison import compare_reports
 from nsysdiag.comparing.pairing import require_names
 from nsysdiag.config import Settings
@@ -92,9 +93,10 @@ def _reports(side: Side) -> list[Report]:
 def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = None) -> Report:
     """The report of an open trace. Raises UsageError for settings that do not fit."""
     step = progress or (lambda _name, _share: None)
-    found = _analyzed(trace, settings, step)
-    step("looking at threads and CPUs", 0.9)
-    host = _host(found)
+    with Beside() as beside:
+        found = _analyzed(trace, settings, step, beside)
+        step("looking at threads and CPUs", 0.9)
+        host = _host(found)
     step("writing the report", 0.95)
     trace.check_unchanged()
     return priced(_report(trace, settings, found, host), settings.cost)
@@ -112,7 +114,8 @@ def analyze_devices(
     trace: Trace, settings: Settings, progress: Progress | None = None
 ) -> tuple[list[DeviceResult], list[str]]:
     """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
-    found = _analyzed(trace, settings, progress or (lambda _name, _share: None))
+    with Beside() as beside:
+        found = _analyzed(trace, settings, progress or (lambda _name, _share: None), beside)
     return found.results, found.warnings
 
 
@@ -130,7 +133,7 @@ class _Analyzed:
     hosts: Hosts
 
 
-def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
+def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) -> _Analyzed:
     _check_disabled(settings.disabled)
     check_periods(settings.utilization)
     step("reading device activity", 0.0)
@@ -143,6 +146,8 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
     chosen = _chosen(activity.devices, settings.device)
     windows = [window_of(device, activity.api_calls.rows, ranges, settings, part) for device in chosen]
     _check_windows(chosen, windows)
+    counters = beside.begin(read_counters, trace, activity.devices)
+    unseen = beside.begin(UnseenLaunches.untold if trace.partial else partial(UnseenLaunches.of, activity))
     step("reading host activity", 0.3)
     tables = read_host_tables(trace, ranges)
     host = host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns)
@@ -168,7 +173,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
         layered=layered,
         draining=draining,
         untraced=untraced_graphs(activity, facts),
-        unseen=UnseenLaunches.untold() if trace.partial else UnseenLaunches.of(activity),
+        unseen=unseen.result(),
         events_dropped=trace.events_dropped,
         strings=trace.strings,
         thread_names=names,
@@ -180,8 +185,9 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress) -> _Analyzed:
         ),
         call_chains=CallChains(trace, activity.api_calls),
         python_stacks=PythonStacks(trace, ranges.python),
-        counters=read_counters(trace, activity.devices),
+        counters=counters.result(),
         memory=read_memory(trace, activity),
+        beside=beside,
     )
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     hosts = Hosts(shared.roots, ranges, names)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from msgspec import structs
@@ -31,14 +32,14 @@ from nsysdiag.analysis.evidence import Layer
 from nsysdiag.analysis.findings import findings_of
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gap_keys import GapKeys
-from nsysdiag.analysis.gaps import find_gaps
+from nsysdiag.analysis.gaps import Gaps, find_gaps
 from nsysdiag.analysis.gpu_metrics.counters import Counters, gap_notes
 from nsysdiag.analysis.gpu_metrics.measured import measured_sm_active, with_sm_active
-from nsysdiag.analysis.gpu_metrics.report import Measured, Subject, gpu_metrics
+from nsysdiag.analysis.gpu_metrics.report import Subject, gpu_metrics
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_packing import pack_iterations
 from nsysdiag.analysis.iteration_report import idle_parts, iteration_report, work_parts
-from nsysdiag.analysis.iterations import find_iterations
+from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
@@ -58,6 +59,7 @@ from nsysdiag.analysis.utilization import utilization
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
+from nsysdiag.beside import Beside
 from nsysdiag.config import Settings
 from nsysdiag.model import (
     CollectiveKind,
@@ -73,6 +75,7 @@ from nsysdiag.model import (
 )
 from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_memory import DeviceMemory
+from nsysdiag.model_utilization import Utilization
 from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
 from nsysdiag.trace.strings import Strings
 
@@ -98,6 +101,17 @@ class Shared:
     memory: Memory
     unseen: UnseenLaunches
     events_dropped: bool
+    beside: Beside
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The iterations of a device's work, the steady ones in time, and what each of these is made of; a narrowed window
+    holds too little to tell."""
+
+    report: IterationReport | None = None
+    steady: Intervals | None = None
+    parts: dict[str, IntArray] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +132,9 @@ class DeviceResult:
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:
     """Every step for one device, in order."""
     activity, settings = shared.activity, shared.settings
+    calls, axis = activity.api_calls.rows, shared.layered.host.axis
+    iterating = shared.beside.begin(find_iterations, device, calls, shared.ranges, window.whole)
+    idling = shared.beside.begin(empty_iterations, device, calls, shared.ranges, axis.threads)
     split = split_window(device, window.parts)
     everywhere = find_gaps(device, window.whole)
     calibration = calibrate(everywhere, device, activity, event_waits(everywhere, device, activity).present)
@@ -128,7 +145,8 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     side = DeviceSide(frame, device, activity, waits)
     slices = classify(side, shared.layered, untraced, settings.disabled)
     ledger = add_up(slices, len(gaps))
-    axis = shared.layered.host.axis
+    steps = Steps() if window.narrowed else _steps(iterating.result(), slices, split, shared)
+    measuring = shared.beside.begin(_measure, device, gaps, window, split, steps, shared)
     lane = _lanes(frame, activity, shared.layered)
     rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
     drained = sync_drained(frame, shared.draining, axis, lane)
@@ -158,23 +176,20 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     )
     root = add_up(rooted.slices, len(gaps)) if rooted.slices is not slices else ledger
     keys = GapKeys.of(context, ledger.dominant)
-    collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
-    threads = launching_lanes(device, activity.api_calls.rows, axis)
+    collectives = find_collectives(device, calls, shared.ranges, shared.strings)
+    threads = launching_lanes(device, calls, axis)
     meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
-    iterations, steady, parts = _iterations(context, window, split, shared)
-    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, iterations, steady)
+    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, measuring)
     by_root = replace(context, slices=rooted.slices)
-    if iterations is not None and steady is not None:
-        roots = idle_parts(rooted.slices, steady) if rooted.slices is not slices else None
+    if steps.report is not None and steps.steady is not None:
+        roots = idle_parts(rooted.slices, steps.steady) if rooted.slices is not slices else None
         kinds = kinds_of_gaps(context.frame.gaps, keys, report.signatures)
-        packed = pack_iterations(steady, parts, roots, device, report.kernels, kinds, shared.strings)
-        report = structs.replace(report, iterations=structs.replace(iterations, packed=packed))
-    report = structs.replace(report, trouble=device_trouble(report, by_root, window.parts, split, steady, settings))
+        packed = pack_iterations(steps.steady, steps.parts, roots, device, report.kernels, kinds, shared.strings)
+        report = structs.replace(report, iterations=structs.replace(steps.report, packed=packed))
+    trouble = device_trouble(report, by_root, window.parts, split, steps.steady, settings)
+    report = structs.replace(report, trouble=trouble)
     ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)
-    empty = None
-    if not window.narrowed:
-        empty = empty_iterations(device, activity.api_calls.rows, shared.ranges, axis.threads)
-    found = findings_of(report, ground, empty)
+    found = findings_of(report, ground, None if window.narrowed else idling.result())
     if missing_of(device, activity, shared.unseen, reported=shared.events_dropped).reasons():
         found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
     timeline = _timeline(context, window, threads, report, found, shared) if settings.timeline else None
@@ -214,8 +229,8 @@ def _report(
     shared: Shared,
     collectives: Collectives,
     threads: IntArray,
-    iterations: IterationReport | None,
-    steady: Intervals | None,
+    steps: Steps,
+    measuring: Future[tuple[GpuMetrics | None, Utilization]],
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -245,7 +260,8 @@ def _report(
         batched=shared.batched_launches,
     )
     measured = shared.counters.of(device)
-    metrics = _metrics(measured, context, window, split, iterations, shared)
+    signatures = signature_rows(context, keys, steps.steady)
+    metrics, utilized = measuring.result()
     notes += [*missing.note(), *shared.counters.absence(device), *gap_notes(metrics, settings.thresholds.gap_sm_active)]
     return DeviceReport(
         key=device.key,
@@ -274,8 +290,8 @@ def _report(
         gap_count=len(context.frame.gaps),
         gaps=with_sm_active(describe_gaps(context, largest_gaps(context, settings.gaps)), measured),
         gaps_packed=pack_gaps(context.frame.gaps, ledger),
-        signatures=signature_rows(context, keys, steady),
-        iterations=iterations,
+        signatures=signatures,
+        iterations=steps.report,
         launch=launch,
         kernels=kernels,
         copies=copy_report(
@@ -283,7 +299,7 @@ def _report(
             shared.activity,
             inside,
             split,
-            steady,
+            steps.steady,
             shared.memory.limits[device.key],
             settings.memory,
         ),
@@ -293,48 +309,44 @@ def _report(
             collective_kinds(collectives, inside, split),
             mpi_calls(shared.layered.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
         ),
-        utilization=utilization(
-            device,
-            window.parts,
-            split,
-            inside,
-            shared.activity.shapes,
-            shared.strings,
-            settings,
-            measured_sm_active(metrics),
-        ),
+        utilization=utilized,
         notes=notes,
         root_labels=root.labels,
         gpu_metrics=metrics,
         unified_memory=unified_memory(
             shared.memory, device.ids, window, shared.activity.duration_ns, settings.memory.thrash_moves
         ),
-        memory=_memory(context, window, steady, shared),
+        memory=_memory(context, window, steps.steady, shared),
     )
 
 
-def _metrics(
-    measured: Measured | None,
-    context: GapContext,
-    window: AnalysisWindow,
-    split: WindowSplit,
-    iterations: IterationReport | None,
-    shared: Shared,
-) -> GpuMetrics | None:
-    if measured is None or window.length_ns == 0:
-        return None
-    gaps = Intervals(context.frame.gaps.start, context.frame.gaps.end)
-    subject = Subject(
-        device=context.device,
-        calls=shared.activity.api_calls.rows,
-        ranges=shared.ranges,
-        strings=shared.strings,
-        parts=window.parts,
-        gaps=gaps,
-        split=split,
-        iterations=iterations,
+def _measure(
+    device: DeviceTimeline, gaps: Gaps, window: AnalysisWindow, split: WindowSplit, steps: Steps, shared: Shared
+) -> tuple[GpuMetrics | None, Utilization]:
+    """What the GPU's own counters say, and how well it was used, by them or by what was launched."""
+    measured, metrics = shared.counters.of(device), None
+    if measured is not None and window.length_ns:
+        subject = Subject(
+            device=device,
+            calls=shared.activity.api_calls.rows,
+            ranges=shared.ranges,
+            strings=shared.strings,
+            parts=window.parts,
+            gaps=Intervals(gaps.start, gaps.end),
+            split=split,
+            iterations=steps.report,
+        )
+        metrics = gpu_metrics(measured, subject, shared.settings.thresholds.clock)
+    return metrics, utilization(
+        device,
+        window.parts,
+        split,
+        _inside(device, window),
+        shared.activity.shapes,
+        shared.strings,
+        shared.settings,
+        measured_sm_active(metrics),
     )
-    return gpu_metrics(measured, subject, shared.settings.thresholds.clock)
 
 
 def _memory(
@@ -352,22 +364,15 @@ def _memory(
     return device_memory(shared.memory.usage, ground, shared.settings.memory)
 
 
-def _iterations(
-    context: GapContext, window: AnalysisWindow, split: WindowSplit, shared: Shared
-) -> tuple[IterationReport | None, Intervals | None, dict[str, IntArray]]:
-    """Iterations of the whole work of the device, the steady ones in time, and what each of these is made of; a
-    narrowed window holds too little of it to tell."""
-    if window.narrowed:
-        return None, None, {}
-    found = find_iterations(context.device, shared.activity.api_calls.rows, shared.ranges, window.whole)
+def _steps(found: Iterations | None, slices: Slices, split: WindowSplit, shared: Shared) -> Steps:
     if found is None:
-        return None, None, {}
+        return Steps()
     name = found.name or (shared.strings.text(found.anchor) if found.anchor >= 0 else "graph launch")
-    parts = work_parts(split, found.spans) | idle_parts(context.slices, found.spans)
+    parts = work_parts(split, found.spans) | idle_parts(slices, found.spans)
     report = iteration_report(found, name, parts)
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
-    return report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()}
+    return Steps(report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()})
 
 
 def _communication(
