@@ -13,7 +13,7 @@ from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.packing import packed
 from nsysdiag.model import Collapses, RunAhead
 from nsysdiag.timeline.intervals import Intervals
-from nsysdiag.timeline.steps import count_open, in_buckets, time_by_level
+from nsysdiag.timeline.steps import open_in_buckets
 
 BUCKETS = 250
 PERCENTILES = (5, 25, 50, 75, 95)
@@ -58,12 +58,10 @@ def run_ahead(work: Outstanding, parts: Intervals, collapses: list[Collapses]) -
     low, high = (int(parts.start[0]), int(parts.end[-1])) if len(parts) else (0, 0)
     if not 0 < high - low < LONGEST_NS:
         return None
-    steps = count_open(work.issued, work.ended, low, high)
-    ns = time_by_level(steps, parts)
+    series, ns = open_in_buckets(work.issued, work.ended, parts, BUCKETS)
     reached = np.cumsum(ns)
     observed = int(reached[-1])
     p5, p25, p50, p75, p95 = (int(np.searchsorted(100 * reached, rank * observed)) for rank in PERCENTILES)
-    series = in_buckets(steps, BUCKETS)
     return RunAhead(
         observed_ns=observed,
         empty_ns=int(ns[0]),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, coverage, nearest_before
+
+AT_ONCE = 1 << 17
+"""Events of a stretch: few enough to stay in a core's own memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,8 +37,9 @@ class Buckets:
     highest: IntArray
 
 
-def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
-    """How many of the intervals are open over [low, high), from their sorted starts and their sorted ends.
+def count_open(start: IntArray, end: IntArray, low: int, high: int, before: int = 0) -> Steps:
+    """How many of the intervals are open over [low, high), from their sorted starts and their sorted ends; `before` are
+    open besides, all the time.
 
     ```
     intervals   [------)
@@ -51,6 +56,7 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
     events.sort(kind="stable")
     begins = (events & 1).astype(np.int8)
     level: IntArray = np.cumsum((begins << 1) - 1, dtype=np.int32)
+    level += before
     time: IntArray = events
     time >>= 1
     last = np.append(time[1:] != time[:-1], True)[: len(time)]
@@ -58,7 +64,7 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int) -> Steps:
     if not last.all():
         time, level = time[last], level[last]
     if len(time) == 0 or time[0] > 0:
-        time, level = np.append(np.int64(0), time), np.append(np.int64(0), level)
+        time, level = np.append(np.int64(0), time), np.append(np.int64(before), level)
     return Steps(time + low, level, high)
 
 
@@ -80,9 +86,44 @@ def time_by_level(steps: Steps, parts: Intervals) -> IntArray:
 
 def in_buckets(steps: Steps, most: int) -> Buckets:
     """The steps in `most` equal buckets, fewer where there are not as many ns."""
-    low, high = int(steps.time[0]), steps.end
+    return _between(steps, _edges(int(steps.time[0]), steps.end, most))
+
+
+def open_in_buckets(start: IntArray, end: IntArray, parts: Intervals, most: int) -> tuple[Buckets, IntArray]:
+    """`count_open` from the begin to the end of the set `parts`, which is not empty, as `in_buckets` and as
+    `time_by_level`: stretch by stretch, for the steps of millions of intervals need much memory."""
+    edges = _edges(int(parts.start[0]), int(parts.end[-1]), most)
+    begun, over = (np.searchsorted(times, edges, side="right") for times in (start, end))
+    stretch = (begun + over) // AT_ONCE
+    borders = np.flatnonzero(np.concatenate(([True], stretch[1:-1] != stretch[:-2], [True])))
+    found, levels = [], np.zeros(0, dtype=np.int64)
+    for first, last in itertools.pairwise(borders.tolist()):
+        opened, closed = start[begun[first] : begun[last]], end[over[first] : over[last]]
+        low, high = int(edges[first]), int(edges[last])
+        steps = count_open(opened, closed, low, high, before=int(begun[first] - over[first]))
+        found.append(_between(steps, edges[first : last + 1]))
+        levels = _added(levels, time_by_level(steps, parts))
+    lowest, mean, highest = (
+        np.concatenate([getattr(each, name) for each in found]) for name in ("lowest", "mean", "highest")
+    )
+    return Buckets(edges, lowest, mean, highest), levels
+
+
+def _added(first: IntArray, second: IntArray) -> IntArray:
+    """The sums of two rows of numbers that are 0 where they have ended."""
+    shorter, longer = sorted((first, second), key=len)
+    longer[: len(shorter)] += shorter
+    return longer
+
+
+def _edges(low: int, high: int, most: int) -> IntArray:
     count = min(most, high - low)
-    edges = np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+    return np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+
+
+def _between(steps: Steps, edges: IntArray) -> Buckets:
+    """The steps in buckets that begin with the first and end with the last of them."""
+    high = steps.end
     first = nearest_before(steps.time, edges[:-1])
     last = np.searchsorted(steps.time, edges[1:], side="left") - 1
     inside = steps.level[last]

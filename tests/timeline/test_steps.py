@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.timeline.intervals import Intervals, union
-from nsysdiag.timeline.steps import Steps, count_open, in_buckets, time_by_level
+from nsysdiag.timeline.steps import Steps, count_open, in_buckets, open_in_buckets, time_by_level
 
 SPAN = 64
 pairs = st.lists(st.tuples(st.integers(0, SPAN), st.integers(0, SPAN)).map(sorted), max_size=12)
@@ -94,3 +96,20 @@ def test_against_the_painter(
         part = painted[start:end]
         assert (found.lowest[at], found.highest[at]) == (min(part), max(part))
         assert found.mean[at] == pytest.approx(sum(part) / len(part))
+
+
+@given(pairs, pairs, st.integers(1, 10), st.integers(1, 8))
+def test_stretch_by_stretch_it_is_the_same(
+    rows: list[tuple[int, int]], chosen: list[tuple[int, int]], most: int, at_once: int
+) -> None:
+    spans, parts = Intervals.of(rows), union(Intervals.of(chosen))
+    if not len(parts):
+        return
+    start, end = np.sort(spans.start), np.sort(spans.end)
+    whole = count_open(start, end, int(parts.start[0]), int(parts.end[-1]))
+    with patch("nsysdiag.timeline.steps.AT_ONCE", at_once):
+        found, levels = open_in_buckets(start, end, parts, most)
+    expected = in_buckets(whole, most)
+    assert levels.tolist() == time_by_level(whole, parts).tolist()
+    for name in ("edges", "lowest", "mean", "highest"):
+        assert getattr(found, name).tolist() == getattr(expected, name).tolist()
