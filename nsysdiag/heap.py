@@ -5,11 +5,20 @@ from __future__ import annotations
 import ctypes
 
 _M_ARENA_MAX = -8
+_library = ctypes.CDLL(None)
 
 
 def share_one_heap() -> None:
     """Let all threads use one heap, where the C library has several: each keeps what it freed for itself, and what one
     thread read stays until the end. Only for a process of our own; elsewhere than with glibc nothing happens."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    mallopt = getattr(_library, "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
+
+
+def give_back() -> None:
+    """Give memory that was freed back to the system, between two stages: glibc keeps it otherwise, in pieces that the
+    arrays of the next stage may not fit into."""
+    trim = getattr(_library, "malloc_trim", None)
+    if trim is not None:
+        trim(0)

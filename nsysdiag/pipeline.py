@@ -54,6 +54,7 @@ from nsysdiag.comparing.pairing import require_names
 from nsysdiag.config import Settings
 from nsysdiag.cost import priced
 from nsysdiag.errors import UsageError
+from nsysdiag.heap import give_back
 from nsysdiag.model import SCHEMA_VERSION, CauseInfo, Report, Tool, TraceInfo
 from nsysdiag.model_compare import Comparison
 from nsysdiag.model_host import HostReport
@@ -96,8 +97,10 @@ def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = 
     with Beside() as beside:
         found = _analyzed(trace, settings, step, beside)
         step("looking at threads and CPUs", 0.9)
+        give_back()
         host = _host(found)
     step("writing the report", 0.95)
+    give_back()
     trace.check_unchanged()
     return priced(_report(trace, settings, found, host), settings.cost)
 
@@ -189,6 +192,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) 
         memory=read_memory(trace, activity),
         beside=beside,
     )
+    give_back()
     results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
     hosts = Hosts(shared.roots, ranges, names)
     warnings = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]

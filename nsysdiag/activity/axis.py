@@ -61,7 +61,7 @@ class ThreadAxis:
         """Positions of times on lanes; times outside the span are moved to its borders."""
         # Clipped first: an open range ends at the largest number, and a difference would wrap around.
         position: IntArray = np.clip(time, self.origin, self.origin + self.span)
-        position += (rank[:1] if is_constant(rank) else rank) * self.stride - self.origin
+        position += (rank[:1] if is_constant(rank) else rank).astype(np.int64, copy=False) * self.stride - self.origin
         return position
 
     def place(self, rank: IntArray, intervals: Intervals) -> Intervals:

@@ -92,10 +92,10 @@ def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) ->
     rows = rows[np.argsort(keys[rows], kind="stable")]
     rows = _outermost_of_each(keys, rows, calls)
     if len(rows) == 0:
-        return np.full(len(wanted), -1, dtype=np.int64)
+        return np.full(len(wanted), -1, dtype=np.int32)
     known = keys[rows]
     at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return np.where((wanted >= 0) & (known[at] == wanted), rows[at], -1)
+    return np.where((wanted >= 0) & (known[at] == wanted), rows[at].astype(np.int32), np.int32(-1))
 
 
 def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:

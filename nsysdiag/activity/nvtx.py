@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import coded_names
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import BoolArray, IntArray, joint, process_of
 from nsysdiag.activity.nccl_payload import read_communicators
 from nsysdiag.activity.rows import Rows, picked
 from nsysdiag.activity.streams import distinct
@@ -128,14 +128,12 @@ def path_codes(
     rows, lane = rows.take(lane >= 0), lane[lane >= 0]
     spans = axis.place(lane, Intervals(rows.start, rows.end))
     position = np.where(rank >= 0, axis.position(np.maximum(rank, 0), time), -1)
-    code = np.zeros(len(time), dtype=np.int64)
+    code = np.zeros(len(time), dtype=np.int32)
     paths: list[list[str]] = [[]]
     for level in enclosing(spans, position):
         inside = np.flatnonzero(level >= 0)
-        name = rows.name[level[inside]]
-        pair = code[inside] * (len(ranges.names) + 1) + name
-        unique, inverse = np.unique(pair, return_inverse=True)
-        code[inside] = len(paths) + inverse
         width = len(ranges.names) + 1
+        unique, inverse = distinct(joint(code[inside], rows.name[level[inside]], width))
+        code[inside] = len(paths) + inverse
         paths += [[*paths[int(key) // width], ranges.names[int(key) % width]] for key in unique]
     return code, paths

@@ -67,7 +67,7 @@ class SliceCollector:
         self._parts.append(
             SliceRows(
                 gap=pieces.owner.astype(np.int32),
-                cause=np.full(count, self._cause[cause], dtype=np.int32),
+                cause=np.full(count, self._cause[cause], dtype=np.int8),
                 start=pieces.spans.start,
                 end=pieces.spans.end,
                 label=np.broadcast_to(np.asarray(label, dtype=np.int32), (count,)),
@@ -78,6 +78,6 @@ class SliceCollector:
     def finish(self) -> Slices:
         """Everything that was added."""
         nothing, code = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
-        empty = SliceRows(code, code, nothing, nothing, code, code)
+        empty = SliceRows(code, code.astype(np.int8), nothing, nothing, code, code)
         rows = SliceRows.concatenate(self._parts or [empty])
         return Slices(rows, list(self._labels), list(self._texts))

@@ -61,6 +61,7 @@ from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.beside import Beside
 from nsysdiag.config import Settings
+from nsysdiag.heap import give_back
 from nsysdiag.model import (
     CollectiveKind,
     Communication,
@@ -149,6 +150,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     measuring = shared.beside.begin(_measure, device, gaps, window, split, steps, shared)
     lane = _lanes(frame, activity, shared.layered)
     rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
+    give_back()
     drained = sync_drained(frame, shared.draining, axis, lane)
     context = GapContext(
         device=device,
@@ -215,8 +217,8 @@ def _timeline(
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
     calls = activity.api_calls.rows
     if len(calls) == 0:
-        return np.full(len(frame.call), -1, dtype=np.int64)
-    return np.where(frame.call >= 0, layered.host.axis.rank(calls.thread[frame.call]), -1)
+        return np.full(len(frame.call), -1, dtype=np.int32)
+    return np.where(frame.call >= 0, layered.host.axis.rank(calls.thread[frame.call]), -1).astype(np.int32)
 
 
 def _report(
@@ -234,6 +236,7 @@ def _report(
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
+    give_back()
     launch = launch_report(
         context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
     )

@@ -43,18 +43,18 @@ def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntA
     spans = Intervals(*(np.concatenate([getattr(layer.spans, side) for layer in layers]) for side in ("start", "end")))
     name = np.concatenate(
         [
-            np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int64)[layer.name]
+            np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int32)[layer.name]
             for layer in layers
         ]
     )
     order = np.argsort(spans.start, kind="stable")
     spans, name = spans[order], name[order]
     if len(spans) == 0:
-        return Drained(np.zeros(len(lane), dtype=np.bool_), np.full(len(lane), -1, dtype=np.int64), [])
+        return Drained(np.zeros(len(lane), dtype=np.bool_), np.full(len(lane), -1, dtype=np.int32), [])
     safe = np.maximum(lane, 0)
     opened = axis.position(safe, frame.gaps.opened)
     launched = axis.position(safe, frame.call_start)
     at = nearest_before(spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))
     end = spans.end[np.maximum(at, 0)]
     flag = (frame.case == Case.LATE) & (at >= 0) & (end > opened) & (end <= launched)
-    return Drained(flag, np.where(flag, name[np.maximum(at, 0)], -1), list(words))
+    return Drained(flag, np.where(flag, name[np.maximum(at, 0)], np.int32(-1)), list(words))

@@ -82,7 +82,7 @@ def frame_of(
 ) -> Frame:
     """The case and the borders of each gap."""
     calls = activity.api_calls.rows
-    call = np.where(gaps.target >= 0, device.launch[gaps.target], -1)
+    call = np.where(gaps.target >= 0, device.launch[gaps.target], np.int32(-1))
     has_call = call >= 0
     nothing = np.zeros(len(gaps), dtype=np.int64)
     api_start = np.where(has_call, calls.start[call], 0) if len(calls) else nothing

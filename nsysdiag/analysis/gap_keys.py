@@ -89,6 +89,6 @@ def _numbered_by_first_gap(code: IntArray, start: IntArray) -> IntArray:
         return code
     first = np.full(int(code.max()) + 1, np.iinfo(np.int64).max)
     np.minimum.at(first, code, start)
-    rank = np.empty(len(first), dtype=np.int64)
+    rank = np.empty(len(first), dtype=np.int32)
     rank[np.argsort(first)] = np.arange(len(first))
     return rank[code]

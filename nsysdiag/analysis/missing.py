@@ -10,7 +10,7 @@ import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
-from nsysdiag.activity.rows import RowsOf
+from nsysdiag.activity.rows import RowsOf, taken
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.untraced import has_operations, is_outermost
 from nsysdiag.units import format_count, format_share
@@ -94,7 +94,7 @@ class UnseenLaunches:
             return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_))
         launches = launches[is_outermost(activity, launches)]
         launches = launches[~_into_graphs(activity, launches)]
-        return cls(process_of(calls.thread[launches]), ~has_operations(activity, launches))
+        return cls(process_of(taken(calls.thread, launches)), ~has_operations(activity, launches))
 
 
 def missing_of(

@@ -80,8 +80,8 @@ def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency |
 
 def _weights(share: npt.NDArray[np.float64], shape: IntArray) -> IntArray:
     """The share of each kernel in parts of WHOLE; -1 where it is not known."""
-    known = np.where(np.isnan(share), -1, np.round(np.nan_to_num(share) * WHOLE)).astype(np.int64)
-    return np.append(known, -1)[shape]
+    known = np.where(np.isnan(share), -1, np.round(np.clip(np.nan_to_num(share), 0, 1) * WHOLE)).astype(np.int32)
+    return np.append(known, np.int32(-1))[shape]
 
 
 def _partly(

@@ -44,7 +44,7 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     ```
     """
     nothing = np.zeros(len(gaps), dtype=np.bool_)
-    result = EventWaits(nothing, nothing.copy(), np.full(len(gaps), -1, dtype=np.int64))
+    result = EventWaits(nothing, nothing.copy(), np.full(len(gaps), -1, dtype=np.int32))
     waits = activity.waits
     if len(waits) == 0 or len(gaps) == 0:
         return result

@@ -67,7 +67,7 @@ class _Sum:
 
 def _sorted(times: IntArray) -> slice | IntArray:
     """What puts times in order: nothing where they are."""
-    return slice(None) if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable")
+    return slice(None) if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable").astype(np.int32)
 
 
 def _lengths(time: IntArray, high: int, parts: Intervals) -> IntArray:

@@ -78,7 +78,7 @@ def levels(intervals: Intervals, limit: int = 64) -> IntArray:
     return depth
 
 
-def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> list[IntArray]:
+def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterator[IntArray]:
     """For each level, outermost first: the index of its interval open at each time, -1 where none is.
 
     Only the outer `limit` levels are given: time in a deeper interval counts for the one of the last level
@@ -90,13 +90,13 @@ def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> list[In
     times    |        |     -> [[0, -1], [1, -1]]
     ```
     """
-    return [_open_at(intervals, members, times) for members in _by_level(intervals, limit)]
+    return (_open_at(intervals, members, times) for members in _by_level(intervals, limit))
 
 
 def _open_at(intervals: Intervals, members: IntArray, times: IntArray) -> IntArray:
     at = nearest_before(intervals.start[members], times)
     candidate = members[at]
-    return np.where((at >= 0) & (intervals.end[candidate] > times), candidate, np.int64(-1))
+    return np.where((at >= 0) & (intervals.end[candidate] > times), candidate, candidate.dtype.type(-1))
 
 
 def _by_level(intervals: Intervals, limit: int) -> Iterator[IntArray]:

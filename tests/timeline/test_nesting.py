@@ -164,14 +164,14 @@ class TestEnclosing:
         assert [level.tolist() for level in enclosing(deep, int64([100]))] == [[at] for at in range(64)]
 
     def test_of_nothing(self) -> None:
-        assert enclosing(Intervals.empty(), int64([3])) == []
+        assert list(enclosing(Intervals.empty(), int64([3]))) == []
         assert [level.tolist() for level in enclosing(Intervals.of([(0, 1)]), int64([]))] == [[]]
 
     def test_beyond_the_limit_time_belongs_to_the_last_level(self) -> None:
         # 0  [--------)
         # 1   [------)     the last level
         # 2    [----)      deeper: its time counts for 1
-        found = enclosing(Intervals.of([(0, 9), (1, 8), (2, 7)]), int64([4]), limit=2)
+        found = list(enclosing(Intervals.of([(0, 9), (1, 8), (2, 7)]), int64([4]), limit=2))
         assert [level.tolist() for level in found] == [[0], [1]]
 
     @given(forward_pairs, st.lists(times))
@@ -188,7 +188,7 @@ class TestEnclosing:
 
     def test_every_time_inside_anything_has_an_enclosing_interval(self) -> None:
         rows = [(LO, 0), (-8, 12), (4, HI)]
-        found = enclosing(Intervals.of(rows), np.arange(LO, HI))
+        found = list(enclosing(Intervals.of(rows), np.arange(LO, HI)))
         assert (np.max(np.stack(found), axis=0) >= 0).all()
 
 

@@ -168,7 +168,7 @@ def _stretches(axis: ThreadAxis, position: IntArray, comes_in: BoolArray, just: 
     end = np.where(comes_in, end, np.minimum(end, time + just + 1))
     early = first & ~comes_in
     stretches = _Stretches(
-        lane=np.append(lane, lane[early]),
+        lane=np.append(lane, lane[early]).astype(np.int32),
         start=np.append(time, np.full(int(early.sum()), axis.origin)),
         end=np.append(end, time[early]),
         left=np.append(~comes_in, np.zeros(int(early.sum()), dtype=np.bool_)),
