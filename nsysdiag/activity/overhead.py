@@ -9,7 +9,7 @@ from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.lane import CallTable, Lane
 from nsysdiag.activity.streams import distinct_values
-from nsysdiag.timeline.intervals import Intervals, pieces, union
+from nsysdiag.timeline.intervals import AT_ONCE, Intervals, pieces, union
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.trace.trace import Trace
 
@@ -47,8 +47,13 @@ def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: Lane, latest: in
     rank = processes.rank(process_of(table.thread))
     rows = np.flatnonzero(valid & (rank >= 0))
     busy = union(processes.place(rank[rows], Intervals(table.start[rows], table.end[rows])))
-    calls = union(api.spans[api.outermost])
-    lane = calls.start // axis.stride
-    moved = (processes.rank(process_of(axis.threads[lane])) - lane) * axis.stride
-    call, inside = pieces(busy, Intervals(calls.start + moved, calls.end + moved))
-    return union(Intervals(inside.start - moved[call], inside.end - moved[call]))
+    # From the lane of each thread to that of its process.
+    shift = (processes.rank(process_of(axis.threads)) - np.arange(len(axis.threads))) * axis.stride
+    found = [Intervals.empty()]
+    for at in range(0, len(api.spans) if len(busy) else 0, AT_ONCE):
+        part = slice(at, at + AT_ONCE)
+        calls = api.spans[part][api.outermost[part]]
+        moved = shift[calls.start // axis.stride]
+        call, inside = pieces(busy, Intervals(calls.start + moved, calls.end + moved))
+        found.append(Intervals(inside.start - moved[call], inside.end - moved[call]))
+    return union(*found)

@@ -44,7 +44,7 @@ from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.leaves import LeafSymbols
-from nsysdiag.analysis.ledger import Ledger, add_up, coverage
+from nsysdiag.analysis.ledger import Totals, add_up, coverage, ledger_of
 from nsysdiag.analysis.missing import DOUBTED, UnseenLaunches, missing_of
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
@@ -145,7 +145,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     untraced = untraced_on(device, activity, shared.untraced)
     side = DeviceSide(frame, device, activity, waits)
     slices = classify(side, shared.layered, untraced, settings.disabled)
-    ledger = add_up(slices, len(gaps))
+    ledger = ledger_of(slices, len(gaps))
     steps = Steps() if window.narrowed else _steps(iterating.result(), slices, split, shared)
     measuring = shared.beside.begin(_measure, device, gaps, window, split, steps, shared)
     lane = _lanes(frame, activity, shared.layered)
@@ -176,7 +176,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
             python=shared.python_stacks,
         ),
     )
-    root = add_up(rooted.slices, len(gaps)) if rooted.slices is not slices else ledger
+    root = add_up(rooted.slices) if rooted.slices is not slices else ledger
     keys = GapKeys.of(context, ledger.dominant)
     collectives = find_collectives(device, calls, shared.ranges, shared.strings)
     threads = launching_lanes(device, calls, axis)
@@ -223,7 +223,7 @@ def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> 
 
 def _report(
     context: GapContext,
-    root: Ledger,
+    root: Totals,
     keys: GapKeys,
     window: AnalysisWindow,
     split: WindowSplit,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from nsysdiag.activity.calls import ApiCalls, CallRows
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray, joint, process_of
-from nsysdiag.activity.operations import Category
+from nsysdiag.activity.operations import Category, Operations
 from nsysdiag.activity.rows import picked
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.assignment import Slices
@@ -39,25 +39,44 @@ def launch_summary(
     row, start = _pick(device.launch, launched), _pick(operations.start, launched)
     alone = _pick(kernel & (operations.graph_node <= 0), launched)
     call, alone_call = _distinct(row, len(calls)), _distinct(_pick(row, alone), len(calls))
-    begin = np.sort(calls.start[call], kind="stable")
-    interval = begin[1:] - begin[:-1]
-    delay = np.maximum(start - calls.end[row], 0)
-    duration = _pick(operations.end, kernel) - _pick(operations.start, kernel)
+    found = {
+        **_kernel_lengths(operations, kernel),
+        **_intervals(calls.start[call]),
+        **_delays(calls, row, start, alone),
+        "call": distribution(calls.end[alone_call] - calls.start[alone_call]),
+    }
     return Launch(
         launched_ops=len(row),
         unlaunched_ops=int(np.count_nonzero(inside & (device.launch < 0) & ~operations.migration)),
         found_device_idle=int(np.isin(frame.case, (Case.LATE, Case.ISSUING)).sum()),
-        median_queue_delay_ns=_median(delay),
-        median_interval_ns=_median(_pick(interval, interval > 0)),
-        median_kernel_ns=_median(duration),
         api=api,
         calls=len(call),
-        kernel=distribution(duration),
-        call=distribution(calls.end[alone_call] - calls.start[alone_call]),
-        interval=distribution(interval),
-        to_start=distribution(np.maximum(_pick(start, alone) - calls.start[_pick(row, alone)], 0)),
-        queue_delay=distribution(_pick(delay, alone)),
+        **found,
     )
+
+
+# Each of these lets go of its arrays before the next one makes its own.
+
+
+def _kernel_lengths(operations: Operations, kernel: BoolArray) -> dict[str, Any]:
+    length = _pick(operations.end, kernel) - _pick(operations.start, kernel)
+    return {"median_kernel_ns": _median(length), "kernel": distribution(length)}
+
+
+def _intervals(begin: IntArray) -> dict[str, Any]:
+    """From the beginning of each launch to that of the next."""
+    begin = np.sort(begin, kind="stable")
+    interval = begin[1:] - begin[:-1]
+    return {"median_interval_ns": _median(_pick(interval, interval > 0)), "interval": distribution(interval)}
+
+
+def _delays(calls: CallRows, row: IntArray, start: IntArray, alone: BoolArray) -> dict[str, Any]:
+    """From each call and from its return to the start of its operation; those of graphs are no delays of one call."""
+    delay = np.maximum(start - calls.end[row], 0)
+    found = {"median_queue_delay_ns": _median(delay), "queue_delay": distribution(_pick(delay, alone))}
+    np.subtract(start, calls.start[row], out=delay)
+    np.maximum(delay, 0, out=delay)
+    return found | {"to_start": distribution(_pick(delay, alone))}
 
 
 def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:

@@ -15,37 +15,52 @@ ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
-    """`total` is ns by cause, causes in order of precedence, none with 0; `labels` the kinds within a cause; `dominant`
-    the cause (place in the registry) with most of each gap, `share_known` the part of each gap that is resolved."""
+class Totals:
+    """`total` is ns by cause, causes in order of precedence, none with 0; `labels` the kinds within a cause."""
 
     total: dict[str, int]
     labels: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger(Totals):
+    """Also `dominant`, the cause (place in the registry) with most of each gap, and how much of each gap no cause
+    explains."""
+
     dominant: IntArray
     unresolved_ns: IntArray
 
 
-def add_up(slices: Slices, gap_count: int) -> Ledger:
-    """Totals over all gaps, and each gap's dominant cause."""
-    rows, ns = slices.rows, slices.ns
-    best = np.zeros(gap_count, dtype=np.int64)
-    dominant = np.zeros(gap_count, dtype=np.int32)
-    unresolved = np.zeros(gap_count, dtype=np.int64)
+def add_up(slices: Slices) -> Totals:
+    """Totals over all gaps."""
     total: dict[str, int] = {}
     labels: dict[str, dict[str, int]] = {}
     for number, cause in enumerate(CAUSES):
-        mine = np.flatnonzero(rows.cause == number)
-        if len(mine) == 0:
+        mine = np.flatnonzero(slices.rows.cause == number)
+        if len(mine):
+            ns = slices.lengths(mine)
+            total[cause] = int(ns.sum())
+            labels |= _labelled(cause, slices.rows.label[mine], ns, slices.labels)
+    return Totals(total, labels)
+
+
+def ledger_of(slices: Slices, gap_count: int) -> Ledger:
+    """Totals over all gaps, and each gap's dominant cause."""
+    totals = add_up(slices)
+    best = np.zeros(gap_count, dtype=np.int64)
+    dominant = np.zeros(gap_count, dtype=np.int32)
+    unresolved = np.zeros(gap_count, dtype=np.int64)
+    for number, cause in enumerate(CAUSES):
+        if cause not in totals.total:
             continue
-        total[cause] = int(ns[mine].sum())
-        labels |= _labelled(cause, rows.label[mine], ns[mine], slices.labels)
+        mine = np.flatnonzero(slices.rows.cause == number)
         by_gap = np.zeros(gap_count, dtype=np.int64)
-        np.add.at(by_gap, rows.gap[mine], ns[mine])
-        dominant = np.where(by_gap > best, np.int32(number), dominant)
-        best = np.maximum(best, by_gap)
+        np.add.at(by_gap, slices.rows.gap[mine], slices.lengths(mine))
+        dominant[by_gap > best] = number
+        np.maximum(best, by_gap, out=best)
         if cause in UNRESOLVED:
             unresolved += by_gap
-    return Ledger(total, labels, dominant, unresolved)
+    return Ledger(totals.total, totals.labels, dominant, unresolved)
 
 
 def _labelled(cause: str, label: IntArray, ns: IntArray, names: list[str]) -> dict[str, dict[str, int]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import BoolArray, IntArray, once, process_of
 from nsysdiag.activity.rows import RowsOf, taken
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.untraced import has_operations, is_outermost
@@ -101,7 +101,8 @@ def missing_of(
     device: DeviceTimeline, activity: DeviceActivity, launches: UnseenLaunches, *, reported: bool
 ) -> Missing:
     """What is missing of one device."""
-    mine = np.isin(launches.process, distinct_values(device.operations.process))
+    owners = distinct_values(device.operations.process)
+    mine: BoolArray = once(launches.process, lambda each: np.isin(each, owners))
     # Rows that cannot be are told by themselves.
     unseen = max(int(np.count_nonzero(mine & launches.unseen)) - device.malformed, 0)
     unlaunched = (device.launch < 0) & ~device.operations.migration & (device.operations.correlation > 0)

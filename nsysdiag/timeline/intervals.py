@@ -18,6 +18,10 @@ FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 
 
+AT_ONCE = 1 << 16
+"""Queries of a stretch: few enough to stay in a core's own memory."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Intervals:
     """Any intervals: `start` and `end` in ns, int64, one-dimensional and of the same length.
@@ -153,14 +157,19 @@ def coverage(s: Intervals, queries: Intervals) -> IntArray:
     query        [----------)          -> 2 + 2
     ```
     """
+    found = np.zeros(len(queries), np.int64)
     if not len(s):
-        return np.zeros(len(queries), np.int64)
-    covered = _covered_before(s, queries.end) - _covered_before(s, queries.start)
-    return np.where(queries.end > queries.start, covered, 0)
-
-
-def _covered_before(s: Intervals, times: IntArray) -> IntArray:
+        return found
     until = np.concatenate(([np.int64(0)], np.cumsum(s.end - s.start)))
+    for at in range(0, len(queries), AT_ONCE):
+        part = slice(at, at + AT_ONCE)
+        start, end = queries.start[part], queries.end[part]
+        covered = _covered_before(s, until, end) - _covered_before(s, until, start)
+        found[part] = np.where(end > start, covered, 0)
+    return found
+
+
+def _covered_before(s: Intervals, until: IntArray, times: IntArray) -> IntArray:
     begun = np.searchsorted(s.start, times, side="right")
     unfinished = s.end[np.maximum(begun - 1, 0)] - times
     return until[begun] - np.where(begun > 0, np.maximum(unfinished, 0), 0)
@@ -197,7 +206,9 @@ def contains(s: Intervals, times: IntArray) -> BoolArray:
 
 def nearest_before(times: IntArray, queries: IntArray) -> IntArray:
     """The index of the last of the sorted `times` at or before each query, -1 if there is none."""
-    return np.searchsorted(times, queries, side="right").astype(np.int64, copy=False) - 1
+    found: IntArray = np.searchsorted(times, queries, side="right").astype(np.int64, copy=False)
+    found -= 1
+    return found
 
 
 def nearest_after(times: IntArray, queries: IntArray) -> IntArray:

@@ -8,6 +8,8 @@ import numpy as np
 
 from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, coverage
 
+_Order = IntArray | None
+_ALL = slice(None)
 AT_ONCE = 1 << 16
 """Events of a stretch: few enough to stay in a core's own memory."""
 
@@ -25,9 +27,9 @@ def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals
     if not len(spans) or not len(parts):
         return [0.0 for _ in weights]
     by_start, by_end = _sorted(spans.start), _sorted(spans.end)
-    start, end = spans.start[by_start], spans.end[by_end]
+    start, end = spans.start[_part(by_start, _ALL)], spans.end[_part(by_end, _ALL)]
     edges = _edges(start, end, int(parts.start[0]), int(parts.end[-1]))
-    sums = [_Sum(weight[by_start], weight[by_end], most) for weight in weights]
+    sums = [_Sum(weight, by_start, by_end, most) for weight in weights]
     begun, over = np.searchsorted(start, edges), np.searchsorted(end, edges)
     for at in range(len(edges) - 1):
         opened, closed = slice(*begun[at : at + 2]), slice(*over[at : at + 2])
@@ -50,24 +52,31 @@ class _Sum:
     """The area under the sum of one weight, stretch by stretch. As floats: share times ns may be beyond 64 bits, and a
     sum of whole levels is exact before it comes to that."""
 
-    def __init__(self, by_start: IntArray, by_end: IntArray, most: int) -> None:
-        self.by_start, self.by_end, self.most = by_start, by_end, most
+    def __init__(self, weight: IntArray, by_start: _Order, by_end: _Order, most: int) -> None:
+        self.weight, self.by_start, self.by_end, self.most = weight, by_start, by_end, most
         self.level: int | None = None
         self.parts: list[float] = []
 
     def add(self, opened: slice, closed: slice, order: IntArray, length: FloatArray) -> None:
         """A stretch in which the spans of these places begin and end, its events in this order after its own border."""
+        begun, over = self.weight[_part(self.by_start, opened)], self.weight[_part(self.by_end, closed)]
         if self.level is None:
-            self.level = int(self.by_start[: opened.start].sum()) - int(self.by_end[: closed.start].sum())
-        changes = np.concatenate(([self.level], -self.by_end[closed], self.by_start[opened]))
+            earlier = slice(0, opened.start), slice(0, closed.start)
+            self.level = int(self.weight[_part(self.by_start, earlier[0])].sum())
+            self.level -= int(self.weight[_part(self.by_end, earlier[1])].sum())
+        changes = np.concatenate(([self.level], -over, begun))
         level = np.cumsum(changes[order])
         self.level = int(level[-1])
         self.parts.append(float(np.minimum(level, self.most) @ length))
 
 
-def _sorted(times: IntArray) -> slice | IntArray:
-    """What puts times in order: nothing where they are."""
-    return slice(None) if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable").astype(np.int32)
+def _part(order: _Order, places: slice) -> slice | IntArray:
+    return places if order is None else order[places]
+
+
+def _sorted(times: IntArray) -> _Order:
+    """What puts times in order: None where they are."""
+    return None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable").astype(np.int32)
 
 
 def _lengths(time: IntArray, high: int, parts: Intervals) -> IntArray:
