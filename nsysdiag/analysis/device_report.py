@@ -44,7 +44,7 @@ from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.leaves import LeafSymbols
-from nsysdiag.analysis.ledger import Totals, add_up, coverage, ledger_of
+from nsysdiag.analysis.ledger import Ledger, Totals, add_up, coverage, ledger_of
 from nsysdiag.analysis.missing import DOUBTED, UnseenLaunches, missing_of
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
@@ -68,6 +68,7 @@ from nsysdiag.model import (
     DeviceId,
     DeviceReport,
     Finding,
+    GapsPacked,
     IterationReport,
     KernelRow,
     MpiCall,
@@ -76,6 +77,7 @@ from nsysdiag.model import (
 )
 from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_memory import DeviceMemory
+from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.model_utilization import Utilization
 from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
 from nsysdiag.trace.strings import Strings
@@ -116,6 +118,36 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
+class Begun:
+    """What is worked out beside the steps for one device."""
+
+    packing: Future[GapsPacked]
+    measuring: Future[tuple[GpuMetrics | None, Utilization]]
+    kernels: Future[list[KernelRow]]
+    drawing: Future[TimelineLevels | None]
+
+    @classmethod
+    def of(
+        cls,
+        device: DeviceTimeline,
+        gaps: Gaps,
+        ledger: Ledger,
+        window: AnalysisWindow,
+        split: WindowSplit,
+        steps: Steps,
+        shared: Shared,
+    ) -> Begun:
+        """Begin all of it."""
+        begin, finest = shared.beside.begin, finest_level(len(shared.activity.devices))
+        return cls(
+            packing=begin(pack_gaps, gaps, ledger),
+            measuring=begin(_measure, device, gaps, window, split, steps, shared),
+            kernels=begin(kernel_rows, device, _inside(device, window), shared.strings),
+            drawing=begin(overview, device, window, gaps, ledger, finest),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class DeviceResult:
     """The report of one device, the slices behind its root ledger, its findings, and the timeline without the lanes of
     threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels, and the MPI
@@ -147,7 +179,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     slices = classify(side, shared.layered, untraced, settings.disabled)
     ledger = ledger_of(slices, len(gaps))
     steps = Steps() if window.narrowed else _steps(iterating.result(), slices, split, shared)
-    measuring = shared.beside.begin(_measure, device, gaps, window, split, steps, shared)
+    begun = Begun.of(device, gaps, ledger, window, split, steps, shared)
     lane = _lanes(frame, activity, shared.layered)
     rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
     give_back()
@@ -181,7 +213,7 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     collectives = find_collectives(device, calls, shared.ranges, shared.strings)
     threads = launching_lanes(device, calls, axis)
     meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
-    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, measuring)
+    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, begun)
     by_root = replace(context, slices=rooted.slices)
     if steps.report is not None and steps.steady is not None:
         roots = idle_parts(rooted.slices, steps.steady) if rooted.slices is not slices else None
@@ -194,24 +226,10 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     found = findings_of(report, ground, None if window.narrowed else idling.result())
     if missing_of(device, activity, shared.unseen, reported=shared.events_dropped).reasons():
         found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
-    timeline = _timeline(context, window, threads, report, found, shared) if settings.timeline else None
+    levels, timeline = begun.drawing.result() if settings.timeline else None, None
+    if levels is not None:
+        timeline = with_lanes(levels, context, threads, report, found, activity, narrowed=window.narrowed)
     return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
-
-
-def _timeline(
-    context: GapContext,
-    window: AnalysisWindow,
-    threads: IntArray,
-    report: DeviceReport,
-    found: list[Finding],
-    shared: Shared,
-) -> DeviceLanes | None:
-    activity = shared.activity
-    finest = finest_level(len(activity.devices))
-    levels = overview(context.device, window, context.frame.gaps, context.ledger, finest)
-    if levels is None:
-        return None
-    return with_lanes(levels, context, threads, report, found, activity, narrowed=window.narrowed)
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -232,7 +250,7 @@ def _report(
     collectives: Collectives,
     threads: IntArray,
     steps: Steps,
-    measuring: Future[tuple[GpuMetrics | None, Utilization]],
+    begun: Begun,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = _inside(device, window)
@@ -240,7 +258,6 @@ def _report(
     launch = launch_report(
         context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
     )
-    kernels = kernel_rows(device, inside, shared.strings)
     share = coverage(ledger.total)
     missing = missing_of(device, shared.activity, shared.unseen, reported=shared.events_dropped)
     given = VerdictInput(
@@ -264,7 +281,8 @@ def _report(
     )
     measured = shared.counters.of(device)
     signatures = signature_rows(context, keys, steps.steady)
-    metrics, utilized = measuring.result()
+    metrics, utilized = begun.measuring.result()
+    kernels = begun.kernels.result()
     notes += [*missing.note(), *shared.counters.absence(device), *gap_notes(metrics, settings.thresholds.gap_sm_active)]
     return DeviceReport(
         key=device.key,
@@ -292,7 +310,7 @@ def _report(
         verdict=verdict(given),
         gap_count=len(context.frame.gaps),
         gaps=with_sm_active(describe_gaps(context, largest_gaps(context, settings.gaps)), measured),
-        gaps_packed=pack_gaps(context.frame.gaps, ledger),
+        gaps_packed=begun.packing.result(),
         signatures=signatures,
         iterations=steps.report,
         launch=launch,

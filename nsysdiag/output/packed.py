@@ -4,6 +4,7 @@ the level of device memory."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,19 +85,27 @@ def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
 
 
 def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Start and length in ns and the index into `cause_ids` of every gap, one element each.
+    """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
 
     Raises InputError where the fields contradict each other or cannot be decoded.
     """
     try:
-        starts = np.cumsum(_array(packed.starts, "<i8"), dtype=np.int64)
-        lengths = _array(packed.lengths, "<i8")
-        causes = _array(packed.causes, "u1")
+        starts, lengths, causes = _unpacked(packed.starts, packed.lengths, packed.causes)
     except ValueError as error:
         raise InputError("the packed gaps of this report cannot be read: the file is damaged") from error
     known = len(packed.cause_ids)
     if not len(starts) == len(lengths) == len(causes) == packed.count or np.any(causes >= known):
         raise InputError("the packed gaps of this report contradict each other: the file is damaged")
+    return starts, lengths, causes
+
+
+@lru_cache(maxsize=4)
+def _unpacked(*columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Kept for the next section of a page that draws the same gaps."""
+    starts, lengths, causes = (_array(text, kind) for text, kind in zip(columns, ("<i8", "<i8", "u1"), strict=True))
+    np.cumsum(starts, out=starts)
+    for each in (starts, lengths, causes):
+        each.flags.writeable = False
     return starts, lengths, causes
 
 

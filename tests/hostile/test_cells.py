@@ -43,6 +43,7 @@ def test_the_undamaged_one_is_analysed_in_full(whole: Path) -> None:
     assert all(device.iterations and device.gap_count for device in report.devices)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turn", [0, 7])
 def test_each_column_of_a_table_in_another_way(turn: int, whole: Path, tmp_path: Path) -> None:
     for number, (table, columns) in enumerate(COLUMNS.items()):
@@ -79,6 +80,7 @@ def test_each_column_in_every_way(table: str, whole: Path, tmp_path: Path) -> No
             outcome(damaged(whole, tmp_path / "damaged.sqlite", table, [column], kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ['DROP TABLE "{}"', 'DELETE FROM "{}"'], ids=["dropped", "emptied"])
 def test_a_table_is_gone(way: str, whole: Path, tmp_path: Path) -> None:
     for table in TABLES:

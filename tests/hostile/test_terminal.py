@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     Command = Callable[..., Told]
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names"),
+]
 
 NAMES = {
     "escape": "a\x1b[31m\x1b]0;title\x07b",
