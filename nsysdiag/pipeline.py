@@ -26,7 +26,7 @@ from nsysdiag.activity.threads import process_names, profiler_threads, thread_na
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK, LayeredEvidence, layer_evidence
 from nsysdiag.analysis.dashboard import check_periods
-from nsysdiag.analysis.device_report import DeviceResult, Shared, analyze_device
+from nsysdiag.analysis.device_report import DeviceResult, analyze_device
 from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.analysis.facts import call_facts
@@ -45,6 +45,7 @@ from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.analysis.roots.world import View, World
+from nsysdiag.analysis.shared import Shared
 from nsysdiag.analysis.untold import UNTOLD
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of

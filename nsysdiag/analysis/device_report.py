@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from msgspec import structs
 
-from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.collectives import Collectives, find_collectives
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.activity.memory import Memory
-from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
-from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
 from nsysdiag.analysis.calibration import Calibration, calibrate
@@ -25,42 +20,35 @@ from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
 from nsysdiag.analysis.copy_report import copy_report
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
+from nsysdiag.analysis.device_beside import Begun, Searching, inside_of
 from nsysdiag.analysis.device_memory import MemoryGround, device_memory
+from nsysdiag.analysis.device_steps import Steps, steps_of
 from nsysdiag.analysis.drained import Drained, sync_drained
-from nsysdiag.analysis.empty_iterations import empty_iterations
-from nsysdiag.analysis.evidence import Layer
 from nsysdiag.analysis.findings import findings_of
 from nsysdiag.analysis.frame import DeviceSide, Frame, frame_of
 from nsysdiag.analysis.gap_keys import GapKeys
-from nsysdiag.analysis.gaps import Gaps, find_gaps
-from nsysdiag.analysis.gpu_metrics.counters import Counters, gap_notes
-from nsysdiag.analysis.gpu_metrics.measured import measured_sm_active, with_sm_active
-from nsysdiag.analysis.gpu_metrics.report import Subject, gpu_metrics
+from nsysdiag.analysis.gaps import find_gaps
+from nsysdiag.analysis.gpu_metrics.counters import gap_notes
+from nsysdiag.analysis.gpu_metrics.measured import with_sm_active
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_packing import pack_iterations
-from nsysdiag.analysis.iteration_report import idle_parts, iteration_report, work_parts
-from nsysdiag.analysis.iterations import Iterations, find_iterations
-from nsysdiag.analysis.kernels import kernel_rows
+from nsysdiag.analysis.iteration_report import idle_parts
 from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
-from nsysdiag.analysis.leaves import LeafSymbols
 from nsysdiag.analysis.ledger import Ledger, Totals, add_up, coverage, ledger_of
-from nsysdiag.analysis.missing import DOUBTED, UnseenLaunches, missing_of
-from nsysdiag.analysis.overview import finest_level, overview
-from nsysdiag.analysis.packing import pack_gaps
+from nsysdiag.analysis.missing import DOUBTED, missing_of
 from nsysdiag.analysis.places import Blame
-from nsysdiag.analysis.roots.search import RootSearch
+from nsysdiag.analysis.roots.chain import ChainTeller
+from nsysdiag.analysis.roots.recut import Rooted
+from nsysdiag.analysis.shared import Shared
 from nsysdiag.analysis.signatures import kinds_of_gaps, signature_rows
 from nsysdiag.analysis.stories import Ground
 from nsysdiag.analysis.trouble.device import device_trouble
 from nsysdiag.analysis.unified_memory import unified_memory
 from nsysdiag.analysis.untraced import untraced_on
-from nsysdiag.analysis.utilization import utilization
 from nsysdiag.analysis.verdict import VerdictInput, verdict
 from nsysdiag.analysis.waiting import event_waits
 from nsysdiag.analysis.window import AnalysisWindow
-from nsysdiag.beside import Beside
-from nsysdiag.config import Settings
 from nsysdiag.heap import give_back
 from nsysdiag.model import (
     CollectiveKind,
@@ -68,83 +56,13 @@ from nsysdiag.model import (
     DeviceId,
     DeviceReport,
     Finding,
-    GapsPacked,
-    IterationReport,
     KernelRow,
     MpiCall,
     OpCounts,
     Window,
 )
-from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_memory import DeviceMemory
-from nsysdiag.model_timeline import TimelineLevels
-from nsysdiag.model_utilization import Utilization
-from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
-from nsysdiag.trace.strings import Strings
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What the analysis of every device draws on."""
-
-    activity: DeviceActivity
-    ranges: NvtxRanges
-    layered: LayeredEvidence
-    draining: list[Layer]
-    untraced: dict[int, Intervals]
-    strings: Strings
-    thread_names: dict[int, str]
-    settings: Settings
-    batched_launches: bool
-    leaf_symbols: LeafSymbols
-    roots: RootSearch
-    call_chains: CallChains
-    python_stacks: PythonStacks
-    counters: Counters
-    memory: Memory
-    unseen: UnseenLaunches
-    events_dropped: bool
-    beside: Beside
-
-
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """The iterations of a device's work, the steady ones in time, and what each of these is made of; a narrowed window
-    holds too little to tell."""
-
-    report: IterationReport | None = None
-    steady: Intervals | None = None
-    parts: dict[str, IntArray] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """What is worked out beside the steps for one device."""
-
-    packing: Future[GapsPacked]
-    measuring: Future[tuple[GpuMetrics | None, Utilization]]
-    kernels: Future[list[KernelRow]]
-    drawing: Future[TimelineLevels | None]
-
-    @classmethod
-    def of(
-        cls,
-        device: DeviceTimeline,
-        gaps: Gaps,
-        ledger: Ledger,
-        window: AnalysisWindow,
-        split: WindowSplit,
-        steps: Steps,
-        shared: Shared,
-    ) -> Begun:
-        """Begin all of it."""
-        begin, finest = shared.beside.begin, finest_level(len(shared.activity.devices))
-        return cls(
-            packing=begin(pack_gaps, gaps, ledger),
-            measuring=begin(_measure, device, gaps, window, split, steps, shared),
-            kernels=begin(kernel_rows, device, _inside(device, window), shared.strings),
-            drawing=begin(overview, device, window, gaps, ledger, finest),
-        )
+from nsysdiag.timeline.intervals import Intervals, intersect, union
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +82,40 @@ class DeviceResult:
 
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:
     """Every step for one device, in order."""
-    activity, settings = shared.activity, shared.settings
-    calls, axis = activity.api_calls.rows, shared.layered.host.axis
-    iterating = shared.beside.begin(find_iterations, device, calls, shared.ranges, window.whole)
-    idling = shared.beside.begin(empty_iterations, device, calls, shared.ranges, axis.threads)
+    activity, settings, axis = shared.activity, shared.settings, shared.layered.host.axis
+    searching = Searching.of(device, window, shared)
     split = split_window(device, window.parts)
+    frame, calibration, slices = _classified(device, window, shared)
+    ledger = ledger_of(slices, len(frame.gaps))
+    steps = steps_of(searching.iterations, slices, split, shared)
+    begun = Begun.of(device, frame.gaps, ledger, window, split, steps, shared)
+    lane = _lanes(frame, activity, shared.layered)
+    rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
+    give_back()
+    context = _context(device, frame, slices, ledger, lane, teller, shared)
+    root = add_up(rooted.slices) if rooted.slices is not slices else ledger
+    keys = GapKeys.of(context, ledger.dominant)
+    collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
+    threads = launching_lanes(device, activity.api_calls.rows, axis)
+    meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
+    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, begun)
+    report = _with_iterations(report, steps, context, rooted, keys)
+    by_root = replace(context, slices=rooted.slices)
+    trouble = device_trouble(report, by_root, window.parts, split, steps.steady, settings)
+    report = structs.replace(report, trouble=trouble)
+    ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)
+    found = findings_of(report, ground, searching.without_work)
+    if missing_of(device, activity, shared.unseen, reported=shared.events_dropped).reasons():
+        found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
+    levels, timeline = begun.drawing.result() if settings.timeline else None, None
+    if levels is not None:
+        timeline = with_lanes(levels, context, threads, report, found, activity, narrowed=window.narrowed)
+    return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
+
+
+def _classified(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> tuple[Frame, Calibration, Slices]:
+    """The gaps inside the window, by what all gaps tell of the device, and what each nanosecond of them was lost to."""
+    activity = shared.activity
     everywhere = find_gaps(device, window.whole)
     calibration = calibrate(everywhere, device, activity, event_waits(everywhere, device, activity).present)
     gaps = find_gaps(device, window.parts) if window.narrowed else everywhere
@@ -176,26 +123,31 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     frame = frame_of(gaps, device, activity, calibration, waits)
     untraced = untraced_on(device, activity, shared.untraced)
     side = DeviceSide(frame, device, activity, waits)
-    slices = classify(side, shared.layered, untraced, settings.disabled)
-    ledger = ledger_of(slices, len(gaps))
-    steps = Steps() if window.narrowed else _steps(iterating.result(), slices, split, shared)
-    begun = Begun.of(device, gaps, ledger, window, split, steps, shared)
-    lane = _lanes(frame, activity, shared.layered)
-    rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
-    give_back()
-    drained = sync_drained(frame, shared.draining, axis, lane)
-    context = GapContext(
+    return frame, calibration, classify(side, shared.layered, untraced, shared.settings.disabled)
+
+
+def _context(
+    device: DeviceTimeline,
+    frame: Frame,
+    slices: Slices,
+    ledger: Ledger,
+    lane: IntArray,
+    teller: ChainTeller,
+    shared: Shared,
+) -> GapContext:
+    host = shared.layered.host
+    return GapContext(
         device=device,
         frame=frame,
         slices=slices,
         ledger=ledger,
-        drained=drained,
+        drained=sync_drained(frame, shared.draining, host.axis, lane),
         lane=lane,
-        axis=axis,
+        axis=host.axis,
         ranges=shared.ranges,
         strings=shared.strings,
         thread_names=shared.thread_names,
-        samples=shared.layered.host.samples,
+        samples=host.samples,
         leaf_symbols=shared.leaf_symbols,
         teller=teller,
         host_side=HostSide(
@@ -203,33 +155,23 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
             slices=slices,
             dominant=ledger.dominant,
             lane=lane,
-            host=shared.layered.host,
+            host=host,
             chains=shared.call_chains,
             python=shared.python_stacks,
         ),
     )
-    root = add_up(rooted.slices) if rooted.slices is not slices else ledger
-    keys = GapKeys.of(context, ledger.dominant)
-    collectives = find_collectives(device, calls, shared.ranges, shared.strings)
-    threads = launching_lanes(device, calls, axis)
-    meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
-    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, begun)
-    by_root = replace(context, slices=rooted.slices)
-    if steps.report is not None and steps.steady is not None:
-        roots = idle_parts(rooted.slices, steps.steady) if rooted.slices is not slices else None
-        kinds = kinds_of_gaps(context.frame.gaps, keys, report.signatures)
-        packed = pack_iterations(steps.steady, steps.parts, roots, device, report.kernels, kinds, shared.strings)
-        report = structs.replace(report, iterations=structs.replace(steps.report, packed=packed))
-    trouble = device_trouble(report, by_root, window.parts, split, steps.steady, settings)
-    report = structs.replace(report, trouble=trouble)
-    ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)
-    found = findings_of(report, ground, None if window.narrowed else idling.result())
-    if missing_of(device, activity, shared.unseen, reported=shared.events_dropped).reasons():
-        found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
-    levels, timeline = begun.drawing.result() if settings.timeline else None, None
-    if levels is not None:
-        timeline = with_lanes(levels, context, threads, report, found, activity, narrowed=window.narrowed)
-    return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
+
+
+def _with_iterations(
+    report: DeviceReport, steps: Steps, context: GapContext, rooted: Rooted, keys: GapKeys
+) -> DeviceReport:
+    """With the numbers of every steady iteration, where there are any."""
+    if steps.report is None or steps.steady is None:
+        return report
+    roots = idle_parts(rooted.slices, steps.steady) if rooted.slices is not context.slices else None
+    kinds = kinds_of_gaps(context.frame.gaps, keys, report.signatures)
+    packed = pack_iterations(steps.steady, steps.parts, roots, context.device, report.kernels, kinds, context.strings)
+    return structs.replace(report, iterations=structs.replace(steps.report, packed=packed))
 
 
 def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
@@ -253,7 +195,7 @@ def _report(
     begun: Begun,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
-    inside = _inside(device, window)
+    inside = inside_of(device, window)
     give_back()
     launch = launch_report(
         context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
@@ -341,35 +283,6 @@ def _report(
     )
 
 
-def _measure(
-    device: DeviceTimeline, gaps: Gaps, window: AnalysisWindow, split: WindowSplit, steps: Steps, shared: Shared
-) -> tuple[GpuMetrics | None, Utilization]:
-    """What the GPU's own counters say, and how well it was used, by them or by what was launched."""
-    measured, metrics = shared.counters.of(device), None
-    if measured is not None and window.length_ns:
-        subject = Subject(
-            device=device,
-            calls=shared.activity.api_calls.rows,
-            ranges=shared.ranges,
-            strings=shared.strings,
-            parts=window.parts,
-            gaps=Intervals(gaps.start, gaps.end),
-            split=split,
-            iterations=steps.report,
-        )
-        metrics = gpu_metrics(measured, subject, shared.settings.thresholds.clock)
-    return metrics, utilization(
-        device,
-        window.parts,
-        split,
-        _inside(device, window),
-        shared.activity.shapes,
-        shared.strings,
-        shared.settings,
-        measured_sm_active(metrics),
-    )
-
-
 def _memory(
     context: GapContext, window: AnalysisWindow, steady: Intervals | None, shared: Shared
 ) -> DeviceMemory | None:
@@ -383,17 +296,6 @@ def _memory(
         allocation_idle_ns=context.ledger.total.get("memory_allocation", 0),
     )
     return device_memory(shared.memory.usage, ground, shared.settings.memory)
-
-
-def _steps(found: Iterations | None, slices: Slices, split: WindowSplit, shared: Shared) -> Steps:
-    if found is None:
-        return Steps()
-    name = found.name or (shared.strings.text(found.anchor) if found.anchor >= 0 else "graph launch")
-    parts = work_parts(split, found.spans) | idle_parts(slices, found.spans)
-    report = iteration_report(found, name, parts)
-    steady = np.ones(len(found), dtype=np.bool_)
-    steady[report.left_out] = False
-    return Steps(report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()})
 
 
 def _communication(
@@ -420,13 +322,6 @@ def _window(window: AnalysisWindow, duration_ns: int | None) -> Window:
         outside_ns=window.outside_ns,
         edge_ns=window.edge_ns(duration_ns),
     )
-
-
-def _inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
-    """The operations that the tables count: all of the device, or those that start inside a narrowed window."""
-    if not window.narrowed:
-        return np.ones(len(device.operations), dtype=np.bool_)
-    return contains(window.parts, device.operations.start)
 
 
 def _counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:

@@ -1,0 +1,125 @@
+"""What is worked out in the second thread for one device, because it needs nothing of what comes next in the first."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.activity.device import DeviceTimeline
+from nsysdiag.activity.identity import BoolArray
+from nsysdiag.analysis.busy import WindowSplit
+from nsysdiag.analysis.device_steps import Steps
+from nsysdiag.analysis.empty_iterations import EmptyIterations, empty_iterations
+from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.analysis.gpu_metrics.measured import measured_sm_active
+from nsysdiag.analysis.gpu_metrics.report import Subject, gpu_metrics
+from nsysdiag.analysis.iterations import Iterations, find_iterations
+from nsysdiag.analysis.kernels import kernel_rows
+from nsysdiag.analysis.ledger import Ledger
+from nsysdiag.analysis.overview import finest_level, overview
+from nsysdiag.analysis.packing import pack_gaps
+from nsysdiag.analysis.shared import Shared
+from nsysdiag.analysis.utilization import utilization
+from nsysdiag.analysis.window import AnalysisWindow
+from nsysdiag.model import GapsPacked, KernelRow
+from nsysdiag.model_gpu_metrics import GpuMetrics
+from nsysdiag.model_timeline import TimelineLevels
+from nsysdiag.model_utilization import Utilization
+from nsysdiag.timeline.intervals import Intervals, contains
+
+
+@dataclass(frozen=True, slots=True)
+class Searching:
+    """The search for iterations, and for those without work; None for a narrowed window, which holds too little."""
+
+    repeating: Future[Iterations | None] | None
+    empty: Future[EmptyIterations | None] | None
+
+    @classmethod
+    def of(cls, device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> Searching:
+        """Begin it."""
+        if window.narrowed:
+            return cls(None, None)
+        begin, calls, ranges = shared.beside.begin, shared.activity.api_calls.rows, shared.ranges
+        return cls(
+            repeating=begin(find_iterations, device, calls, ranges, window.whole),
+            empty=begin(empty_iterations, device, calls, ranges, shared.layered.host.axis.threads),
+        )
+
+    @property
+    def iterations(self) -> Iterations | None:
+        """Those of the whole work of the device."""
+        return None if self.repeating is None else self.repeating.result()
+
+    @property
+    def without_work(self) -> EmptyIterations | None:
+        """Those in which the device was given nothing to do."""
+        return None if self.empty is None else self.empty.result()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """What follows from the gaps, their causes and the iterations."""
+
+    packing: Future[GapsPacked]
+    measuring: Future[tuple[GpuMetrics | None, Utilization]]
+    kernels: Future[list[KernelRow]]
+    drawing: Future[TimelineLevels | None]
+
+    @classmethod
+    def of(
+        cls,
+        device: DeviceTimeline,
+        gaps: Gaps,
+        ledger: Ledger,
+        window: AnalysisWindow,
+        split: WindowSplit,
+        steps: Steps,
+        shared: Shared,
+    ) -> Begun:
+        """Begin all of it."""
+        begin, finest = shared.beside.begin, finest_level(len(shared.activity.devices))
+        return cls(
+            packing=begin(pack_gaps, gaps, ledger),
+            measuring=begin(_measure, device, gaps, window, split, steps, shared),
+            kernels=begin(kernel_rows, device, inside_of(device, window), shared.strings),
+            drawing=begin(overview, device, window, gaps, ledger, finest),
+        )
+
+
+def _measure(
+    device: DeviceTimeline, gaps: Gaps, window: AnalysisWindow, split: WindowSplit, steps: Steps, shared: Shared
+) -> tuple[GpuMetrics | None, Utilization]:
+    """What the GPU's own counters say, and how well it was used, by them or by what was launched."""
+    measured, metrics = shared.counters.of(device), None
+    if measured is not None and window.length_ns:
+        subject = Subject(
+            device=device,
+            calls=shared.activity.api_calls.rows,
+            ranges=shared.ranges,
+            strings=shared.strings,
+            parts=window.parts,
+            gaps=Intervals(gaps.start, gaps.end),
+            split=split,
+            iterations=steps.report,
+        )
+        metrics = gpu_metrics(measured, subject, shared.settings.thresholds.clock)
+    return metrics, utilization(
+        device,
+        window.parts,
+        split,
+        inside_of(device, window),
+        shared.activity.shapes,
+        shared.strings,
+        shared.settings,
+        measured_sm_active(metrics),
+    )
+
+
+def inside_of(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
+    """The operations that the tables count: all of the device, or those that start inside a narrowed window."""
+    if not window.narrowed:
+        return np.ones(len(device.operations), dtype=np.bool_)
+    return contains(window.parts, device.operations.start)
