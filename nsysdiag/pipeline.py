@@ -194,7 +194,10 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) 
         beside=beside,
     )
     give_back()
-    results = [analyze_device(device, window, shared) for device, window in zip(chosen, windows, strict=True)]
+    results = [
+        analyze_device(device, window, shared, last=device is chosen[-1])
+        for device, window in zip(chosen, windows, strict=True)
+    ]
     hosts = Hosts(shared.roots, ranges, names)
     warnings = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]
     warnings += [] if activity.devices else unseen_everywhere(shared.unseen)

@@ -80,8 +80,8 @@ class DeviceResult:
     meetings: Collectives
 
 
-def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> DeviceResult:
-    """Every step for one device, in order."""
+def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared, *, last: bool) -> DeviceResult:
+    """Every step for one device, in order. After the `last` device nobody asks any more who woke whom."""
     activity, settings, axis = shared.activity, shared.settings, shared.layered.host.axis
     searching = Searching.of(device, window, shared)
     split = split_window(device, window.parts)
@@ -91,6 +91,8 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     begun = Begun.of(device, frame.gaps, ledger, window, split, steps, shared)
     lane = _lanes(frame, activity, shared.layered)
     rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
+    if last:
+        shared.roots.world.forget_finder()
     give_back()
     context = _context(device, frame, slices, ledger, lane, teller, shared)
     root = add_up(rooted.slices) if rooted.slices is not slices else ledger

@@ -51,6 +51,10 @@ class World:
         """Made when first needed: most traces hold no wait that cost GPU time."""
         return WakeFinder(self.tables, self.profilers, self.low, self.high)
 
+    def forget_finder(self) -> None:
+        """Let go of what the finder holds, which is much: made anew, should anybody need it after all."""
+        self.__dict__.pop("finder", None)
+
     @cached_property
     def gpu_processes(self) -> IntArray:
         """The processes that have work on any GPU."""
