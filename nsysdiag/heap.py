@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 
-_M_ARENA_MAX = -8
-_library = ctypes.CDLL(None)
+_M_MMAP_MAX, _M_ARENA_MAX = -4, -8
+_library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 
 def share_one_heap() -> None:
     """Let all threads use one heap, where the C library has several: each keeps what it freed for itself, and what one
-    thread read stays until the end. Only for a process of our own; elsewhere than with glibc nothing happens."""
+    thread read stays until the end. Large arrays lie in it too: mapped by itself, each has its pages cleared anew.
+
+    Only for a process of our own; elsewhere than with glibc nothing happens."""
     mallopt = getattr(_library, "mallopt", None)
     if mallopt is not None:
         mallopt(_M_ARENA_MAX, 1)
+        mallopt(_M_MMAP_MAX, 0)
 
 
 def give_back() -> None:
