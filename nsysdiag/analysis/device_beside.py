@@ -18,6 +18,7 @@ from nsysdiag.analysis.gpu_metrics.report import Subject, gpu_metrics
 from nsysdiag.analysis.iterations import Iterations, find_iterations
 from nsysdiag.analysis.kernels import kernel_rows
 from nsysdiag.analysis.ledger import Ledger
+from nsysdiag.analysis.missing import Missing, missing_of
 from nsysdiag.analysis.overview import finest_level, overview
 from nsysdiag.analysis.packing import pack_gaps
 from nsysdiag.analysis.shared import Shared
@@ -61,12 +62,15 @@ class Searching:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """What follows from the gaps, their causes and the iterations."""
+    """What follows from the gaps, their causes and the iterations; `inside` marks the operations that the tables count,
+    and nothing is drawn where no timeline is asked for."""
 
+    inside: BoolArray
+    missing: Future[Missing]
     packing: Future[GapsPacked]
     measuring: Future[tuple[GpuMetrics | None, Utilization]]
     kernels: Future[list[KernelRow]]
-    drawing: Future[TimelineLevels | None]
+    drawing: Future[TimelineLevels | None] | None
 
     @classmethod
     def of(
@@ -81,16 +85,30 @@ class Begun:
     ) -> Begun:
         """Begin all of it."""
         begin, finest = shared.beside.begin, finest_level(len(shared.activity.devices))
+        inside = _inside(device, window)
         return cls(
+            inside=inside,
+            missing=begin(missing_of, device, shared.activity, shared.unseen, reported=shared.events_dropped),
             packing=begin(pack_gaps, gaps, ledger),
-            measuring=begin(_measure, device, gaps, window, split, steps, shared),
-            kernels=begin(kernel_rows, device, inside_of(device, window), shared.strings),
-            drawing=begin(overview, device, window, gaps, ledger, finest),
+            measuring=begin(_measure, device, gaps, window, inside, split, steps, shared),
+            kernels=begin(kernel_rows, device, inside, shared.strings),
+            drawing=begin(overview, device, window, gaps, ledger, finest) if shared.settings.timeline else None,
         )
+
+    @property
+    def overview(self) -> TimelineLevels | None:
+        """The timeline in buckets."""
+        return None if self.drawing is None else self.drawing.result()
 
 
 def _measure(
-    device: DeviceTimeline, gaps: Gaps, window: AnalysisWindow, split: WindowSplit, steps: Steps, shared: Shared
+    device: DeviceTimeline,
+    gaps: Gaps,
+    window: AnalysisWindow,
+    inside: BoolArray,
+    split: WindowSplit,
+    steps: Steps,
+    shared: Shared,
 ) -> tuple[GpuMetrics | None, Utilization]:
     """What the GPU's own counters say, and how well it was used, by them or by what was launched."""
     measured, metrics = shared.counters.of(device), None
@@ -110,7 +128,7 @@ def _measure(
         device,
         window.parts,
         split,
-        inside_of(device, window),
+        inside,
         shared.activity.shapes,
         shared.strings,
         shared.settings,
@@ -118,7 +136,7 @@ def _measure(
     )
 
 
-def inside_of(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
+def _inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
     """The operations that the tables count: all of the device, or those that start inside a narrowed window."""
     if not window.narrowed:
         return np.ones(len(device.operations), dtype=np.bool_)

@@ -20,7 +20,7 @@ from nsysdiag.analysis.classify import LayeredEvidence, classify
 from nsysdiag.analysis.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
 from nsysdiag.analysis.copy_report import copy_report
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
-from nsysdiag.analysis.device_beside import Begun, Searching, inside_of
+from nsysdiag.analysis.device_beside import Begun, Searching
 from nsysdiag.analysis.device_memory import MemoryGround, device_memory
 from nsysdiag.analysis.device_steps import Steps, steps_of
 from nsysdiag.analysis.drained import Drained, sync_drained
@@ -36,7 +36,7 @@ from nsysdiag.analysis.iteration_report import idle_parts
 from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.ledger import Ledger, Totals, add_up, coverage, ledger_of
-from nsysdiag.analysis.missing import DOUBTED, missing_of
+from nsysdiag.analysis.missing import DOUBTED
 from nsysdiag.analysis.places import Blame
 from nsysdiag.analysis.roots.chain import ChainTeller
 from nsysdiag.analysis.roots.recut import Rooted
@@ -107,9 +107,9 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     report = structs.replace(report, trouble=trouble)
     ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)
     found = findings_of(report, ground, searching.without_work)
-    if missing_of(device, activity, shared.unseen, reported=shared.events_dropped).reasons():
+    if begun.missing.result().reasons():
         found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
-    levels, timeline = begun.drawing.result() if settings.timeline else None, None
+    levels, timeline = begun.overview, None
     if levels is not None:
         timeline = with_lanes(levels, context, threads, report, found, activity, narrowed=window.narrowed)
     return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
@@ -197,13 +197,13 @@ def _report(
     begun: Begun,
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
-    inside = inside_of(device, window)
+    inside = begun.inside
     give_back()
     launch = launch_report(
         context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
     )
     share = coverage(ledger.total)
-    missing = missing_of(device, shared.activity, shared.unseen, reported=shared.events_dropped)
+    missing = begun.missing.result()
     given = VerdictInput(
         split=split,
         ledger=root.total,

@@ -19,7 +19,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 AT_ONCE = 1 << 16
-"""Queries of a stretch: few enough to stay in a core's own memory."""
+"""Rows of a stretch: few enough to stay in a core's own memory."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

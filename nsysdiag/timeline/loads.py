@@ -6,12 +6,10 @@ import math
 
 import numpy as np
 
-from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, coverage
+from nsysdiag.timeline.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage
 
 _Order = IntArray | None
 _ALL = slice(None)
-AT_ONCE = 1 << 16
-"""Events of a stretch: few enough to stay in a core's own memory."""
 
 
 def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals) -> list[float]:
@@ -61,9 +59,8 @@ class _Sum:
         """A stretch in which the spans of these places begin and end, its events in this order after its own border."""
         begun, over = self.weight[_part(self.by_start, opened)], self.weight[_part(self.by_end, closed)]
         if self.level is None:
-            earlier = slice(0, opened.start), slice(0, closed.start)
-            self.level = int(self.weight[_part(self.by_start, earlier[0])].sum())
-            self.level -= int(self.weight[_part(self.by_end, earlier[1])].sum())
+            self.level = int(self.weight[_part(self.by_start, slice(0, opened.start))].sum())
+            self.level -= int(self.weight[_part(self.by_end, slice(0, closed.start))].sum())
         changes = np.concatenate(([self.level], -over, begun))
         level = np.cumsum(changes[order])
         self.level = int(level[-1])

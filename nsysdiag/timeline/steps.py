@@ -7,10 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, coverage, nearest_before
-
-AT_ONCE = 1 << 17
-"""Events of a stretch: few enough to stay in a core's own memory."""
+from nsysdiag.timeline.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage, nearest_before
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -43,6 +43,7 @@ def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Sink)
         import nanoarrow
     except ImportError as error:
         raise NotColumnarError(str(error)) from error
+    # nanoarrow's own errors are RuntimeErrors.
     refusals = (adbc_driver_manager.Error, RuntimeError, UnicodeDecodeError)
     try:
         with adbc_connection(uri) as connection, connection.cursor() as cursor:
