@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import coverage
 import hypothesis
 import pytest
 
@@ -59,6 +60,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             why = missing(marker)
             if why and item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Save what coverage has measured so far: a worker of pytest-xdist that takes ten seconds to end is killed."""
+    measuring = coverage.Coverage.current()
+    if measuring is not None:
+        measuring.save()
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
