@@ -8,6 +8,7 @@ from nsysdiag.errors import UsageError
 from nsysdiag.units import (
     format_bytes,
     format_exact_ns,
+    format_hertz,
     format_moment,
     format_money,
     format_ns,
@@ -139,3 +140,19 @@ def test_sizes(text: str, size: int) -> None:
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(UsageError, match="is not a size"):
         parse_bytes(text)
+
+
+@pytest.mark.parametrize(
+    ("frequency", "text"),
+    [
+        (0, "0 Hz"),
+        (999, "999 Hz"),
+        (999.6, "1.00 kHz"),
+        (210e6, "210 MHz"),
+        (999.4e6, "999 MHz"),
+        (999.6e6, "1.00 GHz"),
+        (1.41e9, "1.41 GHz"),
+    ],
+)
+def test_clocks_have_three_significant_digits(frequency: float, text: str) -> None:
+    assert format_hertz(frequency) == text

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
+from nsysdiag.analysis.bubbles import _intervals
 from nsysdiag.config import Settings, Thresholds
 from tests.analysis.launch_checks import check_launches
 from tests.analysis.traces import devices, only_device
@@ -237,3 +239,17 @@ def test_a_single_launch_is_none_whatever_the_settings(tmp_path: Path) -> None:
     trace = TraceBuilder().kernel(10_000, 20_000, launch=(1_000, 5_000)).memcpy(25_000, 26_000, kind="UM HtoD")
     trace.kernel(40_000, 50_000, launch=(30_000, 35_000))
     assert bubbles_of(trace, tmp_path, Settings(thresholds=Thresholds(bubble_launches=1))) is None
+
+
+@pytest.mark.parametrize("apart", [10, 1 << 59])
+def test_times_between_launches_are_those_of_one_stretch(apart: int) -> None:
+    """Launches that a thread recorded out of order, and stretches too far apart for one number."""
+    owner = np.array([0, 0, 0, 3, 9, 9], dtype=np.int64)
+    begin = np.array([8, 1, 3, 3 * apart, 5 + 4 * apart, 4 * apart], dtype=np.int64)
+    later, interval = _intervals(owner, begin)
+    assert (later.tolist(), interval.tolist()) == ([0, 0, 9], [2, 5, 5])
+
+
+def test_no_launches_have_no_times_between_them() -> None:
+    nothing = np.empty(0, dtype=np.int64)
+    assert [len(each) for each in _intervals(nothing, nothing)] == [0, 0]

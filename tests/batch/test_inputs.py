@@ -180,3 +180,27 @@ class TestPatterns:
 def test_no_input(named: list[str], said: str) -> None:
     with pytest.raises(UsageError, match=said):
         find(*named)
+
+
+def test_a_saved_report_that_cannot_be_read_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put("runs/old.json")
+
+    def refuse(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("nsysdiag.batch.inputs.is_report_of_a_trace", refuse)
+    found = find("runs")
+    assert shown(found) == RANKS
+    assert found.notes == ["runs/old.json is left out: it cannot be read: Permission denied"]
+
+
+def test_a_pattern_passes_over_folders_that_cannot_be_listed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = os.scandir
+
+    def scandir(path: Path) -> object:
+        if Path(path).name == "rank0":
+            raise PermissionError(13, "Permission denied")
+        return original(path)
+
+    monkeypatch.setattr("nsysdiag.batch.patterns.os.scandir", scandir)
+    assert shown(find("runs/*/*.sqlite")) == RANKS[1:]

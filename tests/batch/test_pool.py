@@ -155,3 +155,18 @@ class TestErrorsAreEntries:
         entry = work(task).entry
         assert entry.exit_code == 2
         assert "was not written by nsysdiag" in entry.error
+
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (None, "ended with code None"),
+        (3, "ended with code 3"),
+        (-signal.SIGSEGV, "crashed (SIGSEGV)"),
+        (-signal.SIGKILL, "was killed, as happens where memory runs out"),
+        (-999, "ended with code -999"),
+    ],
+)
+def test_how_a_process_ended_is_told(tmp_path: Path, code: int | None, told: str) -> None:
+    (task,) = tasks_of(tmp_path, "x")
+    assert pool._death(task, code).message == f"the process that analysed 'x.json' {told}"

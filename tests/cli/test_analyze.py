@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -100,6 +101,31 @@ class TestOutputs:
         monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
         assert cli("analyze", trace, "-o", "a.html", "-o", "b.json", "--open").code == 0
         assert opened == [(folder / "a.html").as_uri()]
+
+    def test_no_browser_is_said_and_no_error(
+        self, cli: Callable[..., Result], trace: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("webbrowser.open", lambda _url: False)
+        result = cli("analyze", trace, "-o", "a.html", "--open")
+        assert result.code == 0
+        assert "no browser to open a.html with\n" in result.stderr
+
+    @pytest.mark.parametrize(("variables", "colored"), [({}, True), ({"NO_COLOR": "1"}, False)])
+    def test_a_terminal_gets_colours_unless_it_wants_none(
+        self,
+        cli: Callable[..., Result],
+        trace: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        variables: dict[str, str],
+        colored: bool,
+    ) -> None:
+        monkeypatch.delenv("NO_COLOR", raising=False)
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+        result = cli("analyze", trace, "-o", "a.json", "-o", "b.html")
+        assert result.code == 0
+        assert (b"\x1b[" in result.stdout) == colored
 
     def test_same_input_same_bytes(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
         assert cli("analyze", trace, "-o", "a.html").code == 0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
+import threading
 import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import __version__
-from nsysdiag.errors import InputError, UsageError
+from nsysdiag.cli.console import emit
+from nsysdiag.cli.ending import ending_by_exceptions
+from nsysdiag.errors import InputError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +126,29 @@ class TestErrors:
         assert result.code == 130
         assert result.stderr == "nsysdiag: interrupted\n"
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="ends programs in another way")
+    @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+    def test_a_signal_to_end_is_an_orderly_end(
+        self, cli: Callable[..., Result], trace: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+    ) -> None:
+        number = getattr(signal, name)
+        monkeypatch.setattr("nsysdiag.pipeline.analyze", lambda *_: signal.raise_signal(number))
+        result = cli("analyze", trace)
+        assert (result.code, result.stderr) == (code, f"nsysdiag: ended by {name}\n")
+        assert signal.getsignal(number) == signal.SIG_DFL
+
+    def test_elsewhere_than_in_the_main_thread_signals_stay_as_they_are(self) -> None:
+        seen: list[object] = []
+
+        def look() -> None:
+            with ending_by_exceptions():
+                seen.append(signal.getsignal(signal.SIGTERM))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        thread.join()
+        assert seen == [signal.SIG_DFL]
+
     def test_control_characters_are_shown_not_sent(
         self, cli: Callable[..., Result], analysis: FakeAnalysis, trace: Path
     ) -> None:
@@ -150,3 +177,9 @@ class TestPipes:
         assert done.returncode == 2
         assert done.stderr.startswith(b"nsysdiag: cannot write")
         assert b"No space left" in done.stderr
+
+    def test_closed_standard_output_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "stdout", None)
+        with pytest.raises(OutputError, match="standard output is closed") as caught:
+            emit(b"x")
+        assert caught.value.hint == "write to a file with -o PATH"

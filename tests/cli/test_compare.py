@@ -175,6 +175,12 @@ class TestRedacted:
         assert result.code == 5
         assert "some reports have stand-ins for names, others have not" in result.stderr
 
+    def test_a_redacted_report_cannot_be_redacted_again(self, cli: Cli, traces: list[str]) -> None:
+        assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "r.json", "-q").code == 0
+        result = cli("compare", "r.json", "r.json", "--redact", "-o", "c.html")
+        assert result.code == 2
+        assert "a report is redacted already" in result.stderr
+
     def test_a_saved_comparison_cannot_be_redacted(self, cli: Cli, traces: list[str]) -> None:
         assert cli("compare", *traces, "-o", "c.json", "-q").code == 0
         result = cli("render", "c.json", "--redact", "-o", "c.html")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.comparing.changes import Changes
-from nsysdiag.comparing.sentences import device_sentence
+from nsysdiag.comparing.sentences import device_sentence, interval_text
 from nsysdiag.comparing.together import judged_together
 from nsysdiag.model_compare import Change, PartChange, Unit
 
@@ -28,6 +28,7 @@ def judged(*lengths: Change) -> list[str]:
     return [each.length.verdict for each in judged_together([device(length) for length in lengths])]
 
 
+UNIT = Unit(kind="iterations", name_before="", name_after="", count_before=9, count_after=9, scale=1.0)
 NEAR, FAR, BETTER, NOTHING = changed(10, 210), changed(150, 210), changed(-210, -150), changed(-100, 100)
 
 
@@ -65,8 +66,7 @@ def test_parts_are_judged_beside_those_of_their_name() -> None:
 def test_intervals_stay_and_the_sentence_says_why() -> None:
     first, *_others = judged_together([device(NEAR), device(NOTHING)])
     assert (first.length.low_ns, first.length.high_ns) == (10, 210)
-    unit = Unit(kind="iterations", name_before="", name_after="", count_before=9, count_after=9, scale=1.0)
-    assert device_sentence(unit, first.length, [], {}).endswith(
+    assert device_sentence(UNIT, first.length, [], {}).endswith(
         "Among several devices one may be so far off by chance."
     )
 
@@ -82,3 +82,23 @@ def test_one_comparison_in_twenty_is_wrong(common: float) -> None:
         found = judged_together([device(length, freedom=1e3) for length in lengths])
         wrong += any(each.length.verdict != "same" for each in found)
     assert wrong <= 0.055 * 2000
+
+
+def test_a_change_without_an_interval_is_nothing_beside_others() -> None:
+    point = msgspec.structs.replace(FAR, low_ns=None, high_ns=None)
+    assert judged(point, NOTHING) == ["same", "same"]
+    assert interval_text(point) == "no interval"
+
+
+@pytest.mark.parametrize(
+    ("rows", "ends"),
+    [
+        ([("idle", FAR)], "interval +15.0% to +21.0%. Most of it: Waiting +180 ns."),
+        ([("idle", changed(20, 40))], "interval +15.0% to +21.0%. Beyond chance in it: Waiting +30 ns."),
+        ([("idle", changed(5, 15))], ". No part of it is beyond chance by itself."),
+        ([("idle", NOTHING), ("compute", BETTER)], ". No part of it is beyond chance by itself."),
+    ],
+)
+def test_the_sentence_names_parts_that_are_beyond_chance_themselves(rows: list[tuple[str, Change]], ends: str) -> None:
+    parts = [PartChange(id=name, change=change) for name, change in rows]
+    assert device_sentence(UNIT, FAR, parts, {"idle": "Waiting"}).endswith(ends)

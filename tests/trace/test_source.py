@@ -352,6 +352,13 @@ class TestReports:
         with pytest.raises(InputError, match="exit code 7"):
             open_trace(path)
 
+    def test_a_program_that_is_none(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.stand_in(tmp_path / "bin", monkeypatch, "")
+        (tmp_path / "bin" / "nsys").write_bytes(b"\x7fELF, or what is left of it")
+        with pytest.raises(InputError, match=r"nsys' cannot be run: .*Exec format error") as caught:
+            open_trace(self.report(tmp_path / "in"))
+        assert (caught.value.hint or "").startswith("nsys export --type sqlite")
+
     def test_slow_export_is_stopped_with_its_helpers(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         marker = tmp_path / "alive"
         self.stand_in(tmp_path / "bin", monkeypatch, f'(sleep 1; touch "{marker}") & wait')

@@ -1,0 +1,45 @@
+"""What is finished, line by line: found again, whatever became of the file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nsysdiag.batch.journal import FILE, Done, Journal
+from nsysdiag.batch.task import work
+from nsysdiag.errors import OutputError
+from tests.batch.loads import tasks_of
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> Done:
+    """What a batch wrote down of an input that it analysed."""
+    (task,) = tasks_of(tmp_path, "a")
+    found = work(replace(task, shared=replace(task.shared, resume=True))).done
+    assert found is not None
+    return found
+
+
+def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
+    assert Journal(tmp_path).read() == {}
+
+
+def test_a_damaged_line_says_nothing_and_hides_no_other(tmp_path: Path, done: Done) -> None:
+    journal = Journal(tmp_path)
+    journal.begin([done], force=False)
+    with journal.path.open("ab") as file:
+        file.write(b'{"tool": "other"}\n{"tool": "nsysd\n\xff\n')
+    journal.add(done)
+    assert Journal(tmp_path).read() == {"a": done}
+    journal.finish()
+    assert journal.path.read_bytes().count(b"\n") == 1
+
+
+def test_what_cannot_be_read_or_written_is_told(tmp_path: Path, done: Done) -> None:
+    (tmp_path / FILE).mkdir()
+    with pytest.raises(OutputError, match=f"cannot read .*{FILE}: Is a directory"):
+        Journal(tmp_path).read()
+    with pytest.raises(OutputError, match=f"cannot write .*{FILE}: Is a directory"):
+        Journal(tmp_path).add(done)
