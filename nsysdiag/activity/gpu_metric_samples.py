@@ -31,9 +31,6 @@ class Grid:
     end: IntArray
     period_ns: int
 
-    def __len__(self) -> int:
-        return len(self.start)
-
     @property
     def spans(self) -> Intervals:
         """The time of each sample."""

@@ -130,3 +130,9 @@ def test_without_schemas_no_payload_is_read(tmp_path: Path) -> None:
     trace = with_payload(domain(), 10_000, payload(17))
     trace.kernel(15_000, 16_000, name=GENERIC, launch=(10_100, 10_200))
     assert collectives_of(trace, tmp_path).communicator.tolist() == [0]
+
+
+def test_calls_that_are_no_collectives_tell_no_kind(tmp_path: Path) -> None:
+    """A thread whose only NCCL calls set a communicator up, and a kernel whose name tells nothing."""
+    trace = TraceBuilder().kernel(100, 200, name=GENERIC, launch=(50, 60)).nvtx("ncclCommInitRank", 10, 70)
+    assert kinds(collectives_of(trace, tmp_path)) == ["Other"]

@@ -9,7 +9,7 @@ import pytest
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.nvtx import read_ranges
 from nsysdiag.activity.program_code import Origin
-from nsysdiag.activity.python_stacks import PythonStacks, decoded
+from nsysdiag.activity.python_stacks import PythonStacks, decoded, named_in, renumbered
 from nsysdiag.trace.trace import open_trace
 from tests.analysis.causes.example import NEIGHBOUR, STRANGER, first, late
 from tests.analysis.traces import only_device
@@ -68,6 +68,18 @@ class TestDecoding:
             ("<module>", "prog.py", 20),
         ]
         assert all(frame.python and frame.origin is Origin.PROGRAM for frame in frames)
+
+    def test_other_ids_in_a_payload(self) -> None:
+        payload = bytes.fromhex(wrapped(CAPTURED))
+        made = renumbered(payload, lambda function: function + 1000, lambda file: file + 2000)
+        assert named_in(payload) == [172, 142, 143, 164, 164, 164]
+        assert made is not None
+        assert named_in(made) == [1172, 1142, 1143, 2164, 2164, 2164]
+
+    @pytest.mark.parametrize("payload", ["", wrapped(""), wrapped(CAPTURED[:-2]), wrapped(CAPTURED[:-48])])
+    def test_no_other_ids_in_what_is_no_stack(self, payload: str) -> None:
+        assert named_in(bytes.fromhex(payload)) == []
+        assert renumbered(bytes.fromhex(payload), int, int) is None
 
     def test_the_count_in_the_other_place(self) -> None:
         moved = "0100000001000000ffff000003000000" + CAPTURED[32:]

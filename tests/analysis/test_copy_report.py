@@ -295,3 +295,9 @@ def test_migrations_and_nodes_of_graphs_are_not_tiny_copies(tmp_path: Path) -> N
 def test_no_copies_at_all(tmp_path: Path) -> None:
     copies = copies_of(Timeline().kernel(US), tmp_path)
     assert (copies.rates, copies.pinning, copies.exposed, copies.tiny) == ([], None, [], None)
+
+
+def test_tiny_copies_without_calls_make_nobody_wait(tmp_path: Path) -> None:
+    tiny = copies_of(Timeline().kernel(MS).copy(US, 8, launch=None).copy(US, 8, launch=None), tmp_path).tiny
+    assert tiny is not None
+    assert (tiny.count, tiny.called, tiny.call_ns, tiny.blocking, tiny.blocking_ns) == (2, 0, 0, 0, 0)

@@ -189,6 +189,23 @@ class TestByRanges:
         iterations = found(trace, tmp_path)
         assert (iterations.name, iterations.count) == ("step #", 14)
 
+    @pytest.mark.parametrize(("mine", "name"), [(20, "step #"), (14, "batch #")])
+    def test_of_two_threads_at_once_the_one_that_covers_more(self, mine: int, name: str, tmp_path: Path) -> None:
+        """
+        T          [step 0    ][step 1    ][step 2    ] ...      the first `mine` of 20
+        neighbour     [batch 0    ][batch 1    ] ...             the first 17
+        """
+        trace = TraceBuilder()
+        for number, (start, end) in enumerate(starts((MS,) * 20)):
+            work(trace, start)
+            call = (start + 610_000, start + 615_000)
+            trace.kernel(start + 620_000, start + 700_000, name="grad", launch=call, thread=NEIGHBOUR)
+            if number < mine:
+                trace.nvtx(f"step {number}", start, end)
+            if number < 17:
+                trace.nvtx(f"batch {number}", start + 600_000, end + 600_000, thread=NEIGHBOUR)
+        assert found(trace, tmp_path).name == name
+
     def test_ranges_of_communication_are_none(self, tmp_path: Path) -> None:
         """NCCL's own ranges come round as regularly as steps."""
         trace = training(name=None).nvtx("NCCL", 0, None, domain=5, event_type=75)

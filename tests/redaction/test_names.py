@@ -61,6 +61,11 @@ def test_a_path_and_its_last_part_share_a_number() -> None:
     assert names.of("module", "libsolver.so") == "module 1"
 
 
+def test_without_a_key_there_are_no_hashes() -> None:
+    with pytest.raises(ValueError, match="no key"):
+        Names().hashed("loader", 8)
+
+
 def test_the_same_key_gives_the_same_hashes() -> None:
     one, same, other = Names("a key"), Names("a key"), Names("another")
     same.of("kernel", "something_before")
