@@ -5,6 +5,10 @@ Times are integer nanoseconds. Columns of numbers are packed: `start_ns` and the
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from nsysdiag.record import Record
 
 
@@ -69,7 +73,7 @@ class TimelineLevels(Record, frozen=True):
     start_ns: int
     end_ns: int
     cause_ids: list[str]
-    levels: list[TimelineLevel]
+    levels: Annotated[list[TimelineLevel], Meta(min_length=1)]
     encoding: str = "base64(zlib(uint8))"
     names: str = ""
     threads: list[TimelineThread] = []

@@ -6,9 +6,11 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag.model import to_json
 from tests.output import samples
+from tests.output.timeline.samples import timeline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +50,7 @@ def test_never_writes_over_its_input(cli: Callable[..., Result], saved: Path) ->
 
 
 REPORT = json.loads(to_json(samples.one_device()))
+DRAWN, LANES = samples.one_device(), timeline(0, 100)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,7 @@ REPORT = json.loads(to_json(samples.one_device()))
         (b'{"schema_version": "1", "tool": {"name": "other"}}', "but not a nsysdiag report"),
         (json.dumps({**REPORT, "schema_version": "99"}).encode(), "has schema version 99"),
         (json.dumps({**REPORT, "devices": 3}).encode(), "is a damaged nsysdiag report"),
+        (to_json(replace(DRAWN, timeline={"gpu0": replace(LANES, levels=[])})), "is a damaged nsysdiag report"),
         (to_json(samples.one_device())[:-40], "is not a nsysdiag report"),
     ],
 )

@@ -54,6 +54,12 @@ def test_nothing_to_say_where_nothing_was_captured() -> None:
 TABLES = ("gpu_metrics", "gpu_metrics_by_name")
 
 
+def test_without_sm_activity_nothing_is_said_of_it() -> None:
+    others = [row for row in gpu_metrics().metrics if row.id != "sm_active"]
+    assert not any("of the SMs are active on average" in line for line in counter_sentences(made(metrics=others)))
+    assert any("of the SMs are active on average" in line for line in counter_sentences(made()))
+
+
 def test_no_sentence_about_what_is_healthy() -> None:
     """A clock that is low for a moment, kernels that use the SMs or take no time."""
     quiet = made(clocks=clock(low=0.04), kernels=[kernel("gemm", 30 * MS), kernel("tiny", 4 * MS, sm_active=0.1)])

@@ -49,6 +49,8 @@ def test_nothing_is_said_where_nothing_stands_out() -> None:
     assert "Host: threads" not in rendered("txt", None)
     assert "Host: threads" not in rendered("md", None)
     assert "Host: threads" not in rendered("html", None)
+    assert "Host: threads" in rendered("md", host_report())
+    assert "Host: threads" not in rendered("md", changed(threads=[]))
 
 
 @pytest.mark.parametrize(("ratio", "busy_ns", "said"), [(1.5, 20_000, 1), (1.4, 20_000, 0), (1.5, 10_999, 0)])

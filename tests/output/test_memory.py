@@ -302,3 +302,7 @@ def test_tables_hold_what_the_report_holds() -> None:
     levels = read["memory_level"]
     assert [int(row["highest_bytes"]) for row in levels] == [30 * GIB, 30 * GIB, 60 * GIB, 60 * GIB]
     assert np.all(np.diff([int(row["start_ns"]) for row in levels]) == 25 * MS)
+
+
+def test_growth_that_was_not_measured_is_a_dash() -> None:
+    assert growth_label(None) == "–"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
-from nsysdiag.model import DeviceReport
+from nsysdiag.model import DeviceReport, Launch
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.sections.section import Page
 from nsysdiag.output.view import Causes
 from tests.output.page import Element, parse
 from tests.output.samples import MS, SAMPLES, device, report
+from tests.output.trouble_samples import sample_trouble
 
 
 def rendered(*devices: DeviceReport) -> Element:
@@ -91,3 +93,36 @@ def test_devices_share_the_room_for_large_rows() -> None:
         made = report([device(number) for number in range(count)], [])
         shown[count] = Page(made, RenderOptions(), Causes(made.causes)).shared_rows(60)
     assert shown == {1: 60, 2: 30, 8: 10}
+
+
+NOTHING = Launch(
+    launched_ops=0,
+    unlaunched_ops=0,
+    found_device_idle=0,
+    median_queue_delay_ns=None,
+    median_interval_ns=None,
+    median_kernel_ns=None,
+    api=[],
+)
+
+
+@pytest.mark.parametrize("name", ["launches", "api", "trouble"])
+def test_a_section_without_anything_to_say_is_left_out(name: str) -> None:
+    def sections(made: DeviceReport) -> set[str]:
+        return {section.attributes["id"] for section in rendered(made).all("section")}
+
+    assert name in sections(device(trouble=sample_trouble()))
+    assert name not in sections(device(trouble=None, launch=NOTHING))
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "12.0 ms outside it"),
+        ({"outside_ns": 0}, "from 0.090000 s"),
+        ({"outside_ns": 0, "parts": [(90 * MS, 100 * MS), (110 * MS, 190 * MS)]}, "in 2 parts"),
+    ],
+)
+def test_the_overview_says_where_the_window_is(changes: dict[str, object], told: str) -> None:
+    window = msgspec.structs.replace(device().window, **changes)
+    assert told in " ".join(by_id(rendered(device(window=window)), "overview").whole_text().split())

@@ -14,6 +14,7 @@ from nsysdiag import pipeline
 from nsysdiag.model import Report, from_json, to_json
 from nsysdiag.ranks import analyze_ranks
 from nsysdiag.redaction import is_redacted, redacted
+from nsysdiag.redaction.redact import _renamed
 from tests.analysis.ranks.run import MS, files
 from tests.output import samples
 
@@ -153,3 +154,12 @@ def test_ranks_go_by_their_files(tmp_path: Path) -> None:
     assert plain.comparison.sentence.startswith("late_secret is late")
     assert made.comparison.sentence == plain.comparison.sentence.replace("late_secret", "file 2")
     assert [wait.late_rank for wait in made.comparison.waits if wait.late_rank] == ["file 2"]
+
+
+def test_keys_that_become_one_stay_apart() -> None:
+    assert _renamed({"a1": 1, "b": 2, "a2": 3, "a3": 4}, lambda name: name[0]) == {
+        "a": 1,
+        "b": 2,
+        "a (2)": 3,
+        "a (3)": 4,
+    }

@@ -290,6 +290,17 @@ class TestFingerprint:
             assert first.sha256 is None
             assert second.sha256 == hashlib.sha256(one.read_bytes()).hexdigest()
 
+    def test_a_file_that_can_be_read_no_longer(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        source = source_module.Source(small_trace(tmp_path / "one.sqlite"), export_timeout_s=1)
+
+        def refuse(*_: object, **__: object) -> None:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(Path, "open", refuse)
+        for read in (source.sha256, lambda: source.fingerprint("")):
+            with pytest.raises(InputError, match=r"one\.sqlite' cannot be read: Input/output error"):
+                read()
+
     def test_differs_for_other_rows_or_another_schema(self, tmp_path: Path) -> None:
         paths = [small_trace(tmp_path / f"{name}.sqlite") for name in ("a", "b", "c")]
         insert(paths[1], "StringIds", [(3, "more")])

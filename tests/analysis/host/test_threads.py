@@ -283,3 +283,14 @@ class TestLimit:
         host = host_of(beside_a_stranger(), tmp_path)
         assert host.contention is not None
         assert host.contention.limits == []
+
+
+def test_threads_too_far_apart_for_one_axis_leave_the_host_out(tmp_path: Path) -> None:
+    """The one thread that launches has room for 30 years, twenty threads have not: the device is told all the same."""
+    trace, far = TraceBuilder().kernel(100, 200, launch=(10, 20)), 10**18
+    trace.kernel(far, far + 100, launch=(far - 90, far - 80))
+    for tid in range(20):
+        trace.osrt("poll", 50, far, thread=(4242, 5000 + tid))
+    report = report_of(trace, tmp_path)
+    assert report.host is None
+    assert [device.busy_ns for device in report.devices] == [200]

@@ -154,3 +154,18 @@ class TestWords:
         assert words.reasons(times, Causes([])) == (
             "Compute 50 ns (50.0%), Exposed communication 20 ns (20.0%), a 15 ns (15.0%), 15 ns of others"
         )
+
+
+def test_text_lists_the_first_ranks_and_counts_the_others() -> None:
+    many = comparison([f"gpu{at}" for at in range(70)])
+    text = RENDERERS["txt"](ranks_report(many), OPTIONS).decode()
+    assert "6 more" in text
+    assert ("gpu63 " in text, "gpu64 " in text) == (True, False)
+
+
+def test_text_has_no_heading_without_lines() -> None:
+    heads = ("Late", "Waits", "Collectives", "Not matched", "Trace health")
+    calm = replace(comparison(), stragglers=[], waits=[], groups=[], unmatched=[])
+    told, quiet = plain("txt"), RENDERERS["txt"](ranks_report(calm), OPTIONS).decode()
+    assert len(quiet.splitlines()) < len(told.splitlines())
+    assert [head for head in heads if head in quiet] != [head for head in heads if head in told]

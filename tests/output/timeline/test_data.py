@@ -22,7 +22,7 @@ from nsysdiag.output.timeline.still import still_lanes
 from nsysdiag.output.view import Causes
 from nsysdiag.timeline.planes import from_planes
 from tests.output.page import Element, parse
-from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report
+from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report, squeeze
 from tests.output.timeline.samples import packed, served, timeline
 
 
@@ -275,8 +275,29 @@ class TestDamage:
         with pytest.raises(InputError, match="damaged"):
             unpacked(text)
 
+    def test_of_nothing_comes_nothing(self) -> None:
+        assert unpacked("") == b""
+
+    def test_a_level_that_is_no_base64_is_too(self) -> None:
+        levels = timeline(0, 100)
+        broken = msgspec.structs.replace(levels.levels[-1], idle="!")
+        with pytest.raises(InputError, match="cannot be read"):
+            still_lanes(msgspec.structs.replace(levels, levels=[broken]), Causes(CAUSES), 1)
+
     def test_a_level_of_another_length_is_too(self) -> None:
         levels = timeline(0, 100)
         short = msgspec.structs.replace(levels.levels[-1], idle=packed(b"x"))
         with pytest.raises(InputError, match="contradicts"):
             still_lanes(msgspec.structs.replace(levels, levels=[short]), Causes(CAUSES), 1)
+
+    @pytest.mark.parametrize("changes", [{"count": 2}, {"cause_ids": []}, {"lengths": squeeze(np.array([5]))}])
+    def test_gaps_that_contradict_each_other(self, changes: dict[str, object]) -> None:
+        whole = pack([(0, 10, 0), (20, 5, 0), (40, 7, 0)], ["sync"])
+        assert [column.tolist() for column in unpack(whole)] == [[0, 20, 40], [10, 5, 7], [0, 0, 0]]
+        with pytest.raises(InputError, match="contradict each other"):
+            unpack(msgspec.structs.replace(whole, **changes))
+
+    def test_gaps_that_are_no_base64(self) -> None:
+        whole = pack([(0, 10, 0)], ["sync"])
+        with pytest.raises(InputError, match="cannot be read"):
+            unpack(msgspec.structs.replace(whole, starts="!"))

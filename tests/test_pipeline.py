@@ -1,0 +1,65 @@
+"""The two entrances for programs: what they take, and what they refuse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nsysdiag import analyze, compare
+from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.analysis.classify import FALLBACK
+from nsysdiag.config import Settings
+from nsysdiag.errors import InputError, NotComparableError, UsageError
+from nsysdiag.model_compare import Comparison
+from nsysdiag.redaction import redacted
+from tests.builder import TraceBuilder
+
+STEPS = 20
+
+
+def steps(path: Path, kernel_ns: int) -> Path:
+    """Each of 1 ms, with one kernel."""
+    trace = TraceBuilder()
+    for at in range(0, STEPS * 1_000_000, 1_000_000):
+        trace.nvtx(f"step {at}", at, at + 999_000)
+        trace.kernel(at + 20_000, at + 20_000 + kernel_ns, launch=(at + 10_000, at + 15_000))
+    return trace.write(path)
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Kernels of 600 us before, of 300 us after."""
+    folder = tmp_path_factory.mktemp("pair")
+    return steps(folder / "before.sqlite", 600_000), steps(folder / "after.sqlite", 300_000)
+
+
+def compute(made: Comparison) -> tuple[int, int]:
+    """What an iteration computes, before and after."""
+    ((change,),) = ([part.change for part in device.parts if part.id == "compute"] for device in made.devices)
+    return change.before_ns, change.after_ns
+
+
+class TestCompare:
+    def test_traces_reports_and_several_of_either(self, pair: tuple[Path, Path]) -> None:
+        before, after = pair
+        report = analyze(before)
+        for one, two in ((before, after), (str(before), after), (report, after), ([report], [after, str(after)])):
+            assert compute(compare(one, two)) == (600_000, 300_000)  # type: ignore[arg-type]
+
+    def test_what_cannot_be_compared(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
+        with pytest.raises(InputError):
+            compare(pair[0], tmp_path / "nothing.sqlite")
+        with pytest.raises(NotComparableError):
+            compare(redacted(analyze(pair[0])), pair[1])
+
+
+class TestDisabled:
+    def test_a_cause_that_there_is_not(self, pair: tuple[Path, Path]) -> None:
+        with pytest.raises(UsageError, match="there is no cause 'synk'") as caught:
+            analyze(pair[0], Settings(disabled=("sync", "synk")))
+        assert caught.value.hint == f"known causes: {', '.join(CAUSES)}"
+
+    def test_the_one_that_remains(self, pair: tuple[Path, Path]) -> None:
+        with pytest.raises(UsageError, match="cannot be disabled: it is what remains"):
+            analyze(pair[0], Settings(disabled=("sync", FALLBACK)))
