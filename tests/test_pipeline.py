@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from nsysdiag import analyze, compare
 from nsysdiag.analysis.causes import CAUSES
@@ -14,15 +15,16 @@ from nsysdiag.errors import InputError, NotComparableError, UsageError
 from nsysdiag.model_compare import Comparison
 from nsysdiag.redaction import redacted
 from tests.builder import TraceBuilder
+from tests.comparing.samples import beside
 
 STEPS = 20
 
 
 def steps(path: Path, kernel_ns: int) -> Path:
-    """Each of 1 ms, with one kernel."""
-    trace = TraceBuilder()
-    for at in range(0, STEPS * 1_000_000, 1_000_000):
-        trace.nvtx(f"step {at}", at, at + 999_000)
+    """Each of one kernel, with 400 us for the host."""
+    trace, period = TraceBuilder(), kernel_ns + 400_000
+    for at in range(0, STEPS * period, period):
+        trace.nvtx(f"step {at}", at, at + period - 1_000)
         trace.kernel(at + 20_000, at + 20_000 + kernel_ns, launch=(at + 10_000, at + 15_000))
     return trace.write(path)
 
@@ -46,6 +48,27 @@ class TestCompare:
         report = analyze(before)
         for one, two in ((before, after), (str(before), after), (report, after), ([report], [after, str(after)])):
             assert compute(compare(one, two)) == (600_000, 300_000)  # type: ignore[arg-type]
+
+    def test_better_on_one_gpu_and_worse_on_another(self, pair: tuple[Path, Path]) -> None:
+        slow, fast = (analyze(path) for path in pair)
+        made = compare(beside([slow, fast, slow]), beside([fast, slow, slow]))
+        assert (made.verdict, made.sentence) == ("mixed", "Better on gpu0, worse on gpu1.")
+        assert [device.verdict for device in made.devices] == ["improved", "regressed", "same"]
+
+    def test_a_side_without_work(self, pair: tuple[Path, Path]) -> None:
+        report = analyze(pair[0])
+        idle = replace(report, devices=[replace(report.devices[0], window_ns=0)])
+        with pytest.raises(NotComparableError, match=r"before\.sqlite has no GPU work to compare"):
+            compare(report, idle)
+
+    def test_damaged_iterations(self, pair: tuple[Path, Path]) -> None:
+        report = analyze(pair[0])
+        (device,) = report.devices
+        assert device.iterations is not None
+        assert device.iterations.packed is not None
+        broken = replace(device.iterations, packed=replace(device.iterations.packed, lengths="!"))
+        with pytest.raises(InputError, match=r"the iterations of before\.sqlite cannot be read"):
+            compare(report, replace(report, devices=[replace(device, iterations=broken)]))
 
     def test_what_cannot_be_compared(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         with pytest.raises(InputError):

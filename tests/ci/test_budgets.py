@@ -226,6 +226,11 @@ class TestWhatCannotBeJudged:
             assert "the report has no value for it" in said
             assert "--cuda-memory-usage" not in said
 
+    def test_what_is_counted_by_iterations_needs_them(self) -> None:
+        memory = replace(samples.MEMORY, churn=replace(samples.MEMORY.churn, per_iteration=None))
+        made = report(samples.device(memory=memory, iterations=None))
+        assert "nothing comes round in it" in refused(made, "memory.churn.per_iteration > 1")
+
     def test_counters_that_were(self) -> None:
         made = report(samples.device(gpu_metrics=gpu_metrics()))
         sampled = {each.id: each for each in gpu_metrics().metrics}

@@ -411,6 +411,7 @@ class TestWrongUse:
             (["runs", "-o", "out", "--scheduler", "x", "--jobs", "2"], "--scheduler and --jobs exclude each other"),
             (["runs", "-o", "runs"], "is in the folder that the reports go to"),
             (["runs", "-o", "runs/rank0/report.sqlite"], "is not a folder"),
+            (["runs", "-o", "runs/rank0/report.sqlite/out"], "cannot make the folder"),
         ],
     )
     def test_is_said(self, cli: Cli, folder: Path, arguments: list[str], said: str) -> None:

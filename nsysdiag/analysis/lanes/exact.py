@@ -40,13 +40,12 @@ def exact_parts(sources: list[Source], gaps: Intervals, low: int, high: int, roo
 
 
 def _windows(sources: list[Source], gaps: Intervals, most: int) -> Intervals:
-    """A window for each gap, with at most so many rows of a source before the end of the gap, and as many after it."""
+    """A window for each gap, with at most so many rows of a source before the end of the gap, and as many after it. No
+    source is without rows."""
     pad = np.clip((gaps.end - gaps.start) // 4, LEAST_PAD_NS, MOST_PAD_NS)
     first, last = gaps.start - pad, gaps.end + pad
     for source in sources:
         count = len(source.start)
-        if count == 0:
-            continue
         at = np.searchsorted(source.start, gaps.end, side="left")
         before, after = np.maximum(at - most, 0), np.minimum(at + most, count - 1)
         first = np.where(at > most, np.maximum(first, source.start[before]), first)

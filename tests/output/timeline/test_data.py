@@ -16,8 +16,9 @@ from nsysdiag.model import Hop, Root, Thread
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.carried import from_carried
 from nsysdiag.output.packed import unpack
+from nsysdiag.output.sections.timeline import _gaps_sentence
 from nsysdiag.output.timeline.blob import Blob, unpacked
-from nsysdiag.output.timeline.gaps import FEWEST_GAPS, MOST_GAPS, drawn_gaps
+from nsysdiag.output.timeline.gaps import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
 from nsysdiag.output.timeline.still import still_lanes
 from nsysdiag.output.view import Causes
 from nsysdiag.timeline.planes import from_planes
@@ -230,6 +231,11 @@ class TestPage:
         (calls,) = (lane for lane in value["threads"][0]["lanes"] if lane["kind"] == "api")
         assert Block(value).rows(value["threads"][0], calls)[0] == (0, 100_000)
         assert "Threads are exact in 1 window around the gaps that matter most, 50.0% of the time" in root.whole_text()
+
+    def test_of_too_many_gaps_it_says_which_are_exact(self) -> None:
+        nothing = np.empty(0, dtype=np.int64)
+        some = DrawnGaps(nothing, nothing, nothing, [], total=12_000, threshold=4_000, longest=10_000)
+        assert _gaps_sentence(some).startswith("Of 12,000 gaps the 10,000 longest, all of 4,000 ns or more, are exact")
 
     def test_without_a_timeline_there_is_none(self) -> None:
         root = page(report([device()], [finding()]))
