@@ -152,8 +152,6 @@ class Sentences:
         end = at + len(name)
         if end < len(text) and _wordy(text[end]) and _wordy(name[-1]):
             return False
-        if at > 0 and _wordy(text[at - 1]) and _wordy(name[0]):
-            return False
         return (
             name in self._always or not _is_ours(name) or bool(_BEFORE.search(text, 0, at) and _BEHIND.match(text, end))
         )

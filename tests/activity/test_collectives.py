@@ -134,5 +134,6 @@ def test_without_schemas_no_payload_is_read(tmp_path: Path) -> None:
 
 def test_calls_that_are_no_collectives_tell_no_kind(tmp_path: Path) -> None:
     """A thread whose only NCCL calls set a communicator up, and a kernel whose name tells nothing."""
-    trace = TraceBuilder().kernel(100, 200, name=GENERIC, launch=(50, 60)).nvtx("ncclCommInitRank", 10, 70)
+    trace = TraceBuilder().kernel(100, 200, name=GENERIC, launch=(50, 60))
+    trace.nvtx("NCCL", 1, None, domain=NCCL, event_type=75).nvtx("ncclCommInitRank", 10, 70, domain=NCCL)
     assert kinds(collectives_of(trace, tmp_path)) == ["Other"]

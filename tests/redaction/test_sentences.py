@@ -17,6 +17,7 @@ def sentences() -> Sentences:
     made.learn("range", "copy")
     made.learn("symbol", "solver::decode_batch(int, float)")
     made.learn("thread", "loader")
+    made.learn("thread", "data loader")
     return made
 
 
@@ -27,6 +28,7 @@ def sentences() -> Sentences:
         ("idle before step_kernel<float> in copy", "idle before kernel 1<1> in range 2"),
         ("idle before memcpy HtoD in training round 3", "idle before memcpy HtoD in range 1 #3"),
         ("loader 17, which launches work, could have run", "thread 1 17, which launches work, could have run"),
+        ("data loader 3, data loaders, mydata loader", "thread 2 3, data name 1, name 2 loader"),
         ("inside NVTX copy", "inside NVTX range 2"),
         ("inside NVTX never seen before; samples in read", "inside NVTX range 3; samples in read"),
         ("thread 17 'loader' waited 3.10 ms in read", "thread 17 'thread 1' waited 3.10 ms in read"),
