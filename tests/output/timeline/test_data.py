@@ -15,7 +15,7 @@ from nsysdiag.errors import InputError
 from nsysdiag.model import Hop, Root, Thread
 from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.carried import from_carried
-from nsysdiag.output.packed import unpack
+from nsysdiag.output.packed import unpack, unpack_lanes
 from nsysdiag.output.sections.timeline import _gaps_sentence
 from nsysdiag.output.timeline.blob import Blob, unpacked
 from nsysdiag.output.timeline.gaps import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
@@ -302,6 +302,13 @@ class TestDamage:
         assert [column.tolist() for column in unpack(whole)] == [[0, 20, 40], [10, 5, 7], [0, 0, 0]]
         with pytest.raises(InputError, match="contradict each other"):
             unpack(msgspec.structs.replace(whole, **changes))
+
+    def test_lanes_without_a_level_coarse_enough_or_of_no_base64(self) -> None:
+        levels = timeline(0, 100)
+        assert unpack_lanes(levels, levels.levels[-1].buckets - 1) is None
+        broken = msgspec.structs.replace(levels.levels[-1], idle="!")
+        with pytest.raises(InputError, match="cannot be read"):
+            unpack_lanes(msgspec.structs.replace(levels, levels=[broken]), broken.buckets)
 
     def test_gaps_that_are_no_base64(self) -> None:
         whole = pack([(0, 10, 0)], ["sync"])
