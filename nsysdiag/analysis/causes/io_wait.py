@@ -8,10 +8,10 @@ from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of
 
 CALLS = re.compile(
-    r"_*(p?(read|write)v?(64)?2?|recv(from|msg|mmsg)?|send(to|msg|mmsg|file|file64)?|(vm)?splice|tee|process_vm_(readv|writev)|copy_file_range"
+    r"_*(p?(read|write)(64|v(64)?(v?2)?)?|recv(from|msg|mmsg)?|send(to|msg|mmsg|file|file64)?|(vm)?splice|tee|process_vm_(readv|writev)|copy_file_range"
     r"|open(at)?2?(64)?|creat(64)?|close(dir)?|opendir|readdir(64)?(_r)?|scandir(64)?|f?sync|fdatasync|syncfs|msync|sync_file_range"
-    r"|f(re|d|mem)?open(64)?|fclose|fcloseall|fread|fwrite|fflush|fseeko?(64)?|ftello?(64)?|fgetp?os(64)?|fgets|fgetc|fputs|fputc|getc(har)?|putc(har)?|puts|gets"
-    r"|getline|getdelim|ungetc|f?(get|put)w(s|c|char)|ungetwc|perror|v?f?d?(printf|scanf)|vfprintf|lseek(64)?|l?f?stat(x|at)?(64)?|access|faccessat|readlink"
+    r"|f(re|d|mem)?open(64)?|fclose|fcloseall|fread|fwrite|fflush|fseeko?(64)?|ftello?(64)?|f[gs]etpos(64)?|fgets|fgetc|fputs|fputc|getc(har)?|putc(har)?|puts|gets"
+    r"|getline|getdelim|ungetc|f?(get|put)w(s|c|char)|ungetwc|perror|v?[fd]?w?(printf|scanf)|lseek(64)?|l?f?stat(x|at)?(64)?|access|faccessat|readlink"
     r"|poll|ppoll|p?select6?|epoll_p?wait2?|epoll_ctl|accept4?|connect|socket(pair)?|bind|listen|shutdown|ioctl|fcntl(64)?|pipe2?|dup[23]?"
     r"|mq_(timed)?(send|receive)|msg(snd|rcv)|io_(submit|getevents|setup)|aio_\w+|getaddrinfo|gethostby\w+|rename(at2?)?|unlink(at)?"
     r"|f?truncate(64)?|mkdir|mkfifo(at)?|mknod(at)?|rmdir|getrandom)(_unlocked)?(_chk)?"

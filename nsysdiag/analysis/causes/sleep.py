@@ -9,7 +9,7 @@ from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of
 
 CALLS = re.compile(
     r"_*((clock_)?nanosleep|u?sleep|pause|(rt_)?sig(suspend|wait|timedwait|waitinfo)|alarm"
-    r"|v?fork|clone3?|posix_spawnp?|exec[vl][pe]?e?|execvpe|fexecve|system|p(open|close)|daemon"
+    r"|v?fork|clone3?|posix_spawnp?|exec[vl]p?e?|fexecve|system|p(open|close)|daemon"
     r"|pthread_(create|join|tryjoin_np|timedjoin_np|clockjoin_np|kill|cancel)|thrd_(create|join|sleep)|wait[34]?|waitp?id)"
 )
 
