@@ -50,7 +50,7 @@ def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
     """
     first = np.searchsorted(left.spans.end, evidence.start, side="right")
     behind = np.searchsorted(left.spans.start, evidence.end, side="left")
-    count = np.maximum(behind - first, 0)
+    count = behind - first
     source = np.repeat(np.arange(len(evidence), dtype=np.int64), count)
     target = np.arange(len(source)) + np.repeat(first - (np.cumsum(count) - count), count)
     start = np.maximum(left.spans.start[target], evidence.start[source])

@@ -45,6 +45,15 @@ def test_evidence_takes_its_part_and_leaves_the_rest() -> None:
     ]
 
 
+def test_evidence_that_only_touches_claims_nothing() -> None:
+    # left          10:[----)      11:[----)
+    # evidence     [--)    [------)        [--)
+    left = Owned.of(Intervals.of([(3, 8), (15, 20)]), np.array([10, 11]))
+    claimed, rest, source = claim(left, Intervals.of([(0, 3), (8, 15), (20, 23)]))
+    assert len(claimed) == len(source) == 0
+    assert rest is left
+
+
 def test_several_pieces_out_of_each() -> None:
     # left       10:[--------)  11:[------)  12:[-)
     # evidence       [)  [)         [)  [-)

@@ -51,6 +51,9 @@ OUTERMOST: list[tuple[str, Pairs, list[bool]]] = [
     # [----)
     # [--)          same start
     ("same start", [(0, 3), (0, 5)], [False, True]),
+    # [--)   [--)
+    #        [-----)   same start, behind another
+    ("same start, later on", [(0, 1), (2, 3), (2, 5)], [True, False, True]),
     # [----)
     #   [--)        same end
     ("same end", [(0, 5), (2, 5)], [True, False]),

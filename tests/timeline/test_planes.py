@@ -27,6 +27,7 @@ def test_as_few_planes_as_the_largest_needs() -> None:
 def test_no_numbers_are_no_bytes() -> None:
     assert to_planes(array()) == b""
     assert from_planes(b"", 0).tolist() == []
+    assert from_planes(b"", 0).dtype == np.int64
 
 
 def test_a_number_below_zero_is_refused() -> None:
