@@ -406,6 +406,65 @@ def the_default_stream_of_another_context() -> Ledgered:
 
 
 @spares("stream_barrier")
+def the_default_stream_of_another_process() -> Ledgered:
+    """
+    device, stream 7, the default one  [==A==)
+    device, stream 9                          ....40_000....[==B==)     of another process; both call their context 1
+    """
+    trace = first("3.17.2").cuda_device(0, 0).cuda_device(0, 0, pid=STRANGER[0]).null_stream(7)
+    trace.kernel(150_000, 250_000, launch=(6_000, 9_000), stream=9, thread=STRANGER)
+    return Ledgered(trace, STALLED)
+
+
+@spares("stream_barrier")
+def before_an_unknown_stream() -> Ledgered:
+    """
+    device, stream 7, the default one  [==A==)
+    device, who knows which                   ....40_000....[==B==)
+    """
+    return Ledgered(issued(stream=-1).null_stream(7), STALLED)
+
+
+@spares("stream_barrier")
+def after_an_unknown_stream() -> Ledgered:
+    """
+    device, who knows which            [==A==)
+    device, stream 9, the default one         ....40_000....[==B==)
+    """
+    trace = TraceBuilder().kernel(10_000, 110_000, launch=(1_000, 5_000), stream=-1).null_stream(9)
+    return Ledgered(trace.kernel(150_000, 250_000, launch=(6_000, 9_000), stream=9), STALLED)
+
+
+@fires("stream_barrier")
+def the_default_stream_is_number_0() -> Ledgered:
+    """
+    device, stream 9                   [==A==)
+    device, stream 0, the default one         ....40_000....[==B==)
+    """
+    trace = TraceBuilder().kernel(10_000, 110_000, launch=(1_000, 5_000), stream=9).null_stream(0)
+    return Ledgered(trace.kernel(150_000, 250_000, launch=(6_000, 9_000), stream=0), {"stream_barrier": 40_000})
+
+
+@fires("stream_barrier")
+def after_the_default_stream_of_number_0() -> Ledgered:
+    """
+    device, stream 0, the default one  [==A==)
+    device, stream 9                          ....40_000....[==B==)
+    """
+    trace = TraceBuilder().kernel(10_000, 110_000, launch=(1_000, 5_000), stream=0).null_stream(0)
+    return Ledgered(trace.kernel(150_000, 250_000, launch=(6_000, 9_000), stream=9), {"stream_barrier": 40_000})
+
+
+@spares("stream_barrier")
+def after_a_non_blocking_stream() -> Ledgered:
+    """
+    device, stream 7, non-blocking     [==A==)
+    device, stream 9, the default one         ....40_000....[==B==)
+    """
+    return Ledgered(issued(stream=9).stream_info(7, 2).null_stream(9), STALLED)
+
+
+@spares("stream_barrier")
 def an_event_explains_it_first() -> Ledgered:
     """
     device, stream 7, the default one  [==A==)

@@ -81,3 +81,12 @@ def test_a_disabled_cause_takes_nothing(example: Example, tmp_path: Path) -> Non
     device = device_of(report, case.key)
     assert example.cause not in device.ledger
     assert sum(device.ledger.values()) == device.idle_ns == sum(case.ledger.values())
+
+
+def test_what_coverage_leaves_out_and_what_counts_as_untold() -> None:
+    unresolved = {cause.id for cause in CAUSES.values() if cause.unresolved}
+    accepted = {cause.id for cause in CAUSES.values() if cause.accepted}
+    on_the_device = {"stream_wait", "stream_barrier", "gpu_context_switch", "device_stall"}
+    assert unresolved == {"uncovered", "blocked", "launch_unknown", "graph_untraced"}
+    assert accepted == {"dispatch", "intra_graph", "unified_memory"} | on_the_device
+    assert {cause.id for cause in CAUSES.values() if cause.side == "device"} == on_the_device
