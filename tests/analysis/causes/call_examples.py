@@ -52,6 +52,26 @@ def for_another_device() -> Ledgered:
 
 
 @fires("sync")
+def for_the_first_device() -> Ledgered:
+    """
+    device 0     [==========C=============)
+    device 1  [==A==)40_000                 70_000[launch B][==B==)
+    thread                [cudaStreamSynchronize: 60_000]             on the stream of C
+    """
+    trace = TraceBuilder().kernel(10_000, 110_000, device=1, stream=14, launch=(1_000, 5_000))
+    trace.kernel(20_000, 205_000, launch=(5_100, 5_200))
+    trace.kernel(300_000, 400_000, device=1, stream=14, launch=(280_000, 290_000))
+    trace.api("cudaStreamSynchronize", 150_000, 210_000, correlation=700)
+    trace.sync_row(150_000, 210_000, correlation=700, device=0, stream=7)
+    return Ledgered(
+        trace,
+        {"sync": 60_000, "uncovered": 110_000, **CALL},
+        labels={"sync": {"waits for another device": 60_000}},
+        key="gpu1",
+    )
+
+
+@fires("sync")
 def only_its_part_after_the_work() -> Ledgered:
     """
     device   [======A======)20_000..150_000..[launch B][==B==)
@@ -103,6 +123,16 @@ def a_spin_with_the_old_error() -> Ledgered:
 
 
 @fires("sync")
+def a_spin_of_driver_calls() -> Ledgered:
+    """
+    device  [==A==)..............................[launch B][==B==)
+    thread        [cuStreamQuery 600]...9_000...[cuStreamQuery 0]
+    """
+    trace = late().api("cuStreamQuery", 150_000, 151_000, returned=NOT_READY).api("cuStreamQuery", 160_000, 161_000)
+    return Ledgered(trace, {"sync": 11_000, "uncovered": 159_000, **CALL})
+
+
+@fires("sync")
 def a_spin_beside_another_thread() -> Ledgered:
     """
     device    [==A==)..............................[launch B][==B==)
@@ -147,6 +177,32 @@ def a_query_that_failed() -> Ledgered:
     thread        [query 700]...9_000...[query 0]      700 is an illegal address, not a wait
     """
     return Ledgered(two_queries(160_000, returned=700), {"cuda_api": 2_000, "uncovered": 168_000, **CALL})
+
+
+@spares("sync")
+def a_query_after_another_call_that_was_not_ready() -> Ledgered:
+    """
+    device  [==A==)..........................................[launch B][==B==)
+    thread        [cudaEventElapsedTime 600]...9_000...[query 0]
+    """
+    trace = late().api("cudaEventElapsedTime", 150_000, 151_000, returned=NOT_READY)
+    trace.api("cudaEventQuery", 160_000, 161_000)
+    return Ledgered(trace, {"cuda_api": 2_000, "uncovered": 168_000, **CALL})
+
+
+@spares("sync")
+def the_last_query_of_one_thread_and_the_first_of_the_next() -> Ledgered:
+    """
+    device     [==A==).................[==B==)
+    thread   [A]                            [query 600]      nothing comes after it
+    neighbour          [query 0][launch B]                   nothing came before it
+    """
+    trace = TraceBuilder().kernel(2_000, 5_000, launch=(1_000, 1_500))
+    trace.kernel(40_000, 50_000, launch=(28_000, 30_000), thread=NEIGHBOUR)
+    trace.api("cudaEventQuery", 10_000, 11_000, thread=NEIGHBOUR)
+    trace.api("cudaEventQuery", 49_000, 50_000, returned=NOT_READY)
+    ledger = {"cuda_api": 1_000, "uncovered": 22_000, "launch_call": 2_000, "launch_latency": 10_000}
+    return Ledgered(trace, ledger)
 
 
 @spares("sync")
