@@ -50,6 +50,11 @@ def test_nothing_is_ever_open() -> None:
     assert levels(steps_of([(7, 7)], 5, 10)) == [(5, 0), (7, 0)]
 
 
+def test_times_near_the_largest_number_do_not_wrap_around() -> None:
+    assert levels(steps_of([(3, 2**62 + 1)], 0, 10)) == [(0, 0), (3, 1)]
+    assert levels(steps_of([(2**62 + 1, 2**62 + 3)], 0, 10)) == [(0, 0)]
+
+
 def test_no_time_is_an_error() -> None:
     with pytest.raises(ValueError, match="no time between 10 and 10"):
         steps_of([(0, 8)], 10, 10)

@@ -133,6 +133,34 @@ def a_spin_of_driver_calls() -> Ledgered:
 
 
 @fires("sync")
+def spins_are_the_first_and_the_last_calls() -> Ledgered:
+    """
+    device     [==A==)..............................[launch B][==B==)
+    thread           [query 600]...9_000...[query 0]                           its first calls
+    neighbour [A]                                                    [600][0]  its last calls
+    """
+    trace = TraceBuilder().kernel(10_000, 110_000, launch=(1_000, 5_000), thread=NEIGHBOUR)
+    trace.kernel(300_000, 400_000, launch=(280_000, 290_000))
+    trace.api("cudaStreamQuery", 150_000, 151_000, returned=NOT_READY).api("cudaStreamQuery", 160_000, 161_000)
+    trace.api("cudaStreamQuery", 410_000, 411_000, returned=NOT_READY, thread=NEIGHBOUR)
+    trace.api("cudaStreamQuery", 420_000, 421_000, thread=NEIGHBOUR)
+    return Ledgered(trace, {"sync": 11_000, "uncovered": 159_000, **CALL})
+
+
+@fires("sync")
+def a_spin_of_the_second_thread() -> Ledgered:
+    """
+    device     [==A==)..............................[launch B][==B==)
+    thread    [A]
+    neighbour        [query 600]...9_000...[query 0]
+    """
+    trace = first().kernel(300_000, 400_000, launch=(280_000, 290_000), thread=NEIGHBOUR)
+    trace.api("cudaStreamQuery", 150_000, 151_000, returned=NOT_READY, thread=NEIGHBOUR)
+    trace.api("cudaStreamQuery", 160_000, 161_000, thread=NEIGHBOUR)
+    return Ledgered(trace, {"sync": 11_000, "uncovered": 159_000, **CALL})
+
+
+@fires("sync")
 def a_spin_beside_another_thread() -> Ledgered:
     """
     device    [==A==)..............................[launch B][==B==)

@@ -39,7 +39,8 @@ CUDA_CALLS = {
         cudaGraphClone cudaGraphAddNode cudaGraphAddKernelNode cudaGraphAddDependencies cudaGraphKernelNodeSetParams""",
     "cuda_api": """cudaEventRecord cudaEventQuery cudaStreamWaitEvent cudaEventCreateWithFlags cudaGetDevice
         cudaSetDevice cudaStreamIsCapturing cudaStreamGetCaptureInfo cudaFuncGetAttributes cudaMemsetAsync
-        cudaMemcpyAsync cudaMemcpy2DAsync cudaMemcpyPeerAsync cuMemcpyHtoDAsync_v2 cudaMemGetInfo cudaMemPrefetchAsync
+        cudaMemcpyAsync cudaMemcpy2DAsync cudaMemcpyPeerAsync cudaMemcpyBatchAsync cudaMemcpy3DWithAttributesAsync
+        cuMemcpyHtoDAsync_v2 cudaMemGetInfo cudaMemPrefetchAsync
         cudaMemAdvise cudaStreamCreate cudaLaunchKernel cudaHostGetDevicePointer cuModuleGetFunction
         cudaOccupancyMaxActiveBlocksPerMultiprocessor cudaIpcOpenEventHandle cudaGetLastError cudaStreamDestroy
         cudaGraphDestroy cudaGraphGetNodes cudaMemPoolSetAttribute cuArrayGetDescriptor_v2 cuCtxSetCurrent""",
