@@ -444,6 +444,20 @@ def a_stream_made_in_more_than_1_ms() -> Ledgered:
     return Ledgered(trace, {"context_init": 1_000_001, "uncovered": 1_869_999, **CALL})
 
 
+@fires("context_init")
+def a_stream_made_by_the_driver_in_more_than_1_ms() -> Ledgered:
+    """
+    device  [==A==)..............................[launch B][==B==)
+    thread          [cuStreamCreate: 1_000_001]
+    """
+    trace = late(3_000_000).api("cuStreamCreateWithPriority", 500_000, 1_500_001)
+    return Ledgered(
+        trace,
+        {"context_init": 1_000_001, "uncovered": 1_869_999, **CALL},
+        labels={"context_init": {"slow stream creation": 1_000_001}},
+    )
+
+
 @spares("context_init")
 def a_stream_made_in_1_ms() -> Ledgered:
     """
@@ -510,6 +524,52 @@ def a_stream_capture() -> Ledgered:
     trace = late().api("cudaStreamBeginCapture", 150_000, 152_000).api("cudaLaunchKernel", 170_000, 175_000)
     trace.api("cudaStreamEndCapture", 205_000, 210_000)
     return Ledgered(trace, {"graph_build": 60_000, "uncovered": 110_000, **CALL})
+
+
+@fires("graph_build")
+def a_stream_capture_by_the_driver() -> Ledgered:
+    """
+    device  [==A==)...................................................[launch B][==B==)
+    thread        [begin capture to graph] ... [end capture]                       60_000 as one interval
+    """
+    trace = late().api("cuStreamBeginCaptureToGraph", 150_000, 152_000).api("cuStreamEndCapture", 205_000, 210_000)
+    return Ledgered(trace, {"graph_build": 60_000, "uncovered": 110_000, **CALL})
+
+
+@fires("graph_build")
+def a_stream_capture_of_the_second_thread() -> Ledgered:
+    """
+    device     [==A==)............................................[==B==)
+    thread    [A]
+    neighbour        [begin capture] ... [end capture]  [launch B]
+    """
+    trace = first().kernel(300_000, 400_000, launch=(280_000, 290_000), thread=NEIGHBOUR)
+    trace.api("cudaStreamBeginCapture", 150_000, 152_000, thread=NEIGHBOUR)
+    trace.api("cudaStreamEndCapture", 205_000, 210_000, thread=NEIGHBOUR)
+    return Ledgered(trace, {"graph_build": 60_000, "uncovered": 110_000, **CALL})
+
+
+@spares("graph_build")
+def an_end_whose_begin_is_of_another_thread() -> Ledgered:
+    """
+    device     [==A==)............................................[==B==)
+    thread    [A]    [begin capture]
+    neighbour                            [end capture]  [launch B]
+    """
+    trace = first().kernel(300_000, 400_000, launch=(280_000, 290_000), thread=NEIGHBOUR)
+    trace.api("cudaStreamBeginCapture", 150_000, 152_000)
+    trace.api("cudaStreamEndCapture", 205_000, 210_000, thread=NEIGHBOUR)
+    return Ledgered(trace, {"cuda_api": 5_000, "uncovered": 165_000, **CALL})
+
+
+@spares("graph_build")
+def an_end_before_any_begin() -> Ledgered:
+    """
+    device  [==A==)...........................................[launch B][==B==)
+    thread        [end capture]   [begin capture]
+    """
+    trace = late().api("cudaStreamEndCapture", 150_000, 155_000).api("cudaStreamBeginCapture", 205_000, 207_000)
+    return Ledgered(trace, {"cuda_api": 7_000, "uncovered": 163_000, **CALL})
 
 
 @fires("graph_build")
