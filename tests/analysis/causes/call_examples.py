@@ -491,8 +491,11 @@ def the_first_call_of_a_process() -> Ledgered:
     device              [==A==)...............................................[==B==)
     another process            [cudaFree(0): 1_500_000]............[launch B]
     """
-    trace = second_process("cudaFree", 500_000, 2_000_000)
-    return Ledgered(trace, {"context_init": 1_500_000, "uncovered": 1_370_000, **CALL})
+    return Ledgered(
+        second_process("cudaFree", 500_000, 2_000_000),
+        {"context_init": 1_500_000, "uncovered": 1_370_000, **CALL},
+        labels={"context_init": {"first call of the process": 1_500_000}},
+    )
 
 
 @spares("context_init")
@@ -523,7 +526,12 @@ def a_stream_capture() -> Ledgered:
     """
     trace = late().api("cudaStreamBeginCapture", 150_000, 152_000).api("cudaLaunchKernel", 170_000, 175_000)
     trace.api("cudaStreamEndCapture", 205_000, 210_000)
-    return Ledgered(trace, {"graph_build": 60_000, "uncovered": 110_000, **CALL})
+    return Ledgered(
+        trace,
+        {"graph_build": 60_000, "uncovered": 110_000, **CALL},
+        labels={"graph_build": {"capture": 60_000}},
+        evidence={"graph_build": "stream capture"},
+    )
 
 
 @fires("graph_build")
@@ -559,6 +567,16 @@ def an_end_whose_begin_is_of_another_thread() -> Ledgered:
     trace = first().kernel(300_000, 400_000, launch=(280_000, 290_000), thread=NEIGHBOUR)
     trace.api("cudaStreamBeginCapture", 150_000, 152_000)
     trace.api("cudaStreamEndCapture", 205_000, 210_000, thread=NEIGHBOUR)
+    return Ledgered(trace, {"cuda_api": 5_000, "uncovered": 165_000, **CALL})
+
+
+@spares("graph_build")
+def an_end_without_any_begin() -> Ledgered:
+    """
+    device  [==A==)...........................................[launch B][==B==)
+    thread        [end capture: 5_000]
+    """
+    trace = late().api("cudaStreamEndCapture", 150_000, 155_000)
     return Ledgered(trace, {"cuda_api": 5_000, "uncovered": 165_000, **CALL})
 
 

@@ -187,8 +187,12 @@ def out_where_os_calls_were_captured() -> Ledgered:
     device  [==A==)  40_000         100_000           30_000   [launch B][==B==)
     thread                  |scheduled out, no call  |          a wait would show as a call: some were captured
     """
-    trace = away().osrt("read", 20_000, 30_000, thread=NEIGHBOUR)
-    return Ledgered(trace, {"off_cpu": 100_000, **AWAY})
+    return Ledgered(
+        away().osrt("read", 20_000, 30_000, thread=NEIGHBOUR),
+        {"off_cpu": 100_000, **AWAY},
+        labels={"off_cpu": {"in no captured OS call": 100_000}},
+        evidence={"off_cpu": "scheduled out in no OS call that was captured"},
+    )
 
 
 @fires("off_cpu")
@@ -198,6 +202,37 @@ def out_but_runnable() -> Ledgered:
     thread                  |scheduled out, runnable |
     """
     return Ledgered(away(state=1), {"off_cpu": 100_000, **AWAY}, labels={"off_cpu": {"runnable": 100_000}})
+
+
+@fires("off_cpu")
+def runnable_and_its_cpu_held_where_os_calls_were_captured() -> Ledgered:
+    """
+    device  [==A==)  40_000         100_000           30_000   [launch B][==B==)
+    thread                  |scheduled out, runnable |
+    CPU 0                   |     another: 80_000    |          who held the CPU says the most
+    """
+    trace = away(state=1).osrt("read", 20_000, 30_000, thread=NEIGHBOUR)
+    trace.sched(160_000, True, thread=NEIGHBOUR).sched(240_000, False, thread=NEIGHBOUR)
+    return Ledgered(
+        trace,
+        {"off_cpu": 100_000, **AWAY},
+        labels={"off_cpu": {"another thread held its CPU": 100_000}},
+        evidence={"off_cpu": "another thread held the CPU"},
+    )
+
+
+@fires("off_cpu")
+def runnable_where_os_calls_were_captured() -> Ledgered:
+    """
+    device  [==A==)  40_000         100_000           30_000   [launch B][==B==)
+    thread                  |scheduled out, runnable |          the scheduler knows better than the want of a call
+    """
+    return Ledgered(
+        away(state=1).osrt("read", 20_000, 30_000, thread=NEIGHBOUR),
+        {"off_cpu": 100_000, **AWAY},
+        labels={"off_cpu": {"runnable": 100_000}},
+        evidence={"off_cpu": "runnable, without a CPU"},
+    )
 
 
 def held(until: int, *, by: tuple[int, int] = NEIGHBOUR, cpu: int = 0) -> TraceBuilder:
@@ -762,7 +797,61 @@ def a_first_launch_to_another_device() -> Ledgered:
     thread          [launch C, loads it: 1_000_001]
     """
     trace = late(3_000_000).kernel(1_600_000, 1_700_000, device=1, name="novel", launch=(500_000, 1_500_001))
-    return Ledgered(trace, {"module_load": 1_000_001, "uncovered": 1_869_999, **CALL}, key="gpu0")
+    return Ledgered(
+        trace,
+        {"module_load": 1_000_001, "uncovered": 1_869_999, **CALL},
+        labels={"module_load": {"first launch of a kernel": 1_000_001}},
+        key="gpu0",
+    )
+
+
+@fires("module_load")
+def loading_seen_in_a_first_launch_to_another_device() -> Ledgered:
+    """
+    device 0  [==A==)...........................................[launch B][==B==)
+    device 1                                    [==C==)
+    thread          [launch C, loads it: 1_000_001]
+                       [lazy loading: 400_000]                              what the profiler saw comes first
+    """
+    trace = late(3_000_000, schema="3.24.8")
+    trace.kernel(1_600_000, 1_700_000, device=1, name="novel", launch=(500_000, 1_500_001))
+    trace.overhead(600_000, 1_000_000, kind="lazy_load")
+    return Ledgered(
+        trace,
+        {"module_load": 1_000_001, "uncovered": 1_869_999, **CALL},
+        labels={"module_load": {"loading seen by the profiler": 400_000, "first launch of a kernel": 600_001}},
+        key="gpu0",
+    )
+
+
+@fires("module_load")
+def loading_seen_in_a_loading_call() -> Ledgered:
+    """
+    device  [==A==).........................[launch B][==B==)
+    thread          [cuModuleLoadData: 50_000]
+                       [module loading]                        the call has the name
+    """
+    trace = late(schema="3.24.8").api("cuModuleLoadData", 150_000, 200_000)
+    trace.overhead(160_000, 190_000, kind="module_load")
+    return Ledgered(
+        trace, {"module_load": 50_000, "uncovered": 120_000, **CALL}, evidence={"module_load": "cuModuleLoadData"}
+    )
+
+
+@fires("module_load")
+def loading_seen_in_a_loading_call_of_the_launch() -> Ledgered:
+    """
+    device  [==A==)..170_000..[launch B: 10_000        ][==B==)
+    thread                      [cuModuleLoadData: 8_000]
+                                  [module loading]              the call has the name
+    """
+    trace = late(schema="3.24.8").api("cuModuleLoadData", 281_000, 289_000)
+    trace.overhead(282_000, 288_000, kind="module_load")
+    return Ledgered(
+        trace,
+        {"uncovered": 170_000, "module_load": 8_000, "launch_call": 2_000, "launch_latency": 10_000},
+        evidence={"module_load": "cuModuleLoadData"},
+    )
 
 
 def usual(call: int) -> TraceBuilder:
