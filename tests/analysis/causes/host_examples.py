@@ -383,6 +383,55 @@ def on_a_cpu_by_the_scheduler() -> Ledgered:
         late().sched(500, True),
         {"host_compute": 170_000, **CALL},
         labels={"host_compute": {"by scheduling events": 170_000}},
+        evidence={"host_compute": "on a CPU by scheduling events"},
+    )
+
+
+def in_mpi(trace: TraceBuilder) -> TraceBuilder:
+    """MPI_Wait [160_000, 200_000), as NVTX of MPI has it."""
+    return trace.nvtx("MPI", 10, None, domain=4, event_type=75).nvtx("MPI_Wait", 160_000, 200_000, domain=4)
+
+
+@fires("host_compute")
+def polling_inside_mpi_calls() -> Ledgered:
+    """
+    device  [==A==)                170_000              [launch B][==B==)
+    thread |in
+    NVTX               [MPI_Wait: 40_000]
+    """
+    return Ledgered(
+        in_mpi(late().sched(500, True)),
+        {"host_compute": 170_000, **CALL},
+        labels={"host_compute": {"inside MPI calls": 40_000, "by scheduling events": 130_000}},
+    )
+
+
+@fires("host_compute")
+def samples_inside_mpi_calls() -> Ledgered:
+    """
+    device  [==A==)                170_000              [launch B][==B==)
+    thread                   *                           1 ms: half of it to either side
+    NVTX               [MPI_Wait: 40_000]
+    """
+    return Ledgered(
+        in_mpi(late().sample(200_000)),
+        {"host_compute": 170_000, **CALL},
+        labels={"host_compute": {"inside MPI calls": 40_000, "by CPU samples": 130_000}},
+    )
+
+
+@fires("blocked")
+def inside_mpi_calls() -> Ledgered:
+    """
+    device  [==A==)  40_000         100_000           30_000   [launch B][==B==)
+    thread                  |      scheduled out     |
+    NVTX                       [MPI_Wait: 40_000]
+    """
+    return Ledgered(
+        in_mpi(away()),
+        {"blocked": 100_000, **AWAY},
+        labels={"blocked": {"inside MPI calls": 40_000}},
+        evidence={"blocked": "scheduled out; no OS call was traced × 2 (60.0 us), MPI_Wait (40.0 us)"},
     )
 
 
@@ -407,6 +456,19 @@ def a_lone_sample() -> Ledgered:
         trace,
         {"host_compute": 1_000_000, "uncovered": 1_870_000, **CALL},
         labels={"host_compute": {"by CPU samples": 1_000_000}},
+    )
+
+
+@fires("host_compute")
+def a_sample_where_the_scheduler_knows_as_well() -> Ledgered:
+    """
+    device  [==A==)                170_000              [launch B][==B==)
+    thread |in               *                            scheduling is exact, a sample adds nothing
+    """
+    return Ledgered(
+        late().sched(500, True).sample(200_000),
+        {"host_compute": 170_000, **CALL},
+        labels={"host_compute": {"by scheduling events": 170_000}},
     )
 
 
