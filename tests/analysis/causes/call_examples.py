@@ -642,6 +642,21 @@ def a_capture_without_its_end() -> Ledgered:
 
 
 @fires("cuda_api")
+def a_call_inside_a_library_call() -> Ledgered:
+    """
+    device  [==A==)..............................[launch B][==B==)
+    thread          [cublasSgemm: 80_000        ]
+                       [cudaEventRecord: 30_000]               what the calls inside leave is the library's
+    """
+    trace = late().library("cublasSgemm_v2", 120_000, 200_000).api("cudaEventRecord", 130_000, 160_000)
+    return Ledgered(
+        trace,
+        {"cuda_api": 80_000, "uncovered": 90_000, **CALL},
+        labels={"cuda_api": {"inside a library call": 50_000}},
+    )
+
+
+@fires("cuda_api")
 def any_other_call() -> Ledgered:
     """
     device  [==A==).......................................[launch B][==B==)

@@ -612,7 +612,28 @@ def a_flush_of_another_thread_during_a_cuda_call() -> Ledgered:
     """
     trace = late(schema="3.24.8").api("cudaEventRecord", 150_000, 170_000)
     trace.overhead(120_000, 160_000, kind="flush", thread=NEIGHBOUR)
-    return Ledgered(trace, {"profiler_overhead": 10_000, "cuda_api": 10_000, "uncovered": 150_000, **CALL})
+    return Ledgered(
+        trace,
+        {"profiler_overhead": 10_000, "cuda_api": 10_000, "uncovered": 150_000, **CALL},
+        evidence={"profiler_overhead": "CUPTI overhead of another thread"},
+    )
+
+
+@fires("profiler_overhead")
+def flushes_of_both_threads() -> Ledgered:
+    """
+    device    [==A==).............................[launch B][==B==)
+    thread            [cudaEventRecord: 20_000]
+                      [flush: 20_000          ]      its own overhead has the name
+    neighbour         [flush: 20_000          ]
+    """
+    trace = late(schema="3.24.8").api("cudaEventRecord", 150_000, 170_000)
+    trace.overhead(150_000, 170_000, kind="flush", thread=NEIGHBOUR).overhead(150_000, 170_000, kind="flush")
+    return Ledgered(
+        trace,
+        {"profiler_overhead": 20_000, "uncovered": 150_000, **CALL},
+        evidence={"profiler_overhead": "Buffer Flush"},
+    )
 
 
 @fires("profiler_overhead")

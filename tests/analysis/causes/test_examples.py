@@ -90,3 +90,4 @@ def test_what_coverage_leaves_out_and_what_counts_as_untold() -> None:
     assert unresolved == {"uncovered", "blocked", "launch_unknown", "graph_untraced"}
     assert accepted == {"dispatch", "intra_graph", "unified_memory"} | on_the_device
     assert {cause.id for cause in CAUSES.values() if cause.side == "device"} == on_the_device
+    assert {cause.side for cause in CAUSES.values()} == {"gap", "host", "call", "device", "root"}
