@@ -53,9 +53,10 @@ class TestIntervals:
         with pytest.raises(ValueError, match="do not pair up"):
             Intervals(np.zeros((2, 2), np.int64), np.zeros((2, 2), np.int64))
 
-    def test_floats_would_lose_nanoseconds(self) -> None:
+    @pytest.mark.parametrize(("start", "end"), [(float, float), (float, np.int64), (np.int64, float)])
+    def test_floats_would_lose_nanoseconds(self, start: type, end: type) -> None:
         with pytest.raises(TypeError, match="int64"):
-            Intervals(np.zeros(1), np.ones(1))
+            Intervals(np.zeros(1, start), np.ones(1, end))
 
 
 UNIONS: list[tuple[str, Pairs, Pairs]] = [

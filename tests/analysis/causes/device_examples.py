@@ -551,6 +551,18 @@ def between_queued_copies() -> Ledgered:
 
 
 @fires("device_stall")
+def only_copies_on_both_sides_are_copies() -> Ledgered:
+    """
+    device  [copy)....30_000....[copy)....30_000....[==B==)....30_000....[copy)
+    thread [copy][copy][B][copy]
+    """
+    trace = TraceBuilder().memcpy(10_000, 110_000, launch=(1_000, 2_000))
+    trace.memcpy(140_000, 150_000, launch=(3_000, 4_000)).kernel(180_000, 190_000, launch=(5_000, 6_000))
+    trace.memcpy(220_000, 230_000, launch=(7_000, 8_000))
+    return Ledgered(trace, {"device_stall": 90_000}, labels={"device_stall": {"between queued copies": 30_000}})
+
+
+@fires("device_stall")
 def launched_by_another_thread() -> Ledgered:
     """
     device    [==A==)....40_000....[==B==)
