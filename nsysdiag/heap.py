@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import sys
 
+from nsysdiag.paged import let_go
+
 _M_MMAP_MAX, _M_ARENA_MAX = -4, -8
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
@@ -21,8 +23,9 @@ def share_one_heap() -> None:
 
 
 def give_back() -> None:
-    """Give memory that was freed back to the system, between two stages: glibc keeps it otherwise, in pieces that the
-    arrays of the next stage may not fit into."""
+    """Let go of what was laid away, and give memory that was freed back to the system, between two stages: glibc keeps
+    it otherwise, in pieces that the arrays of the next stage may not fit into."""
+    let_go()
     trim = getattr(_library, "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -61,6 +61,7 @@ from nsysdiag.model_compare import Comparison
 from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_timeline import TimelineLevels
+from nsysdiag.paged import laid_away
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 
@@ -153,8 +154,10 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) 
     counters = beside.begin(read_counters, trace, activity.devices)
     unseen = beside.begin(UnseenLaunches.untold if trace.partial else partial(UnseenLaunches.of, activity))
     step("reading host activity", 0.3)
-    tables = read_host_tables(trace, ranges)
-    host = host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns)
+    tables = laid_away(read_host_tables(trace, ranges))
+    give_back()
+    host = laid_away(host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns))
+    give_back()
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
     layered, draining = _layered(host, facts)

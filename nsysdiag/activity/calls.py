@@ -10,6 +10,7 @@ import numpy as np
 from nsysdiag.activity.identity import IntArray, once, process_of
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct, distinct_values
+from nsysdiag.paged import laid_away
 from nsysdiag.trace.trace import Trace
 
 _SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
@@ -68,7 +69,7 @@ def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
     chain = columns["callchainId"] if chained else np.empty(0, dtype=np.int64)
     if malformed:
         rows, chain = rows.take(valid), chain[valid] if chained else chain
-    return ApiCalls(rows, names, malformed, chain)
+    return ApiCalls(laid_away(rows), names, malformed, chain)
 
 
 def coded_names(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:

@@ -25,6 +25,7 @@ from nsysdiag.activity.operations import (
 from nsysdiag.activity.rows import RowsOf, picked
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
+from nsysdiag.paged import laid_away
 from nsysdiag.timeline.intervals import Intervals, contains, union
 from nsysdiag.trace.trace import Trace
 
@@ -99,6 +100,7 @@ def read_device_activity(
     order = _order(every, launch, api_calls.rows, index)
     if order is not None:
         every, index, launch = every.take(order), index[order], launch[order]
+    every, launch = laid_away(every), laid_away(launch)
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(every.start, launch, api_calls.rows)
     waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)

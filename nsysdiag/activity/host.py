@@ -15,6 +15,7 @@ from nsysdiag.activity.overhead import cupti_inside_calls
 from nsysdiag.activity.samples import Samples, samples_of
 from nsysdiag.activity.scheduling import Scheduling, scheduling_of
 from nsysdiag.activity.streams import distinct_values
+from nsysdiag.paged import let_go
 from nsysdiag.timeline.intervals import Intervals
 
 
@@ -49,6 +50,7 @@ def host_activity(tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, lat
     libraries = libraries.take(libraries.outermost)
     mpi, _ = place_calls(axis, tables.mpi, latest)
     overhead, lost_overhead = place_calls(axis, tables.overhead, latest)
+    let_go()
     traced = np.isin(process_of(axis.threads), distinct_values(process_of(tables.os_calls.thread)))
     return HostActivity(
         axis=axis,

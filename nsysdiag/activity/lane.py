@@ -9,6 +9,7 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray, joint
 from nsysdiag.activity.rows import picked, taken
+from nsysdiag.paged import laid_away
 from nsysdiag.timeline.intervals import Intervals, nearest_before
 from nsysdiag.timeline.nesting import outermost
 
@@ -75,7 +76,7 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
         order = np.lexsort((name, -spans.end, spans.start))
         row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
     lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, table.names)
-    return lane, int(np.count_nonzero((rank >= 0) & ~valid))
+    return laid_away(lane), int(np.count_nonzero((rank >= 0) & ~valid))
 
 
 def _ordered(spans: Intervals, name: IntArray) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.program_code import file_name, has_name
-from nsysdiag.activity.rows import Rows
+from nsysdiag.activity.rows import Rows, picked
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals, nearest_before, union
 from nsysdiag.trace.trace import Trace
@@ -69,7 +69,7 @@ def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -
     time, thread, lane = rows.time[order], thread[order], lane[order]
     period = sampling_periods(time, thread, len(threads))[thread]
     runs = _runs_on(time, thread, period)
-    mine = lane >= 0
+    mine = picked(lane >= 0)
     time, lane, half = time[mine], lane[mine], period[mine] // 2
     position = axis.position(lane, time)
     spans = axis.place(lane, Intervals(time - half, time + half))

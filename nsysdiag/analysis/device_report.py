@@ -62,6 +62,7 @@ from nsysdiag.model import (
     Window,
 )
 from nsysdiag.model_memory import DeviceMemory
+from nsysdiag.paged import laid_away, let_go
 from nsysdiag.timeline.intervals import Intervals, intersect, union
 
 
@@ -84,13 +85,14 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     """Every step for one device, in order. After the `last` device nobody asks any more who woke whom."""
     activity, settings, axis = shared.activity, shared.settings, shared.layered.host.axis
     searching = Searching.of(device, window, shared)
-    split = split_window(device, window.parts)
+    split = laid_away(split_window(device, window.parts))
     frame, calibration, slices = _classified(device, window, shared)
     ledger = ledger_of(slices, len(frame.gaps))
     steps = steps_of(searching.iterations, slices, split, shared)
     begun = Begun.of(device, frame.gaps, ledger, window, split, steps, shared)
     lane = _lanes(frame, activity, shared.layered)
     rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
+    rooted = laid_away(rooted)
     if last:
         shared.roots.world.forget_finder()
     give_back()
@@ -101,10 +103,12 @@ def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Share
     threads = launching_lanes(device, activity.api_calls.rows, axis)
     meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
     report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, begun)
+    give_back()
     report = _with_iterations(report, steps, context, rooted, keys)
     by_root = replace(context, slices=rooted.slices)
     trouble = device_trouble(report, by_root, window.parts, split, steps.steady, settings)
     report = structs.replace(report, trouble=trouble)
+    give_back()
     ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)
     found = findings_of(report, ground, searching.without_work)
     if begun.missing.result().reasons():
@@ -122,10 +126,10 @@ def _classified(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) 
     calibration = calibrate(everywhere, device, activity, event_waits(everywhere, device, activity).present)
     gaps = find_gaps(device, window.parts) if window.narrowed else everywhere
     waits = event_waits(gaps, device, activity)
-    frame = frame_of(gaps, device, activity, calibration, waits)
+    frame = laid_away(frame_of(gaps, device, activity, calibration, waits))
     untraced = untraced_on(device, activity, shared.untraced)
     side = DeviceSide(frame, device, activity, waits)
-    return frame, calibration, classify(side, shared.layered, untraced, shared.settings.disabled)
+    return frame, calibration, laid_away(classify(side, shared.layered, untraced, shared.settings.disabled))
 
 
 def _context(
@@ -202,6 +206,7 @@ def _report(
     launch = launch_report(
         context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
     )
+    let_go()
     share = coverage(ledger.total)
     missing = begun.missing.result()
     given = VerdictInput(

@@ -15,6 +15,7 @@ from nsysdiag.analysis.host.windows import Working, host_windows, window_edges
 from nsysdiag.analysis.roots.world import World
 from nsysdiag.errors import InputError
 from nsysdiag.model_host import HostReport
+from nsysdiag.paged import let_go
 
 
 def host_report(
@@ -36,6 +37,7 @@ def host_report(
     edges = window_edges(low, high)
     late = latencies(scene)
     windows = host_windows(scene, states if scheduled else None, working, late, edges)
+    let_go()
     threads = thread_rows(scene, states, thread_totals(scene, states))
     contended = contention(scene, states) if scheduled else None
     return HostReport(

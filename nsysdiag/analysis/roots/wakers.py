@@ -23,6 +23,7 @@ from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.roots.candidates import Pairs, alone, group_and_thread, most_often, nearest, two_best, within
 from nsysdiag.analysis.roots.runs import Runs
 from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
+from nsysdiag.paged import laid_away
 from nsysdiag.timeline.intervals import FloatArray
 
 BEFORE_NS = 100_000
@@ -92,7 +93,7 @@ class WakeFinder:
     """Finds wakers in the tables of one trace whose times lie in [low, high). `ignored` threads wake nobody."""
 
     def __init__(self, tables: HostTables, ignored: IntArray, low: int, high: int) -> None:
-        self._runs = Runs.of(tables.switches, ignored, low, high, BEFORE_NS)
+        self._runs = laid_away(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
         self._wake_calls = _wake_calls(tables.os_calls, ignored)
         self._os_calls = tables.os_calls
         self._ignored = ignored

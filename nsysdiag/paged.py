@@ -1,0 +1,105 @@
+"""Large arrays laid into files without a name, from which the system reads what is worked on and forgets the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import mmap
+import sys
+import tempfile
+import threading
+import weakref
+from operator import is_not
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+T = TypeVar("T")
+
+LEAST_BYTES = 32 << 20
+"""Smaller arrays stay in memory."""
+_FORGET = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None
+_mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
+_mapping = threading.Lock()
+
+
+def laid_away(record: T) -> T:
+    """The same array or record of arrays (dataclasses and tuples, however deep), large arrays in files that are gone
+    once nobody holds them any more, and that cannot be written to; all else as it is.
+
+    An array stays in memory where no file can hold it, or where the system is not known to forget pages when told."""
+    laying = _Laying()
+    found: T = laying.laid(record)
+    if laying.wrote:
+        let_go()
+    return found
+
+
+def let_go() -> None:
+    """Take what was laid away out of memory. What is looked at comes back by itself."""
+    if _FORGET is None:
+        return
+    with _mapping:
+        mapped = list(_mapped)
+    for pages in mapped:
+        pages.madvise(_FORGET)
+
+
+class _Laying:
+    """Lays each array once, in however many places it stands."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+
+    @property
+    def wrote(self) -> bool:
+        """Was any array laid into a file?"""
+        return any(laid is not array for array, laid in self._arrays.values())
+
+    def laid(self, thing: Any) -> Any:
+        """The thing itself where nothing in it is laid anywhere else."""
+        if isinstance(thing, np.ndarray):
+            return self._array(thing)
+        if type(thing) is tuple:
+            parts = tuple(map(self.laid, thing))
+            return parts if any(map(is_not, parts, thing)) else thing
+        if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
+            return thing
+        values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
+        changed = {name: laid for name, value in values.items() if (laid := self.laid(value)) is not value}
+        return dataclasses.replace(thing, **changed) if changed else thing
+
+    def _array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        if id(array) not in self._arrays:
+            # With the array itself: its number is its own only as long as it lives.
+            self._arrays[id(array)] = array, _in_file(array)
+        return self._arrays[id(array)][1]
+
+
+def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if _FORGET is None or array.nbytes < LEAST_BYTES or not _is_plain(array):
+        return array
+    try:
+        with tempfile.TemporaryFile(buffering=0) as file:
+            # Written, not mapped and filled: a full disk is then an error here, and no signal later.
+            left = array.data.cast("B")
+            while left:
+                left = left[file.write(left) :]
+            pages = mmap.mmap(file.fileno(), array.nbytes, access=mmap.ACCESS_READ)
+    except OSError:
+        return array
+    with _mapping:
+        _mapped.add(pages)
+    return np.frombuffer(pages, dtype=array.dtype).reshape(array.shape)
+
+
+def _is_plain(array: npt.NDArray[Any]) -> bool:
+    """Does it hold numbers, one behind the other, in memory?"""
+    if array.dtype.hasobject or not array.flags.c_contiguous:
+        return False
+    base: Any = array
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return not isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
