@@ -29,10 +29,12 @@ class RenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker."""
+    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker; `prepare`
+    does what can be done before there is a report."""
 
     name: str
     suffix: str
     title: str
     render: Callable[[Report, RenderOptions], bytes]
     is_ours: Callable[[bytes], bool]
+    prepare: Callable[[], None] = lambda: None
