@@ -103,7 +103,7 @@ def analyze(
     from nsysdiag.ci.budgets import check as check_budgets
     from nsysdiag.cli.budgets import budgets_of_options, conclude, say
     from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan, prepare
+    from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.iterations import parse_iterations
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import STEM, check_redaction, redacted_for
@@ -137,7 +137,6 @@ def analyze(
     destinations = plan(output or (), format_name, STEM if redact else _stem(path))
     require_html(destinations, open_html=open_html)
     check(destinations, path, force=force)
-    prepare(destinations)
     report = _report(path, settings, file, quiet=quiet)
     judged = judge([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))
     shown = redacted_for(report, redact_key, redact=redact)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import OutputError, UsageError
@@ -130,15 +129,6 @@ def _refuse_repeats(destinations: Sequence[Destination]) -> None:
         if twice := places & seen:
             raise UsageError(f"two outputs go to {twice.pop() or 'stdout'}", hint="name each once")
         seen |= places
-
-
-def prepare(destinations: Sequence[Destination]) -> None:
-    """Let the formats do beside the analysis what they can do before there is a report."""
-    from nsysdiag.output.registry import FORMATS
-
-    for name in {destination.format for destination in destinations}:
-        # No result is waited for: what is not done yet when it is needed is done then.
-        Thread(target=FORMATS[name].prepare, daemon=True).start()
 
 
 def check(destinations: Sequence[Destination], source: Path | None, *, force: bool) -> None:

@@ -29,12 +29,10 @@ class RenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker; `prepare`
-    does what can be done before there is a report."""
+    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker."""
 
     name: str
     suffix: str
     title: str
     render: Callable[[Report, RenderOptions], bytes]
     is_ours: Callable[[bytes], bool]
-    prepare: Callable[[], None] = lambda: None

@@ -190,7 +190,7 @@ def _device_group(page: Page, index: int, device: DeviceReport) -> Group:
 
 
 def _drawn(section: ReportSection | DeviceSection, anchor: str, view: View) -> Drawn:
-    return Drawn(section.id, anchor, section.title, _template(section), view)
+    return Drawn(section.id, anchor, section.title, f"sections/{section.id}.html", view)
 
 
 def is_ours(data: bytes) -> bool:
@@ -198,15 +198,4 @@ def is_ours(data: bytes) -> bool:
     return f'<meta name="generator" content="{GENERATOR} '.encode() in data[:HEAD_BYTES]
 
 
-def _template(section: ReportSection | DeviceSection) -> str:
-    return f"sections/{section.id}.html"
-
-
-def prepare() -> None:
-    """Compile the templates of a report, which takes a quarter of a second."""
-    sections = [*map(_template, OPENING), *map(_template, PER_DEVICE), *map(_template, CLOSING)]
-    for name in ("report.html", "base.html", "macros.html", "still.html", *sections):
-        environment().get_template(name)
-
-
-FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours, prepare)
+FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours)

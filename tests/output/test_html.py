@@ -15,7 +15,7 @@ import pytest
 
 from nsysdiag.errors import InputError
 from nsysdiag.model import Report
-from nsysdiag.output import FORMATS, RenderOptions, html
+from nsysdiag.output import FORMATS, RenderOptions
 from nsysdiag.output.assets import content_hash
 from nsysdiag.output.carried import from_carried
 from nsysdiag.output.markdown import finding_markdown
@@ -97,16 +97,6 @@ def _unpacked(script: Element) -> str:
 
 def _hash(element: Element) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(element.text.encode()).digest()).decode()}'"
-
-
-def test_what_is_prepared_is_all_that_a_page_is_drawn_with(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = html.environment.__wrapped__()
-    monkeypatch.setattr(html, "environment", lambda: made)
-    html.prepare()
-    prepared = set(made.cache.keys())
-    html.render(SAMPLES["several_devices"](), RenderOptions())
-    assert len(prepared) > 20
-    assert set(made.cache.keys()) == prepared
 
 
 class TestHostileNames:
