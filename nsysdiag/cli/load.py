@@ -39,8 +39,8 @@ def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
 
 
 def analyze_early(path: Path, settings: Settings, progress: Progress | None) -> Report:
-    """The report of a trace whose large tables are being read already while the analysis is imported, which takes a
-    third of a second. Where memory is limited, what is read is decided first."""
+    """The report of a trace whose large tables are being read already while the analysis is imported, which takes half a
+    second. Where memory is limited, what is read is decided first."""
     from nsysdiag.activity.large_tables import large_tables
     from nsysdiag.trace.trace import open_trace
 
