@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from nsysdiag.model import Report
     from nsysdiag.model_compare import Comparison
     from nsysdiag.model_ranks_report import RanksReport
-    from nsysdiag.pipeline import Progress
 
 SNIFFED_BYTES = 64
 Saved = TypeVar("Saved")
@@ -34,22 +33,10 @@ def is_saved_report(path: Path) -> bool:
 
 def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
     """Analyse a trace, with a progress bar where somebody watches. Raises InputError and UsageError."""
+    from nsysdiag import pipeline
+
     with progress_bar(quiet=quiet) as progress:
-        return analyze_early(path, settings, progress)
-
-
-def analyze_early(path: Path, settings: Settings, progress: Progress | None) -> Report:
-    """The report of a trace whose large tables are being read already while the analysis is imported, which takes half a
-    second. Where memory is limited, what is read is decided first."""
-    from nsysdiag.activity.large_tables import large_tables
-    from nsysdiag.trace.trace import open_trace
-
-    with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        if settings.memory_limit is None:
-            trace.read_ahead(large_tables(trace))
-        from nsysdiag.pipeline import analyze_trace
-
-        return analyze_trace(trace, settings, progress)
+        return pipeline.analyze(path, settings, progress)
 
 
 def load_report(path: Path, settings: Settings, *, named: bool) -> Report:

@@ -65,7 +65,7 @@ class FakeAnalysis:
 def analysis(monkeypatch: pytest.MonkeyPatch) -> FakeAnalysis:
     """The pipeline replaced by a fake."""
     fake = FakeAnalysis(samples.one_device())
-    monkeypatch.setattr("nsysdiag.cli.load.analyze_early", fake)
+    monkeypatch.setattr("nsysdiag.pipeline.analyze", fake)
     return fake
 
 

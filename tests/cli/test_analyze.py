@@ -230,7 +230,7 @@ class TestWriting:
             (folder / "b.json").write_text("precious")
             return analysis.report
 
-        monkeypatch.setattr("nsysdiag.cli.load.analyze_early", blocked)
+        monkeypatch.setattr("nsysdiag.pipeline.analyze", blocked)
         result = cli("analyze", trace, "-o", "a.json", "-o", "b.json", "-o", "c.json")
         assert result.code == 2
         assert (folder / "b.json").read_text() == "precious"
