@@ -33,7 +33,8 @@ ROW_BYTES = {
     "GPU_METRICS": 30,
 }
 """Bytes that a row needs at the peak, rather too many than too few. Measured were all of them together, with
-scripts/bench: 550 a kernel with two calls, a context switch, and half an OS call, range, sample and metric."""
+scripts/bench: 550 a kernel with two calls, a context switch, and half an OS call, range, sample and metric; 370 where
+the arrays are so large that they lie in files, which the estimate does not count on."""
 SAMPLE_ROWS = 2_000
 MARGIN_NS = 1_000_000_000
 """How long before the analysed part rows are read: what was launched in it may have been called before."""
