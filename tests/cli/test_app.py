@@ -129,10 +129,18 @@ class TestErrors:
     @pytest.mark.skipif(sys.platform == "win32", reason="ends programs in another way")
     @pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
     def test_a_signal_to_end_is_an_orderly_end(
-        self, cli: Callable[..., Result], trace: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+        self,
+        cli: Callable[..., Result],
+        trace: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        request: pytest.FixtureRequest,
+        name: str,
+        code: int,
     ) -> None:
         number = getattr(signal, name)
         monkeypatch.setattr("nsysdiag.pipeline.analyze", lambda *_: signal.raise_signal(number))
+        before = signal.signal(number, signal.SIG_DFL)  # under nohup it is to be ignored, and stays so
+        request.addfinalizer(lambda: signal.signal(number, before))
         result = cli("analyze", trace)
         assert (result.code, result.stderr) == (code, f"nsysdiag: ended by {name}\n")
         assert signal.getsignal(number) == signal.SIG_DFL
