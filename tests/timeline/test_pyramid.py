@@ -21,6 +21,12 @@ def test_edges_of_a_time_too_long_to_multiply() -> None:
     assert edges[-1] == 2**62
 
 
+@given(st.integers(-(2**40), 2**40), st.integers(1, 2**62), st.integers(0, 14))
+def test_each_edge_is_rounded_down_by_itself(low: int, span: int, exponent: int) -> None:
+    exact = [low + (span * step >> exponent) for step in range((1 << exponent) + 1)]
+    assert bucket_edges(low, low + span, exponent).tolist() == exact
+
+
 def test_pairs_add_up() -> None:
     assert [level.tolist() for level in coarser(np.array([3, 1, 4, 1, 5, 9, 2, 6]), 1)] == [
         [3, 1, 4, 1, 5, 9, 2, 6],
@@ -45,4 +51,5 @@ def test_every_bucket_holds_what_lies_in_it(intervals: Intervals, exponent: int)
 def test_every_level_adds_up_to_all_of_it(intervals: Intervals) -> None:
     covered = union(intervals)
     levels = coarser(bucket_coverage(covered, bucket_edges(LO, HI, 6)), 0)
+    assert [len(level) for level in levels] == [64, 32, 16, 8, 4, 2, 1]
     assert {int(level.sum()) for level in levels} == {covered.total()}
