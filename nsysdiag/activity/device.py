@@ -100,7 +100,7 @@ def read_device_activity(
     order = _order(every, launch, api_calls.rows, index)
     if order is not None:
         every, index, launch = every.take(order), index[order], launch[order]
-    every, launch = laid_away(every), laid_away(launch)
+    every, launch = laid_away((every, launch))
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(every.start, launch, api_calls.rows)
     waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)

@@ -13,7 +13,7 @@ from nsysdiag.analysis.roots.levels import follow
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.analysis.roots.recut import Rooted, recut
 from nsysdiag.analysis.roots.world import View, World
-from nsysdiag.heap import give_back
+from nsysdiag.paged import let_go
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RootSearch:
     def roots(self, slices: Slices, lane: IntArray, symbols: LeafSymbols) -> tuple[Rooted, ChainTeller]:
         """The root ledger's slices, and who tells the chain behind a gap. `lane` is each gap's launching thread."""
         chains = follow(slices, lane, self.launching, self.world, self.floor, self.disabled)
-        give_back()
+        let_go()
         found = recut(slices, chains, self.people)
         calls = self.world.tables.os_calls.names
         return found, ChainTeller(slices, chains, self.people, self.files, symbols, calls, self.floor)
