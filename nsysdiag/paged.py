@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import mmap
+import os
 import sys
 import tempfile
 import threading
@@ -20,9 +21,15 @@ T = TypeVar("T")
 
 LEAST_BYTES = 32 << 20
 """Smaller arrays stay in memory."""
+ON_DISK = "/var/tmp"
 _FORGET = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None
 _mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _mapping = threading.Lock()
+
+
+def is_available() -> bool:
+    """Are large arrays laid into files on this system?"""
+    return _FORGET is not None
 
 
 def laid_away(record: T) -> T:
@@ -82,7 +89,7 @@ def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if _FORGET is None or array.nbytes < LEAST_BYTES or not _is_plain(array):
         return array
     try:
-        with tempfile.TemporaryFile(buffering=0) as file:
+        with tempfile.TemporaryFile(buffering=0, dir=_folder()) as file:
             # Written, not mapped and filled: a full disk is then an error here, and no signal later.
             left = array.data.cast("B")
             while left:
@@ -93,6 +100,12 @@ def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     with _mapping:
         _mapped.add(pages)
     return np.frombuffer(pages, dtype=array.dtype).reshape(array.shape)
+
+
+def _folder() -> str | None:
+    """Where TMPDIR says; else /var/tmp, as many systems keep /tmp in memory."""
+    told = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return None if told or not os.access(ON_DISK, os.W_OK | os.X_OK) else ON_DISK
 
 
 def _is_plain(array: npt.NDArray[Any]) -> bool:

@@ -114,10 +114,41 @@ def test_without_room_for_a_file_arrays_stay_in_memory(everything: None, monkeyp
 
 @only_linux
 def test_no_file_can_be_seen(everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
     laid = laid_away(np.arange(9))
     assert in_file(laid)
     assert list(tmp_path.iterdir()) == []
+
+
+@only_linux
+@pytest.mark.parametrize(
+    ("told", "disk", "chosen"),
+    [("told", "disk", "told"), (None, "disk", "disk"), (None, "gone", None), ("told", "gone", "told")],
+)
+def test_files_lie_where_told_else_on_the_disk(
+    everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, disk: str, chosen: str | None
+) -> None:
+    """The system's own choice where neither is there: None."""
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("told", "disk", "default"):
+        (tmp_path / name).mkdir()
+    if told is not None:
+        monkeypatch.setenv("TMPDIR", str(tmp_path / told))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / (told or "default")))
+    monkeypatch.setattr(paged, "ON_DISK", str(tmp_path / disk))
+    folders = []
+    made = tempfile.TemporaryFile
+
+    def noted(**options: Any) -> IO[bytes]:
+        folders.append(options["dir"] or tempfile.gettempdir())
+        file: IO[bytes] = made(**options)
+        return file
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    assert in_file(laid_away(np.arange(9)))
+    assert folders == [str(tmp_path / (chosen or "default"))]
 
 
 @only_linux

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag import paged
 from nsysdiag.activity.identity import IntArray
 from nsysdiag.errors import UsageError
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import BoolArray, FloatArray
 from nsysdiag.units import format_bytes, format_exact_ns, format_share
 
 if TYPE_CHECKING:
@@ -33,8 +36,11 @@ ROW_BYTES = {
     "GPU_METRICS": 30,
 }
 """Bytes that a row needs at the peak, rather too many than too few. Measured were all of them together, with
-scripts/bench: 550 a kernel with two calls, a context switch, and half an OS call, range, sample and metric; 370 where
-the arrays are so large that they lie in files, which the estimate does not count on."""
+scripts/bench: 550 a kernel with two calls, a context switch, and half an OS call, range, sample and metric."""
+ROWS_IN_FILES = paged.LEAST_BYTES // 8
+"""Tables of so many rows are columns so large that they are laid into files (see `nsysdiag/paged.py`)..."""
+SHARE_IN_FILES = 0.6
+"""... and each row needs about so much of the above: 345 to 365 bytes a kernel and what comes with it were measured."""
 SAMPLE_ROWS = 2_000
 MARGIN_NS = 1_000_000_000
 """How long before the analysed part rows are read: what was launched in it may have been called before."""
@@ -50,9 +56,18 @@ class Part:
     reason: str
 
 
-def needed_bytes(trace: Trace) -> int:
-    """About how much memory the analysis of the whole trace takes."""
-    return BASE_BYTES + sum(trace.about_rows(table) * size for table, size in ROW_BYTES.items())
+def needed_bytes(trace: Trace, share: float = 1.0) -> int:
+    """About how much memory the analysis of a share of the trace's rows takes; of all of them, unless said."""
+    return BASE_BYTES + int(share * sum(_held(trace, share).values()))
+
+
+def _held(trace: Trace, share: float) -> dict[str, float]:
+    """The bytes that all rows of each table take where a share of them is read."""
+    rows = {table: trace.about_rows(table) for table in ROW_BYTES}
+    in_files = {table for table, count in rows.items() if paged.is_available() and share * count >= ROWS_IN_FILES}
+    return {
+        table: rows[table] * size * (SHARE_IN_FILES if table in in_files else 1) for table, size in ROW_BYTES.items()
+    }
 
 
 def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) -> Part | None:
@@ -61,27 +76,45 @@ def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) 
     needed = needed_bytes(trace)
     if needed <= limit:
         return None
-    time, weight = _samples(trace)
+    samples, share = _samples(trace), 1.0
+    chosen = _in_window(samples.time, low, high)
+    while True:
+        held = _held(trace, share)
+        weight = samples.weights(held)
+        counted = np.where(chosen, weight, 0.0)
+        # What has no times is read whole whatever the part.
+        room = limit - BASE_BYTES - (sum(held.values()) - float(weight.sum()))
+        total = float(counted.sum())
+        if room < 0.01 * (needed - BASE_BYTES) or total == 0:
+            raise UsageError(
+                f"a memory limit of {format_bytes(limit)} is too little: the trace needs about {format_bytes(needed)}",
+                hint=f"the program alone needs {format_bytes(BASE_BYTES)}; raise --memory-limit",
+            )
+        # Of a small part less lies in files: a row of it takes more than one of the whole.
+        smaller = min(room, total) / float(weight.sum())
+        if smaller >= share or _held(trace, smaller) == held:
+            return _middle(samples.time, np.cumsum(counted), room, partial(_reason, limit, needed))
+        share = smaller
+
+
+def _in_window(time: IntArray, low: int | None, high: int | None) -> BoolArray:
     chosen = np.ones(len(time), dtype=np.bool_)
     if low is not None:
         chosen &= time >= low
     if high is not None:
         chosen &= time < high
-    held = np.cumsum(np.where(chosen, weight, 0.0))
-    # What has no times is read whole whatever the part.
-    whole, total = needed - BASE_BYTES - float(weight.sum()), float(held[-1]) if len(held) else 0.0
-    room = limit - BASE_BYTES - whole
-    if room < 0.01 * (needed - BASE_BYTES) or total == 0:
-        raise UsageError(
-            f"a memory limit of {format_bytes(limit)} is too little: the trace needs about {format_bytes(needed)}",
-            hint=f"the program alone needs {format_bytes(BASE_BYTES)}; raise --memory-limit",
-        )
+    return chosen
+
+
+def _middle(time: IntArray, held: FloatArray, room: float, reason: Callable[[int, int, int], str]) -> Part:
+    """As much around the middle of what is `held` up to each time as there is room for."""
+    total = float(held[-1])
     before = max((total - room) / 2, 0.0)
     first = int(np.searchsorted(held, before, side="right"))
     last = min(int(np.searchsorted(held, before + min(room, total), side="left")), len(time) - 1)
     read_from, end = int(time[first]), int(time[last])
     start = read_from + min(MARGIN_NS, (end - read_from) // 4)
-    return Part(read_from, start, end, _reason(limit, needed, start, end, int(time[-1] - time[0])))
+    return Part(read_from, start, end, reason(start, end, int(time[-1] - time[0])))
 
 
 def _reason(limit: int, needed: int, start: int, end: int, whole: int) -> str:
@@ -92,14 +125,25 @@ def _reason(limit: int, needed: int, start: int, end: int, whole: int) -> str:
     )
 
 
-def _samples(trace: Trace) -> tuple[IntArray, FloatArray]:
-    """The times of rows picked evenly from each table, sorted, and the bytes that each of them stands for."""
-    times, weights = [np.empty(0, dtype=np.int64)], [np.empty(0)]
-    for table, size in ROW_BYTES.items():
-        found = trace.sampled_times(table, SAMPLE_ROWS)
-        if len(found):
-            times.append(found)
-            weights.append(np.full(len(found), trace.about_rows(table) * size / len(found)))
-    time, weight = np.concatenate(times), np.concatenate(weights)
+@dataclass(frozen=True, slots=True)
+class _Samples:
+    """The `time` of rows picked evenly from each table, sorted, and of each the `table`, a number into `tables`."""
+
+    time: IntArray
+    table: IntArray
+    tables: list[str]
+
+    def weights(self, held: dict[str, float]) -> FloatArray:
+        """The bytes that each row stands for, where the tables take `held`."""
+        count = np.bincount(self.table, minlength=len(self.tables))
+        each = np.array([held[table] for table in self.tables]) / np.maximum(count, 1)
+        found: FloatArray = each[self.table]
+        return found
+
+
+def _samples(trace: Trace) -> _Samples:
+    tables = list(ROW_BYTES)
+    times = [trace.sampled_times(table, SAMPLE_ROWS) for table in tables]
+    time = np.concatenate(times)
     order = np.argsort(time, kind="stable")
-    return time[order], weight[order]
+    return _Samples(time[order], np.repeat(np.arange(len(tables)), [len(each) for each in times])[order], tables)

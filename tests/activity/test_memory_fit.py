@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.activity.memory_fit import BASE_BYTES, MARGIN_NS, MIB, Part, needed_bytes, part_that_fits
+from nsysdiag import paged
+from nsysdiag.activity import memory_fit
+from nsysdiag.activity.memory_fit import (
+    BASE_BYTES,
+    MARGIN_NS,
+    MIB,
+    SHARE_IN_FILES,
+    Part,
+    needed_bytes,
+    part_that_fits,
+)
 from nsysdiag.config import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.pipeline import analyze
@@ -67,6 +77,30 @@ def test_it_is_the_middle_of_the_chosen_time(
     assert part is not None
     assert (part.read_from, part.end) == pytest.approx((begin, end), abs=3 * PERIOD)
     assert part.start == part.read_from + MARGIN_NS
+
+
+@pytest.mark.parametrize(("room", "share"), [(0.59, 0.59 / SHARE_IN_FILES), (0.4, 0.4)])
+def test_large_tables_lie_in_files_unless_the_part_is_small(
+    path: Path, needed: int, monkeypatch: pytest.MonkeyPatch, room: float, share: float
+) -> None:
+    """Of 40 % less than 1,500 rows are left, which stay in memory, where each takes more."""
+    monkeypatch.setattr(memory_fit, "ROWS_IN_FILES", 1_500)
+    monkeypatch.setattr(paged, "is_available", lambda: True)
+    part = part_of(path, limit_of(room, needed))
+    assert part is not None
+    assert part.end - part.read_from == pytest.approx(share * END, abs=3 * PERIOD)
+
+
+@pytest.mark.parametrize(("available", "share"), [(True, SHARE_IN_FILES), (False, 1)])
+def test_rows_in_files_need_less_memory(
+    path: Path, needed: int, monkeypatch: pytest.MonkeyPatch, available: bool, share: float
+) -> None:
+    monkeypatch.setattr(memory_fit, "ROWS_IN_FILES", KERNELS)
+    monkeypatch.setattr(paged, "is_available", lambda: available)
+    with open_trace(path) as trace:
+        assert needed_bytes(trace) == limit_of(share, needed)
+    assert part_of(path, limit_of(share, needed)) is None
+    assert part_of(path, limit_of(share, needed) - 1) is not None
 
 
 def test_the_reason_tells_the_limit_and_the_time(path: Path, needed: int) -> None:
