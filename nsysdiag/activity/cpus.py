@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from nsysdiag.activity.scheduling import SwitchRows
 
 PREEMPTED_SHARE = 0.8
+BREAK_NS = 10_000
+"""A CPU that stands idle for no longer goes from one thread to the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,27 @@ class Cpus:
         that is away cannot be among them: it is out."""
         length = away.end - away.start
         return (length > 0) & (self.held_ns(cpu, away) >= PREEMPTED_SHARE * length)
+
+    def held_since(self, cpu: IntArray, moment: IntArray, close: int) -> IntArray:
+        """Since when threads held each CPU without a break until the moment, or until `close` ns before it; the moment
+        itself where none did, and where the CPU is not known (-1).
+
+        ```
+        holds     [--A--)      [--B--)[--C--)  ^ moment
+        since                  ^
+        ```
+        """
+        since = moment.copy()
+        for part, rows in self._by_cpu(cpu):
+            holds = self.holds[part]
+            if len(holds) == 0:
+                continue
+            begins = np.append(True, holds.start[1:] - holds.end[:-1] > BREAK_NS)
+            begun = np.maximum.accumulate(np.where(begins, holds.start, np.iinfo(np.int64).min))
+            last = np.searchsorted(holds.start, moment[rows]) - 1
+            held = (last >= 0) & (holds.end[last] >= moment[rows] - close)
+            since[rows] = np.where(held, begun[last], moment[rows])
+        return since
 
     def wanted_ns(self, cpu: IntArray, spans: Intervals) -> IntArray:
         """For each stretch that a CPU was held, how long those of `spans` went on meanwhile that are on the same CPU,

@@ -47,13 +47,14 @@ class _Stretches(Rows):
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Context switches by thread, then time: positions on `axis`, and True where the thread comes in. `share` is for
-    each thread how likely it is seen at any moment at all: on a CPU, or off it for no more than the time `just` that
-    the runs were made with."""
+    """Context switches by thread, then time: positions on `axis`, True where the thread comes in, the CPU. `share` is
+    for each thread how likely it is seen at any moment at all: on a CPU, or off it for no more than the time `just`
+    that the runs were made with."""
 
     axis: ThreadAxis
     position: IntArray
     comes_in: BoolArray
+    cpu: IntArray
     share: FloatArray
     stretches: _Stretches
 
@@ -67,22 +68,24 @@ class Runs:
         switches = switches.take(kept)
         axis = ThreadAxis.over(switches.thread, low, high)
         position = axis.position(axis.rank(switches.thread), switches.time)
-        comes_in = switches.comes_in
+        comes_in, cpu = switches.comes_in, switches.cpu
         if not np.all(position[1:] > position[:-1]):
             order = np.lexsort((comes_in, position))
-            position, comes_in = position[order], comes_in[order]
+            position, comes_in, cpu = position[order], comes_in[order], cpu[order]
         stretches = _stretches(axis, position, comes_in, just)
-        return cls(axis, position, comes_in, _share(stretches, switches.time, len(axis.threads)), stretches)
+        return cls(axis, position, comes_in, cpu, _share(stretches, switches.time, len(axis.threads)), stretches)
 
-    def switched_in(self, thread: IntArray, start: IntArray, end: IntArray) -> IntArray:
-        """When each thread last came in within (start, end]; -1 where it did not."""
+    def switched_in(self, thread: IntArray, start: IntArray, end: IntArray) -> tuple[IntArray, IntArray]:
+        """When each thread last came in within (start, end], and on which CPU; -1 where it did not."""
         lane = self.axis.rank(thread)
         at = self._last(lane, end)
         # The last event may be the thread going out again; the one before is then when it came in.
         at = np.where((at >= 0) & ~self._comes_in_at(at), at - 1, at)
         time = self.axis.time(self.position[np.maximum(at, 0)]) if len(self.position) else start
         same = (at >= 0) & (lane >= 0) & (self._lane_at(at) == lane) & self._comes_in_at(at)
-        return np.where(same & (time > start), time, -1)
+        came = same & (time > start)
+        cpu = self.cpu[np.maximum(at, 0)].astype(np.int64) if len(self.cpu) else lane
+        return np.where(came, time, -1), np.where(came, cpu, -1)
 
     def process_ends(self) -> tuple[IntArray, IntArray]:
         """When each process was last seen, sorted, and its main thread: the one with its number, else the one that was

@@ -10,6 +10,7 @@ waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was 
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -29,6 +30,12 @@ from nsysdiag.timeline.intervals import FloatArray
 BEFORE_NS = 100_000
 AFTER_NS = 15_000
 CHILD_NS = 2_000_000
+QUEUED_NS = 10_000_000
+"""How long a thread that was woken may have stood in the queue of a busy CPU."""
+AFTER_A_QUEUE = 0.9
+"""How much of its confidence evidence keeps that is taken from before such a queue."""
+SLOW_NS = 1_000_000
+"""How long after a call of the thread that usually ends such waits the waiting one may come in."""
 REPEATED = 5
 ALWAYS = 0.8
 STANDS_OUT = 0.25
@@ -45,6 +52,7 @@ class How(IntEnum):
     RAN_NEAREST = 5
     RETURNED = 6
     ENDED = 7
+    USUAL = 8
 
 
 CONFIDENCE = {
@@ -56,6 +64,7 @@ CONFIDENCE = {
     How.RAN_NEAREST: 0.4,  # of several the one that stopped running closest
     How.RETURNED: 0.5,  # without scheduling: the only thread whose call ended or began then
     How.ENDED: 0.8,  # the process whose last sign of life was just before
+    How.USUAL: 0.65,  # the thread whose calls ended nearly all other such waits was there
 }
 """Lower than what the captured waits in tests/fixtures give, where the first, third, fourth and last were always right
 and the nearest of several in 19 of 26."""
@@ -89,6 +98,14 @@ class _WakeCalls(Rows):
     name: IntArray
 
 
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """When each wait may have been ended: between the `first` and the `last` moment, in ns."""
+
+    first: IntArray
+    last: IntArray
+
+
 class WakeFinder:
     """Finds wakers in the tables of one trace whose times lie in [low, high). `ignored` threads wake nobody."""
 
@@ -96,6 +113,7 @@ class WakeFinder:
         self._runs = laid_away(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
         self._wake_calls = _wake_calls(tables.os_calls, ignored)
         self._os_calls = tables.os_calls
+        self._cpus = tables.cpus
         self._ignored = ignored
         traced = np.unique(process_of(tables.os_calls.thread))
         self._untraced = ~np.isin(process_of(self._runs.axis.threads), traced)
@@ -103,18 +121,38 @@ class WakeFinder:
 
     def find(self, waits: Waits) -> Wakers:
         """Who ended each of `waits`."""
-        moment = self._runs.switched_in(waits.thread, waits.start, waits.end)
-        moment = np.where(moment >= 0, moment, waits.end)
+        came, cpu = self._runs.switched_in(waits.thread, waits.start, waits.end)
+        moment = np.where(came >= 0, came, waits.end)
         found = Wakers.nobody(moment)
         _, group = distinct(waits.thread)
         group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
-        self._by_calls(waits, moment, group, found)
+        self._by_calls(waits, Moments(moment, moment), group, found)
         self._by_runs(waits, moment, group, found)
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
+        self._before_the_queue(waits, moment, cpu, group, found)
+        self._by_habit(waits, moment, group, found)
         return found
 
-    def _by_calls(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+    def _before_the_queue(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
+        """Of those still open the ones that came in on a CPU which others had held until then: they may have been
+        woken as long before as it was held."""
+        open_ = np.flatnonzero((found.how == How.NOTHING) & (cpu >= 0))
+        if len(open_) == 0:
+            return
+        queued = waits.take(open_)
+        since = self._cpus.held_since(cpu[open_], moment[open_], BEFORE_NS)
+        since = np.maximum(since, np.maximum(queued.start, moment[open_] - QUEUED_NS))
+        late = since < moment[open_]
+        open_, queued, since = open_[late], queued.take(late), since[late]
+        again = Wakers.nobody(moment[open_])
+        self._by_calls(queued, Moments(since, moment[open_]), group[open_], again)
+        self._by_runs(queued, since, group[open_], again)
+        again.confidence[:] *= AFTER_A_QUEUE
+        for field in dataclasses.fields(Wakers):
+            getattr(found, field.name)[open_] = getattr(again, field.name)
+
+    def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
         calls, process, own = self._wake_calls, process_of(self._wake_calls.thread), process_of(waits.thread)
 
         def fits(wait: IntArray, call: IntArray) -> BoolArray:
@@ -124,17 +162,18 @@ class WakeFinder:
             return result
 
         chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
-        wait, call = within(calls.start, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
+        wait, call = within(calls.start, moment.first - BEFORE_NS, moment.last + AFTER_NS, chosen, fits)
         at = calls.start[call]
-        pairs = Pairs(wait, calls.thread[call], at, np.abs(moment[wait] - at), calls.name[call])
+        pairs = Pairs(wait, calls.thread[call], at, np.abs(moment.last[wait] - at), calls.name[call])
         threads, code = distinct(calls.thread)
-        chance = np.minimum(np.bincount(code, minlength=len(threads)) * (BEFORE_NS + AFTER_NS) / self._span, 1)
         one, several = alone(pairs), most_often(pairs, group)
         _settle(found, pairs.take(one), How.CALL)
         _settle(found, several, How.CALL_OF_SEVERAL)
         # A thread that makes such calls all the time is around any wait's end.
         called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
-        found.confidence[called] *= 1 - chance[np.searchsorted(threads, found.thread[called])]
+        rate = np.bincount(code, minlength=len(threads))[np.searchsorted(threads, found.thread[called])] / self._span
+        looked = BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called]
+        found.confidence[called] *= 1 - np.minimum(rate * looked, 1)
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         open_ = found.how == How.NOTHING
@@ -191,6 +230,31 @@ class WakeFinder:
         pairs = Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
         _settle(found, pairs.take(alone(pairs)), How.RETURNED)
 
+    def _by_habit(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+        """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
+        waiting thread may have been slow to follow, or else that it ran until then; short calls are not recorded."""
+        usual = _usual(group, found)
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
+        if len(chosen) == 0:
+            return
+        calls = self._wake_calls
+
+        def fits(wait: IntArray, call: IntArray) -> BoolArray:
+            result: BoolArray = (calls.thread[call] == usual[wait]) & (calls.ends[call] == waits.ends[wait])
+            return result
+
+        earliest = np.maximum(waits.start, moment - SLOW_NS)
+        wait, call = within(calls.start, earliest, moment, chosen, fits)
+        at = calls.start[call]
+        _settle(found, Pairs(wait, calls.thread[call], at, moment[wait] - at, calls.name[call]), How.USUAL)
+        chosen = chosen[found.how[chosen] == How.NOTHING]
+        lane = self._runs.axis.rank(usual[chosen])
+        chosen, lane = chosen[lane >= 0], lane[lane >= 0]
+        if len(chosen):
+            seen = self._runs.seen(moment[chosen], lane, lane + 1)
+            wait = chosen[seen.query]
+            _settle(found, Pairs.without_calls(wait, usual[wait], moment[wait], seen.distance), How.USUAL)
+
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == Ends.CHILD))
@@ -214,6 +278,20 @@ def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
     chosen = np.flatnonzero((kind > 0) & (calls.start >= 0) & ~np.isin(calls.thread, ignored))
     chosen = chosen[np.argsort(calls.start[chosen], kind="stable")]
     return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen], calls.name[chosen])
+
+
+def _usual(group: IntArray, found: Wakers) -> IntArray:
+    """For each wait the thread whose calls ended nearly all waits of its group that calls ended; 0 where none did."""
+    settled = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
+    size = int(group.max(initial=0)) + 1
+    usual = np.zeros(size, dtype=np.int64)
+    threads, code = distinct(found.thread[settled])
+    key, hits = np.unique(group[settled] * max(len(threads), 1) + code, return_counts=True)
+    owner, total = key // max(len(threads), 1), np.bincount(group[settled], minlength=size)
+    often = (hits >= REPEATED) & (hits >= ALWAYS * total[owner])
+    usual[owner[often]] = threads[key[often] % max(len(threads), 1)]
+    result: IntArray = usual[group]
+    return result
 
 
 def _settle(found: Wakers, pairs: Pairs, how: How) -> None:

@@ -1,0 +1,155 @@
+"""Wakers of threads that came in late: behind others on their CPU, or slowly after the usual waker's call.
+
+```
+                                        woken            comes in
+T (MAIN)      [------------- sem_wait ---|----- queued ---)[launch
+NEIGHBOUR     on CPU 3 [................]
+OTHER                                 [... on T's CPU ...]
+```
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag.analysis.roots.wakers import BEFORE_NS, QUEUED_NS, SLOW_NS
+from tests.analysis.causes.example import NEIGHBOUR, STRANGER
+from tests.analysis.roots.test_rules import BEGAN, ENDED, MS, US, root_of, runs, waiting, waker
+from tests.analysis.traces import report_of
+from tests.builder import TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.model import Gap
+    from tests.builder import ThreadId
+
+CAME_IN = ENDED - 5 * US
+OCCUPANT: ThreadId = (9000, 9000)
+ANOTHER: ThreadId = (5001, 5001)
+LONG_BEFORE = CAME_IN - 3 * BEFORE_NS
+
+
+def queued(trace: TraceBuilder, since: int, until: int = CAME_IN) -> TraceBuilder:
+    """Another program holds T's CPU."""
+    return runs(trace, OCCUPANT, since, until, cpu=0)
+
+
+class TestBehindOthers:
+    """T's CPU was held until T came in."""
+
+    def test_who_ran_until_the_queue_began(self, tmp_path: Path) -> None:
+        trace = queued(runs(waiting(), NEIGHBOUR, 2 * MS, LONG_BEFORE), LONG_BEFORE)
+        gap, moved = root_of(trace, tmp_path)
+        assert waker(gap) == NEIGHBOUR
+        assert moved == {"host_compute": LONG_BEFORE - 2 * MS, "lock_wait": 2 * MS - LONG_BEFORE}
+
+    def test_it_is_less_sure(self, tmp_path: Path) -> None:
+        confidence = []
+        for number, until in enumerate((CAME_IN - US, LONG_BEFORE)):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            gap, _ = root_of(queued(runs(waiting(), NEIGHBOUR, 2 * MS, until), LONG_BEFORE), folder)
+            assert gap.root is not None
+            confidence.append(gap.root.confidence)
+        assert confidence == [0.85, 0.765]
+
+    @pytest.mark.parametrize("until", [CAME_IN, CAME_IN - BEFORE_NS])
+    def test_the_cpu_may_have_been_left_just_before(self, until: int, tmp_path: Path) -> None:
+        trace = queued(runs(waiting(), NEIGHBOUR, 2 * MS, LONG_BEFORE), LONG_BEFORE, until)
+        assert waker(root_of(trace, tmp_path)[0]) == NEIGHBOUR
+
+    @pytest.mark.parametrize(
+        ("since", "until", "cpu"),
+        [
+            (LONG_BEFORE, CAME_IN - BEFORE_NS - 1, 0),  # the CPU was free when T came in
+            (LONG_BEFORE, CAME_IN, 1),  # another CPU
+            (LONG_BEFORE + BEFORE_NS + 1, CAME_IN, 0),  # held from too late on
+        ],
+    )
+    def test_else_nobody(self, since: int, until: int, cpu: int, tmp_path: Path) -> None:
+        trace = runs(runs(waiting(), NEIGHBOUR, 2 * MS, LONG_BEFORE), OCCUPANT, since, until, cpu=cpu)
+        assert waker(root_of(trace, tmp_path)[0]) is None
+
+    @pytest.mark.parametrize(("idle_ns", "found"), [(10 * US, True), (10 * US + 1, False)])
+    def test_several_one_after_the_other(self, idle_ns: int, found: bool, tmp_path: Path) -> None:
+        trace = runs(waiting(), NEIGHBOUR, 2 * MS, LONG_BEFORE)
+        middle = CAME_IN - BEFORE_NS
+        trace = runs(queued(trace, middle), STRANGER, LONG_BEFORE - 20 * US, middle - idle_ns, cpu=0)
+        assert (waker(root_of(trace, tmp_path)[0]) == NEIGHBOUR) is found
+
+    def test_a_call_of_that_time(self, tmp_path: Path) -> None:
+        trace = queued(waiting("read"), LONG_BEFORE).osrt("write", LONG_BEFORE, LONG_BEFORE + US, thread=STRANGER)
+        gap, _ = root_of(trace, tmp_path)
+        assert waker(gap) == STRANGER
+        assert gap.root is not None
+        assert gap.root.hops[0].how == "woke it by write"
+
+    @pytest.mark.parametrize(("before", "found"), [(BEFORE_NS, True), (BEFORE_NS + 1, False)])
+    def test_the_queue_has_an_end(self, before: int, found: bool, tmp_path: Path) -> None:
+        """T's CPU is held for longer than threads stand in queues."""
+        began, ended, called = MS, 30 * MS, 30 * MS - 5 * US - QUEUED_NS - before
+        trace = TraceBuilder(schema="3.24.8").process().kernel(10 * US, 110 * US, launch=(US, 5 * US))
+        trace.kernel(ended + 20 * US, ended + 120 * US, launch=(ended, ended + 10 * US)).osrt("read", began, ended)
+        trace.sched(began + 5 * US, False).sched(ended - 5 * US, True)
+        trace.osrt("write", called, called + US, thread=STRANGER)
+        gap, _ = root_of(queued(trace, 2 * MS, ended - 5 * US), tmp_path)
+        assert (waker(gap) == STRANGER) is found
+
+
+def repeated(last_call: int | None, last_run: tuple[int, int] | None, others: int = 6, second: int = 0) -> TraceBuilder:
+    """Reads of 8 ms every 10 ms: a stranger's writes end all but the last, before whose end it calls or runs so many
+    ns, if at all. The first waits, `second` of them, are ended by another."""
+    trace = TraceBuilder(schema="3.24.8").process().kernel(10 * US, 110 * US, launch=(US, 5 * US))
+    trace.process(STRANGER[0], "/usr/bin/writer").process(ANOTHER[0], "/usr/bin/writer")
+    for number in range(others + 1):
+        at = number * 10 * MS
+        trace.osrt("read", at + BEGAN, at + ENDED).sched(at + BEGAN, False).sched(at + CAME_IN, True)
+        trace.kernel(at + ENDED + 100 * US, at + ENDED + MS, launch=(at + ENDED + 50 * US, at + ENDED + 60 * US))
+        if number < others:
+            thread = ANOTHER if number < second else STRANGER
+            trace.osrt("write", at + CAME_IN - 20 * US, at + CAME_IN - 10 * US, thread=thread)
+    if last_call is not None:
+        trace.osrt("write", at + CAME_IN - last_call, at + CAME_IN - last_call + US, thread=STRANGER)
+    if last_run is not None:
+        runs(trace, STRANGER, at + CAME_IN - last_run[0], at + CAME_IN - last_run[1])
+    return trace
+
+
+def last_gap(trace: TraceBuilder, path: Path) -> Gap:
+    (device,) = report_of(trace, path).devices
+    return max(device.gaps, key=lambda gap: gap.start_ns)
+
+
+class TestTheUsualWaker:
+    """One thread ended the other waits by calls."""
+
+    @pytest.mark.parametrize(
+        ("call", "run", "others", "found"),
+        [
+            (SLOW_NS, None, 6, True),
+            (SLOW_NS + 1, None, 6, False),
+            (None, (MS, US), 6, True),
+            (None, (MS, BEFORE_NS), 6, True),
+            (None, (MS, BEFORE_NS + 1), 6, False),
+            (None, None, 6, False),
+            (SLOW_NS, None, 5, True),
+            (SLOW_NS, None, 4, False),
+        ],
+    )
+    def test_its_last_call_or_run(
+        self, call: int | None, run: tuple[int, int] | None, others: int, found: bool, tmp_path: Path
+    ) -> None:
+        gap = last_gap(repeated(call, run, others), tmp_path)
+        assert (waker(gap) == STRANGER) is found
+        if found:
+            assert gap.root is not None
+            assert gap.root.hops[0].how == "was there, and woke it by a call at nearly every other such wait"
+
+    @pytest.mark.parametrize(("second", "found"), [(2, True), (3, False)])
+    def test_it_ended_four_of_five_at_least(self, second: int, found: bool, tmp_path: Path) -> None:
+        """Of ten other waits; the rest was another's."""
+        trace = repeated(SLOW_NS, None, 10, second)
+        assert (waker(last_gap(trace, tmp_path)) == STRANGER) is found
