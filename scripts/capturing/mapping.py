@@ -1,4 +1,4 @@
-"""Put a log of waits on a trace's clock: usage map_waits.py EXPORT.sqlite LOG OUT.json
+"""Put the log of a program on the clock of its trace.
 
 The log is one of scripts/workloads/waitlog.py. Every wait gets the chain of those who ended it: who, what it did in the
 meantime, and when it made the call that woke the next one. Waits too short to say anything are left out.
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from collections import defaultdict
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,22 +20,27 @@ OWN_SHARE = 0.5
 Record = dict[str, Any]
 
 
-def main() -> None:
-    """Map the log named on the command line."""
-    export, log, target = map(Path, sys.argv[1:])
+def mapped(export: Path, log: Path, facts: dict[str, str]) -> str:
+    """The log as JSON, beside facts of the capture."""
     by_kind: dict[str, list[Record]] = defaultdict(list)
     for line in log.read_text().splitlines():
         record = json.loads(line)
         by_kind[record["record"]].append(record)
-    connection = sqlite3.connect(export)
-    offset, error = clock_offset(by_kind["anchor"], anchor_starts(connection))
+    with closing(sqlite3.connect(export)) as connection:
+        versions, starts = versions_of(connection), anchor_starts(connection)
+    offset, error = clock_offset(by_kind["anchor"], starts)
     for record in [record for records in by_kind.values() for record in records]:
         record.update({name: record[name] - offset for name in ("start", "end", "time") if name in record})
     long_ones = [wait for wait in by_kind["wait"] if wait["end"] - wait["start"] >= SHORTEST_NS]
     known = [wait for wait in (described(wait, by_kind) for wait in long_ones) if wait is not None]
-    waits = sorted(known, key=lambda wait: int(wait["start"]))
-    target.write_text(text({"nsys": product_version(connection), "clock_error_ns": error}, by_kind["role"], waits))
-    print(f"{target.name}: {len(waits)} waits, clocks mapped to within {error} ns")
+    rows = {
+        "threads": [{name: role[name] for name in ("role", "pid", "tid")} for role in by_kind["role"]],
+        "waits": sorted(known, key=lambda wait: int(wait["start"])),
+        "injected": without_record(by_kind["injected"]),
+        "calls": without_record(by_kind["call"]),
+        "operations": without_record(by_kind["operation"]),
+    }
+    return text(facts | versions | {"clock_error_ns": error}, rows)
 
 
 def anchor_starts(connection: sqlite3.Connection) -> list[int]:
@@ -44,12 +49,12 @@ def anchor_starts(connection: sqlite3.Connection) -> list[int]:
     return [row[0] for row in connection.execute(f"SELECT start FROM NVTX_EVENTS WHERE {chosen} ORDER BY start")]
 
 
-def product_version(connection: sqlite3.Connection) -> str:
-    """Which nsys wrote the export; the table's name changed with schema 3.4."""
+def versions_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """Which nsys wrote the export, and its schema; the table's name changed with schema 3.4."""
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     table = "META_DATA_EXPORT" if "META_DATA_EXPORT" in tables else "EXPORT_META_DATA"
-    query = f"SELECT value FROM {table} WHERE name = 'EXPORT_PRODUCT_VERSION'"
-    return str(connection.execute(query).fetchone()[0])
+    found = dict(connection.execute(f"SELECT name, value FROM {table}"))
+    return {"nsys": str(found["EXPORT_PRODUCT_VERSION"]), "schema": str(found["EXPORT_SCHEMA_VERSION"])}
 
 
 def clock_offset(anchors: list[Record], starts: list[int]) -> tuple[int, int]:
@@ -57,6 +62,7 @@ def clock_offset(anchors: list[Record], starts: list[int]) -> tuple[int, int]:
 
     Every anchor began between two readings of the log's clock, so that each bounds the offset from both sides.
     """
+    anchors = sorted(anchors, key=lambda anchor: int(anchor["before"]))
     low = max(anchor["before"] - start for anchor, start in zip(anchors, starts, strict=True))
     high = min(anchor["after"] - start for anchor, start in zip(anchors, starts, strict=True))
     return (low + high) // 2, (abs(high - low) + 1) // 2
@@ -118,14 +124,16 @@ def mine(records: list[Record], person: Record) -> list[Record]:
     return [record for record in records if (record["pid"], record["tid"]) == (person["pid"], person["tid"])]
 
 
-def text(facts: Record, roles: list[Record], waits: list[Record]) -> str:
-    """JSON with a line for each thread and each wait."""
-    threads = [{name: role[name] for name in ("role", "pid", "tid")} for role in roles]
+def without_record(records: list[Record]) -> list[Record]:
+    """The records of a kind, in the order of time, without the word for it."""
+    found = [{name: value for name, value in record.items() if name != "record"} for record in records]
+    return sorted(found, key=lambda record: int(record["start"]))
+
+
+def text(facts: Record, lists: dict[str, list[Record]]) -> str:
+    """JSON with a line for each row."""
     lines = [f'"{name}": {json.dumps(value)}' for name, value in facts.items()]
-    for name, rows in (("threads", threads), ("waits", waits)):
-        lines.append(f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]")
+    for name, rows in lists.items():
+        if rows:
+            lines.append(f'"{name}": [\n' + ",\n".join(json.dumps(row) for row in rows) + "\n]")
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-if __name__ == "__main__":
-    main()

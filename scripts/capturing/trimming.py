@@ -1,4 +1,4 @@
-"""Cut an nsys SQLite export down to what may be published: usage trim.py EXPORT.sqlite OUT.sqlite.gz
+"""Cut an nsys SQLite export down to what may be published.
 
 The capture's scope must be process-tree: then scheduling and samples are the captured program's and its children's
 alone. Kept is what `nsysdiag.cutting` keeps of a whole trace. Same input, same bytes out.
@@ -20,20 +20,9 @@ from nsysdiag.cutting.cut import PROGRAM_TABLES, Cut
 OWN_ACTIVITY = (*PROGRAM_TABLES, "SCHED_EVENTS", "COMPOSITE_EVENTS")
 
 
-def main() -> None:
-    """Trim the export named on the command line."""
-    source, target = map(Path, sys.argv[1:])
-    target.write_bytes(trimmed(source))
-    print(f"{target.name}: {target.stat().st_size:,} bytes")
-
-
 def trimmed(source: Path) -> bytes:
     """The whole of an export without what is private, gzipped without a time stamp."""
     with tempfile.TemporaryDirectory() as folder, open_trace(source) as trace:
         path = Path(folder) / "trimmed.sqlite"
         write_cut(trace, path, Cut(owners=OWN_ACTIVITY))
         return gzip.compress(path.read_bytes(), compresslevel=9, mtime=0)
-
-
-if __name__ == "__main__":
-    main()

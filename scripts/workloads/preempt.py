@@ -30,10 +30,10 @@ def compute_until(log: Log, end: int, *rivals: str) -> None:
     log.add("does", what="compute", start=since, end=before)
 
 
-def neighbour(log: Log) -> None:
+def neighbour(log: Log, ns: int = NEIGHBOUR_NS) -> None:
     """A forked neighbour: busy, then gone."""
     log.fork("neighbours")
-    compute_until(log, clock() + NEIGHBOUR_NS)
+    compute_until(log, clock() + ns)
     log.save()
 
 

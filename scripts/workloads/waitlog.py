@@ -1,10 +1,11 @@
-"""How the programs here log their own waits and wakes, so that a capture of them holds its own truth.
+"""How the programs here log what they do to themselves, so that a capture of them holds its own truth.
 
 Every thread and process has a role. A thread logs the waits of its own (`wait`: kind of wait, and the roles that should
-end it, nearest first), what it does for others in the meantime (`does`: io, compute, sleep or lock) and the moments
-just before it wakes somebody (`wake`). All times are CLOCK_MONOTONIC_RAW in nanoseconds. An anchor is an NVTX range
-with the clock read just before it opens and just after; anchors tell how this clock maps to the clock of a trace.
-When a process is done, its records go to the file named on the command line, one JSON object a line, or else nowhere.
+end it, nearest first), what it does for others in the meantime (`does`: io, compute, sleep or lock), the moments just
+before it wakes somebody (`wake`), and how it keeps a GPU waiting (`injected`). All times are CLOCK_MONOTONIC_RAW in
+nanoseconds. An anchor is an NVTX range with the clock read just before it opens and just after; anchors tell how this
+clock maps to the clock of a trace. When a process is done, its records go to the file named on the command line, one
+JSON object a line, or else nowhere.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ import numpy as np
 try:
     from nvtx import annotate
 except ImportError:
+    try:
+        from torch.cuda.nvtx import range as annotate  # type: ignore[no-redef]
+    except ImportError:
 
-    def annotate(message: str) -> AbstractContextManager[None]:  # type: ignore[no-redef]
-        """No NVTX here: the program runs, but its log cannot be mapped to a trace."""
-        return nullcontext()
+        def annotate(message: str) -> AbstractContextManager[None]:  # type: ignore[no-redef]
+            """No NVTX here: the program runs, but its log cannot be mapped to a trace."""
+            return nullcontext()
 
 
 ANCHORS = 8
@@ -77,6 +81,14 @@ class Log:
             yield
             self.add("does", what=what, start=start, end=clock())
 
+    @contextmanager
+    def injected(self, what: str) -> Iterator[None]:
+        """The calling thread keeps an idle GPU waiting."""
+        with annotate(what):
+            start = clock()
+            yield
+            self.add("injected", what=what, start=start, end=clock())
+
     def wake(self, how: str) -> None:
         """The calling thread wakes somebody now."""
         self.add("wake", how=how, time=clock())
@@ -89,10 +101,11 @@ class Log:
                 self.add("anchor", before=before, after=clock())
 
     def save(self) -> None:
-        """Append this process's records to the log file."""
+        """Append this process's new records to the log file."""
         if self.path:
             with self.path.open("a") as file:
                 file.write("".join(json.dumps(record) + "\n" for record in self.records))
+        self.records = []
 
 
 def run(body: Callable[[Log], None]) -> None:
@@ -103,6 +116,13 @@ def run(body: Callable[[Log], None]) -> None:
     body(log)
     log.anchors()
     log.save()
+
+
+def steps(count: int) -> Iterator[int]:
+    """So many steps, each in an NVTX range."""
+    for step in range(count):
+        with annotate("step"):
+            yield step
 
 
 def compute(seconds: float) -> None:
