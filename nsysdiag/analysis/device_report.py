@@ -35,6 +35,7 @@ from nsysdiag.analysis.iteration_packing import pack_iterations
 from nsysdiag.analysis.iteration_report import idle_parts
 from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
 from nsysdiag.analysis.launch_report import launch_report
+from nsysdiag.analysis.launches import median_work_ns
 from nsysdiag.analysis.ledger import Ledger, Totals, add_up, coverage, ledger_of
 from nsysdiag.analysis.missing import DOUBTED
 from nsysdiag.analysis.places import Blame
@@ -215,7 +216,7 @@ def _report(
         drained_ns=_drained_ns(context),
         coverage=share,
         median_interval_ns=launch.median_interval_ns,
-        median_kernel_ns=launch.median_kernel_ns,
+        median_work_ns=median_work_ns(context.device, inside, launch.median_kernel_ns),
         labels=root.labels,
         off_cpu_ns=ledger.total.get("off_cpu", 0),
         missing=missing,

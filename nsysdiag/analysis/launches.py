@@ -12,7 +12,7 @@ from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.identity import BoolArray, IntArray, joint, process_of
 from nsysdiag.activity.operations import Category, Operations
 from nsysdiag.activity.rows import picked
-from nsysdiag.activity.streams import distinct_values
+from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.distribution import distribution
@@ -53,6 +53,21 @@ def launch_summary(
         calls=len(call),
         **found,
     )
+
+
+def median_work_ns(device: DeviceTimeline, inside: BoolArray, median_kernel_ns: int | None) -> int | None:
+    """For how long what one call launches occupies the device, the median: a kernel's length, or from the beginning of
+    a graph's first kernel to the end of its last, for what lies between them is no launching."""
+    operations = device.operations
+    graph = (operations.category == Category.GRAPH) | (operations.graph_node > 0)
+    if not np.any(inside & graph):
+        return median_kernel_ns
+    launched = inside & (device.launch >= 0) & (graph | (operations.category == Category.KERNEL))
+    calls, code = distinct(_pick(device.launch, launched))
+    first, last = np.full(len(calls), np.iinfo(np.int64).max), np.zeros(len(calls), dtype=np.int64)
+    np.minimum.at(first, code, _pick(operations.start, launched))
+    np.maximum.at(last, code, _pick(operations.end, launched))
+    return _median(last - first)
 
 
 # Each of these lets go of its arrays before the next one makes its own.

@@ -22,15 +22,15 @@ _LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
 class VerdictInput:
     """What the verdict looks at. `ledger` and `labels` are by root cause. `drained_ns` is sync time plus all of the
     sync-drained gaps, nothing counted twice; `off_cpu_ns` is how long the launching threads themselves had no CPU, None
-    where that is the ledger's; the medians are None where the device has no launches or kernels. `missing` is what was
-    not recorded."""
+    where that is the ledger's; the medians, of the time between launches and of how long what is launched runs, are
+    None where the device has no launches or kernels. `missing` is what was not recorded."""
 
     split: WindowSplit
     ledger: dict[str, int]
     drained_ns: int
     coverage: float | None
     median_interval_ns: int | None
-    median_kernel_ns: int | None
+    median_work_ns: int | None
     labels: dict[str, dict[str, int]] = field(default_factory=dict)
     thresholds: Thresholds = field(default_factory=Thresholds)
     off_cpu_ns: int | None = None
@@ -169,9 +169,9 @@ def _sync(given: VerdictInput) -> Verdict | None:
 
 def _launches(given: VerdictInput) -> Verdict | None:
     share = _of_idle(given, *_LAUNCH)
-    if share < given.thresholds.launch or given.median_interval_ns is None or given.median_kernel_ns is None:
+    if share < given.thresholds.launch or given.median_interval_ns is None or given.median_work_ns is None:
         return None
-    if given.median_interval_ns <= given.median_kernel_ns:
+    if given.median_interval_ns <= given.median_work_ns:
         return None
     text = f"{format_share(share, 1)} of that launching and in other CUDA calls: too slowly for kernels this short."
     return Verdict(id="launch-bound", sentence=_claim(given, text))

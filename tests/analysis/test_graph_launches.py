@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from nsysdiag.config import Settings
 from tests.analysis.launch_checks import check_launches
 from tests.analysis.traces import only_device
@@ -105,3 +107,29 @@ def test_two_processes_with_the_same_node_ids_are_two_graphs(tmp_path: Path) -> 
         trace.kernel(at + 9_000, at + 19_000, correlation=500, graph_node=1, thread=thread)
     graphs = graphs_of(trace, tmp_path, Settings(same_gpu=True))
     assert (graphs.count, graphs.launches) == (2, 2)
+
+
+@pytest.mark.parametrize(("calls_ns", "verdict"), [(5_000, "dispatch-bound"), (90_000, "launch-bound")])
+def test_time_within_a_graph_is_no_launching(calls_ns: int, verdict: str, tmp_path: Path) -> None:
+    """
+    thread  [launch][launch][launch]                    of 5 us: far ahead; of 90 us: the graphs of 76 us wait for them
+    device     [2)2[2)2[2) ...  [2)2[2) ...             20 kernels, as far apart as they are long
+    """
+    trace = TraceBuilder()
+    free = 0
+    for number in range(10):
+        at = number * calls_ns
+        trace.api("cudaGraphLaunch", at + 1, at + calls_ns, correlation=number + 1)
+        begin = max(at + calls_ns + 1_000, free + 2_000)
+        for node in range(20):
+            start = begin + 4_000 * node
+            trace.kernel(start, start + 2_000, correlation=number + 1, graph_node=node + 1)
+        free = begin + 78_000
+    assert only_device(trace, tmp_path).verdict.id == verdict
+
+
+def test_slow_launches_of_short_whole_graphs_are_launching(tmp_path: Path) -> None:
+    trace = TraceBuilder()
+    for at in range(0, 1_000_000, 100_000):
+        trace.graph_trace(at + 91_000, at + 99_000, launch=(at + 1, at + 90_000))
+    assert only_device(trace, tmp_path).verdict.id == "launch-bound"

@@ -52,7 +52,7 @@ def given(
         drained_ns=ledger.get("sync", 0) if drained is None else drained,
         coverage=coverage,
         median_interval_ns=interval,
-        median_kernel_ns=kernel,
+        median_work_ns=kernel,
     )
 
 
