@@ -13,6 +13,7 @@ from nsysdiag.timeline.intervals import Intervals
 
 _TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
 SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
+LATE_NS = 20_000_000
 AGAIN_NS = 100_000
 LEAST = 3
 
@@ -29,7 +30,7 @@ def gil_waits(host: HostActivity) -> BoolArray:
     ```
 
     A process has such waits if at least three are that long, and no more are longer. Where none is longer, the shorter
-    ones are of the same kind.
+    ones are of the same kind. A longer one is, where the thread waits again at once: its timer was late.
     """
     lane = host.os_calls
     named = np.array([_TIMED_WAIT.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
@@ -45,12 +46,15 @@ def gil_waits(host: HostActivity) -> BoolArray:
     process = process[spans.start // host.axis.stride]
     longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])
     often = np.bincount(process, full) >= np.maximum(longer, LEAST)
-    result[rows] = often[process] & (full | _follows(spans, full, host.axis.stride) | (longer == 0)[process])
+    again = _again(spans, host.axis.stride)
+    late = (length > SWITCH_INTERVAL_NS[1]) & (length <= LATE_NS) & np.append(again, False)
+    follows = np.append(False, again & (full | late)[:-1])
+    result[rows] = often[process] & (full | late | follows | (longer == 0)[process])
     return result
 
 
-def _follows(spans: Intervals, full: BoolArray, stride: int) -> BoolArray:
-    """True for waits that begin where one of the whole switch interval, of the same thread, ended."""
+def _again(spans: Intervals, stride: int) -> BoolArray:
+    """True for each wait but the last that the same thread's next one follows at once."""
     soon = spans.start[1:] - spans.end[:-1] <= AGAIN_NS
     soon &= spans.start[1:] // stride == spans.start[:-1] // stride
-    return np.append(False, soon & full[:-1])
+    return soon

@@ -20,7 +20,7 @@ OWN_SHARE = 0.5
 Record = dict[str, Any]
 
 
-def mapped(export: Path, log: Path, facts: dict[str, str]) -> str:
+def mapped(export: Path, log: Path, facts: Record) -> str:
     """The log as JSON, beside facts of the capture."""
     by_kind: dict[str, list[Record]] = defaultdict(list)
     for line in log.read_text().splitlines():
@@ -36,6 +36,7 @@ def mapped(export: Path, log: Path, facts: dict[str, str]) -> str:
     rows = {
         "threads": [{name: role[name] for name in ("role", "pid", "tid")} for role in by_kind["role"]],
         "waits": sorted(known, key=lambda wait: int(wait["start"])),
+        "steps": without_record(by_kind["step"]),
         "injected": without_record(by_kind["injected"]),
         "calls": without_record(by_kind["call"]),
         "operations": without_record(by_kind["operation"]),
@@ -44,17 +45,23 @@ def mapped(export: Path, log: Path, facts: dict[str, str]) -> str:
 
 
 def anchor_starts(connection: sqlite3.Connection) -> list[int]:
-    """When the anchors' NVTX ranges began, by the trace's clock."""
+    """When the anchors' NVTX ranges began, by the trace's clock; none where no NVTX was captured."""
+    if "NVTX_EVENTS" not in tables_of(connection):
+        return []
     chosen = "text = 'anchor' OR textId IN (SELECT id FROM StringIds WHERE value = 'anchor')"
     return [row[0] for row in connection.execute(f"SELECT start FROM NVTX_EVENTS WHERE {chosen} ORDER BY start")]
 
 
 def versions_of(connection: sqlite3.Connection) -> dict[str, str]:
     """Which nsys wrote the export, and its schema; the table's name changed with schema 3.4."""
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    table = "META_DATA_EXPORT" if "META_DATA_EXPORT" in tables else "EXPORT_META_DATA"
+    table = "META_DATA_EXPORT" if "META_DATA_EXPORT" in tables_of(connection) else "EXPORT_META_DATA"
     found = dict(connection.execute(f"SELECT name, value FROM {table}"))
     return {"nsys": str(found["EXPORT_PRODUCT_VERSION"]), "schema": str(found["EXPORT_SCHEMA_VERSION"])}
+
+
+def tables_of(connection: sqlite3.Connection) -> set[str]:
+    """The names of all tables."""
+    return {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
 
 
 def clock_offset(anchors: list[Record], starts: list[int]) -> tuple[int, int]:
@@ -62,6 +69,8 @@ def clock_offset(anchors: list[Record], starts: list[int]) -> tuple[int, int]:
 
     Every anchor began between two readings of the log's clock, so that each bounds the offset from both sides.
     """
+    if len(anchors) != len(starts) or not starts:
+        raise ValueError(f"{len(anchors)} anchors are in the log and {len(starts)} in the trace")
     anchors = sorted(anchors, key=lambda anchor: int(anchor["before"]))
     low = max(anchor["before"] - start for anchor, start in zip(anchors, starts, strict=True))
     high = min(anchor["after"] - start for anchor, start in zip(anchors, starts, strict=True))

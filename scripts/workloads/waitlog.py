@@ -118,11 +118,13 @@ def run(body: Callable[[Log], None]) -> None:
     log.save()
 
 
-def steps(count: int) -> Iterator[int]:
-    """So many steps, each in an NVTX range."""
+def steps(log: Log, count: int) -> Iterator[int]:
+    """So many steps, each in an NVTX range and logged."""
     for step in range(count):
         with annotate("step"):
+            start = clock()
             yield step
+            log.add("step", start=start, end=clock())
 
 
 def compute(seconds: float) -> None:

@@ -1,0 +1,35 @@
+"""What the real nsys counts in a trace: kernels by their demangled name with count and total ns, CUDA API calls with
+their count."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+TIME_LIMIT_S = 120
+
+
+def report(nsys: str, trace: Path, name: str) -> list[dict[str, str]]:
+    """The rows of one of nsys's own reports; none where the trace has no data for it. It gets a copy, since it leaves
+    tables and views behind in a file that it reads."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "trace.sqlite"
+        shutil.copyfile(trace, copy)
+        command = [nsys, "stats", "--quiet", "--report", name, "--format", "csv", str(copy)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=True)
+    header = done.stdout.find("Time (%)")
+    return [] if header < 0 else list(csv.DictReader(io.StringIO(done.stdout[header:])))
+
+
+def figures(nsys: str, trace: Path) -> dict[str, list[list[str | int]]]:
+    """What the tests compare, sorted by name."""
+    kernels = report(nsys, trace, "cuda_gpu_kern_sum")
+    calls = report(nsys, trace, "cuda_api_sum")
+    return {
+        "kernels": sorted([row["Name"], int(row["Instances"]), int(row["Total Time (ns)"])] for row in kernels),
+        "api": sorted([row["Name"], int(row["Num Calls"])] for row in calls),
+    }

@@ -1,0 +1,208 @@
+"""What a workload asks of a GPU: PyTorch's where there is one, else one that is only reckoned with.
+
+The stand-in takes operations in order, each for as long as it was asked to, and logs when each would have run and which
+call launched it. Its calls and waits take real time on the calling thread, so that a capture of the program shows a
+real host beside a device that has to be put in from the log.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from waitlog import Log, clock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+US, MS = 1_000, 1_000_000
+LAUNCH_NS, LATENCY_NS, BETWEEN_NS = 6 * US, 2 * US, 1 * US
+TINY_NS = 2 * US
+BYTES_PER_NS = {"pageable": 3, "pinned": 12}
+
+
+class Device(Protocol):
+    """Asynchronous unless said otherwise, in the order of the calls."""
+
+    def work(self, ns: int) -> None:
+        """A kernel of about so long."""
+
+    def tiny(self) -> None:
+        """A kernel of a few us, whose launch takes longer than itself."""
+
+    def graph_of_tiny(self, count: int) -> Callable[[], None]:
+        """A graph of tiny kernels; what is returned launches it."""
+
+    def host_buffer(self, size: int, *, pinned: bool) -> Any:
+        """Bytes in the host's memory to copy from."""
+
+    def copy_in(self, buffer: Any) -> None:
+        """Copy a host buffer to the device; returns when it is done where the buffer is pageable."""
+
+    def read_back(self) -> float:
+        """A number from the device, when everything before is done."""
+
+    def churn(self, size: int) -> None:
+        """Allocate and free so many bytes at the driver."""
+
+    def synchronize(self) -> None:
+        """Return when everything is done."""
+
+
+def open_device(log: Log) -> Device:
+    """The GPU of this machine, or the stand-in."""
+    if torch is not None and torch.cuda.is_available():
+        return TorchDevice()
+    return StandIn(log)
+
+
+class StandIn:
+    """One stream of a device that is not there. Times are the log's clock."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._free = clock()
+        self._calls = itertools.count(1)
+        self._memory = np.empty(0, np.uint8)
+
+    def work(self, ns: int) -> None:
+        self._launch("work", ns)
+
+    def tiny(self) -> None:
+        self._launch("tiny", TINY_NS)
+
+    def graph_of_tiny(self, count: int) -> Callable[[], None]:
+        return lambda: self._launch("tiny", TINY_NS, api="cudaGraphLaunch", nodes=count)
+
+    def host_buffer(self, size: int, *, pinned: bool) -> tuple[str, int]:
+        return "pinned" if pinned else "pageable", size
+
+    def copy_in(self, buffer: tuple[str, int]) -> None:
+        host, size = buffer
+        self._copy("HtoD", host, size, size // BYTES_PER_NS[host], waits=host == "pageable")
+
+    def read_back(self) -> float:
+        self._copy("DtoH", "pageable", 4, US, waits=True)
+        return 0.0
+
+    def churn(self, size: int) -> None:
+        start = clock()
+        self._memory = np.ones(size, np.uint8)
+        self._called("cudaMalloc", start)
+        start = clock()
+        self._memory = np.empty(0, np.uint8)
+        self._called("cudaFree", start)
+
+    def synchronize(self) -> None:
+        start = clock()
+        spin_until(self._free)
+        self._called("cudaDeviceSynchronize", start)
+
+    def _launch(self, name: str, ns: int, api: str = "cudaLaunchKernel", nodes: int = 0) -> None:
+        start = clock()
+        spin_until(start + LAUNCH_NS)
+        call, end = self._called(api, start)
+        for node in range(nodes or 1):
+            begin = self._reserve(ns, end)
+            self._operation("kernel", begin, ns, call, name=name, node=node if nodes else None)
+
+    def _copy(self, kind: str, host: str, size: int, ns: int, *, waits: bool) -> None:
+        start = clock()
+        spin_until(start + LAUNCH_NS)
+        begin = self._reserve(ns, clock())
+        if waits:
+            spin_until(self._free)
+        call, _ = self._called("cudaMemcpyAsync", start)
+        self._operation(kind, begin, ns, call, host=host, bytes=size)
+
+    def _operation(self, kind: str, start: int, ns: int, call: int, **values: object) -> None:
+        self._log.add("operation", kind=kind, start=start, end=start + ns, call=call, **values)
+
+    def _reserve(self, ns: int, now: int) -> int:
+        """When an operation that is launched now begins."""
+        start = max(now + LATENCY_NS, self._free + BETWEEN_NS)
+        self._free = start + ns
+        return start
+
+    def _called(self, api: str, start: int) -> tuple[int, int]:
+        """The number of a call that ends now, and the time."""
+        number, end = next(self._calls), clock()
+        self._log.add("call", call=number, api=api, start=start, end=end)
+        return number, end
+
+
+def spin_until(end: int) -> None:
+    """Look at the clock until it is so late."""
+    while clock() < end:
+        pass
+
+
+class TorchDevice:
+    """PyTorch on the first GPU."""
+
+    SIDE = 4_096
+    """Of the square matrices whose product is the unit of work."""
+
+    def __init__(self) -> None:
+        self._left = torch.randn(self.SIDE, self.SIDE, device="cuda")
+        self._right = torch.randn(self.SIDE, self.SIDE, device="cuda")
+        self._out = torch.empty_like(self._left)
+        self._small = torch.zeros(32, device="cuda")
+        self._targets: dict[int, Any] = {}
+        self._unit_ns = self._measured()
+
+    def work(self, ns: int) -> None:
+        for _ in range(max(1, round(ns / self._unit_ns))):
+            torch.mm(self._left, self._right, out=self._out)
+
+    def tiny(self) -> None:
+        self._small.add_(1)
+
+    def graph_of_tiny(self, count: int) -> Callable[[], None]:
+        self.tiny()
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(count):
+                self.tiny()
+        replay: Callable[[], None] = graph.replay
+        return replay
+
+    def host_buffer(self, size: int, *, pinned: bool) -> Any:
+        return torch.ones(size, dtype=torch.uint8, pin_memory=pinned)
+
+    def copy_in(self, buffer: Any) -> None:
+        size = len(buffer)
+        if size not in self._targets:
+            self._targets[size] = torch.empty(size, dtype=torch.uint8, device="cuda")
+        self._targets[size].copy_(buffer, non_blocking=buffer.is_pinned())
+
+    def read_back(self) -> float:
+        return float(self._small[0].item())
+
+    def churn(self, size: int) -> None:
+        memory = torch.empty(size, dtype=torch.uint8, device="cuda")
+        del memory
+        torch.cuda.empty_cache()
+
+    def synchronize(self) -> None:
+        torch.cuda.synchronize()
+
+    def _measured(self) -> float:
+        """How long the unit of work takes, in ns, once the clocks are up."""
+        count = 20
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        for _ in range(count):
+            torch.mm(self._left, self._right, out=self._out)
+        begin.record()
+        for _ in range(count):
+            torch.mm(self._left, self._right, out=self._out)
+        end.record()
+        torch.cuda.synchronize()
+        return float(begin.elapsed_time(end)) * MS / count

@@ -1,0 +1,24 @@
+"""The host copies its batches from pageable memory, and waits for every copy."""
+
+from __future__ import annotations
+
+from device import MS, open_device
+from waitlog import Log, run, steps
+
+STEPS = 20
+WORK_NS = 2 * MS
+BATCH_BYTES = 24 << 20
+
+
+def body(log: Log) -> None:
+    """A copy, which the host waits for, then work on it."""
+    device = open_device(log)
+    batch = device.host_buffer(BATCH_BYTES, pinned=False)
+    for _ in steps(log, STEPS):
+        device.copy_in(batch)
+        device.work(WORK_NS)
+    device.synchronize()
+
+
+if __name__ == "__main__":
+    run(body)

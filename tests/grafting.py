@@ -1,0 +1,76 @@
+"""A capture of a program that had no GPU, with the device put in that the program reckoned with.
+
+Such a program logs its calls to a device, and when the operations would have run that they launched. The calls took
+real time on a real thread: OS calls, scheduling, samples and NVTX ranges of the capture are as they were, and only the
+rows of CUDA are made.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from tests.builder import VM, TraceBuilder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_NAMES = ("shortName", "demangledName", "mangledName", "nameId")
+_OWNERS = ("globalPid", "globalTid")
+_MACHINE = 48
+STRINGS_FROM = 1 << 28
+
+
+def graft(capture: Path, log: dict[str, Any]) -> None:
+    """Put the calls and operations of a log into an export, in place."""
+    device = capture.with_suffix(".device")
+    device_rows(log).write(device)
+    with closing(sqlite3.connect(capture)) as connection, connection:
+        connection.execute("ATTACH ? AS device", (str(device),))
+        machine = connection.execute("SELECT globalTid >> ? FROM OSRT_API", (_MACHINE,)).fetchone()[0]
+        strings = "SELECT id + ?, value FROM device.StringIds"
+        connection.execute(f"INSERT INTO main.StringIds (id, value) {strings}", (STRINGS_FROM,))
+        tables = "SELECT name, sql FROM device.sqlite_master WHERE name LIKE 'CUPTI%' OR name LIKE 'TARGET_INFO%'"
+        for table, made in connection.execute(tables).fetchall():
+            connection.execute(made)
+            columns = [row[1] for row in connection.execute(f'PRAGMA device.table_info("{table}")')]
+            chosen = ", ".join(_moved(column, machine - VM) for column in columns)
+            connection.execute(f'INSERT INTO main."{table}" SELECT {chosen} FROM device."{table}"')
+    device.unlink()
+
+
+def device_rows(log: dict[str, Any]) -> TraceBuilder:
+    """The calls and operations of a log as rows; calls of a process are numbered from 1, which is their correlation."""
+    trace = TraceBuilder().gpu()
+    for call in log["calls"]:
+        thread = (call["pid"], call["tid"])
+        trace.api(call["api"], call["start"], call["end"], thread=thread, correlation=call["call"])
+    for operation in log["operations"]:
+        thread, start, end = (operation["pid"], operation["tid"]), operation["start"], operation["end"]
+        if operation["kind"] == "kernel":
+            trace.kernel(
+                start,
+                end,
+                name=operation["name"],
+                thread=thread,
+                correlation=operation["call"],
+                graph_node=operation["node"],
+            )
+        else:
+            trace.memcpy(
+                start,
+                end,
+                kind=operation["kind"],
+                host=operation["host"],
+                size=operation["bytes"],
+                thread=thread,
+                correlation=operation["call"],
+            )
+    return trace
+
+
+def _moved(column: str, machines: int) -> str:
+    if column in _NAMES:
+        return f'"{column}" + {STRINGS_FROM}'
+    return f'"{column}" + ({machines} << {_MACHINE})' if column in _OWNERS else f'"{column}"'

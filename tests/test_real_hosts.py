@@ -1,0 +1,163 @@
+"""Real captures of programs that keep a device waiting on purpose: the ledger must say what they did, and for how long.
+
+The host is real: OS calls, scheduling, samples and NVTX ranges under the real nsys, beside the program's own clock.
+Where no GPU was at hand the device is the one that the program reckoned with (see `tests/grafting.py`).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from nsysdiag import Settings, analyze
+from nsysdiag.timeline.intervals import Intervals, coverage, union
+from tests.grafting import graft
+
+if TYPE_CHECKING:
+    from nsysdiag.model import DeviceReport, Gap
+
+FIXTURES = Path(__file__).parent / "fixtures"
+CAPTURES = sorted(path.name.removesuffix(".sqlite.gz") for path in FIXTURES.glob("real_host_*.sqlite.gz"))
+SUFFIXES = ("", "_2022")
+CLOSE = 0.1
+"""How far the time of a cause may be from what the program measured."""
+
+
+@dataclass(frozen=True)
+class Expected:
+    """The verdict, the root cause that leads, what the program calls what it injects, and the root causes that share
+    that time: the leading one, unless said."""
+
+    verdict: str
+    leads: str
+    injected: str
+    shares: tuple[str, ...] = ()
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        return self.shares or (self.leads,)
+
+
+EXPECTED = {
+    "sleep": Expected("sync-bound", "sleep", "sleep"),
+    "host_compute": Expected("sync-bound", "host_compute", "host_compute"),
+    "read_back": Expected("sync-bound", "host_compute", "after the read-back"),
+    "launch_bound": Expected(
+        "launch-bound", "launch_call", "launches", ("launch_call", "launch_latency", "host_compute")
+    ),
+    "allocator_churn": Expected("sync-bound", "memory_allocation", "memory_allocation"),
+    "lock_held": Expected("sync-bound", "host_compute", "lock_wait"),
+    "gil_contention": Expected("sync-bound", "lock_wait", "gil"),
+    "preempted": Expected("contended", "off_cpu", "off_cpu and host_compute", ("off_cpu", "host_compute")),
+    "starved_by_reads": Expected("input-bound", "data_loading", "data_loading"),
+    "starved_by_decoding": Expected("input-bound", "data_loading", "data_loading"),
+}
+KEEP_BUSY = {
+    "graph_replay": "dispatch-bound",
+    "pageable_copies": "copy-bound",
+    "pinned_copies": "copy-bound",
+    "healthy": "gpu-bound",
+}
+"""The verdicts of programs whose host is never late. In the graph are breaks of 1 us after kernels of 2 us."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    """A fixture: what its program logged, and the device's report over its steps."""
+
+    log: dict[str, Any]
+    device: DeviceReport
+
+    def injected_ns(self, what: str) -> int:
+        """The time that the program injected while its device had nothing to do, by the program's own clock; from the
+        first operation of the steps to the last, as nobody knows what the device was waiting for outside."""
+        low, high = self.device.window.start_ns, self.device.window.end_ns
+        chosen = [each for each in self.log["injected"] if each["what"] == what]
+        inside = [(max(each["start"], low), min(each["end"], high)) for each in chosen]
+        spans = Intervals.of([(start, end) for start, end in inside if start < end])
+        busy = union(Intervals.of([(each["start"], each["end"]) for each in self.log["operations"]]))
+        return int((spans.end - spans.start - coverage(busy, spans)).sum())
+
+    def waits(self) -> list[tuple[dict[str, Any], Gap]]:
+        """Each logged wait of the main thread, and the gap that it lies in."""
+        gaps = sorted(self.device.gaps, key=lambda gap: gap.start_ns)
+        main = next(thread for thread in self.log["threads"] if thread["role"] == "main")
+        mine = [wait for wait in self.log["waits"] if wait["tid"] == main["tid"]]
+        found = [
+            (wait, gap) for wait in mine for gap in gaps if gap.start_ns <= wait["start"] and wait["end"] <= gap.end_ns
+        ]
+        assert len(found) >= len(mine) - 1  # the first batch may be there before the device has run at all
+        return found
+
+
+@pytest.fixture(scope="module")
+def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Capture]:
+    folder = tmp_path_factory.mktemp("hosts")
+    return {name: read_capture(folder, name) for name in CAPTURES}
+
+
+def read_capture(folder: Path, name: str) -> Capture:
+    """Unpack a fixture, put its device in, and analyse its steps."""
+    path = folder / f"{name}.sqlite"
+    path.write_bytes(gzip.decompress((FIXTURES / f"{path.name}.gz").read_bytes()))
+    log = json.loads((FIXTURES / f"{name}.json").read_text())
+    graft(path, log)
+    steps = Settings(start_ns=log["steps"][0]["start"], end_ns=log["steps"][-1]["end"], timeline=False, gaps=0)
+    (device,) = analyze(path, steps).devices
+    return Capture(log, device)
+
+
+def test_every_capture_is_expected() -> None:
+    names = sorted(f"real_host_{name}{suffix}" for name in EXPECTED | KEEP_BUSY for suffix in SUFFIXES)
+    assert names == CAPTURES
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("name", EXPECTED)
+class TestInjected:
+    def test_it_leads_the_ledger(self, captures: dict[str, Capture], name: str, suffix: str) -> None:
+        ledger = captures[f"real_host_{name}{suffix}"].device.root_ledger
+        assert max(ledger, key=lambda cause: ledger[cause]) == EXPECTED[name].leads
+
+    def test_its_time_is_what_the_program_measured(self, captures: dict[str, Capture], name: str, suffix: str) -> None:
+        capture, expected = captures[f"real_host_{name}{suffix}"], EXPECTED[name]
+        told = sum(capture.device.root_ledger.get(cause, 0) for cause in expected.causes)
+        assert told == pytest.approx(capture.injected_ns(expected.injected), rel=CLOSE)
+
+    def test_verdict(self, captures: dict[str, Capture], name: str, suffix: str) -> None:
+        assert captures[f"real_host_{name}{suffix}"].device.verdict.id == EXPECTED[name].verdict
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("name", KEEP_BUSY)
+def test_a_busy_device_is_not_blamed_on_the_host(captures: dict[str, Capture], name: str, suffix: str) -> None:
+    assert captures[f"real_host_{name}{suffix}"].device.verdict.id == KEEP_BUSY[name]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    ("name", "hops"), [("lock_held", 1), ("gil_contention", 1), ("starved_by_reads", 2), ("starved_by_decoding", 2)]
+)
+def test_waits_lead_to_who_ended_them(captures: dict[str, Capture], name: str, suffix: str, hops: int) -> None:
+    pairs = captures[f"real_host_{name}{suffix}"].waits()
+    assert pairs
+    for wait, gap in pairs:
+        assert gap.root is not None
+        for hop, waker in zip(gap.root.hops, wait["wakers"], strict=False):
+            assert (hop.thread.pid, hop.thread.tid) == (waker["pid"], waker["tid"])
+    told = [len(gap.root.hops) for _, gap in pairs if gap.root]
+    assert sum(count > 0 for count in told) >= 0.9 * len(pairs)
+    assert sum(count == hops for count in told) >= 0.85 * len(pairs)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_time_without_a_cpu_is_what_the_program_saw(captures: dict[str, Capture], suffix: str) -> None:
+    """Holes in its reading of the clock, over 1 ms each."""
+    capture = captures[f"real_host_preempted{suffix}"]
+    holes = sum(wait["end"] - wait["start"] for wait in capture.log["waits"] if wait["kind"] == "preempted")
+    assert capture.device.root_ledger["off_cpu"] == pytest.approx(holes, rel=CLOSE)
