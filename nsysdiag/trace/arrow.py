@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysdiag.trace.connect import adbc_connection
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from nsysdiag.trace.buffers import Sink
+    from nsysdiag.trace.connect import Connections
 
 BATCH_ROWS = 65536
 _FORMATS = {ColumnType.INTEGER: "l", ColumnType.REAL: "g"}
@@ -35,7 +35,7 @@ class NotColumnarError(Exception):
     """The driver cannot read these columns as they are declared; rows have to be read one by one."""
 
 
-def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
+def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
     """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError where the driver is
     missing or refuses, such as for text in an integer column."""
     try:
@@ -46,7 +46,7 @@ def read_arrow(uri: str, sql: str, columns: Sequence[ColumnSpec], buffers: Sink)
     # nanoarrow's own errors are RuntimeErrors.
     refusals = (adbc_driver_manager.Error, RuntimeError, UnicodeDecodeError)
     try:
-        with adbc_connection(uri) as connection, connection.cursor() as cursor:
+        with connections.adbc() as connection, connection.cursor() as cursor:
             cursor.adbc_statement.set_options(**{"adbc.sqlite.query.batch_rows": BATCH_ROWS})
             cursor.execute(sql)
             _drain(nanoarrow.c_array_stream(cursor.fetch_arrow()), columns, buffers)

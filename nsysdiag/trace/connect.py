@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+T = TypeVar("T")
 
 PRAGMAS = ("PRAGMA query_only=1", "PRAGMA trusted_schema=0")
 
@@ -52,3 +55,55 @@ def adbc_connection(uri: str) -> Iterator[Any]:
             for pragma in PRAGMAS:
                 cursor.execute(pragma)
         yield connection
+
+
+class _Pool(Generic[T]):
+    """Connections that are used again: one at a time by each thread, as many as are needed at once."""
+
+    def __init__(self, make: Callable[[], AbstractContextManager[T]]) -> None:
+        self._make = make
+        self._idle: list[tuple[T, ExitStack]] = []
+        self._closed = False
+
+    @contextmanager
+    def one(self) -> Iterator[T]:
+        """A connection for as long as the context lasts. One under which anything was raised is not used again."""
+        connection, opened = self._taken()
+        with opened:
+            yield connection
+            if not self._closed:
+                self._idle.append((connection, opened.pop_all()))
+
+    def _taken(self) -> tuple[T, ExitStack]:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            opened = ExitStack()
+            return opened.enter_context(self._make()), opened
+
+    def close(self) -> None:
+        """Close what nobody uses; the others close when they are given back."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop()[1].close()
+
+
+class Connections:
+    """The connections to one file. Threads may ask for one at the same time."""
+
+    def __init__(self, uri: str) -> None:
+        self._stdlib = _Pool(partial(stdlib_connection, uri))
+        self._adbc = _Pool(partial(adbc_connection, uri))
+
+    def stdlib(self) -> AbstractContextManager[sqlite3.Connection]:
+        """One of the standard library; text comes as bytes."""
+        return self._stdlib.one()
+
+    def adbc(self) -> AbstractContextManager[Any]:
+        """One of the columnar driver."""
+        return self._adbc.one()
+
+    def close(self) -> None:
+        """Close them all."""
+        self._stdlib.close()
+        self._adbc.close()

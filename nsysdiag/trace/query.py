@@ -4,6 +4,7 @@ have."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -14,7 +15,7 @@ from nsysdiag.trace.tables import ColumnSpec, ColumnType
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.trace.catalog import FoundTable
+    from nsysdiag.trace.catalog import FoundColumn, FoundTable
 
 _DIALECT = sqlite.dialect()
 NULL_REAL = "-9e999"  # minus infinity: SQLite has no NaN, and a first batch of NULLs would lose its type
@@ -63,23 +64,49 @@ def select_sql(table: FoundTable, columns: Sequence[ColumnSpec], *choices: Choic
     The order is asked for because different columns are read by different statements, and SQLite would
     otherwise be free to answer one of them from an index, in another order. By rowid it costs nothing.
     """
-    source = _source(table)
-    statement = sa.select(*[_expression(source, table, column) for column in columns])
-    statement = statement.where(*_restrictions(source, table, choices))
-    return _sql(statement.order_by(*_row_order(source, table)))
+    selected = _selected(table.name, tuple((column, _found(table, column)) for column in columns))
+    return f"{selected}{_where(table, choices)}{_row_order(table)}"
 
 
-def _source(table: FoundTable) -> sa.TableClause:
-    return sa.table(table.name, *[sa.column(found.name) for found in table.columns.values()])
+@lru_cache(maxsize=1024)
+def _selected(table: str, columns: tuple[tuple[ColumnSpec, tuple[FoundColumn, ...]], ...]) -> str:
+    """What is read of which table. Kept, as the tables of a kind of trace are the same in each."""
+    source = _Source(table)
+    return _sql(sa.select(*[_expression(source, spec, found) for spec, found in columns]).select_from(source.table))
 
 
-def _restrictions(
-    source: sa.TableClause, table: FoundTable, choices: Sequence[Choice | None]
-) -> list[sa.ColumnElement[bool]]:
-    return [_restriction(source, table, choice) for choice in choices if choice is not None]
+def _found(table: FoundTable, spec: ColumnSpec) -> tuple[FoundColumn, ...]:
+    """What a declared column is read from: one column, or its parts."""
+    if spec.parts:
+        return tuple(found for found in map(table.column, spec.parts) if found is not None)
+    found = table.column(spec.name, *spec.older)
+    assert found is not None
+    return (found,)
 
 
-def _restriction(source: sa.TableClause, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
+def _where(table: FoundTable, choices: Sequence[Choice | None]) -> str:
+    source = _Source(table.name)
+    chosen = [_restriction(source, table, choice) for choice in choices if choice is not None]
+    return f" WHERE {_sql(sa.and_(*chosen))}" if chosen else ""
+
+
+class _Source:
+    """A table of the file in a statement, without SQLAlchemy's own objects for its columns: to make one for each takes
+    longer than to read a small table."""
+
+    def __init__(self, table: str) -> None:
+        self.table = sa.table(table)
+        self._name = _quoted(table)
+
+    def __getitem__(self, name: str) -> sa.ColumnElement[Any]:
+        return sa.literal_column(f"{self._name}.{_quoted(name)}")
+
+
+def _quoted(name: str) -> str:
+    return _DIALECT.identifier_preparer.quote_identifier(name)
+
+
+def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
     if isinstance(chosen, Within):
         return _within(source, chosen)
     if isinstance(chosen, ChosenRows):
@@ -91,11 +118,11 @@ def _restriction(source: sa.TableClause, table: FoundTable, chosen: Choice) -> s
         return sa.and_(*(_restriction(source, table, Chosen(name, sorted(set(ids)))) for name, ids in sides))
     found = table.column(chosen.column)
     assert found is not None
-    return source.c[found.name].op("IN", is_comparison=True)(_listed(chosen.ids))
+    return source[found.name].op("IN", is_comparison=True)(_listed(chosen.ids))
 
 
-def _within(source: sa.TableClause, chosen: Within) -> sa.ColumnElement[bool]:
-    start, end = source.c[chosen.start], source.c[chosen.end]
+def _within(source: _Source, chosen: Within) -> sa.ColumnElement[bool]:
+    start, end = source[chosen.start], source[chosen.end]
     low: sa.ColumnElement[int] = sa.literal_column(str(chosen.low))
     high: sa.ColumnElement[int] = sa.literal_column(str(chosen.high))
     if chosen.start == chosen.end:
@@ -108,60 +135,54 @@ def _listed(ids: Sequence[int]) -> sa.ColumnElement[Any]:
     return sa.literal_column(f"({', '.join(map(str, ids))})")
 
 
-def _expression(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> sa.ColumnElement[Any]:
+def _expression(source: _Source, spec: ColumnSpec, found: tuple[FoundColumn, ...]) -> sa.ColumnElement[Any]:
     if spec.parts:
-        return _combined(source, table, spec)
-    found = table.column(spec.name, *spec.older)
-    assert found is not None
-    column: sa.ColumnElement[Any] = source.c[found.name]
+        return _combined(source, spec, found)
+    column: sa.ColumnElement[Any] = source[found[0].name]
     if spec.type is ColumnType.REAL:
         return sa.cast(sa.func.coalesce(column, sa.literal_column(NULL_REAL)), sa.REAL).label(spec.name)
     if spec.type is ColumnType.BLOB:
         # Of NULL, hex() makes the empty text.
         column = sa.func.nullif(sa.func.hex(column), sa.literal_column("''"))
-    if spec.type is ColumnType.INTEGER and not found.not_null:
+    if spec.type is ColumnType.INTEGER and not found[0].not_null:
         column = sa.func.coalesce(column, sa.literal_column(str(spec.default)))
     return column.label(spec.name)
 
 
-def _combined(source: sa.TableClause, table: FoundTable, spec: ColumnSpec) -> sa.ColumnElement[Any]:
+def _combined(source: _Source, spec: ColumnSpec, parts: tuple[FoundColumn, ...]) -> sa.ColumnElement[Any]:
     """The parts of a column combined. A product beyond 64 bits is a float to SQLite: the cast cuts it to what fits."""
-    parts = [found for found in map(table.column, spec.parts) if found is not None]
-    whole: sa.ColumnElement[Any] = source.c[parts[0].name]
+    whole: sa.ColumnElement[Any] = source[parts[0].name]
     for part in parts[1:]:
-        whole = whole.op(spec.operator)(source.c[part.name])
+        whole = whole.op(spec.operator)(source[part.name])
     whole = sa.func.coalesce(whole, sa.literal_column(str(spec.default)))
     return sa.cast(whole, sa.INTEGER).label(spec.name)
 
 
-def _row_order(source: sa.TableClause, table: FoundTable) -> list[sa.ColumnElement[Any]]:
+def _row_order(table: FoundTable) -> str:
     if table.rowid is not None:
-        return [sa.literal_column(table.rowid)]
+        return f" ORDER BY {table.rowid}"
     keys = sorted((found for found in table.columns.values() if found.key), key=lambda found: found.key)
-    return [source.c[found.name] for found in keys]
+    names = ", ".join(f"{_quoted(table.name)}.{_quoted(found.name)}" for found in keys)
+    return f" ORDER BY {names}" if names else ""
 
 
 def count_sql(table: FoundTable, *choices: Choice | None) -> str:
     """The SQL that counts the rows, exactly."""
-    source = _source(table)
-    statement = sa.select(sa.func.count()).select_from(source)
-    return _sql(statement.where(*_restrictions(source, table, choices)))
+    return f"SELECT count(*) FROM {_quoted(table.name)}{_where(table, choices)}"
 
 
 def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
     """The SQL that gives one row if a column holds anything, none if it is NULL throughout."""
-    source = _source(table)
-    found = table.column(column.name, *column.older)
-    assert found is not None
-    return _sql(sa.select(sa.literal_column("1")).where(source.c[found.name].is_not(None)).limit(1))
+    (found,) = _found(table, column)
+    return f"SELECT 1 FROM {_quoted(table.name)} WHERE {_quoted(found.name)} IS NOT NULL LIMIT 1"
 
 
 def row_bound_sql(table: FoundTable) -> str:
     """The SQL whose one value is the largest rowid, NULL without any row: in an export about the number of
     rows, and known without counting them."""
     assert table.rowid is not None
-    return _sql(sa.select(sa.func.max(sa.literal_column(table.rowid))).select_from(_source(table)))
+    return f"SELECT max({table.rowid}) FROM {_quoted(table.name)}"
 
 
-def _sql(statement: sa.Select[Any]) -> str:
+def _sql(statement: sa.Select[Any] | sa.ColumnElement[bool]) -> str:
     return str(statement.compile(dialect=_DIALECT, compile_kwargs={"literal_binds": True}))

@@ -10,7 +10,6 @@ import numpy as np
 from nsysdiag.trace.arrow import NotColumnarError, read_arrow
 from nsysdiag.trace.buffers import Buffers, Sink
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
-from nsysdiag.trace.connect import stdlib_connection
 from nsysdiag.trace.query import Choice, ChosenPairs, Within, any_text_sql, count_sql, select_sql
 from nsysdiag.trace.rows import read_rows, read_text
 from nsysdiag.trace.split import Pair, SplitBuffers
@@ -20,19 +19,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from nsysdiag.trace.catalog import FoundTable
+    from nsysdiag.trace.connect import Connections
 
 READERS = ("adbc", "sqlite3")
 
 
 class Reader:
-    """Reads from the database at `uri`. Each read opens its own connection, so threads may read at the same
-    time.
+    """Reads from a database. Each read has a connection of its own, so threads may read at the same time.
 
     `warn` is told about cells that had to be converted.
     """
 
-    def __init__(self, uri: str, kind: str, warn: Callable[[str], None]) -> None:
-        self.uri = uri
+    def __init__(self, connections: Connections, kind: str, warn: Callable[[str], None]) -> None:
+        self._connections = connections
         self.kind = kind
         self._warn = warn
 
@@ -61,7 +60,7 @@ class Reader:
         buffers = SplitBuffers(columns[2:], chosen.pairs)
         if self.kind == "adbc":
             try:
-                read_arrow(self.uri, sql, columns, buffers)
+                read_arrow(self._connections, sql, columns, buffers)
                 return buffers.finish()
             except NotColumnarError:
                 buffers = SplitBuffers(columns[2:], chosen.pairs)
@@ -75,7 +74,7 @@ class Reader:
         buffers = Buffers(columns, capacity)
         if self.kind == "adbc":
             try:
-                read_arrow(self.uri, sql, columns, buffers)
+                read_arrow(self._connections, sql, columns, buffers)
             except NotColumnarError:
                 buffers = Buffers(columns, capacity)
                 self._rows(table, sql, columns, buffers)
@@ -84,14 +83,14 @@ class Reader:
         return {column.name: array for column, array in zip(columns, buffers.finish(), strict=True)}
 
     def _rows(self, table: FoundTable, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
-        with stdlib_connection(self.uri) as connection:
+        with self._connections.stdlib() as connection:
             converted = read_rows(connection, sql, columns, buffers)
         for name, cells in converted.items():
             self._warn(f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted")
 
     def _text(self, table: FoundTable, column: ColumnSpec, chosen: Choice | None, rows: int | None) -> Text:
         """Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself."""
-        with stdlib_connection(self.uri) as connection:
+        with self._connections.stdlib() as connection:
             if (
                 rows is not None
                 and chosen is None
@@ -101,7 +100,7 @@ class Reader:
             return read_text(connection, select_sql(table, [column], chosen))
 
     def _count(self, table: FoundTable, chosen: Choice | None) -> int:
-        with stdlib_connection(self.uri) as connection:
+        with self._connections.stdlib() as connection:
             (count,) = connection.execute(count_sql(table, chosen)).fetchone()
         return int(count)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
-from nsysdiag.trace.connect import immutable_uri
+from nsysdiag.trace.connect import Connections, immutable_uri
 from nsysdiag.trace.export import export_report
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
 
@@ -29,7 +29,8 @@ class Source:
     """A trace file for as long as it is read.
 
     `path` is what the user named; `readable` is the database to read: the same file, or a private copy into
-    which its journal was folded, or the export of a report. Private files go when the source is closed.
+    which its journal was folded, or the export of a report. Private files and `connections` go when the source is
+    closed.
     """
 
     def __init__(self, path: Path, *, export_timeout_s: float) -> None:
@@ -44,6 +45,8 @@ class Source:
             on_error.callback(self._cleanup.close)
             self.readable = self._make_readable(kind, export_timeout_s)
             self.readable_bytes = self.readable.stat().st_size
+            self.connections = Connections(self.uri)
+            self._cleanup.callback(self.connections.close)
             on_error.pop_all()
 
     @property
@@ -137,5 +140,5 @@ class Source:
         return (now.st_size, now.st_mtime_ns) != (self._status.st_size, self._status.st_mtime_ns)
 
     def close(self) -> None:
-        """Remove the private files."""
+        """Close the connections, then remove the private files."""
         self._cleanup.close()

@@ -16,7 +16,6 @@ from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.capabilities import capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
 from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
-from nsysdiag.trace.connect import stdlib_connection
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within, count_sql, row_bound_sql
@@ -79,7 +78,7 @@ class Trace:
         self._warnings = dict.fromkeys(source.warnings)
         self._ahead: ReadAhead | None = None
         self._span: tuple[int, int] | None = None
-        self._reader = Reader(source.uri, reader, self.warn)
+        self._reader = Reader(source.connections, reader, self.warn)
         self._exact_rows: dict[str, int] = {}
         with self._reading() as connection:
             self._tables, schema = read_schema(connection)
@@ -306,7 +305,7 @@ class Trace:
 
     @contextmanager
     def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._input_errors(), stdlib_connection(self._source.uri) as connection:
+        with self._input_errors(), self._source.connections.stdlib() as connection:
             yield connection
 
     @contextmanager
