@@ -46,15 +46,3 @@ def test_no_finding_about_a_cause_without_time(name: str, tmp_path: Path) -> Non
             drained = finding.cause in ("sync", "blocking_copy") and device.sync_drained.get("ns", 0) > 0
             if finding.device == device.key and finding.cause in CAUSES and not drained:
                 assert device.root_ledger[finding.cause] > 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_the_order_of_rows_changes_no_finding(name: str, tmp_path: Path) -> None:
-    told = []
-    for seed in (None, 5):
-        path = tmp_path / f"{seed}.sqlite"
-        scenario(name).write(path, SCENARIOS[name].capture, shuffle_seed=seed)
-        report = analyze(path, Settings(timeline=False))
-        told.append((report.findings, [device.signatures for device in report.devices]))
-    assert told[0] == told[1]

@@ -12,6 +12,7 @@ from tests.simulator.roots import WAITS
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
 from tests.simulator.scenarios.pipelines import pipeline
+from tests.turns import crossed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,12 +24,13 @@ if TYPE_CHECKING:
 
 WAITING = sorted(name for name, found in SCENARIOS.items() if found.root)
 WITH_LOADERS = ["pipe_read", "starved_data_parallel", "starved_training"]
+UNSEEN_WAIT = "get_with_timeout"
+"""Its wait leaves no row: the simulation says that nothing can be told of it, and runs tell all the same."""
+SEEN = [name for name in WAITING + WITH_LOADERS if name != UNSEEN_WAIT]
 LABELLED = [*(name for name in WAITING if SCENARIOS[name].root == "data_loading"), *WITH_LOADERS, "interpreter_lock"]
 EVIDENCE = ("osrt", "sched", "samples", "nvtx")
 SHORT_CALLS_MISSING = "only calls above 10 us"
 BY_PIPE = {"pipe_read", "slow_read_and_pipe", "queue_between_processes", "starved_data_parallel", "starved_training"}
-UNSEEN_WAIT = "get_with_timeout"
-"""Its wait leaves no row: the simulation says that nothing can be told of it, and runs tell all the same."""
 UNTRACED_WORKER = "untraced_worker"
 """What it did off the CPU cannot be told."""
 VARIANTS = {
@@ -73,14 +75,13 @@ def common(found: dict[str, int], true: dict[str, int]) -> int:
     return sum(min(ns, true.get(cause, 0)) for cause, ns in found.items())
 
 
-@pytest.mark.parametrize("name", [name for name in WAITING + WITH_LOADERS if name != UNSEEN_WAIT])
+@pytest.mark.parametrize("name", SEEN)
 def test_waits_lead_to_their_roots(name: str, tmp_path: Path) -> None:
     check_roots(*reported(name, tmp_path))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("name", [name for name in WAITING + WITH_LOADERS if name != UNSEEN_WAIT])
+@pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 2))
 def test_other_captures_lead_there_too(name: str, variant: str, tmp_path: Path) -> None:
     found = reported(name, tmp_path, VARIANTS[variant])
     # A write into a pipe is shorter than that, and nothing else tells who ended a read.
@@ -167,8 +168,7 @@ def test_pipelines_without_some_evidence(seed: int, evidence: str, tmp_path: Pat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("evidence", EVIDENCE)
-@pytest.mark.parametrize("name", [name for name in WAITING + WITH_LOADERS if name != UNSEEN_WAIT])
+@pytest.mark.parametrize(("name", "evidence"), crossed(SEEN, EVIDENCE, 2))
 def test_roots_are_not_made_up_where_evidence_is_missing(name: str, evidence: str, tmp_path: Path) -> None:
     check_claims(*reported(name, tmp_path, SCENARIOS[name].capture.but(**{evidence: False})))
 

@@ -26,10 +26,12 @@ from tests.bundle.test_slicing import MS, steps
 from tests.redaction.canaries import CANARY, found, mark_names
 from tests.redaction.test_redact import without_texts
 from tests.simulator.scenarios import SCENARIOS, scenario
+from tests.turns import some
 
 pytestmark = pytest.mark.slow
 
-FIXTURES = sorted((Path(__file__).parents[1] / "fixtures").glob("*.sqlite.gz"))
+FOLDER = Path(__file__).parents[1] / "fixtures"
+FIXTURES = [*FOLDER.glob("sim_*.sqlite.gz"), *some(sorted(FOLDER.glob("real_*.sqlite.gz")), 5)]
 KEY = "k3y-that-nobody-may-see"
 BOTH_WAYS = ("starved_training", "exposed_communication", "worker_and_pin_thread")
 FILES = ["findings.json", "report.html", "summary.md", "trace.sqlite"]

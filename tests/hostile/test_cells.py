@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,20 +12,16 @@ from nsysdiag.trace.tables import TABLES
 from tests.hostile.checks import ALL, outcome
 from tests.hostile.damage import DAMAGE, change, copied, damage_of, damaged
 from tests.hostile.every_table import write_every_table
+from tests.turns import some
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 COLUMNS = {name: [column.name for column in spec.columns if not column.parts] for name, spec in TABLES.items()}
-EACH = [(table, column) for table, columns in COLUMNS.items() for column in columns]
 TIMES = [table for table, columns in COLUMNS.items() if {"start", "end"} <= set(columns)]
 KINDS = list(DAMAGE)
-THOROUGH = bool(os.environ.get("NSYSDIAG_THOROUGH"))
-
-
-def some(items: list[str], turn: int, part: int) -> list[str]:
-    """Every `part`-th of them, by turns: all would take half an hour."""
-    return items if THOROUGH else items[turn % part :: part]
+TOGETHER = 6
+"""Columns that are dropped at once, each of another table."""
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +63,16 @@ def test_what_once_broke_it(table: str, columns: list[str] | None, kind: str, wh
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_every_column_of_a_table(kind: str, whole: Path, tmp_path: Path) -> None:
-    for table in some(list(COLUMNS), KINDS.index(kind), 16):
+    for table in some(list(COLUMNS), 16, KINDS.index(kind)):
         outcome(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), ALL)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("table", COLUMNS)
 def test_each_column_in_every_way(table: str, whole: Path, tmp_path: Path) -> None:
-    for place, column in enumerate(COLUMNS[table], list(COLUMNS).index(table)):
-        for kind in some(KINDS, place, len(KINDS)):
+    first = list(COLUMNS).index(table)
+    for place, column in some(list(enumerate(COLUMNS[table], first)), 2, first):
+        for kind in some(KINDS, len(KINDS), place):
             outcome(damaged(whole, tmp_path / "damaged.sqlite", table, [column], kind))
 
 
@@ -94,10 +90,16 @@ def test_a_table_is_gone(way: str, whole: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_column_is_gone(whole: Path, tmp_path: Path) -> None:
-    several = [(table, column) for table, column in EACH if len(COLUMNS[table]) > 1]
-    for table, column in several if THOROUGH else several[::3]:
+    several = sorted(
+        (place, table, column)
+        for table, columns in COLUMNS.items()
+        for place, column in enumerate(columns)
+        if len(columns) > 1
+    )
+    for first in range(0, len(several), TOGETHER):
         target = copied(whole, tmp_path / "gone.sqlite")
-        change(target, f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
+        for _, table, column in several[first : first + TOGETHER]:
+            change(target, f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
         outcome(target)
 
 

@@ -16,8 +16,11 @@ from nsysdiag.redaction import redacted
 from nsysdiag.redaction.public import is_class_of_operation, is_public_function, is_public_module
 from nsysdiag.redaction.vocabulary import WORD, bare, own_words
 from tests.redaction.canaries import everything_written
+from tests.turns import THOROUGH
 
-TRACES = sorted(Path(os.environ.get("NSYSDIAG_TRACES", "/nowhere")).glob("*.sqlite"))
+FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "/nowhere"))
+TRACES = [path for path in sorted(FOLDER.glob("*.sqlite")) if THOROUGH or "-after_" not in path.name]
+"""Of a pair of one program one."""
 SHORTEST = 6
 _NAMES = {
     "CUPTI_ACTIVITY_KIND_KERNEL": ("demangledName", "shortName", "mangledName"),
