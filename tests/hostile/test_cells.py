@@ -103,6 +103,7 @@ def test_a_column_is_gone(whole: Path, tmp_path: Path) -> None:
         outcome(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", TIMES)
 def test_ends_before_starts(table: str, whole: Path, tmp_path: Path) -> None:
     target = copied(whole, tmp_path / "reversed.sqlite")

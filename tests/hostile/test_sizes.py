@@ -57,6 +57,7 @@ def spent(trace: Path) -> tuple[float, Report]:
     return time.process_time() - before, report
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapped", [True, False])
 def test_more_gpus_than_any_machine_has(mapped: bool, tmp_path: Path) -> None:
     """By their numbers, or as one number of many processes: those with most work are analysed, and that is said."""
