@@ -87,6 +87,19 @@ class Runs:
         cpu = self.cpu[np.maximum(at, 0)].astype(np.int64) if len(self.cpu) else lane
         return np.where(came, time, -1), np.where(came, cpu, -1)
 
+    def came_in(self, thread: IntArray, low: IntArray, high: IntArray, *, whole_process: bool = False) -> IntArray:
+        """How often each thread, or all of its process, came in within (low, high]; of threads that ever did."""
+        if len(thread) == 0:
+            return np.zeros(0, dtype=np.int64)
+        names, group = distinct(process_of(self.axis.threads) if whole_process else self.axis.threads)
+        came = self.position[self.comes_in]
+        # As on the axis, but a lane for each group.
+        line = np.sort(self.axis.position(group[came // self.axis.stride], self.axis.time(came)))
+        lane = np.searchsorted(names, process_of(thread) if whole_process else thread)
+        begun, over = (np.searchsorted(line, self.axis.position(lane, moment), side="right") for moment in (low, high))
+        count: IntArray = over - begun
+        return count
+
     def process_ends(self) -> tuple[IntArray, IntArray]:
         """When each process was last seen, sorted, and its main thread: the one with its number, else the one that was
         on a CPU most."""

@@ -148,9 +148,21 @@ class WakeFinder:
         again = Wakers.nobody(moment[open_])
         self._by_calls(queued, Moments(since, moment[open_]), group[open_], again)
         self._by_runs(queued, since, group[open_], again)
+        self._only_if_alone(queued, Moments(since, moment[open_]), again)
         again.confidence[:] *= AFTER_A_QUEUE
         for field in dataclasses.fields(Wakers):
             getattr(found, field.name)[open_] = getattr(again, field.name)
+
+    def _only_if_alone(self, waits: Waits, moment: Moments, found: Wakers) -> None:
+        """Forget those that ran until the first moment where another thread of the process came in until the last."""
+        ran = np.flatnonzero(found.how == How.RAN)
+        first, last = moment.first[ran], moment.last[ran]
+        others = self._runs.came_in(waits.thread[ran], first, last, whole_process=True)
+        for thread in (waits.thread[ran], found.thread[ran]):
+            others -= self._runs.came_in(thread, first, last)
+        nobody = Wakers.nobody(moment.last)
+        for field in dataclasses.fields(Wakers):
+            getattr(found, field.name)[ran[others > 0]] = getattr(nobody, field.name)[ran[others > 0]]
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
         calls, process, own = self._wake_calls, process_of(self._wake_calls.thread), process_of(waits.thread)

@@ -16,7 +16,7 @@ import pytest
 
 from nsysdiag.analysis.roots.wakers import BEFORE_NS, QUEUED_NS, SLOW_NS
 from tests.analysis.causes.example import NEIGHBOUR, STRANGER
-from tests.analysis.roots.test_rules import BEGAN, ENDED, MS, US, root_of, runs, waiting, waker
+from tests.analysis.roots.test_rules import BEGAN, ENDED, MS, OTHER, US, root_of, runs, waiting, waker
 from tests.analysis.traces import report_of
 from tests.builder import TraceBuilder
 
@@ -79,6 +79,15 @@ class TestBehindOthers:
         middle = CAME_IN - BEFORE_NS
         trace = runs(queued(trace, middle), STRANGER, LONG_BEFORE - 20 * US, middle - idle_ns, cpu=0)
         assert (waker(root_of(trace, tmp_path)[0]) == NEIGHBOUR) is found
+
+    @pytest.mark.parametrize(
+        ("start", "found"),
+        [(LONG_BEFORE - 2 * BEFORE_NS, False), (LONG_BEFORE + US, False), (CAME_IN, False), (CAME_IN + US, True)],
+    )
+    def test_not_where_another_thread_ran_meanwhile(self, start: int, found: bool, tmp_path: Path) -> None:
+        trace = queued(runs(waiting(), NEIGHBOUR, 2 * MS, LONG_BEFORE), LONG_BEFORE)
+        gap, _ = root_of(runs(trace, OTHER, start, start + 200 * US, cpu=4), tmp_path)
+        assert (waker(gap) == NEIGHBOUR) is found
 
     def test_a_call_of_that_time(self, tmp_path: Path) -> None:
         trace = queued(waiting("read"), LONG_BEFORE).osrt("write", LONG_BEFORE, LONG_BEFORE + US, thread=STRANGER)
