@@ -67,12 +67,23 @@ def test_time_by_level_counts_only_the_parts() -> None:
     assert time_by_level(steps, Intervals.of([(4, 8)])).tolist() == [0, 4]
 
 
+def test_of_parts_where_nothing_is_there_is_no_level_at_all() -> None:
+    steps = steps_of([(0, 8), (2, 4)], 0, 20)
+    assert time_by_level(steps, Intervals.empty()).tolist() == []
+    assert time_by_level(steps, Intervals.of([(30, 40)])).tolist() == []
+
+
 def test_buckets_hold_the_lowest_the_mean_and_the_highest() -> None:
     # level   1 1 2 2 1 1 1 1 0 0     in buckets of 4, 3 and 3 ns
     found = in_buckets(steps_of([(0, 8), (2, 4)], 0, 10), 3)
     assert found.edges.tolist() == [0, 3, 6, 10]
     assert (found.lowest.tolist(), found.highest.tolist()) == ([1, 1, 0], [2, 2, 1])
     assert found.mean.tolist() == [4 / 3, 4 / 3, 0.5]
+
+
+@pytest.mark.parametrize("low", [10, -10])
+def test_never_more_buckets_than_ns_wherever_they_begin(low: int) -> None:
+    assert in_buckets(steps_of([(low, low + 2)], low, low + 3), 5).edges.tolist() == [low, low + 1, low + 2, low + 3]
 
 
 def test_never_more_buckets_than_ns() -> None:
