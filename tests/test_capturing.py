@@ -100,13 +100,17 @@ def logged(name: str, folder: Path, **environment: str) -> dict[str, list[dict[s
 NSYS = """#!{python}
 import gzip, json, pathlib, sys
 command, *arguments = sys.argv[1:]
-output = pathlib.Path(arguments[arguments.index("-o" if "-o" in arguments else "--output") + 1])
+said = [after for before, after in zip(arguments, arguments[1:]) if before in ("-o", "--output")]
+output = pathlib.Path(*said)
 if command == "profile":
     program = pathlib.Path(arguments[-2])
     if program.stem in {failing!r}:
         sys.exit("it broke")
     output.with_suffix(".nsys-rep").write_text(" ".join(arguments))
     pathlib.Path(arguments[-1]).write_text({log!r})
+elif command == "stats":
+    if "cuda_api_sum" in arguments:
+        print("Time (%),Total Time (ns),Num Calls,Name\\n100.0,70,7,cudaLaunchKernel")
 else:
     output.write_bytes(gzip.decompress(pathlib.Path({fixture!r}).read_bytes()))
 """
@@ -179,6 +183,9 @@ class TestCapture:
         done = capture(nsys, "sleep", "--gpu", "--from", str(there), "--into", str(tmp_path))
         assert done.returncode == 1
         assert "sleep: " in done.stderr
+        assert capture(nsys, "two_processes", "--gpu", "--from", str(there), "--into", str(tmp_path)).returncode == 0
+        log = json.loads((tmp_path / "real_gpu_two_processes.json").read_text())
+        assert log["nsys_stats"] == {"kernels": [], "api": [["cudaLaunchKernel", 7]]}
 
     def test_an_unknown_program(self, tmp_path: Path) -> None:
         done = capture(stand_in(tmp_path), "slep")

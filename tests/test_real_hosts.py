@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +18,17 @@ import pytest
 from nsysdiag import Settings, analyze
 from nsysdiag.timeline.intervals import Intervals, coverage, union
 from tests.grafting import graft
+from tests.test_against_nsys import bare_names, call_counts, kernel_sums, merged
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Gap
 
 FIXTURES = Path(__file__).parent / "fixtures"
-CAPTURES = sorted(path.name.removesuffix(".sqlite.gz") for path in FIXTURES.glob("real_host_*.sqlite.gz"))
+CAPTURES = sorted(
+    path.name.removesuffix(".sqlite.gz")
+    for kind in ("host", "gpu")
+    for path in FIXTURES.glob(f"real_{kind}_*.sqlite.gz")
+)
 SUFFIXES = ("", "_2022")
 CLOSE = 0.1
 """How far the time of a cause may be from what the program measured."""
@@ -66,6 +72,15 @@ KEEP_BUSY = {
 """The verdicts of programs whose host is never late. In the graph are breaks of 1 us after kernels of 2 us."""
 
 
+def program_of(capture: str) -> str:
+    return re.sub("^real_(host|gpu)_", "", capture).removesuffix("_2022")
+
+
+INJECTING = [name for name in CAPTURES if program_of(name) in EXPECTED]
+BUSY = [name for name in CAPTURES if name.startswith("real_host_") and program_of(name) in KEEP_BUSY]
+ON_A_GPU = [name for name in CAPTURES if name.startswith("real_gpu_")]
+
+
 @dataclass(frozen=True)
 class Capture:
     """A fixture: what its program logged, and the device's report over its steps."""
@@ -80,7 +95,8 @@ class Capture:
         chosen = [each for each in self.log["injected"] if each["what"] == what]
         inside = [(max(each["start"], low), min(each["end"], high)) for each in chosen]
         spans = Intervals.of([(start, end) for start, end in inside if start < end])
-        busy = union(Intervals.of([(each["start"], each["end"]) for each in self.log["operations"]]))
+        # On a real device the log has no operations: what it ran while the host was late is small.
+        busy = union(Intervals.of([(each["start"], each["end"]) for each in self.log.get("operations", ())]))
         return int((spans.end - spans.start - coverage(busy, spans)).sum())
 
     def waits(self) -> list[tuple[dict[str, Any], Gap]]:
@@ -103,40 +119,52 @@ def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Capture]:
 
 def read_capture(folder: Path, name: str) -> Capture:
     """Unpack a fixture, put its device in, and analyse its steps."""
-    path = folder / f"{name}.sqlite"
-    path.write_bytes(gzip.decompress((FIXTURES / f"{path.name}.gz").read_bytes()))
+    path = unpacked(folder, name)
     log = json.loads((FIXTURES / f"{name}.json").read_text())
-    graft(path, log)
+    if "operations" in log:
+        graft(path, log)
     steps = Settings(start_ns=log["steps"][0]["start"], end_ns=log["steps"][-1]["end"], timeline=False, gaps=0)
     (device,) = analyze(path, steps).devices
     return Capture(log, device)
 
 
+def unpacked(folder: Path, name: str) -> Path:
+    path = folder / f"{name}.sqlite"
+    path.write_bytes(gzip.decompress((FIXTURES / f"{path.name}.gz").read_bytes()))
+    return path
+
+
 def test_every_capture_is_expected() -> None:
     names = sorted(f"real_host_{name}{suffix}" for name in EXPECTED | KEEP_BUSY for suffix in SUFFIXES)
-    assert names == CAPTURES
+    assert [name for name in CAPTURES if name not in ON_A_GPU] == names
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("name", EXPECTED)
+@pytest.mark.parametrize("name", INJECTING)
 class TestInjected:
-    def test_it_leads_the_ledger(self, captures: dict[str, Capture], name: str, suffix: str) -> None:
-        ledger = captures[f"real_host_{name}{suffix}"].device.root_ledger
-        assert max(ledger, key=lambda cause: ledger[cause]) == EXPECTED[name].leads
+    def test_it_leads_the_ledger(self, captures: dict[str, Capture], name: str) -> None:
+        ledger = captures[name].device.root_ledger
+        assert max(ledger, key=lambda cause: ledger[cause]) == EXPECTED[program_of(name)].leads
 
-    def test_its_time_is_what_the_program_measured(self, captures: dict[str, Capture], name: str, suffix: str) -> None:
-        capture, expected = captures[f"real_host_{name}{suffix}"], EXPECTED[name]
+    def test_its_time_is_what_the_program_measured(self, captures: dict[str, Capture], name: str) -> None:
+        capture, expected = captures[name], EXPECTED[program_of(name)]
         told = sum(capture.device.root_ledger.get(cause, 0) for cause in expected.causes)
         assert told == pytest.approx(capture.injected_ns(expected.injected), rel=CLOSE)
 
-    def test_verdict(self, captures: dict[str, Capture], name: str, suffix: str) -> None:
-        assert captures[f"real_host_{name}{suffix}"].device.verdict.id == EXPECTED[name].verdict
+    def test_verdict(self, captures: dict[str, Capture], name: str) -> None:
+        assert captures[name].device.verdict.id == EXPECTED[program_of(name)].verdict
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("name", KEEP_BUSY)
-def test_a_busy_device_is_not_blamed_on_the_host(captures: dict[str, Capture], name: str, suffix: str) -> None:
-    assert captures[f"real_host_{name}{suffix}"].device.verdict.id == KEEP_BUSY[name]
+@pytest.mark.parametrize("name", BUSY)
+def test_a_busy_device_is_not_blamed_on_the_host(captures: dict[str, Capture], name: str) -> None:
+    assert captures[name].device.verdict.id == KEEP_BUSY[program_of(name)]
+
+
+@pytest.mark.parametrize("name", ON_A_GPU)
+def test_kernels_and_calls_are_counted_as_nsys_counts_them(name: str, tmp_path: Path) -> None:
+    path = unpacked(tmp_path, name)
+    told = json.loads((FIXTURES / f"{name}.json").read_text())["nsys_stats"]
+    assert kernel_sums(path) == merged(told["kernels"])
+    assert call_counts(path) == bare_names(told["api"])
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
