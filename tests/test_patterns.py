@@ -76,6 +76,7 @@ def check_rank(device: DeviceReport, *, slow: bool) -> None:
         assert device.verdict.id == "comm-bound"
 
 
+@pytest.mark.slow
 def test_a_file_for_each_rank_tells_the_same(tmp_path: Path) -> None:
     """Eight sessions with clocks of their own: the same times but for when each began."""
     simulation = scenario("slow_rank")

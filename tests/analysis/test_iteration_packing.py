@@ -42,6 +42,7 @@ def total(packed: IterationsPacked, columns: dict[str, str]) -> Numbers:
     return sum((numbers(packed, column) for column in columns.values()), start=zero)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["starved_training", "loss_read_each_step", "starved_data_parallel"])
 def test_work_and_both_ledgers_add_up_and_are_those_of_the_rows(name: str, tmp_path: Path) -> None:
     scenario(name).write(tmp_path / "t.sqlite", SCENARIOS[name].capture)
@@ -69,6 +70,7 @@ def test_operations_and_kernels_of_each(tmp_path: Path) -> None:
     assert [numbers(packed, column).tolist() for column in packed.kernels] == [[400_000] * 9, [60_000] * 9]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["starved_training", "loss_read_each_step", "starved_data_parallel"])
 def test_kinds_of_gaps_are_all_the_idle_time(name: str, tmp_path: Path) -> None:
     scenario(name).write(tmp_path / "t.sqlite", SCENARIOS[name].capture)

@@ -62,6 +62,7 @@ def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> Non
     assert sum(map(abs, against)) < 0.05 * abs(device.length.change_ns)
 
 
+@pytest.mark.slow
 def test_the_other_way_round_it_is_the_opposite(tmp_path: Path) -> None:
     noisy = replace(SYNC, steps=12, jitter=0.4)
     one, two = (report_of(replace(noisy, seed=seed), tmp_path) for seed in (1, 2))

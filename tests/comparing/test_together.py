@@ -71,6 +71,7 @@ def test_intervals_stay_and_the_sentence_says_why() -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("common", [0.0, 0.5, 0.9, 1.0])
 def test_one_comparison_in_twenty_is_wrong(common: float) -> None:
     """Eight devices on which nothing changed, which share so much of what chance does to them."""

@@ -166,6 +166,7 @@ def test_odd_names_and_the_source_stays_as_it_is(name: str, tmp_path: Path) -> N
     assert {path.name for path in tmp_path.iterdir()} == {name, "cut of %41?.sqlite"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["starved_training", "graph_replay", "two_gpus", "event_wait"])
 def test_the_whole_of_a_trace_says_the_same(name: str, tmp_path: Path) -> None:
     name = name if name in SCENARIOS else "starved_data_parallel"

@@ -41,6 +41,7 @@ def said(figure: go.Figure) -> list[str]:
     return [note["text"] for note in drawn(figure)["layout"].get("annotations", [])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chart", CHARTS)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_same_report_same_figure(chart: Any, sample: str) -> None:

@@ -138,6 +138,7 @@ class TestAllGaps:
             all_gaps(report([device(gaps_packed=packed)], []))
 
 
+@pytest.mark.slow
 def test_command_line_loads_neither_pandas_nor_plotly(tmp_path: Path) -> None:
     code = """
 import sys

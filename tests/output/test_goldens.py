@@ -62,6 +62,7 @@ def test_batch(name: str) -> None:
     compare(f"batch_good.{name}", scrub(files[name]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_same_report_same_bytes(name: str, sample: str) -> None:

@@ -65,6 +65,7 @@ def test_goes_with_its_licence() -> None:
     assert notice.text.startswith("MIT License\n\nCopyright (c) 2016-2024 Plotly Technologies Inc.\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FORMATS)
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_is_in_pages_with_charts_only(name: str, sample: str) -> None:

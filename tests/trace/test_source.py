@@ -370,6 +370,7 @@ class TestReports:
             open_trace(self.report(tmp_path / "in"))
         assert (caught.value.hint or "").startswith("nsys export --type sqlite")
 
+    @pytest.mark.slow
     def test_slow_export_is_stopped_with_its_helpers(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         marker = tmp_path / "alive"
         self.stand_in(tmp_path / "bin", monkeypatch, f'(sleep 1; touch "{marker}") & wait')

@@ -71,6 +71,7 @@ class TestAll:
         assert host.threads[0].worst_stall is not None
         assert sum(window.switches or 0 for window in host.windows) == sum(row.switches or 0 for row in host.threads)
 
+    @pytest.mark.slow
     def test_without_scheduling(self, tmp_path: Path, name: str) -> None:
         host = host_of(name, tmp_path, "SCHED_EVENTS")
         assert host.contention is None

@@ -92,6 +92,7 @@ class TestAlone:
         assert all(row.isprintable() for row in files(sample)[page].decode().split("\n"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", BATCHES)
 def test_same_batch_same_bytes_and_every_file_is_ours(sample: str) -> None:
     again = write_all(BATCHES[sample](), HISTORIES[sample](), CAUSES)
