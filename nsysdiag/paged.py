@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import mmap
 import os
+import shutil
 import sys
 import tempfile
 import threading
 import weakref
+from functools import lru_cache
 from operator import is_not
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,14 +25,21 @@ T = TypeVar("T")
 LEAST_BYTES = 32 << 20
 """Smaller arrays stay in memory."""
 ON_DISK = "/var/tmp"
+MOUNTS = Path("/proc/self/mounts")
 _FORGET = getattr(mmap, "MADV_DONTNEED", None) if sys.platform == "linux" else None
 _mapped: weakref.WeakSet[mmap.mmap] = weakref.WeakSet()
 _mapping = threading.Lock()
 
 
-def is_available() -> bool:
-    """Are large arrays laid into files on this system?"""
-    return _FORGET is not None
+def room() -> int:
+    """How many bytes of arrays can be laid into files."""
+    folder = _folder()
+    if _FORGET is None or _is_memory(folder):
+        return 0
+    try:
+        return shutil.disk_usage(folder).free
+    except OSError:
+        return 0
 
 
 def laid_away(record: T) -> T:
@@ -89,7 +99,10 @@ def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if _FORGET is None or array.nbytes < LEAST_BYTES or not _is_plain(array):
         return array
     try:
-        with tempfile.TemporaryFile(buffering=0, dir=_folder()) as file:
+        folder = _folder()
+        if _is_memory(folder):
+            return array
+        with tempfile.TemporaryFile(buffering=0, dir=folder) as file:
             # Written, not mapped and filled: a full disk is then an error here, and no signal later.
             left = array.data.cast("B")
             while left:
@@ -102,10 +115,23 @@ def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return np.frombuffer(pages, dtype=array.dtype).reshape(array.shape)
 
 
-def _folder() -> str | None:
+def _folder() -> str:
     """Where TMPDIR says; else /var/tmp, as many systems keep /tmp in memory."""
     told = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    return None if told or not os.access(ON_DISK, os.W_OK | os.X_OK) else ON_DISK
+    return tempfile.gettempdir() if told or not os.access(ON_DISK, os.W_OK | os.X_OK) else ON_DISK
+
+
+@lru_cache
+def _is_memory(folder: str) -> bool:
+    """Are files of this folder kept in memory? On a system that does not tell they are not."""
+    path = Path(folder).resolve()
+    try:
+        mounted = [line.split() for line in MOUNTS.read_text(errors="replace").splitlines()]
+    except OSError:
+        return False
+    kinds = {Path(place): kind for _, place, kind, *_ in mounted}
+    nearest = next((kinds[above] for above in (path, *path.parents) if above in kinds), None)
+    return nearest in ("tmpfs", "ramfs")
 
 
 def _is_plain(array: npt.NDArray[Any]) -> bool:

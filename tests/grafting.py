@@ -49,14 +49,9 @@ def device_rows(log: dict[str, Any]) -> TraceBuilder:
     for operation in log["operations"]:
         thread, start, end = (operation["pid"], operation["tid"]), operation["start"], operation["end"]
         if operation["kind"] == "kernel":
-            trace.kernel(
-                start,
-                end,
-                name=operation["name"],
-                thread=thread,
-                correlation=operation["call"],
-                graph_node=operation["node"],
-            )
+            name, correlation = operation["name"], operation["call"]
+            for node, begin, over in nodes_of(operation):
+                trace.kernel(begin, over, name=name, thread=thread, correlation=correlation, graph_node=node)
         else:
             trace.memcpy(
                 start,
@@ -68,6 +63,15 @@ def device_rows(log: dict[str, Any]) -> TraceBuilder:
                 correlation=operation["call"],
             )
     return trace
+
+
+def nodes_of(operation: dict[str, Any]) -> list[tuple[int | None, int, int]]:
+    """The kernels of an operation: itself, or the nodes of a graph, all as long and as far apart."""
+    start, end, nodes, between = (operation[name] for name in ("start", "end", "nodes", "between"))
+    if not nodes:
+        return [(None, start, end)]
+    every = (end - start + between) // nodes
+    return [(node + 1, start + node * every, start + (node + 1) * every - between) for node in range(nodes)]
 
 
 def _moved(column: str, machines: int) -> str:

@@ -51,6 +51,12 @@ def test_a_clock_is_mapped_from_both_sides() -> None:
     assert clock_offset(anchors[::-1], [10, 120]) == (110, 10)
 
 
+def test_a_clock_of_another_run_is_refused() -> None:
+    anchors = [{"before": 110, "after": 130}, {"before": 1_205, "after": 1_240}]
+    with pytest.raises(ValueError, match="of different runs"):
+        clock_offset(anchors, [10, 300_120])
+
+
 class TestPrograms:
     """Each runs anywhere, and logs its steps, what it injects and what its device would have done."""
 
@@ -131,7 +137,9 @@ def stand_in(folder: Path, failing: tuple[str, ...] = ()) -> Path:
         {"record": "anchor", "before": start + AHEAD_NS - 100, "after": start + AHEAD_NS + 100, **me}
         for start in starts
     ]
-    records.append({"record": "injected", "what": "sleep", "start": AHEAD_NS + 5, "end": AHEAD_NS + 1_000_005, **me})
+    times = {"start": AHEAD_NS + 5, "end": AHEAD_NS + 1_000_005}
+    records.append({"record": "injected", "what": "sleep", **times, **me})
+    records.append({"record": "wait", "kind": "batch", "wakers": ["feeder", "worker"], **times, **me})
     log = "".join(json.dumps(record) + "\n" for record in records)
     nsys = folder / "nsys"
     nsys.write_text(NSYS.format(python=sys.executable, failing=failing, log=log, fixture=str(fixture)))
@@ -160,6 +168,8 @@ class TestCapture:
         log = json.loads((out / "real_host_sleep_x.json").read_text())
         assert (log["program"], log["schema"], log["clock_error_ns"]) == ("sleep", "3.7.2", 100)
         assert log["injected"] == [{"pid": 1, "tid": 1, "what": "sleep", "start": 5, "end": 1_000_005}]
+        # A waker that cannot log itself ends the chain.
+        assert log["waits"] == [{"pid": 1, "tid": 1, "kind": "batch", "start": 5, "end": 1_000_005, "wakers": []}]
         assert log["options"].startswith("-t osrt,nvtx --sample=process-tree --cpuctxsw=process-tree")
         text = (out / "README.md").read_text()
         assert "sleep: 1 times, 1.0 ms" in text
@@ -186,6 +196,20 @@ class TestCapture:
         assert capture(nsys, "two_processes", "--gpu", "--from", str(there), "--into", str(tmp_path)).returncode == 0
         log = json.loads((tmp_path / "real_gpu_two_processes.json").read_text())
         assert log["nsys_stats"] == {"kernels": [], "api": [["cudaLaunchKernel", 7]]}
+
+    def test_a_program_that_needs_a_gpu(self, tmp_path: Path) -> None:
+        done = capture(stand_in(tmp_path), "two_processes")
+        assert done.returncode == 2
+        assert "'two_processes' needs a GPU" in done.stderr
+
+    def test_what_an_earlier_run_left_is_not_taken(self, tmp_path: Path) -> None:
+        for suffix in ("nsys-rep", "qdstrm", "log"):
+            (tmp_path / f"sleep.{suffix}").write_text("old")
+        (tmp_path / "nsys").write_text("#!/bin/sh\n")
+        (tmp_path / "nsys").chmod(0o755)
+        done = capture(tmp_path / "nsys", "sleep", "--only-profile", str(tmp_path))
+        assert done.returncode == 1
+        assert "neither a report nor a stream came" in done.stderr
 
     def test_an_unknown_program(self, tmp_path: Path) -> None:
         done = capture(stand_in(tmp_path), "slep")

@@ -129,7 +129,7 @@ def test_no_file_can_be_seen(everything: None, tmp_path: Path, monkeypatch: pyte
 def test_files_lie_where_told_else_on_the_disk(
     everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, disk: str, chosen: str | None
 ) -> None:
-    """The system's own choice where neither is there: None."""
+    """The system's own choice where neither is there."""
     for name in ("TMPDIR", "TEMP", "TMP"):
         monkeypatch.delenv(name, raising=False)
     for name in ("told", "disk", "default"):
@@ -142,7 +142,7 @@ def test_files_lie_where_told_else_on_the_disk(
     made = tempfile.TemporaryFile
 
     def noted(**options: Any) -> IO[bytes]:
-        folders.append(options["dir"] or tempfile.gettempdir())
+        folders.append(options["dir"])
         file: IO[bytes] = made(**options)
         return file
 
@@ -177,3 +177,33 @@ def test_a_report_is_the_same_with_every_array_in_a_file(
     in_memory = analyze(trace)
     monkeypatch.setattr(paged, "LEAST_BYTES", 1)
     assert analyze(trace) == in_memory
+
+
+@only_linux
+@pytest.mark.parametrize(
+    ("mounts", "memory"),
+    [
+        ("disk / ext4 rw 0 0\n", False),
+        ("disk / ext4 rw 0 0\ntmpfs {} tmpfs rw 0 0\n", True),
+        ("tmpfs / tmpfs rw 0 0\ndisk {} xfs rw 0 0\n", False),
+        ("tmpfs / tmpfs rw 0 0\ndisk {}x xfs rw 0 0\n", True),
+        (None, False),
+    ],
+)
+def test_files_in_memory_are_of_no_use(
+    everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: str | None, memory: bool
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    if mounts is not None:
+        (tmp_path / "mounts").write_text(mounts.format(folder.resolve()))
+    monkeypatch.setattr(paged, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    paged._is_memory.cache_clear()
+    try:
+        array = np.arange(9)
+        assert (laid_away(array) is array) == memory
+        assert (paged.room() == 0) == memory
+    finally:
+        paged._is_memory.cache_clear()

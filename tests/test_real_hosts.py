@@ -30,6 +30,7 @@ CAPTURES = sorted(
     for path in FIXTURES.glob(f"real_{kind}_*.sqlite.gz")
 )
 SUFFIXES = ("", "_2022")
+LONG_NS = 1_000_000
 CLOSE = 0.1
 """How far the time of a cause may be from what the program measured."""
 
@@ -103,7 +104,8 @@ class Capture:
         """Each logged wait of the main thread, and the gap that it lies in."""
         gaps = sorted(self.device.gaps, key=lambda gap: gap.start_ns)
         main = next(thread for thread in self.log["threads"] if thread["role"] == "main")
-        mine = [wait for wait in self.log["waits"] if wait["tid"] == main["tid"]]
+        long_ones = [wait for wait in self.log["waits"] if wait["end"] - wait["start"] >= LONG_NS]
+        mine = [wait for wait in long_ones if wait["tid"] == main["tid"]]
         found = [
             (wait, gap) for wait in mine for gap in gaps if gap.start_ns <= wait["start"] and wait["end"] <= gap.end_ns
         ]

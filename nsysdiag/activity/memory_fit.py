@@ -37,8 +37,9 @@ ROW_BYTES = {
 }
 """Bytes that a row needs at the peak, rather too many than too few. Measured were all of them together, with
 scripts/bench: 550 a kernel with two calls, a context switch, and half an OS call, range, sample and metric."""
-ROWS_IN_FILES = paged.LEAST_BYTES // 8
-"""Tables of so many rows are columns so large that they are laid into files (see `nsysdiag/paged.py`)..."""
+ROWS_IN_FILES = paged.LEAST_BYTES // 4
+"""Tables of so many rows have columns so large, the narrow ones too, that they are laid into files (see
+`nsysdiag/paged.py`)..."""
 SHARE_IN_FILES = 0.6
 """... and each row needs about so much of the above: 345 to 365 bytes a kernel and what comes with it were measured."""
 SAMPLE_ROWS = 2_000
@@ -64,7 +65,9 @@ def needed_bytes(trace: Trace, share: float = 1.0) -> int:
 def _held(trace: Trace, share: float) -> dict[str, float]:
     """The bytes that all rows of each table take where a share of them is read."""
     rows = {table: trace.about_rows(table) for table in ROW_BYTES}
-    in_files = {table for table, count in rows.items() if paged.is_available() and share * count >= ROWS_IN_FILES}
+    large = {table for table, count in rows.items() if share * count >= ROWS_IN_FILES}
+    fits = bool(large) and paged.room() >= share * sum(rows[table] * ROW_BYTES[table] for table in large)
+    in_files = large if fits else set()
     return {
         table: rows[table] * size * (SHARE_IN_FILES if table in in_files else 1) for table, size in ROW_BYTES.items()
     }

@@ -16,6 +16,7 @@ SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
 LATE_NS = 20_000_000
 AGAIN_NS = 100_000
 LEAST = 3
+RATHER = 4
 
 
 def gil_waits(host: HostActivity) -> BoolArray:
@@ -30,7 +31,8 @@ def gil_waits(host: HostActivity) -> BoolArray:
     ```
 
     A process has such waits if at least three are that long, and no more are longer. Where none is longer, the shorter
-    ones are of the same kind. A longer one is, where the thread waits again at once: its timer was late.
+    ones are of the same kind. A longer one is, where the thread waits again at once and at most one in five of its long
+    waits is such: its timer was late.
     """
     lane = host.os_calls
     named = np.array([_TIMED_WAIT.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
@@ -48,6 +50,9 @@ def gil_waits(host: HostActivity) -> BoolArray:
     often = np.bincount(process, full) >= np.maximum(longer, LEAST)
     again = _again(spans, host.axis.stride)
     late = (length > SWITCH_INTERVAL_NS[1]) & (length <= LATE_NS) & np.append(again, False)
+    _, thread = distinct(spans.start // host.axis.stride)
+    seldom = np.bincount(thread, full) >= RATHER * np.bincount(thread, length > SWITCH_INTERVAL_NS[1])
+    late &= seldom[thread]
     follows = np.append(False, again & (full | late)[:-1])
     result[rows] = often[process] & (full | late | follows | (longer == 0)[process])
     return result

@@ -64,7 +64,8 @@ def median_work_ns(device: DeviceTimeline, inside: BoolArray, median_kernel_ns: 
         return median_kernel_ns
     launched = inside & (device.launch >= 0) & (graph | (operations.category == Category.KERNEL))
     calls, code = distinct(_pick(device.launch, launched))
-    first, last = np.full(len(calls), np.iinfo(np.int64).max), np.zeros(len(calls), dtype=np.int64)
+    limits = np.iinfo(np.int64)
+    first, last = np.full(len(calls), limits.max), np.full(len(calls), limits.min)
     np.minimum.at(first, code, _pick(operations.start, launched))
     np.maximum.at(last, code, _pick(operations.end, launched))
     return _median(last - first)

@@ -71,8 +71,9 @@ class _Pool(Generic[T]):
         connection, opened = self._taken()
         with opened:
             yield connection
-            if not self._closed:
-                self._idle.append((connection, opened.pop_all()))
+            self._idle.append((connection, opened.pop_all()))
+        if self._closed:
+            self.close()
 
     def _taken(self) -> tuple[T, ExitStack]:
         try:

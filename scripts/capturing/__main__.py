@@ -32,7 +32,7 @@ def main() -> int:
                 continue
             try:
                 finish(nsys, program, folder, options.into / f"{prefix(program, gpu=options.gpu)}{options.suffix}")
-            except (NsysError, OSError, ValueError) as error:
+            except Exception as error:  # whatever it is, the others are made
                 failed.append(told(program, error))
     rewrite_readme(options.into)
     return 1 if failed else 0
@@ -55,6 +55,8 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--suffix", default="", metavar="TEXT", help="what the names of the fixtures end with")
     options = parser.parse_args()
+    if lonely := [name for name in options.names if not options.gpu and name in PROGRAMS and PROGRAMS[name].gpu_only]:
+        parser.error(f"'{lonely[0]}' needs a GPU: --gpu")
     if unknown := [name for name in options.names if name not in PROGRAMS]:
         parser.error(f"there is no program '{unknown[0]}'; there are: {', '.join(PROGRAMS)}")
     return options
@@ -89,8 +91,9 @@ def finish(nsys: Nsys, program: Program, folder: Path, target: Path) -> None:
     packed, log = target.with_name(f"{target.name}.sqlite.gz"), target.with_name(f"{target.name}.json")
     if target.name.startswith("real_gpu_"):
         facts["nsys_stats"] = figures(nsys.program, export)
-    packed.write_bytes(trimmed(export))
-    log.write_text(mapped(export, nsys.log(folder, program.name), facts))
+    text, small = mapped(export, nsys.log(folder, program.name), facts), trimmed(export)
+    packed.write_bytes(small)
+    log.write_text(text)
     print(f"{packed.name}: {packed.stat().st_size:,} bytes")
 
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 SHORTEST_NS = 200_000
+WORST_NS = 100_000
+"""By how much two anchors may contradict each other."""
 OWN_SHARE = 0.5
 """Of a wait for a CPU, the part that the program's own processes must have held it: others are not in the trace."""
 
@@ -74,6 +76,8 @@ def clock_offset(anchors: list[Record], starts: list[int]) -> tuple[int, int]:
     anchors = sorted(anchors, key=lambda anchor: int(anchor["before"]))
     low = max(anchor["before"] - start for anchor, start in zip(anchors, starts, strict=True))
     high = min(anchor["after"] - start for anchor, start in zip(anchors, starts, strict=True))
+    if low - high > WORST_NS:
+        raise ValueError(f"the log's clock and the trace's are {low - high:,} ns apart: they are of different runs")
     return (low + high) // 2, (abs(high - low) + 1) // 2
 
 
@@ -82,6 +86,8 @@ def described(wait: Record, by_kind: dict[str, list[Record]]) -> Record | None:
     wakers, until = [], wait["end"]
     for role in wait["wakers"]:
         people = [person for person in by_kind["role"] if person["role"] == role]
+        if not people:  # that one cannot log itself
+            break
         did = [done_during(wait, person, by_kind["does"]) for person in people]
         if wait["kind"] == "preempted" and held(did) < OWN_SHARE * (wait["end"] - wait["start"]):
             return None

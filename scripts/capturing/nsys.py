@@ -35,7 +35,9 @@ class Nsys:
         trace = ["-t", "cuda,osrt,nvtx", "--cuda-graph-trace=node"] if gpu else ["-t", "osrt,nvtx"]
         options = [*trace, *COMMON, *program.options]
         log = self.log(folder, program.name)
-        log.unlink(missing_ok=True)
+        # What an earlier run left must not be taken for what this one makes.
+        for stale in (log, *(self._captured(folder, program.name, suffix) for suffix in ("nsys-rep", "qdstrm"))):
+            stale.unlink(missing_ok=True)
         command = [str(WORKLOADS / f"{program.name}.py"), str(log)]
         output = ["--force-overwrite=true", "-o", str(folder / program.name)]
         self._run(["profile", *options, *output, self._python, *command], PROFILE_S)

@@ -13,6 +13,17 @@ from pathlib import Path
 TIME_LIMIT_S = 120
 
 
+KERNELS, CALLS = ("cuda_gpu_kern_sum", "gpukernsum"), ("cuda_api_sum", "cudaapisum")
+"""What nsys calls a report, now and until 2022."""
+
+
+def known(nsys: str, names: tuple[str, str]) -> str:
+    """Which of the names of a report this nsys has."""
+    command = [nsys, "stats", "--help-reports"]
+    listed = subprocess.run(command, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False).stdout
+    return names[1] if names[1] in listed and names[0] not in listed else names[0]
+
+
 def report(nsys: str, trace: Path, name: str) -> list[dict[str, str]]:
     """The rows of one of nsys's own reports; none where the trace has no data for it. It gets a copy, since it leaves
     tables and views behind in a file that it reads."""
@@ -27,8 +38,8 @@ def report(nsys: str, trace: Path, name: str) -> list[dict[str, str]]:
 
 def figures(nsys: str, trace: Path) -> dict[str, list[list[str | int]]]:
     """What the tests compare, sorted by name."""
-    kernels = report(nsys, trace, "cuda_gpu_kern_sum")
-    calls = report(nsys, trace, "cuda_api_sum")
+    kernels = report(nsys, trace, known(nsys, KERNELS))
+    calls = report(nsys, trace, known(nsys, CALLS))
     return {
         "kernels": sorted([row["Name"], int(row["Instances"]), int(row["Total Time (ns)"])] for row in kernels),
         "api": sorted([row["Name"], int(row["Num Calls"])] for row in calls),

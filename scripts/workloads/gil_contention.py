@@ -13,25 +13,30 @@ WORK_NS = 2 * MS
 DATA = bytes(1 << 19)
 
 
-def spin(log: Log, done: threading.Event) -> None:
-    """The busy thread: bytecode and nothing else."""
+def spin(log: Log, go: threading.Event, done: threading.Event) -> None:
+    """The busy thread: bytecode and nothing else, whenever it may go."""
     log.role("spinner", does="compute")
     while not done.is_set():
-        sum(i for i in range(1_000))
+        go.wait()
+        while go.is_set() and not done.is_set():
+            sum(i for i in range(1_000))
 
 
 def body(log: Log) -> None:
-    """Work, wait for it, then a short call that releases the lock: 5 ms until it is back."""
+    """Work, wait for it, then a short call that releases the lock beside the busy thread: 5 ms until it is back."""
     device = open_device(log)
-    done = threading.Event()
-    spinner = threading.Thread(target=spin, args=(log, done))
+    go, done = threading.Event(), threading.Event()
+    spinner = threading.Thread(target=spin, args=(log, go, done))
     spinner.start()
     for _ in steps(log, STEPS):
         device.work(WORK_NS)
         device.synchronize()
+        go.set()
         with log.injected("gil"), log.wait("gil", "spinner"):
             zlib.crc32(DATA)
+        go.clear()
     done.set()
+    go.set()
     spinner.join()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections.abc import Callable, Iterator
 
 from waitlog import Log
@@ -39,6 +40,7 @@ class Batches:
 
     def __init__(self, log: Log, load: Load, count: int) -> None:
         self._log, self._load, self._count, self._process = log, load, count, os.getpid()
+        self._fed = False
 
     def __len__(self) -> int:
         return self._count
@@ -48,6 +50,12 @@ class Batches:
             self._process = os.getpid()
             self._log.fork("worker")
         batch = self._load(index)
+        # The queue's own thread is there once the first batch was put into it.
+        feeder = next((each for each in threading.enumerate() if each.name == "QueueFeederThread"), None)
+        if feeder is not None and not self._fed:
+            self._fed = True
+            self._log.role("feeder", tid=feeder.native_id, does="lock")
+        self._log.wake("multiprocessing.Queue.put")
         self._log.save()
         return batch
 

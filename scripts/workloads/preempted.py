@@ -10,7 +10,7 @@ from waitlog import Log, clock, run, steps
 
 STEPS, STEP_NS = 20, 30 * MS
 WORK_NS = 2 * MS
-NEIGHBOURS, NEIGHBOUR_NS = 2, 700 * MS
+NEIGHBOURS, NEIGHBOUR_NS = 2, 1_000 * MS
 
 
 def forked_neighbour(log: Log) -> int:

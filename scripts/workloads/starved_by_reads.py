@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from device import MS, open_device
 from loader import batches
-from waitlog import Log, run, steps, uncached_file
+from waitlog import Log, folder_on_disk, run, steps, uncached_file
 
 STEPS = 20
 WORK_NS = 2 * MS
@@ -20,7 +19,7 @@ def body(log: Log) -> None:
     """Take a batch, work on it, wait for that."""
     device = open_device(log)
     with (
-        tempfile.TemporaryDirectory() as folder,
+        folder_on_disk() as folder,
         uncached_file(Path(folder) / "batches", STEPS * BATCH_BYTES) as descriptor,
     ):
 

@@ -85,18 +85,18 @@ def test_large_tables_lie_in_files_unless_the_part_is_small(
 ) -> None:
     """Of 40 % less than 1,500 rows are left, which stay in memory, where each takes more."""
     monkeypatch.setattr(memory_fit, "ROWS_IN_FILES", 1_500)
-    monkeypatch.setattr(paged, "is_available", lambda: True)
+    monkeypatch.setattr(paged, "room", lambda: 1 << 40)
     part = part_of(path, limit_of(room, needed))
     assert part is not None
     assert part.end - part.read_from == pytest.approx(share * END, abs=3 * PERIOD)
 
 
-@pytest.mark.parametrize(("available", "share"), [(True, SHARE_IN_FILES), (False, 1)])
+@pytest.mark.parametrize(("room", "share"), [(KERNELS * 350, SHARE_IN_FILES), (KERNELS * 350 - 1, 1), (0, 1)])
 def test_rows_in_files_need_less_memory(
-    path: Path, needed: int, monkeypatch: pytest.MonkeyPatch, available: bool, share: float
+    path: Path, needed: int, monkeypatch: pytest.MonkeyPatch, room: int, share: float
 ) -> None:
     monkeypatch.setattr(memory_fit, "ROWS_IN_FILES", KERNELS)
-    monkeypatch.setattr(paged, "is_available", lambda: available)
+    monkeypatch.setattr(paged, "room", lambda: room)
     with open_trace(path) as trace:
         assert needed_bytes(trace) == limit_of(share, needed)
     assert part_of(path, limit_of(share, needed)) is None

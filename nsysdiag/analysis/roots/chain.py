@@ -27,7 +27,7 @@ _HOW = {
     How.RAN_NEAREST: "of several threads the one that stopped running closest to it",
     How.RETURNED: "the only thread whose call ended or began then",
     How.ENDED: "ended just before",
-    How.USUAL: "was there, and woke it by a call at nearly every other such wait",
+    How.USUAL: "was there, and its calls end nearly all such waits",
 }
 
 

@@ -10,7 +10,7 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, process_of, tid_of
 from nsysdiag.activity.rows import Rows, RowsOf
 from nsysdiag.activity.scheduling import SwitchRows
-from nsysdiag.activity.streams import distinct
+from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.timeline.intervals import FloatArray, nearest_before
 
 AROUND_NS = 1_000_000_000
@@ -22,11 +22,12 @@ there would be as many as both multiplied; moments with the fewest threads, whic
 @dataclass(frozen=True, slots=True)
 class Seen(Rows):
     """Threads at moments: `query` is the moment's index, `lane` the thread's, `distance` how far in ns from it the
-    thread stopped running, before or after."""
+    thread stopped running, before or after; `ago` is the same before, and 0 where it still ran."""
 
     query: IntArray
     lane: IntArray
     distance: IntArray
+    ago: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +88,38 @@ class Runs:
         cpu = self.cpu[np.maximum(at, 0)].astype(np.int64) if len(self.cpu) else lane
         return np.where(came, time, -1), np.where(came, cpu, -1)
 
-    def came_in(self, thread: IntArray, low: IntArray, high: IntArray, *, whole_process: bool = False) -> IntArray:
-        """How often each thread, or all of its process, came in within (low, high]; of threads that ever did."""
-        if len(thread) == 0:
-            return np.zeros(0, dtype=np.int64)
-        names, group = distinct(process_of(self.axis.threads) if whole_process else self.axis.threads)
-        came = self.position[self.comes_in]
-        # As on the axis, but a lane for each group.
-        line = np.sort(self.axis.position(group[came // self.axis.stride], self.axis.time(came)))
-        lane = np.searchsorted(names, process_of(thread) if whole_process else thread)
-        begun, over = (np.searchsorted(line, self.axis.position(lane, moment), side="right") for moment in (low, high))
+    def switches(self, thread: IntArray, low: IntArray, high: IntArray) -> IntArray:
+        """How often each thread came in or went out within (low, high]."""
+        lane = self.axis.rank(thread)
+        first, last = self._last(lane, low), self._last(lane, high)
+        return np.where(lane >= 0, last - first, 0)
+
+    def switches_of_process(self, thread: IntArray, low: IntArray, high: IntArray) -> IntArray:
+        """The same of all threads of each thread's process."""
+        owners = process_of(self.axis.threads)
+        names = distinct_values(process_of(thread))
+        lanes = np.flatnonzero(np.isin(owners, names))
+        if len(lanes) == 0:
+            return np.zeros(len(thread), dtype=np.int64)
+        begin, end = (np.searchsorted(self.position, each * self.axis.stride) for each in (lanes, lanes + 1))
+        rows = np.repeat(begin - np.append(0, np.cumsum(end - begin)[:-1]), end - begin)
+        rows += np.arange(len(rows))
+        group = np.repeat(np.searchsorted(names, owners[lanes]), end - begin)
+        # As on the axis, but a lane for each process.
+        line = np.sort(self.axis.position(group, self.axis.time(self.position[rows])))
+        asked = np.searchsorted(names, process_of(thread))
+        begun, over = (np.searchsorted(line, self.axis.position(asked, each), side="right") for each in (low, high))
         count: IntArray = over - begun
         return count
+
+    def ran(self, thread: IntArray, moment: IntArray) -> IntArray:
+        """How long before each moment the thread stopped running, in ns: 0 where it still ran, -1 where it never
+        had."""
+        lane = self.axis.rank(thread)
+        at = self._last(lane, moment)
+        known = (lane >= 0) & (at >= 0) & (self._lane_at(at) == lane)
+        since = moment - self.axis.time(self.position[np.maximum(at, 0)]) if len(self.position) else moment
+        return np.where(known, np.where(self._comes_in_at(at), 0, since), -1)
 
     def process_ends(self) -> tuple[IntArray, IntArray]:
         """When each process was last seen, sorted, and its main thread: the one with its number, else the one that was
@@ -120,18 +141,23 @@ class Runs:
         # A pair of lanes is a process, or all threads.
         asked = RowsOf(low_lane * (len(self.axis.threads) + 1) + high_lane)
         groups = [
-            (rows, slice(*np.searchsorted(self.stretches.lane, (low_lane[rows[0]], high_lane[rows[0]])).tolist()))
+            (rows, self._stretches_of(int(low_lane[rows[0]]), int(high_lane[rows[0]])))
             for rows in map(asked.__getitem__, asked.values())
         ]
         crowd = np.zeros(len(moment), dtype=np.int64)
         for rows, within in groups:
             crowd[rows] = self._how_many(time[rows], within)
         answered = _fewest_first(crowd, MOST_SEEN)
-        parts = [Seen(*(np.zeros(0, dtype=np.int64) for _ in range(3)))]
+        parts = [Seen(*(np.zeros(0, dtype=np.int64) for _ in range(4)))]
         for rows, within in groups:
             few = rows[answered[rows]]
             parts.append(self._seen(few[np.argsort(time[few], kind="stable")], time, within))
         return Seen.concatenate(parts)
+
+    def _stretches_of(self, low_lane: int, high_lane: int) -> slice:
+        """Of lanes [low, high). As numbers of another width all lanes would be made anew to be compared."""
+        borders = np.array((low_lane, high_lane), dtype=self.stretches.lane.dtype)
+        return slice(*np.searchsorted(self.stretches.lane, borders).tolist())
 
     def _how_many(self, time: IntArray, within: slice) -> IntArray:
         """How many of the stretches `within` hold each time."""
@@ -151,8 +177,8 @@ class Runs:
         count = np.searchsorted(time, end) - first
         chosen = np.repeat(np.arange(len(start)), count)
         at = np.arange(len(chosen)) + np.repeat(first - (np.cumsum(count) - count), count)
-        distance = np.where(left[chosen], time[at] - start[chosen], end[chosen] - time[at])
-        return Seen(query[at], lane[chosen], distance)
+        ago = np.where(left[chosen], time[at] - start[chosen], 0)
+        return Seen(query[at], lane[chosen], np.where(left[chosen], ago, end[chosen] - time[at]), ago)
 
     def _last(self, lane: IntArray, time: IntArray) -> IntArray:
         return nearest_before(self.position, self.axis.position(np.maximum(lane, 0), time))

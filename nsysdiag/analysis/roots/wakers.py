@@ -30,7 +30,7 @@ from nsysdiag.timeline.intervals import FloatArray
 BEFORE_NS = 100_000
 AFTER_NS = 15_000
 CHILD_NS = 2_000_000
-QUEUED_NS = 10_000_000
+QUEUED_NS = 5_000_000
 """How long a thread that was woken may have stood in the queue of a busy CPU."""
 AFTER_A_QUEUE = 0.9
 """How much of its confidence evidence keeps that is taken from before such a queue."""
@@ -38,6 +38,8 @@ SLOW_NS = 1_000_000
 """How long after a call of the thread that usually ends such waits the waiting one may come in."""
 REPEATED = 5
 ALWAYS = 0.8
+SURE = 0.5
+"""How sure a wake-up must be to say who usually makes them."""
 STANDS_OUT = 0.25
 
 
@@ -136,33 +138,35 @@ class WakeFinder:
 
     def _before_the_queue(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
         """Of those still open the ones that came in on a CPU which others had held until then: they may have been
-        woken as long before as it was held."""
-        open_ = np.flatnonzero((found.how == How.NOTHING) & (cpu >= 0))
+        woken as long before as it was held. Waits with a time limit may have stood in the queue after it."""
+        open_ = np.flatnonzero((found.how == How.NOTHING) & (cpu >= 0) & (waits.timed == 0))
         if len(open_) == 0:
             return
-        queued = waits.take(open_)
-        since = self._cpus.held_since(cpu[open_], moment[open_], BEFORE_NS)
-        since = np.maximum(since, np.maximum(queued.start, moment[open_] - QUEUED_NS))
-        late = since < moment[open_]
-        open_, queued, since = open_[late], queued.take(late), since[late]
+        held = np.maximum(self._cpus.held_since(cpu[open_], moment[open_], BEFORE_NS), waits.start[open_])
+        late = held < moment[open_]
+        open_, held = open_[late], held[late]
+        queued, since = waits.take(open_), np.maximum(held, moment[open_] - QUEUED_NS)
         again = Wakers.nobody(moment[open_])
         self._by_calls(queued, Moments(since, moment[open_]), group[open_], again)
-        self._by_runs(queued, since, group[open_], again)
-        self._only_if_alone(queued, Moments(since, moment[open_]), again)
+        # Who ran at a moment in the midst of a longer queue may have begun after T was woken.
+        whole = np.flatnonzero(since == held)
+        ran = again.take(whole)
+        self._by_runs(queued.take(whole), since[whole], group[open_][whole], ran)
+        self._only_if_alone(queued.take(whole), Moments(since[whole], moment[open_][whole]), ran)
+        _put(again, whole, ran)
         again.confidence[:] *= AFTER_A_QUEUE
-        for field in dataclasses.fields(Wakers):
-            getattr(found, field.name)[open_] = getattr(again, field.name)
+        _put(found, open_, again)
 
     def _only_if_alone(self, waits: Waits, moment: Moments, found: Wakers) -> None:
-        """Forget those that ran until the first moment where another thread of the process came in until the last."""
+        """Forget those that ran until the first moment where another thread of the process came in or went out at the
+        end of the wait: T may have stood in the queue of another CPU before."""
         ran = np.flatnonzero(found.how == How.RAN)
-        first, last = moment.first[ran], moment.last[ran]
-        others = self._runs.came_in(waits.thread[ran], first, last, whole_process=True)
+        low, high = np.maximum(moment.first - QUEUED_NS, waits.start)[ran], moment.last[ran]
+        others = self._runs.switches_of_process(waits.thread[ran], low, high)
         for thread in (waits.thread[ran], found.thread[ran]):
-            others -= self._runs.came_in(thread, first, last)
-        nobody = Wakers.nobody(moment.last)
-        for field in dataclasses.fields(Wakers):
-            getattr(found, field.name)[ran[others > 0]] = getattr(nobody, field.name)[ran[others > 0]]
+            others -= self._runs.switches(thread, low, high)
+        several = ran[others > 0]
+        _put(found, several, Wakers.nobody(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
         calls, process, own = self._wake_calls, process_of(self._wake_calls.thread), process_of(waits.thread)
@@ -176,16 +180,22 @@ class WakeFinder:
         chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
         wait, call = within(calls.start, moment.first - BEFORE_NS, moment.last + AFTER_NS, chosen, fits)
         at = calls.start[call]
-        pairs = Pairs(wait, calls.thread[call], at, np.abs(moment.last[wait] - at), calls.name[call])
-        threads, code = distinct(calls.thread)
+        # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
+        first, last = moment.first[wait], moment.last[wait]
+        distance = np.where(first < last, at + BEFORE_NS - first, np.abs(last - at))
+        pairs = Pairs(wait, calls.thread[call], at, distance, calls.name[call])
         one, several = alone(pairs), most_often(pairs, group)
         _settle(found, pairs.take(one), How.CALL)
         _settle(found, several, How.CALL_OF_SEVERAL)
-        # A thread that makes such calls all the time is around any wait's end.
         called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
-        rate = np.bincount(code, minlength=len(threads))[np.searchsorted(threads, found.thread[called])] / self._span
-        looked = BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called]
-        found.confidence[called] *= 1 - np.minimum(rate * looked, 1)
+        self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
+
+    def _discount(self, found: Wakers, rows: IntArray, looked: IntArray) -> None:
+        """A thread that makes such calls all the time is around any wait's end: the longer was looked for one, the
+        likelier."""
+        threads, code = distinct(self._wake_calls.thread)
+        calls = np.bincount(code, minlength=len(threads))[np.searchsorted(threads, found.thread[rows])]
+        found.confidence[rows] *= 1 - np.minimum(calls * looked / self._span, 1)
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         open_ = found.how == How.NOTHING
@@ -200,6 +210,7 @@ class WakeFinder:
         seen = self._runs.seen(moment[chosen], low[chosen], high[chosen])
         wait, thread = chosen[seen.query], self._runs.axis.threads[seen.lane]
         other = (thread != waits.thread[wait]) & (own[wait] | self._untraced[seen.lane])
+        other &= seen.ago <= moment[wait] - waits.start[wait]
         pairs = Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
         plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
         _settle(found, pairs.take(alone(pairs) & plain), How.RAN)
@@ -245,7 +256,7 @@ class WakeFinder:
     def _by_habit(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
         waiting thread may have been slow to follow, or else that it ran until then; short calls are not recorded."""
-        usual = _usual(group, found)
+        usual = _usual(waits, group, found)
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
         if len(chosen) == 0:
             return
@@ -259,13 +270,18 @@ class WakeFinder:
         wait, call = within(calls.start, earliest, moment, chosen, fits)
         at = calls.start[call]
         _settle(found, Pairs(wait, calls.thread[call], at, moment[wait] - at, calls.name[call]), How.USUAL)
-        chosen = chosen[found.how[chosen] == How.NOTHING]
-        lane = self._runs.axis.rank(usual[chosen])
-        chosen, lane = chosen[lane >= 0], lane[lane >= 0]
-        if len(chosen):
-            seen = self._runs.seen(moment[chosen], lane, lane + 1)
-            wait = chosen[seen.query]
-            _settle(found, Pairs.without_calls(wait, usual[wait], moment[wait], seen.distance), How.USUAL)
+        called = chosen[found.how[chosen] == How.USUAL]
+        self._discount(found, called, (moment - earliest)[called])
+        self._ran_usually(waits, moment, usual, found)
+
+    def _ran_usually(self, waits: Waits, moment: IntArray, usual: IntArray, found: Wakers) -> None:
+        """The `usual` threads that ran until the moment, unless they nearly always run."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
+        lane, ago = self._runs.axis.rank(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
+        there = (ago >= 0) & (ago <= np.minimum(BEFORE_NS, (moment - waits.start)[chosen]))
+        there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT if len(self._runs.share) else False
+        wait = chosen[there]
+        _settle(found, Pairs.without_calls(wait, usual[wait], moment[wait], ago[there]), How.USUAL)
 
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
@@ -292,18 +308,28 @@ def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
     return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen], calls.name[chosen])
 
 
-def _usual(group: IntArray, found: Wakers) -> IntArray:
-    """For each wait the thread whose calls ended nearly all waits of its group that calls ended; 0 where none did."""
-    settled = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
-    size = int(group.max(initial=0)) + 1
-    usual = np.zeros(size, dtype=np.int64)
+def _usual(waits: Waits, group: IntArray, found: Wakers) -> IntArray:
+    """For each wait the thread whose calls ended the waits of its group nearly all the time; 0 where none did."""
+    called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
+    settled = np.flatnonzero(called & (found.confidence >= SURE))
+    if len(settled) == 0:
+        return np.zeros(len(group), dtype=np.int64)
+    groups, place = distinct(group)
     threads, code = distinct(found.thread[settled])
-    key, hits = np.unique(group[settled] * max(len(threads), 1) + code, return_counts=True)
-    owner, total = key // max(len(threads), 1), np.bincount(group[settled], minlength=size)
-    often = (hits >= REPEATED) & (hits >= ALWAYS * total[owner])
-    usual[owner[often]] = threads[key[often] % max(len(threads), 1)]
-    result: IntArray = usual[group]
+    length = (waits.end - waits.start).astype(np.float64)
+    keys, key = np.unique(place[settled] * len(threads) + code, return_inverse=True)
+    owner, spent = keys // len(threads), np.bincount(key, weights=length[settled])
+    often = (np.bincount(key) >= REPEATED) & (spent >= ALWAYS * np.bincount(place, weights=length)[owner])
+    usual = np.zeros(len(groups), dtype=np.int64)
+    usual[owner[often]] = threads[keys[often] % len(threads)]
+    result: IntArray = usual[place]
     return result
+
+
+def _put(found: Wakers, rows: IntArray, others: Wakers) -> None:
+    """Write others down in some rows."""
+    for field in dataclasses.fields(Wakers):
+        getattr(found, field.name)[rows] = getattr(others, field.name)
 
 
 def _settle(found: Wakers, pairs: Pairs, how: How) -> None:

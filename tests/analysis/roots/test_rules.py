@@ -229,24 +229,33 @@ def test_waits_of_the_switch_interval_are_for_the_interpreter(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("length", "again_after", "told"),
     [
-        (9_000 * US, 100 * US, 15_300 * US + 9_300 * US),
-        (20 * MS, 100 * US, 15_300 * US + 20_300 * US),
-        (20 * MS + 1, 100 * US, 15_300 * US),  # no timer is that late
-        (9_000 * US, 100 * US + 1, 15_300 * US),
+        (9_000 * US, 100 * US, 20_400 * US + 9_300 * US),
+        (20 * MS, 100 * US, 20_400 * US + 20_300 * US),
+        (20 * MS + 1, 100 * US, 20_400 * US),  # no timer is that late
+        (9_000 * US, 100 * US + 1, 20_400 * US),
     ],
 )
 def test_a_late_timer_is_one_where_the_thread_waits_again(
     length: int, again_after: int, told: int, tmp_path: Path
 ) -> None:
     """
-    T  [timedwait 5.1]  [timedwait 5.1]  [timedwait 5.1]  [timedwait 9.0][0.3]
+    T  [timedwait 5.1]  [timedwait 5.1]  [timedwait 5.1]  [timedwait 5.1]  [timedwait 9.0][0.3]
     """
     trace, begin = late(60 * MS), 200 * US
-    for each, idle in ((5_100 * US, MS), (5_100 * US, MS), (5_100 * US, MS), (length, again_after), (300 * US, MS)):
+    for each, idle in (*[(5_100 * US, MS)] * 4, (length, again_after), (300 * US, MS)):
         trace.osrt("pthread_cond_timedwait", begin, begin + each)
         begin += each + idle
     device = only_device(trace, tmp_path)
     assert device.labels["lock_wait"] == {INTERPRETER_LOCK: told}
+
+
+def test_a_loop_of_longer_waits_beside_is_none(tmp_path: Path) -> None:
+    """A native thread's own: 10 ms, again and again."""
+    trace, begin = late(120 * MS), 200 * US
+    for length, idle in (*[(5_100 * US, 10 * US)] * 5, (5_100 * US, MS), *[(10_060 * US, 10 * US)] * 2):
+        trace.osrt("pthread_cond_timedwait", begin, begin + length)
+        begin += length + idle
+    assert only_device(trace, tmp_path).labels["lock_wait"] == {INTERPRETER_LOCK: 30_600 * US}
 
 
 def test_waits_of_other_lengths_are_not(tmp_path: Path) -> None:
