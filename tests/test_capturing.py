@@ -70,7 +70,7 @@ class TestPrograms:
         assert log["step"]
         assert all(before["end"] <= after["start"] for before, after in pairwise(operations))
         assert {each["call"] for each in operations} <= {each["call"] for each in log["call"]}
-        if not PROGRAMS[name].injects.startswith("nothing") and "copies" not in name:
+        if not PROGRAMS[name].injects.startswith("nothing"):
             steps = [each for each in log["step"] if each["pid"] == main]
             assert len([each for each in log["injected"] if each["pid"] == main]) == len(steps)
 
@@ -78,13 +78,18 @@ class TestPrograms:
     @pytest.mark.parametrize("name", INJECTING)
     def test_with_pytorch(self, name: str, tmp_path: Path) -> None:
         """A stand-in that knows the names and arguments that are asked for, and nothing else."""
-        (tmp_path / "torch" / "utils").mkdir(parents=True)
-        (tmp_path / "torch" / "cuda").mkdir()
-        for place, text in TORCH.items():
-            (tmp_path / "torch" / place).write_text(text)
+        with_pytorch(tmp_path)
         log = logged(name, tmp_path, PYTHONPATH=str(tmp_path))
         assert log["step"]
         assert "operation" not in log
+
+
+def with_pytorch(folder: Path) -> None:
+    """A stand-in for PyTorch in a folder that Python is to look into."""
+    for place, text in TORCH.items():
+        path = folder / "torch" / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 def logged(name: str, folder: Path, **environment: str) -> dict[str, list[dict[str, Any]]]:
@@ -184,8 +189,10 @@ class TestCapture:
         assert (tmp_path / "real_host_sleep.sqlite.gz").exists()
         assert not (tmp_path / "real_host_healthy.sqlite.gz").exists()
 
-    def test_two_steps_on_two_machines(self, tmp_path: Path) -> None:
+    def test_two_steps_on_two_machines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         nsys, there = stand_in(tmp_path), tmp_path / "there"
+        with_pytorch(tmp_path / "python")
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path / "python"))
         assert capture(nsys, "two_processes", "--gpu", "--only-profile", str(there)).returncode == 0
         profiled = (there / "two_processes.nsys-rep").read_text()
         assert profiled.startswith("-t cuda,osrt,nvtx --cuda-graph-trace=node")
@@ -196,6 +203,12 @@ class TestCapture:
         assert capture(nsys, "two_processes", "--gpu", "--from", str(there), "--into", str(tmp_path)).returncode == 0
         log = json.loads((tmp_path / "real_gpu_two_processes.json").read_text())
         assert log["nsys_stats"] == {"kernels": [], "api": [["cudaLaunchKernel", 7]]}
+
+    def test_without_a_gpu_nothing_is_captured_as_if_there_were_one(self, tmp_path: Path) -> None:
+        done = capture(stand_in(tmp_path), "sleep", "--gpu", "--only-profile", str(tmp_path / "there"))
+        assert done.returncode == 1
+        assert "has no PyTorch that finds a GPU" in done.stderr
+        assert not (tmp_path / "there").exists()
 
     def test_a_program_that_needs_a_gpu(self, tmp_path: Path) -> None:
         done = capture(stand_in(tmp_path), "two_processes")
@@ -270,6 +283,7 @@ def mm(left, right, *, out): return out
     "cuda/__init__.py": """
 from contextlib import nullcontext
 from torch.cuda import nvtx
+def init(): pass
 def is_available(): return True
 def synchronize(): pass
 def empty_cache(): pass

@@ -21,6 +21,12 @@ def main() -> int:
     named = options.names or [name for name, program in PROGRAMS.items() if program.injects]
     chosen = [PROGRAMS[name] for name in named if options.gpu or not PROGRAMS[name].gpu_only]
     nsys = Nsys(os.environ.get("NSYS", "nsys"), os.environ.get("PYTHON", sys.executable))
+    if options.gpu and not options.start:
+        try:
+            nsys.require_gpu()
+        except NsysError as error:
+            print(f"  {error}", file=sys.stderr)
+            return 1
     if options.only_profile:
         options.only_profile.mkdir(parents=True, exist_ok=True)
         return 1 if profiled(nsys, chosen, options.only_profile, gpu=options.gpu) else 0

@@ -46,6 +46,14 @@ class Nsys:
         facts = {"program": program.name, "options": " ".join(options), "python": platform.python_version()}
         self._facts(folder, program.name).write_text(json.dumps(facts))
 
+    def require_gpu(self) -> None:
+        """Without one the programs would reckon with a device of their own. Raises NsysError where there is none."""
+        check = "import torch; torch.cuda.init()"
+        try:
+            self._execute([self._python, "-c", check], PROFILE_S)
+        except NsysError as error:
+            raise NsysError(f"{self._python} has no PyTorch that finds a GPU: {error}") from error
+
     def export(self, folder: Path, name: str) -> Path:
         """The SQLite export of a capture, made from its stream where there is no report."""
         report = self._captured(folder, name, "nsys-rep")

@@ -15,7 +15,8 @@ def body(log: Log) -> None:
     device = open_device(log)
     batch = device.host_buffer(BATCH_BYTES, pinned=False)
     for _ in steps(log, STEPS):
-        device.copy_in(batch)
+        with log.injected("calls that copy"):
+            device.copy_in(batch)
         device.work(WORK_NS)
     device.synchronize()
 

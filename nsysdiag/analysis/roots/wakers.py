@@ -161,6 +161,8 @@ class WakeFinder:
         """Forget those that ran until the first moment where another thread of the process came in or went out at the
         end of the wait: T may have stood in the queue of another CPU before."""
         ran = np.flatnonzero(found.how == How.RAN)
+        if len(ran) == 0:
+            return
         low, high = np.maximum(moment.first - QUEUED_NS, waits.start)[ran], moment.last[ran]
         others = self._runs.switches_of_process(waits.thread[ran], low, high)
         for thread in (waits.thread[ran], found.thread[ran]):
