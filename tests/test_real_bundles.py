@@ -14,9 +14,11 @@ from nsysdiag.cli.guard import run
 from tests.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of, sliced
 from tests.bundle.redacted import redacted_slice
 from tests.redaction.test_real_redaction import is_foreign, names_of
+from tests.turns import THOROUGH
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
-FILES = sorted(FOLDER.glob("*.sqlite"))
+FILES = [path for path in sorted(FOLDER.glob("*.sqlite")) if THOROUGH or "-after_" not in path.name]
+"""Of a pair of one program one."""
 
 ADDRESS = re.compile("0x[0-9a-f]+")
 

@@ -15,6 +15,7 @@ from tests.conftest import AXE
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
 from tests.output.test_browser import NAMES
+from tests.turns import some
 
 pytestmark = [pytest.mark.browser, pytest.mark.npm, pytest.mark.slow]
 
@@ -30,7 +31,7 @@ def violations(reader: Reader, options: dict[str, object]) -> list[str]:
     return [f"{rule}: {where}" for impact, rule, where in reader.value(code) if impact in BAD]
 
 
-@pytest.mark.parametrize("name", ["demo", "several_devices", "hostile"])
+@pytest.mark.parametrize("name", ["demo", "hostile", *some(["several_devices"], 2, 1)])
 def test_nothing_serious_in_light_and_dark(name: str, demo: nsysdiag.Report, tmp_path: Path) -> None:
     made: Report = demo if name == "demo" else SAMPLES[name]()
     program = next(found for found in map(shutil.which, NAMES) if found)
