@@ -20,7 +20,7 @@ FIXTURES = ROOT / "tests" / "fixtures"
 WORKLOADS = ROOT / "scripts" / "workloads"
 sys.path.insert(0, str(ROOT / "scripts" / "capturing"))
 
-from mapping import clock_offset, mapped  # noqa: E402
+from mapping import anchor_starts, clock_offset, mapped  # noqa: E402
 from nsys import Nsys  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 from readme import rewritten  # noqa: E402
@@ -133,9 +133,7 @@ def stand_in(folder: Path, failing: tuple[str, ...] = ()) -> Path:
     export = folder / "sleep.sqlite"
     export.write_bytes(gzip.decompress(fixture.read_bytes()))
     with closing(sqlite3.connect(export)) as connection:
-        named = "SELECT id FROM StringIds WHERE value = 'anchor'"
-        query = f"SELECT start FROM NVTX_EVENTS WHERE text = 'anchor' OR textId IN ({named})"
-        starts = [start for (start,) in connection.execute(query)]
+        starts = anchor_starts(connection)
     me = {"pid": 1, "tid": 1}
     records: list[dict[str, object]] = [{"record": "role", "role": "main", "does": None, **me}]
     records += [

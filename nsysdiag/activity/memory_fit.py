@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -57,20 +55,18 @@ class Part:
     reason: str
 
 
-def needed_bytes(trace: Trace, share: float = 1.0) -> int:
-    """About how much memory the analysis of a share of the trace's rows takes; of all of them, unless said."""
-    return BASE_BYTES + int(share * sum(_held(trace, share).values()))
+def needed_bytes(trace: Trace) -> int:
+    """About how much memory the analysis of the whole trace takes."""
+    return BASE_BYTES + int(sum(_held(trace, 1.0).values()))
 
 
 def _held(trace: Trace, share: float) -> dict[str, float]:
     """The bytes that all rows of each table take where a share of them is read."""
     rows = {table: trace.about_rows(table) for table in ROW_BYTES}
     large = {table for table, count in rows.items() if share * count >= ROWS_IN_FILES}
-    fits = bool(large) and paged.room() >= share * sum(rows[table] * ROW_BYTES[table] for table in large)
-    in_files = large if fits else set()
-    return {
-        table: rows[table] * size * (SHARE_IN_FILES if table in in_files else 1) for table, size in ROW_BYTES.items()
-    }
+    if large and paged.room() < share * sum(rows[table] * ROW_BYTES[table] for table in large):
+        large = set()
+    return {table: rows[table] * size * (SHARE_IN_FILES if table in large else 1) for table, size in ROW_BYTES.items()}
 
 
 def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) -> Part | None:
@@ -96,7 +92,9 @@ def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) 
         # Of a small part less lies in files: a row of it takes more than one of the whole.
         smaller = min(room, total) / float(weight.sum())
         if smaller >= share or _held(trace, smaller) == held:
-            return _middle(samples.time, np.cumsum(counted), room, partial(_reason, limit, needed))
+            read_from, start, end = _middle(samples.time, np.cumsum(counted), room)
+            whole = int(samples.time[-1] - samples.time[0])
+            return Part(read_from, start, end, _reason(limit, needed, start, end, whole))
         share = smaller
 
 
@@ -109,15 +107,15 @@ def _in_window(time: IntArray, low: int | None, high: int | None) -> BoolArray:
     return chosen
 
 
-def _middle(time: IntArray, held: FloatArray, room: float, reason: Callable[[int, int, int], str]) -> Part:
-    """As much around the middle of what is `held` up to each time as there is room for."""
+def _middle(time: IntArray, held: FloatArray, room: float) -> tuple[int, int, int]:
+    """As much around the middle of what is `held` up to each time as there is room for: from when it is read, and what
+    is analysed of it."""
     total = float(held[-1])
     before = max((total - room) / 2, 0.0)
     first = int(np.searchsorted(held, before, side="right"))
     last = min(int(np.searchsorted(held, before + min(room, total), side="left")), len(time) - 1)
     read_from, end = int(time[first]), int(time[last])
-    start = read_from + min(MARGIN_NS, (end - read_from) // 4)
-    return Part(read_from, start, end, reason(start, end, int(time[-1] - time[0])))
+    return read_from, read_from + min(MARGIN_NS, (end - read_from) // 4), end
 
 
 def _reason(limit: int, needed: int, start: int, end: int, whole: int) -> str:

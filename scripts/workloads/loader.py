@@ -7,17 +7,29 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
-from waitlog import Log
+from device import MS, Device
+from waitlog import Log, steps
 
 try:
     from torch.utils.data import DataLoader
 except ImportError:
     DataLoader = None
 
+WORK_NS = 2 * MS
 AHEAD = 2
 """Batches that the worker may have ready."""
 Load = Callable[[int], bytes]
 """Makes the batch of a number."""
+
+
+def train(log: Log, device: Device, load: Load, count: int) -> None:
+    """So many steps: take a batch, work on it, wait for that."""
+    loader = batches(log, load, count)
+    for _ in steps(log, count):
+        with log.injected("data_loading"), log.wait("batch", "feeder", "worker"):
+            next(loader)
+        device.work(WORK_NS)
+        device.synchronize()
 
 
 def batches(log: Log, load: Load, count: int) -> Iterator[bytes]:

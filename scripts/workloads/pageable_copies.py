@@ -10,15 +10,20 @@ WORK_NS = 2 * MS
 BATCH_BYTES = 24 << 20
 
 
-def body(log: Log) -> None:
-    """A copy, which the host waits for, then work on it."""
+def copy_and_work(log: Log, *, pinned: bool) -> None:
+    """A copy, then work on it."""
     device = open_device(log)
-    batch = device.host_buffer(BATCH_BYTES, pinned=False)
+    batch = device.host_buffer(BATCH_BYTES, pinned=pinned)
     for _ in steps(log, STEPS):
         with log.injected("calls that copy"):
             device.copy_in(batch)
         device.work(WORK_NS)
     device.synchronize()
+
+
+def body(log: Log) -> None:
+    """The host waits for each copy."""
+    copy_and_work(log, pinned=False)
 
 
 if __name__ == "__main__":

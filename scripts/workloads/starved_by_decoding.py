@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from device import MS, open_device
-from loader import batches
-from waitlog import Log, compute, run, steps
+from device import open_device
+from loader import train
+from waitlog import Log, compute, run
 
 STEPS = 20
-WORK_NS = 2 * MS
 DECODE_SECONDS = 0.012
 BATCH = bytes(1 << 14)
 
@@ -20,13 +19,7 @@ def body(log: Log) -> None:
             compute(DECODE_SECONDS)
         return BATCH
 
-    device = open_device(log)
-    loader = batches(log, decode, STEPS)
-    for _ in steps(log, STEPS):
-        with log.injected("data_loading"), log.wait("batch", "feeder", "worker"):
-            next(loader)
-        device.work(WORK_NS)
-        device.synchronize()
+    train(log, open_device(log), decode, STEPS)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from device import MS, open_device
-from loader import batches
-from waitlog import Log, folder_on_disk, run, steps, uncached_file
+from device import open_device
+from loader import train
+from waitlog import Log, folder_on_disk, run, uncached_file
 
 STEPS = 20
-WORK_NS = 2 * MS
 BATCH_BYTES = 12 << 20
 KEPT_BYTES = 1 << 14
 
@@ -27,12 +26,7 @@ def body(log: Log) -> None:
             with log.does("io"):
                 return os.pread(descriptor, BATCH_BYTES, number * BATCH_BYTES)[:KEPT_BYTES]
 
-        loader = batches(log, read, STEPS)
-        for _ in steps(log, STEPS):
-            with log.injected("data_loading"), log.wait("batch", "feeder", "worker"):
-                next(loader)
-            device.work(WORK_NS)
-            device.synchronize()
+        train(log, device, read, STEPS)
 
 
 if __name__ == "__main__":

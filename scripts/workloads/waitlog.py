@@ -71,29 +71,29 @@ class Log:
         """
         self.add("role", role=name, does=does, **({} if tid is None else {"tid": tid}))
 
-    @contextmanager
-    def wait(self, kind: str, *wakers: str) -> Iterator[None]:
+    def wait(self, kind: str, *wakers: str) -> AbstractContextManager[None]:
         """The calling thread waits; the first role wakes it, which the second one woke before, and so on."""
-        with annotate(kind):
-            start = clock()
-            yield
-            self.add("wait", kind=kind, wakers=wakers, start=start, end=clock())
+        return self._span(kind, "wait", kind=kind, wakers=wakers)
 
-    @contextmanager
-    def does(self, what: str) -> Iterator[None]:
+    def does(self, what: str) -> AbstractContextManager[None]:
         """What the calling thread does while others may wait for it."""
-        with annotate(what):
-            start = clock()
-            yield
-            self.add("does", what=what, start=start, end=clock())
+        return self._span(what, "does", what=what)
+
+    def injected(self, what: str) -> AbstractContextManager[None]:
+        """The calling thread keeps an idle GPU waiting."""
+        return self._span(what, "injected", what=what)
+
+    def step(self) -> AbstractContextManager[None]:
+        """A step of the program."""
+        return self._span("step", "step")
 
     @contextmanager
-    def injected(self, what: str) -> Iterator[None]:
-        """The calling thread keeps an idle GPU waiting."""
-        with annotate(what):
+    def _span(self, message: str, record: str, **values: object) -> Iterator[None]:
+        """An NVTX range, and a record of the time within it."""
+        with annotate(message):
             start = clock()
             yield
-            self.add("injected", what=what, start=start, end=clock())
+            self.add(record, **values, start=start, end=clock())
 
     def wake(self, how: str) -> None:
         """The calling thread wakes somebody now."""
@@ -127,10 +127,8 @@ def run(body: Callable[[Log], None]) -> None:
 def steps(log: Log, count: int) -> Iterator[int]:
     """So many steps, each in an NVTX range and logged."""
     for step in range(count):
-        with annotate("step"):
-            start = clock()
+        with log.step():
             yield step
-            log.add("step", start=start, end=clock())
 
 
 def compute(seconds: float) -> None:
