@@ -114,6 +114,8 @@ class WakeFinder:
     def __init__(self, tables: HostTables, ignored: IntArray, low: int, high: int) -> None:
         self._runs = laid_away(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
         self._wake_calls = _wake_calls(tables.os_calls, ignored)
+        self._callers, caller = distinct(self._wake_calls.thread)
+        self._calls_of_callers = np.bincount(caller, minlength=len(self._callers))
         self._os_calls = tables.os_calls
         self._cpus = tables.cpus
         self._ignored = ignored
@@ -195,8 +197,7 @@ class WakeFinder:
     def _discount(self, found: Wakers, rows: IntArray, looked: IntArray) -> None:
         """A thread that makes such calls all the time is around any wait's end: the longer was looked for one, the
         likelier."""
-        threads, code = distinct(self._wake_calls.thread)
-        calls = np.bincount(code, minlength=len(threads))[np.searchsorted(threads, found.thread[rows])]
+        calls = self._calls_of_callers[np.searchsorted(self._callers, found.thread[rows])]
         found.confidence[rows] *= 1 - np.minimum(calls * looked / self._span, 1)
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
