@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _NAMES = ("shortName", "demangledName", "mangledName", "nameId")
 _OWNERS = ("globalPid", "globalTid")
 _MACHINE = 48
+NAME = "no GPU: reckoned by the program"
 STRINGS_FROM = 1 << 28
 
 
@@ -42,16 +43,20 @@ def graft(capture: Path, log: dict[str, Any]) -> None:
 
 def device_rows(log: dict[str, Any]) -> TraceBuilder:
     """The calls and operations of a log as rows; calls of a process are numbered from 1, which is their correlation."""
-    trace = TraceBuilder().gpu()
+    trace = TraceBuilder(schema="3.17.0") if False else TraceBuilder()
+    owners = sorted({(operation.get("device", 0), operation["pid"]) for operation in log["operations"]})
+    for device, pid in owners:
+        trace.gpu(device, NAME, sm_count=0, memory=None).process(pid)
     for call in log["calls"]:
         thread = (call["pid"], call["tid"])
         trace.api(call["api"], call["start"], call["end"], thread=thread, correlation=call["call"])
     for operation in log["operations"]:
+        place = {"device": operation.get("device", 0), "stream": operation.get("stream", 7)}
         thread, start, end = (operation["pid"], operation["tid"]), operation["start"], operation["end"]
         if operation["kind"] == "kernel":
             name, correlation = operation["name"], operation["call"]
             for node, begin, over in nodes_of(operation):
-                trace.kernel(begin, over, name=name, thread=thread, correlation=correlation, graph_node=node)
+                trace.kernel(begin, over, name=name, thread=thread, correlation=correlation, graph_node=node, **place)
         else:
             trace.memcpy(
                 start,
@@ -61,6 +66,7 @@ def device_rows(log: dict[str, Any]) -> TraceBuilder:
                 size=operation["bytes"],
                 thread=thread,
                 correlation=operation["call"],
+                **place,
             )
     return trace
 

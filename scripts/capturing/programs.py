@@ -33,6 +33,7 @@ _ALL = (
     Program("preempted", "30 ms of computing a step on a core shared with two busy processes"),
     Program("starved_by_reads", "a worker process reads 12 MiB a step, uncached", (FORK_TRACED,)),
     Program("starved_by_decoding", "a worker process decodes 12 ms a step", (FORK_TRACED,)),
+    Program("starved_training", "two ranks whose workers read and decode too slowly", (FORK_TRACED,)),
     Program("healthy", "nothing: the host is far ahead"),
     Program("two_processes", "a second program on the same GPU", gpu_only=True),
     Program("cpu_threads"),

@@ -8,6 +8,7 @@ real host beside a device that has to be put in from the log.
 from __future__ import annotations
 
 import itertools
+import time
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -15,6 +16,8 @@ from waitlog import Log, clock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from meeting import Meeting
 
 try:
     import torch
@@ -24,14 +27,20 @@ except ImportError:
 US, MS = 1_000, 1_000_000
 LAUNCH_NS, LATENCY_NS, BETWEEN_NS = 6 * US, 2 * US, 1 * US
 TINY_NS = 2 * US
+LAST_NS = 200 * US
+"""For so long a wait looks at the clock, even one that leaves the CPU to others."""
+ALL_REDUCE, COLLECTIVES = "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 13
 BYTES_PER_NS = {"pageable": 3, "pinned": 12}
 
 
 class Device(Protocol):
     """Asynchronous unless said otherwise, in the order of the calls."""
 
-    def work(self, ns: int) -> None:
+    def work(self, ns: int, name: str = "work") -> None:
         """A kernel of about so long."""
+
+    def all_reduce(self, ns: int) -> None:
+        """With the other ranks, of about so long: after what was launched so far, beside what is launched next."""
 
     def tiny(self) -> None:
         """A kernel of a few us, whose launch takes longer than itself."""
@@ -55,27 +64,41 @@ class Device(Protocol):
         """Return when everything is done."""
 
 
-def open_device(log: Log) -> Device:
-    """The GPU of this machine, or the stand-in."""
+def open_device(log: Log, meeting: Meeting | None = None) -> Device:
+    """The GPU of this machine, or the stand-in; of several ranks each has its own."""
     if torch is not None and torch.cuda.is_available():
-        return TorchDevice()
-    return StandIn(log)
+        return TorchDevice(meeting)
+    return StandIn(log, meeting)
 
 
 class StandIn:
-    """One stream of a device that is not there. Times are the log's clock."""
+    """A stream of a device that is not there, and one for collectives. Times are the log's clock.
 
-    def __init__(self, log: Log) -> None:
+    A rank that others train beside leaves its CPU to them while it waits for the device.
+    """
+
+    def __init__(self, log: Log, meeting: Meeting | None = None) -> None:
         self._log = log
+        self._meeting = meeting
+        self._collectives: list[tuple[int, int, int]] = []
         self._free = clock()
         self._calls = itertools.count(1)
         self._memory = np.empty(0, np.uint8)
 
-    def work(self, ns: int) -> None:
-        self._launch("work", ns)
+    def work(self, ns: int, name: str = "work") -> None:
+        self._launch(name, ns)
 
     def tiny(self) -> None:
         self._launch("tiny", TINY_NS)
+
+    def all_reduce(self, ns: int) -> None:
+        if self._meeting is None:
+            return
+        start = clock()
+        spin_until(start + LAUNCH_NS)
+        call, end = self._called("cudaLaunchKernelExC", start)
+        number = self._meeting.ready(max(self._free, end + LATENCY_NS))
+        self._collectives.append((number, call, ns))
 
     def graph_of_tiny(self, count: int) -> Callable[[], None]:
         return lambda: self._launch("tiny", TINY_NS, api="cudaGraphLaunch", nodes=count)
@@ -101,7 +124,8 @@ class StandIn:
 
     def synchronize(self) -> None:
         start = clock()
-        spin_until(self._free)
+        self._join()
+        self._wait()
         self._called("cudaDeviceSynchronize", start)
 
     def _launch(self, name: str, ns: int, api: str = "cudaLaunchKernel", nodes: int = 0) -> None:
@@ -115,14 +139,31 @@ class StandIn:
     def _copy(self, kind: str, host: str, size: int, ns: int, *, waits: bool) -> None:
         start = clock()
         spin_until(start + LAUNCH_NS)
+        if waits:
+            self._join()
         begin = self._reserve(ns, clock())
         if waits:
-            spin_until(self._free)
+            self._wait()
         call, _ = self._called("cudaMemcpyAsync", start)
         self._operation(kind, begin, ns, call, host=host, bytes=size)
 
+    def _join(self) -> None:
+        """What is launched next comes after all collectives so far, whose times every rank must know for that."""
+        for number, call, ns in self._collectives:
+            start, end = self._meeting.span(number, ns)
+            self._operation("kernel", start, end - start, call, name=ALL_REDUCE, nodes=0, between=0, stream=COLLECTIVES)
+            self._free = max(self._free, end)
+        self._collectives = []
+
+    def _wait(self) -> None:
+        """Return when the device has done everything."""
+        if self._meeting is not None:
+            time.sleep(max(0, self._free - LAST_NS - clock()) / 1e9)
+        spin_until(self._free)
+
     def _operation(self, kind: str, start: int, ns: int, call: int, **values: object) -> None:
-        self._log.add("operation", kind=kind, start=start, end=start + ns, call=call, **values)
+        place = {} if self._meeting is None else {"device": self._meeting.rank}
+        self._log.add("operation", kind=kind, start=start, end=start + ns, call=call, **place, **values)
 
     def _reserve(self, ns: int, now: int) -> int:
         """When an operation that is launched now begins."""
@@ -144,25 +185,36 @@ def spin_until(end: int) -> None:
 
 
 class TorchDevice:
-    """PyTorch on the first GPU."""
+    """PyTorch on the first GPU, or on that of a rank."""
 
     SIDE = 1_024
     """Of the square matrices whose product is the unit of work: well under 1 ms on any GPU of today."""
+    GRADIENTS = 1 << 22
 
-    def __init__(self) -> None:
+    def __init__(self, meeting: Meeting | None = None) -> None:
+        self._meeting = meeting
+        if meeting is not None:
+            torch.cuda.set_device(meeting.rank)
+            meeting.join_torch()
         self._left = torch.randn(self.SIDE, self.SIDE, device="cuda")
         self._right = torch.randn(self.SIDE, self.SIDE, device="cuda")
         self._out = torch.empty_like(self._left)
         self._small = torch.zeros(32, device="cuda")
+        self._gradients = torch.zeros(self.GRADIENTS, device="cuda")
+        self._reducing: list[Any] = []
         self._targets: dict[int, Any] = {}
         self._unit_ns = self._measured()
 
-    def work(self, ns: int) -> None:
+    def work(self, ns: int, name: str = "work") -> None:
         for _ in range(max(1, round(ns / self._unit_ns))):
             torch.mm(self._left, self._right, out=self._out)
 
     def tiny(self) -> None:
         self._small.add_(1)
+
+    def all_reduce(self, ns: int) -> None:
+        if self._meeting is not None and self._meeting.count > 1:
+            self._reducing.append(torch.distributed.all_reduce(self._gradients, async_op=True))
 
     def graph_of_tiny(self, count: int) -> Callable[[], None]:
         self.tiny()
@@ -184,6 +236,9 @@ class TorchDevice:
         self._targets[size].copy_(buffer, non_blocking=buffer.is_pinned())
 
     def read_back(self) -> float:
+        for each in self._reducing:
+            each.wait()
+        self._reducing = []
         return float(self._small[0].item())
 
     def churn(self, size: int) -> None:

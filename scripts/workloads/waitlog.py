@@ -53,6 +53,8 @@ class Log:
 
     def __init__(self) -> None:
         self.records: list[dict[str, object]] = []
+        self.whose = ""
+        """What the names of roles end with, where several processes have the same ones."""
         self.path = Path(sys.argv[1]) if len(sys.argv) > 1 else None
 
     def fork(self, role: str) -> None:
@@ -69,19 +71,19 @@ class Log:
 
         does: what it does all the time, where nothing else is logged.
         """
-        self.add("role", role=name, does=does, **({} if tid is None else {"tid": tid}))
+        self.add("role", role=name + self.whose, does=does, **({} if tid is None else {"tid": tid}))
 
     def wait(self, kind: str, *wakers: str) -> AbstractContextManager[None]:
         """The calling thread waits; the first role wakes it, which the second one woke before, and so on."""
-        return self._span(kind, "wait", kind=kind, wakers=wakers)
+        return self._span(kind, "wait", kind=kind, wakers=[waker + self.whose for waker in wakers])
 
     def does(self, what: str) -> AbstractContextManager[None]:
         """What the calling thread does while others may wait for it."""
         return self._span(what, "does", what=what)
 
-    def injected(self, what: str) -> AbstractContextManager[None]:
-        """The calling thread keeps an idle GPU waiting."""
-        return self._span(what, "injected", what=what)
+    def injected(self, what: str, shown: str | None = None) -> AbstractContextManager[None]:
+        """The calling thread keeps an idle GPU waiting. shown: the name of the range."""
+        return self._span(shown or what, "injected", what=what)
 
     def step(self) -> AbstractContextManager[None]:
         """A step of the program."""

@@ -1,0 +1,53 @@
+"""Where ranks that train together meet: a file that each of them maps."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+MOST = 1 << 12
+NAP_S = 50e-6
+
+
+class Meeting:
+    """One rank among several. Each says when it is ready for its next collective, and so all know when that ran."""
+
+    def __init__(self, path: Path, rank: int, count: int) -> None:
+        self.rank, self.count, self._path = rank, count, path
+        self._times = np.memmap(path, np.int64, "r+" if path.exists() else "w+", shape=(MOST, count))
+        self._next = 0
+        self._over = 0
+
+    def ready(self, time_ns: int) -> int:
+        """The number of this rank's next collective, for which it is ready at a time."""
+        number, self._next = self._next, self._next + 1
+        self._times[number, self.rank] = time_ns
+        return number
+
+    def span(self, number: int, ns: int) -> tuple[int, int]:
+        """When this rank's part of a collective began and when all were done; asked for one after the other, and
+        answered once every rank has said when it is ready."""
+        self._wait(number)
+        starts = np.maximum(self._times[number], self._over)
+        self._over = int(starts.max()) + ns
+        return int(starts[self.rank]), self._over
+
+    def gather(self) -> None:
+        """Return when all ranks are here."""
+        here, self._next = self._next, self._next + 1
+        self._times[here, self.rank] = 1
+        self._wait(here)
+
+    def _wait(self, number: int) -> None:
+        while not self._times[number].all():
+            time.sleep(NAP_S)
+
+    def join_torch(self) -> None:
+        """The process group of PyTorch, where there is more than one rank."""
+        if self.count > 1:
+            import torch
+
+            at = self._path.with_suffix(".group").as_uri()
+            torch.distributed.init_process_group("nccl", init_method=at, rank=self.rank, world_size=self.count)
