@@ -80,14 +80,14 @@ def most_often(pairs: Pairs, group: IntArray) -> Pairs:
     """Of each wait's pairs those of the thread that is there at most waits of its group."""
     if len(pairs) == 0:
         return pairs
-    pairs = _one_a_thread(pairs)
+    pairs = one_a_thread(pairs)
     key, _ = group_and_thread(pairs, group)
     hits = np.bincount(key)[key].astype(np.float64)
     best, _ = two_best(pairs.wait, hits)
     return pairs.take(hits == best[pairs.wait])
 
 
-def _one_a_thread(pairs: Pairs) -> Pairs:
+def one_a_thread(pairs: Pairs) -> Pairs:
     """The nearest pair of each wait and thread."""
     order = np.lexsort((pairs.call, pairs.at, pairs.distance, pairs.thread, pairs.wait))
     pairs = pairs.take(order)

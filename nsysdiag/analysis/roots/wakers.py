@@ -21,7 +21,16 @@ from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.lane import CallTable
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
-from nsysdiag.analysis.roots.candidates import Pairs, alone, group_and_thread, most_often, nearest, two_best, within
+from nsysdiag.analysis.roots.candidates import (
+    Pairs,
+    alone,
+    group_and_thread,
+    most_often,
+    nearest,
+    one_a_thread,
+    two_best,
+    within,
+)
 from nsysdiag.analysis.roots.runs import Runs
 from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 from nsysdiag.paged import laid_away
@@ -131,12 +140,59 @@ class WakeFinder:
         _, group = distinct(waits.thread)
         group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
         self._by_calls(waits, Moments(moment, moment), group, found)
+        usual = self._usual_callers(waits, moment, group)
+        self._rather_the_usual(waits, moment, cpu, usual, found)
         self._by_runs(waits, moment, group, found)
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
         self._before_the_queue(waits, moment, cpu, group, found)
-        self._by_habit(waits, moment, group, found)
+        settled = _usual(waits, group, found)
+        self._by_habit(waits, moment, np.where(settled > 0, settled, usual), found)
         return found
+
+    def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
+        """For each wait the thread that made a call which may have ended it shortly before nearly every wait of its
+        group, more than chance and any other thread; 0 where there is none. Long waits count for more."""
+        usual = np.zeros(len(waits), dtype=np.int64)
+        earliest = np.maximum(waits.start, moment - SLOW_NS)
+        pairs = one_a_thread(self._callers_within(waits, Moments(earliest, moment + AFTER_NS)))
+        if len(pairs) == 0:
+            return usual
+        length = (waits.end - waits.start).astype(np.float64)
+        key, threads = group_and_thread(pairs, group)
+        hits, spent = np.bincount(key), np.bincount(key, weights=length[pairs.wait])
+        # A row for each group and thread.
+        owner, caller = (np.zeros(len(hits), dtype=np.int64) for _ in range(2))
+        owner[key], caller[key] = group[pairs.wait], np.searchsorted(self._callers, pairs.thread)
+        whole, looked = (
+            np.bincount(group, weights=length * each)[owner] for each in (np.ones(len(waits)), moment - earliest)
+        )
+        rate = spent / whole
+        lift = rate - np.minimum(self._calls_of_callers[caller] * looked / whole / self._span, 1)
+        best, second = two_best(owner, lift)
+        ahead = best[owner] - np.maximum(second, 0)[owner]
+        leads = (lift == best[owner]) & (ahead >= STANDS_OUT) & (lift >= STANDS_OUT)
+        leads &= (rate >= ALWAYS) & (hits > REPEATED)
+        of_group = np.zeros(int(group.max()) + 1, dtype=np.int64)
+        of_group[owner[leads]] = self._callers[caller[leads]]
+        result: IntArray = of_group[group]
+        return result
+
+    def _rather_the_usual(
+        self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers
+    ) -> None:
+        """A call just before is another's by chance where the waiting thread stood in the queue of its CPU, and the
+        thread that ends such waits had called since the queue began."""
+        called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
+        doubted = np.flatnonzero(called & (usual > 0) & (usual != found.thread) & (cpu >= 0))
+        if len(doubted) == 0:
+            return
+        held = np.maximum(self._cpus.held_since(cpu[doubted], moment[doubted], BEFORE_NS), waits.start[doubted])
+        held = np.maximum(held - BEFORE_NS, np.maximum(waits.start, moment - SLOW_NS)[doubted])
+        again = Wakers.nobody(moment[doubted])
+        self._call_of(usual[doubted], waits.take(doubted), Moments(held, moment[doubted]), again)
+        better = again.how != How.NOTHING
+        _put(found, doubted[better], again.take(better))
 
     def _before_the_queue(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
         """Of those still open the ones that came in on a CPU which others had held until then: they may have been
@@ -157,7 +213,8 @@ class WakeFinder:
         self._only_if_alone(queued.take(whole), Moments(since[whole], moment[open_][whole]), ran)
         _put(again, whole, ran)
         again.confidence[:] *= AFTER_A_QUEUE
-        _put(found, open_, again)
+        sure = again.confidence >= SURE
+        _put(found, open_[sure], again.take(sure))
 
     def _only_if_alone(self, waits: Waits, moment: Moments, found: Wakers) -> None:
         """Forget those that ran until the first moment where another thread of the process came in or went out at the
@@ -173,6 +230,18 @@ class WakeFinder:
         _put(found, several, Wakers.nobody(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
+        pairs = self._callers_within(waits, Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS))
+        # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
+        first, last = moment.first[pairs.wait], moment.last[pairs.wait]
+        pairs.distance[:] = np.where(first < last, pairs.at + BEFORE_NS - first, np.abs(last - pairs.at))
+        one, several = alone(pairs), most_often(pairs, group)
+        _settle(found, pairs.take(one), How.CALL)
+        _settle(found, several, How.CALL_OF_SEVERAL)
+        called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
+        self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
+
+    def _callers_within(self, waits: Waits, moment: Moments) -> Pairs:
+        """Threads whose calls between two moments may have ended each wait; the distance is to the later one."""
         calls, process, own = self._wake_calls, process_of(self._wake_calls.thread), process_of(waits.thread)
 
         def fits(wait: IntArray, call: IntArray) -> BoolArray:
@@ -182,17 +251,9 @@ class WakeFinder:
             return result
 
         chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
-        wait, call = within(calls.start, moment.first - BEFORE_NS, moment.last + AFTER_NS, chosen, fits)
+        wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
         at = calls.start[call]
-        # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
-        first, last = moment.first[wait], moment.last[wait]
-        distance = np.where(first < last, at + BEFORE_NS - first, np.abs(last - at))
-        pairs = Pairs(wait, calls.thread[call], at, distance, calls.name[call])
-        one, several = alone(pairs), most_often(pairs, group)
-        _settle(found, pairs.take(one), How.CALL)
-        _settle(found, several, How.CALL_OF_SEVERAL)
-        called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
-        self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
+        return Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call])
 
     def _discount(self, found: Wakers, rows: IntArray, looked: IntArray) -> None:
         """A thread that makes such calls all the time is around any wait's end: the longer was looked for one, the
@@ -256,26 +317,26 @@ class WakeFinder:
         pairs = Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
         _settle(found, pairs.take(alone(pairs)), How.RETURNED)
 
-    def _by_habit(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+    def _by_habit(self, waits: Waits, moment: IntArray, usual: IntArray, found: Wakers) -> None:
         """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
         waiting thread may have been slow to follow, or else that it ran until then; short calls are not recorded."""
-        usual = _usual(waits, group, found)
+        self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - SLOW_NS), moment), found)
+        self._ran_usually(waits, moment, usual, found)
+
+    def _call_of(self, usual: IntArray, waits: Waits, moment: Moments, found: Wakers) -> None:
+        """For those still open the last call of the thread that is `usual` for each, between two moments."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
-        if len(chosen) == 0:
-            return
         calls = self._wake_calls
 
         def fits(wait: IntArray, call: IntArray) -> BoolArray:
             result: BoolArray = (calls.thread[call] == usual[wait]) & (calls.ends[call] == waits.ends[wait])
             return result
 
-        earliest = np.maximum(waits.start, moment - SLOW_NS)
-        wait, call = within(calls.start, earliest, moment, chosen, fits)
+        wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
         at = calls.start[call]
-        _settle(found, Pairs(wait, calls.thread[call], at, moment[wait] - at, calls.name[call]), How.USUAL)
+        _settle(found, Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call]), How.USUAL)
         called = chosen[found.how[chosen] == How.USUAL]
-        self._discount(found, called, (moment - earliest)[called])
-        self._ran_usually(waits, moment, usual, found)
+        self._discount(found, called, (moment.last - moment.first)[called])
 
     def _ran_usually(self, waits: Waits, moment: IntArray, usual: IntArray, found: Wakers) -> None:
         """The `usual` threads that ran until the moment, unless they nearly always run."""

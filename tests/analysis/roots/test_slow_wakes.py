@@ -204,8 +204,56 @@ class TestTheUsualWaker:
             assert gap.root is not None
             assert gap.root.hops[0].how == "was there, and its calls end nearly all such waits"
 
-    @pytest.mark.parametrize(("second", "found"), [(1, True), (2, False)])
+    @pytest.mark.parametrize(("second", "found"), [(2, True), (3, False)])
     def test_it_ended_four_of_five_at_least(self, second: int, found: bool, tmp_path: Path) -> None:
-        """Nine or eight of eleven waits of the same length."""
+        """Nine or eight of eleven waits of the same length, with the last."""
         trace = repeated(SLOW_NS, None, 10, second)
         assert (waker(last_gap(trace, tmp_path)) == STRANGER) is found
+
+
+def doubtful(others: int = 6, *, held: bool = True, usual: int = 300 * US) -> TraceBuilder:
+    """Before the last wait of several the usual waker calls, then somebody else does just before its end; T's CPU is
+    held by others meanwhile."""
+    trace, at = repeated(usual, None, others), others * 10 * MS
+    trace.osrt("write", at + CAME_IN - 30 * US, at + CAME_IN - 29 * US, thread=ANOTHER)
+    return queued(trace, at + CAME_IN - MS, at + CAME_IN - 5 * US) if held else trace
+
+
+class TestACallByChance:
+    """Just before the end of a wait somebody calls who does not end such waits."""
+
+    def test_in_a_queue_it_was_the_usual_one(self, tmp_path: Path) -> None:
+        gap = last_gap(doubtful(), tmp_path)
+        assert waker(gap) == STRANGER
+        assert gap.root is not None
+        assert gap.root.confidence < 0.65
+
+    def test_who_came_in_at_once_was_woken_just_before(self, tmp_path: Path) -> None:
+        assert waker(last_gap(doubtful(held=False), tmp_path)) == ANOTHER
+
+    @pytest.mark.parametrize(("ago", "usual"), [(MS, True), (MS + BEFORE_NS + 1, False)])
+    def test_a_call_before_the_queue_began_was_followed_at_once(self, ago: int, usual: bool, tmp_path: Path) -> None:
+        trace, at = repeated(ago - 200 * US, None, 6), 60 * MS
+        trace.osrt("write", at + CAME_IN - 30 * US, at + CAME_IN - 29 * US, thread=ANOTHER)
+        gap = last_gap(queued(trace, at + CAME_IN - 800 * US), tmp_path)
+        assert waker(gap) == (STRANGER if usual else ANOTHER)
+
+    def test_few_waits_make_no_habit(self, tmp_path: Path) -> None:
+        assert waker(last_gap(doubtful(4), tmp_path)) == ANOTHER
+
+    def test_two_that_always_call_are_no_habit_of_either(self, tmp_path: Path) -> None:
+        trace = doubtful()
+        for number in range(6):
+            at = number * 10 * MS + CAME_IN - 500 * US
+            trace.osrt("write", at, at + US, thread=ANOTHER)
+        assert waker(last_gap(trace, tmp_path)) == ANOTHER
+
+
+def test_a_habit_tells_which_of_several_calls_it_was(tmp_path: Path) -> None:
+    """T stood in a long queue; so many called meanwhile that none is sure, but for the one that ends such waits."""
+    trace, at = repeated(600 * US, None, 30), 300 * MS
+    for number in range(30):
+        trace.osrt("write", number * 10 * MS + MS, number * 10 * MS + MS + US, thread=ANOTHER)
+    trace.osrt("write", at + CAME_IN - 700 * US, at + CAME_IN - 699 * US, thread=ANOTHER)
+    gap = last_gap(queued(trace, at + CAME_IN - MS), tmp_path)
+    assert waker(gap) == STRANGER
