@@ -73,9 +73,10 @@ def device_rows(log: dict[str, Any]) -> TraceBuilder:
 
 def nodes_of(operation: dict[str, Any]) -> list[tuple[int | None, int, int]]:
     """The kernels of an operation: itself, or the nodes of a graph, all as long and as far apart."""
-    start, end, nodes, between = (operation[name] for name in ("start", "end", "nodes", "between"))
+    start, end, nodes = operation["start"], operation["end"], operation.get("nodes")
     if not nodes:
         return [(None, start, end)]
+    between = operation["between"]
     every = (end - start + between) // nodes
     return [(node + 1, start + node * every, start + (node + 1) * every - between) for node in range(nodes)]
 

@@ -42,7 +42,7 @@ class Device(Protocol):
     def all_reduce(self, ns: int) -> None:
         """With the other ranks, of about so long: after what was launched so far, beside what is launched next."""
 
-    def tiny(self) -> None:
+    def tiny(self, name: str = "tiny") -> None:
         """A kernel of a few us, whose launch takes longer than itself."""
 
     def graph_of_tiny(self, count: int) -> Callable[[], None]:
@@ -88,8 +88,8 @@ class StandIn:
     def work(self, ns: int, name: str = "work") -> None:
         self._launch(name, ns)
 
-    def tiny(self) -> None:
-        self._launch("tiny", TINY_NS)
+    def tiny(self, name: str = "tiny") -> None:
+        self._launch(name, TINY_NS)
 
     def all_reduce(self, ns: int) -> None:
         if self._meeting is None:
@@ -134,7 +134,8 @@ class StandIn:
         call, end = self._called(api, start)
         whole = nodes * (ns + BETWEEN_NS) - BETWEEN_NS if nodes else ns
         begin = self._reserve(whole, end)
-        self._operation("kernel", begin, whole, call, name=name, nodes=nodes, between=BETWEEN_NS)
+        graph = {"nodes": nodes, "between": BETWEEN_NS} if nodes else {}
+        self._operation("kernel", begin, whole, call, name=name, **graph)
 
     def _copy(self, kind: str, host: str, size: int, ns: int, *, waits: bool) -> None:
         start = clock()
@@ -151,7 +152,7 @@ class StandIn:
         """What is launched next comes after all collectives so far, whose times every rank must know for that."""
         for number, call, ns in self._collectives:
             start, end = self._meeting.span(number, ns)
-            self._operation("kernel", start, end - start, call, name=ALL_REDUCE, nodes=0, between=0, stream=COLLECTIVES)
+            self._operation("kernel", start, end - start, call, name=ALL_REDUCE, stream=COLLECTIVES)
             self._free = max(self._free, end)
         self._collectives = []
 
@@ -209,7 +210,7 @@ class TorchDevice:
         for _ in range(max(1, round(ns / self._unit_ns))):
             torch.mm(self._left, self._right, out=self._out)
 
-    def tiny(self) -> None:
+    def tiny(self, name: str = "tiny") -> None:
         self._small.add_(1)
 
     def all_reduce(self, ns: int) -> None:

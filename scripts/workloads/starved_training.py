@@ -20,7 +20,9 @@ from waitlog import Log, annotate, folder_on_disk, run, steps, uncached_file
 
 RANKS = 2
 STEPS, LAYERS, BUCKET, PARAMETERS = 30, 12, 4, 32
-FORWARD_NS, BACKWARD_NS, REDUCE_NS = (160 * US, 40 * US), (180 * US, 160 * US, 50 * US), 420 * US
+FORWARD = {"linear": 160 * US, "layer_norm": 40 * US}
+BACKWARD = {"linear_input_grad": 180 * US, "linear_weight_grad": 160 * US, "layer_norm_grad": 50 * US}
+REDUCE_NS = 420 * US
 IMAGES, FEATURES = 1_200 * (1 << 10), 24 << 20
 SHARD, SLOW_SHARD, SLOW_EVERY = 4 << 20, 20 << 20, 8
 TOKEN = bytes(1 << 10)
@@ -59,7 +61,7 @@ def train(log: Log, meeting: Meeting, folder: str) -> None:
         features = device.host_buffer(FEATURES, pinned=True)
         backward = Backward(log, device)
         for _ in steps(log, STEPS):
-            with log.injected("data_loading", "next(dataloader)"), log.wait("batch", "feeder", "worker"):
+            with log.injected("data_loading", shown=False), log.wait("next(dataloader)", "feeder", "worker"):
                 next(loader)
             one_step(device, features, backward)
         backward.end()
@@ -70,19 +72,18 @@ def one_step(device: Device, features: object, backward: Backward) -> None:
     device.copy_in(features)
     with annotate("forward"):
         for _ in range(LAYERS):
-            for ns in FORWARD_NS:
-                device.work(ns, "forward")
-    with annotate("backward"):
-        backward()
+            for name, ns in FORWARD.items():
+                device.work(ns, name)
+    backward()
     with annotate("clip_grad_norm_"):
         device.read_back()
     with annotate("optimizer"):
         for _ in range(PARAMETERS):
-            device.tiny()
+            device.tiny("adam")
 
 
 class Backward:
-    """The thread that launches the backward pass, and the gradients' all-reduces as soon as a bucket of them is full."""
+    """The thread that launches the backward pass, and the all-reduce of each bucket of gradients once it is full."""
 
     def __init__(self, log: Log, device: Device) -> None:
         self._log, self._device = log, device
@@ -107,8 +108,8 @@ class Backward:
         self._log.role("autograd", does="compute")
         while self._asked.get():
             for layer in range(1, LAYERS + 1):
-                for ns in BACKWARD_NS:
-                    self._device.work(ns, "backward")
+                for name, ns in BACKWARD.items():
+                    self._device.work(ns, name)
                 if layer % BUCKET == 0:
                     self._device.all_reduce(REDUCE_NS)
             self._log.wake("queue.SimpleQueue.put")

@@ -81,18 +81,18 @@ class Log:
         """What the calling thread does while others may wait for it."""
         return self._span(what, "does", what=what)
 
-    def injected(self, what: str, shown: str | None = None) -> AbstractContextManager[None]:
-        """The calling thread keeps an idle GPU waiting. shown: the name of the range."""
-        return self._span(shown or what, "injected", what=what)
+    def injected(self, what: str, *, shown: bool = True) -> AbstractContextManager[None]:
+        """The calling thread keeps an idle GPU waiting; in an NVTX range of its own only where shown."""
+        return self._span(what if shown else None, "injected", what=what)
 
     def step(self) -> AbstractContextManager[None]:
         """A step of the program."""
         return self._span("step", "step")
 
     @contextmanager
-    def _span(self, message: str, record: str, **values: object) -> Iterator[None]:
-        """An NVTX range, and a record of the time within it."""
-        with annotate(message):
+    def _span(self, message: str | None, record: str, **values: object) -> Iterator[None]:
+        """An NVTX range, but without a message, and a record of the time within it."""
+        with nullcontext() if message is None else annotate(message):
             start = clock()
             yield
             self.add(record, **values, start=start, end=clock())

@@ -9,10 +9,10 @@ from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
+from nsysdiag.analysis.roots.evidence import How
 from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.levels import LOADING, Chains, Level, vague
 from nsysdiag.analysis.roots.people import People
-from nsysdiag.analysis.roots.wakers import How
 from nsysdiag.model import Hop, Root
 from nsysdiag.units import format_ns
 

@@ -19,9 +19,9 @@ from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES, lock_wait, off_cpu
+from nsysdiag.analysis.roots.evidence import Wakers
 from nsysdiag.analysis.roots.loaders import Loaders
 from nsysdiag.analysis.roots.waits import Ends, Waits
-from nsysdiag.analysis.roots.wakers import Wakers
 from nsysdiag.analysis.roots.world import View, World
 from nsysdiag.timeline.assign import Owned, claim
 from nsysdiag.timeline.intervals import FloatArray, Intervals

@@ -10,9 +10,7 @@ waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was 
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
 
@@ -28,13 +26,14 @@ from nsysdiag.analysis.roots.candidates import (
     most_often,
     nearest,
     one_a_thread,
-    two_best,
     within,
 )
+from nsysdiag.analysis.roots.evidence import How, Wakers
+from nsysdiag.analysis.roots.habits import REPEATED, STANDS_OUT, SURE, stands_out, usual_callers, usual_enders
 from nsysdiag.analysis.roots.runs import Runs
 from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 from nsysdiag.paged import laid_away
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import FloatArray, Intervals
 
 BEFORE_NS = 100_000
 AFTER_NS = 15_000
@@ -45,58 +44,6 @@ AFTER_A_QUEUE = 0.9
 """How much of its confidence evidence keeps that is taken from before such a queue."""
 SLOW_NS = 1_000_000
 """How long after a call of the thread that usually ends such waits the waiting one may come in."""
-REPEATED = 5
-ALWAYS = 0.8
-SURE = 0.5
-"""How sure a wake-up must be to say who usually makes them."""
-STANDS_OUT = 0.25
-
-
-class How(IntEnum):
-    """The evidence that a thread ended a wait."""
-
-    NOTHING = 0
-    CALL = 1
-    CALL_OF_SEVERAL = 2
-    RAN = 3
-    RAN_OFTEN = 4
-    RAN_NEAREST = 5
-    RETURNED = 6
-    ENDED = 7
-    USUAL = 8
-
-
-CONFIDENCE = {
-    How.NOTHING: 0.0,
-    How.CALL: 0.95,  # its wake call is the only one around
-    How.CALL_OF_SEVERAL: 0.6,  # several threads made wake calls: the one that does so each time, else the nearest
-    How.RAN: 0.85,  # the only thread that ran until then
-    How.RAN_OFTEN: 0.65,  # of several the one that ran until then again and again, more than chance has it
-    How.RAN_NEAREST: 0.4,  # of several the one that stopped running closest
-    How.RETURNED: 0.5,  # without scheduling: the only thread whose call ended or began then
-    How.ENDED: 0.8,  # the process whose last sign of life was just before
-    How.USUAL: 0.65,  # the thread whose calls ended nearly all other such waits was there
-}
-"""Lower than what the captured waits in tests/fixtures give, where the first, third, fourth and last were always right
-and the nearest of several in 19 of 26."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wakers(Rows):
-    """For each wait: the thread that ended it (globalTid, 0: nobody known), when in ns, by what call (an index into the
-    names of OS calls, -1: none known), how that is known (`How`), and how sure it is, 0 to 1."""
-
-    thread: IntArray
-    at: IntArray
-    call: IntArray
-    how: IntArray
-    confidence: FloatArray
-
-    @classmethod
-    def nobody(cls, at: IntArray) -> Wakers:
-        """Nothing known of any."""
-        nothing = np.zeros(len(at), dtype=np.int64)
-        return cls(nothing, at.copy(), np.full(len(at), -1, dtype=np.int64), nothing.copy(), np.zeros(len(at)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,41 +93,18 @@ class WakeFinder:
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
         self._before_the_queue(waits, moment, cpu, group, found)
-        settled = _usual(waits, group, found)
-        self._by_habit(waits, moment, np.where(settled > 0, settled, usual), found)
+        settled = usual_enders(group, waits.end - waits.start, found)
+        self._by_habit(waits, moment, cpu, np.where(settled > 0, settled, usual), found)
         return found
 
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
-        """For each wait the thread that made a call which may have ended it shortly before nearly every wait of its
-        group, more than chance and any other thread; 0 where there is none. Long waits count for more."""
-        usual = np.zeros(len(waits), dtype=np.int64)
+        """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""
         earliest = np.maximum(waits.start, moment - SLOW_NS)
         pairs = one_a_thread(self._callers_within(waits, Moments(earliest, moment + AFTER_NS)))
-        if len(pairs) == 0:
-            return usual
-        length = (waits.end - waits.start).astype(np.float64)
-        key, threads = group_and_thread(pairs, group)
-        hits, spent = np.bincount(key), np.bincount(key, weights=length[pairs.wait])
-        # A row for each group and thread.
-        owner, caller = (np.zeros(len(hits), dtype=np.int64) for _ in range(2))
-        owner[key], caller[key] = group[pairs.wait], np.searchsorted(self._callers, pairs.thread)
-        whole, looked = (
-            np.bincount(group, weights=length * each)[owner] for each in (np.ones(len(waits)), moment - earliest)
-        )
-        rate = spent / whole
-        lift = rate - np.minimum(self._calls_of_callers[caller] * looked / whole / self._span, 1)
-        best, second = two_best(owner, lift)
-        ahead = best[owner] - np.maximum(second, 0)[owner]
-        leads = (lift == best[owner]) & (ahead >= STANDS_OUT) & (lift >= STANDS_OUT)
-        leads &= (rate >= ALWAYS) & (hits > REPEATED)
-        of_group = np.zeros(int(group.max()) + 1, dtype=np.int64)
-        of_group[owner[leads]] = self._callers[caller[leads]]
-        result: IntArray = of_group[group]
-        return result
+        chance = self._calls_per_ns(pairs.thread) * (moment - earliest)[pairs.wait]
+        return usual_callers(pairs, np.minimum(chance, 1), group, waits.end - waits.start)
 
-    def _rather_the_usual(
-        self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers
-    ) -> None:
+    def _rather_the_usual(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
         """A call just before is another's by chance where the waiting thread stood in the queue of its CPU, and the
         thread that ends such waits had called since the queue began."""
         called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
@@ -190,9 +114,10 @@ class WakeFinder:
         held = np.maximum(self._cpus.held_since(cpu[doubted], moment[doubted], BEFORE_NS), waits.start[doubted])
         held = np.maximum(held - BEFORE_NS, np.maximum(waits.start, moment - SLOW_NS)[doubted])
         again = Wakers.nobody(moment[doubted])
-        self._call_of(usual[doubted], waits.take(doubted), Moments(held, moment[doubted]), again)
+        asked = Moments(held, moment[doubted])
+        self._call_of(usual[doubted], waits.take(doubted), asked, cpu[doubted], again)
         better = again.how != How.NOTHING
-        _put(found, doubted[better], again.take(better))
+        found.put(doubted[better], again.take(better))
 
     def _before_the_queue(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
         """Of those still open the ones that came in on a CPU which others had held until then: they may have been
@@ -211,10 +136,10 @@ class WakeFinder:
         ran = again.take(whole)
         self._by_runs(queued.take(whole), since[whole], group[open_][whole], ran)
         self._only_if_alone(queued.take(whole), Moments(since[whole], moment[open_][whole]), ran)
-        _put(again, whole, ran)
+        again.put(whole, ran)
         again.confidence[:] *= AFTER_A_QUEUE
         sure = again.confidence >= SURE
-        _put(found, open_[sure], again.take(sure))
+        found.put(open_[sure], again.take(sure))
 
     def _only_if_alone(self, waits: Waits, moment: Moments, found: Wakers) -> None:
         """Forget those that ran until the first moment where another thread of the process came in or went out at the
@@ -227,7 +152,7 @@ class WakeFinder:
         for thread in (waits.thread[ran], found.thread[ran]):
             others -= self._runs.switches(thread, low, high)
         several = ran[others > 0]
-        _put(found, several, Wakers.nobody(moment.last[several]))
+        found.put(several, Wakers.nobody(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
         pairs = self._callers_within(waits, Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS))
@@ -235,8 +160,8 @@ class WakeFinder:
         first, last = moment.first[pairs.wait], moment.last[pairs.wait]
         pairs.distance[:] = np.where(first < last, pairs.at + BEFORE_NS - first, np.abs(last - pairs.at))
         one, several = alone(pairs), most_often(pairs, group)
-        _settle(found, pairs.take(one), How.CALL)
-        _settle(found, several, How.CALL_OF_SEVERAL)
+        found.settle(pairs.take(one), How.CALL)
+        found.settle(several, How.CALL_OF_SEVERAL)
         called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
         self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
 
@@ -258,8 +183,11 @@ class WakeFinder:
     def _discount(self, found: Wakers, rows: IntArray, looked: IntArray) -> None:
         """A thread that makes such calls all the time is around any wait's end: the longer was looked for one, the
         likelier."""
-        calls = self._calls_of_callers[np.searchsorted(self._callers, found.thread[rows])]
-        found.confidence[rows] *= 1 - np.minimum(calls * looked / self._span, 1)
+        found.confidence[rows] *= 1 - np.minimum(self._calls_per_ns(found.thread[rows]) * looked, 1)
+
+    def _calls_per_ns(self, thread: IntArray) -> FloatArray:
+        result: FloatArray = self._calls_of_callers[np.searchsorted(self._callers, thread)] / self._span
+        return result
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         open_ = found.how == How.NOTHING
@@ -277,23 +205,18 @@ class WakeFinder:
         other &= seen.ago <= moment[wait] - waits.start[wait]
         pairs = Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
         plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
-        _settle(found, pairs.take(alone(pairs) & plain), How.RAN)
-        _settle(found, pairs.take(self._stands_out(pairs, group, chosen)), How.RAN_OFTEN)
-        _settle(found, nearest(pairs.take(plain)), How.RAN_NEAREST)
+        found.settle(pairs.take(alone(pairs) & plain), How.RAN)
+        found.settle(pairs.take(self._stands_out(pairs, group, chosen)), How.RAN_OFTEN)
+        found.settle(nearest(pairs.take(plain)), How.RAN_NEAREST)
 
     def _stands_out(self, pairs: Pairs, group: IntArray, waits: IntArray) -> BoolArray:
         """Which pairs are of a thread that is there at nearly every such wait, and more than chance and any other."""
         if len(pairs) == 0:
             return np.zeros(0, dtype=np.bool_)
         key, _ = group_and_thread(pairs, group)
-        hits = np.bincount(key)
         total = np.bincount(group[waits], minlength=int(group.max()) + 1)[group[pairs.wait]]
-        rate = hits[key] / total
-        lift = rate - self._runs.share[self._runs.axis.rank(pairs.thread)]
-        best, second = two_best(pairs.wait, lift)
-        ahead = best[pairs.wait] - np.maximum(second, np.finfo(np.float64).min)[pairs.wait]
-        leads = (lift == best[pairs.wait]) & (ahead >= STANDS_OUT)
-        result: BoolArray = (total >= REPEATED) & (rate >= ALWAYS) & leads & (lift >= STANDS_OUT)
+        rate, chance = np.bincount(key)[key] / total, self._runs.share[self._runs.axis.rank(pairs.thread)]
+        result: BoolArray = (total >= REPEATED) & stands_out(pairs.wait, rate, chance)
         return result
 
     def _by_returns(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
@@ -315,16 +238,17 @@ class WakeFinder:
 
         wait, row = within(time, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
         pairs = Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
-        _settle(found, pairs.take(alone(pairs)), How.RETURNED)
+        found.settle(pairs.take(alone(pairs)), How.RETURNED)
 
-    def _by_habit(self, waits: Waits, moment: IntArray, usual: IntArray, found: Wakers) -> None:
+    def _by_habit(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
         """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
         waiting thread may have been slow to follow, or else that it ran until then; short calls are not recorded."""
-        self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - SLOW_NS), moment), found)
-        self._ran_usually(waits, moment, usual, found)
+        self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)
+        self._ran_usually(waits, moment, cpu, usual, found)
 
-    def _call_of(self, usual: IntArray, waits: Waits, moment: Moments, found: Wakers) -> None:
-        """For those still open the last call of the thread that is `usual` for each, between two moments."""
+    def _call_of(self, usual: IntArray, waits: Waits, moment: Moments, cpu: IntArray, found: Wakers) -> None:
+        """For those still open the last call of the thread that is `usual` for each, between two moments; long before
+        only where others held the CPU since then on which the waiting thread came in."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
         calls = self._wake_calls
 
@@ -334,18 +258,29 @@ class WakeFinder:
 
         wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
         at = calls.start[call]
-        _settle(found, Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call]), How.USUAL)
-        called = chosen[found.how[chosen] == How.USUAL]
-        self._discount(found, called, (moment.last - moment.first)[called])
+        pairs = nearest(Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call]))
+        stood = self._stood(cpu[pairs.wait], pairs.at, moment.last[pairs.wait])
+        pairs = pairs.take((pairs.distance <= SLOW_NS) | stood)
+        found.settle(pairs, How.USUAL)
+        self._discount(found, pairs.wait, np.maximum(pairs.distance, SLOW_NS))
 
-    def _ran_usually(self, waits: Waits, moment: IntArray, usual: IntArray, found: Wakers) -> None:
-        """The `usual` threads that ran until the moment, unless they nearly always run."""
+    def _stood(self, cpu: IntArray, since: IntArray, moment: IntArray) -> BoolArray:
+        """Whether others held each CPU since then, so that a thread woken then may have stood in its queue."""
+        return self._cpus.held(cpu, Intervals(since, moment)) & (since >= moment - QUEUED_NS)
+
+    def _ran_usually(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
+        """The `usual` threads that ran until the moment, or until the waiting thread stood in a queue, unless they
+        nearly always run."""
         chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
+        if len(chosen) == 0 or len(self._runs.share) == 0:
+            return
         lane, ago = self._runs.axis.rank(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
-        there = (ago >= 0) & (ago <= np.minimum(BEFORE_NS, (moment - waits.start)[chosen]))
-        there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT if len(self._runs.share) else False
-        wait = chosen[there]
-        _settle(found, Pairs.without_calls(wait, usual[wait], moment[wait], ago[there]), How.USUAL)
+        there = (ago >= 0) & (ago <= (moment - waits.start)[chosen])
+        there &= (ago <= BEFORE_NS) | self._stood(cpu[chosen], moment[chosen] - np.maximum(ago, 0), moment[chosen])
+        there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT
+        wait, ago = chosen[there], ago[there]
+        at = moment[wait] - np.where(ago > BEFORE_NS, ago, 0)
+        found.settle(Pairs.without_calls(wait, usual[wait], at, ago), How.USUAL)
 
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
@@ -359,7 +294,7 @@ class WakeFinder:
 
         wait, row = within(end, np.maximum(moment - CHILD_NS, waits.start), moment, chosen, fits)
         pairs = Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
-        _settle(found, pairs.take(alone(pairs)), How.ENDED)
+        found.settle(pairs.take(alone(pairs)), How.ENDED)
 
 
 def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
@@ -370,37 +305,3 @@ def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
     chosen = np.flatnonzero((kind > 0) & (calls.start >= 0) & ~np.isin(calls.thread, ignored))
     chosen = chosen[np.argsort(calls.start[chosen], kind="stable")]
     return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen], calls.name[chosen])
-
-
-def _usual(waits: Waits, group: IntArray, found: Wakers) -> IntArray:
-    """For each wait the thread whose calls ended the waits of its group nearly all the time; 0 where none did."""
-    called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
-    settled = np.flatnonzero(called & (found.confidence >= SURE))
-    if len(settled) == 0:
-        return np.zeros(len(group), dtype=np.int64)
-    groups, place = distinct(group)
-    threads, code = distinct(found.thread[settled])
-    length = (waits.end - waits.start).astype(np.float64)
-    keys, key = np.unique(place[settled] * len(threads) + code, return_inverse=True)
-    owner, spent = keys // len(threads), np.bincount(key, weights=length[settled])
-    often = (np.bincount(key) >= REPEATED) & (spent >= ALWAYS * np.bincount(place, weights=length)[owner])
-    usual = np.zeros(len(groups), dtype=np.int64)
-    usual[owner[often]] = threads[keys[often] % len(threads)]
-    result: IntArray = usual[place]
-    return result
-
-
-def _put(found: Wakers, rows: IntArray, others: Wakers) -> None:
-    """Write others down in some rows."""
-    for field in dataclasses.fields(Wakers):
-        getattr(found, field.name)[rows] = getattr(others, field.name)
-
-
-def _settle(found: Wakers, pairs: Pairs, how: How) -> None:
-    """Write down the nearest pair of each wait that is still open."""
-    pairs = nearest(pairs.take(found.how[pairs.wait] == How.NOTHING))
-    found.thread[pairs.wait] = pairs.thread
-    found.at[pairs.wait] = pairs.at
-    found.call[pairs.wait] = pairs.call
-    found.how[pairs.wait] = how
-    found.confidence[pairs.wait] = CONFIDENCE[how]

@@ -204,6 +204,33 @@ class TestTheUsualWaker:
             assert gap.root is not None
             assert gap.root.hops[0].how == "was there, and its calls end nearly all such waits"
 
+    @pytest.mark.parametrize(
+        ("call", "run"), [(2 * MS, None), (None, (4 * MS, 2 * MS))], ids=["its last call", "until then it ran"]
+    )
+    @pytest.mark.parametrize(
+        ("held_ns", "found"), [(1_610 * US, True), (1_590 * US, False), (0, False)], ids=["80 %", "less", "not at all"]
+    )
+    def test_long_before_where_others_held_the_cpu_since(
+        self, call: int | None, run: tuple[int, int] | None, held_ns: int, found: bool, tmp_path: Path
+    ) -> None:
+        trace = repeated(call, run)
+        until = 6 * 10 * MS + CAME_IN - BEFORE_NS - US
+        if held_ns:
+            queued(trace, until - held_ns, until)
+        assert (waker(last_gap(trace, tmp_path)) == STRANGER) is found
+
+    def test_not_longer_ago_than_a_queue_may_last(self, tmp_path: Path) -> None:
+        for number, (ago, found) in enumerate(((QUEUED_NS, True), (QUEUED_NS + US, False))):
+            at = 60 * MS + CAME_IN
+            trace = queued(repeated(ago, None), at - 6 * MS, at - BEFORE_NS - US)
+            # In so long a trace a call is rarely there by chance.
+            trace.kernel(2_000 * MS, 2_001 * MS, launch=(1_999 * MS, 1_999 * MS + US))
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            (device,) = report_of(trace, folder).devices
+            (gap,) = (gap for gap in device.gaps if gap.start_ns < at < gap.end_ns)
+            assert (waker(gap) == STRANGER) is found
+
     @pytest.mark.parametrize(("second", "found"), [(2, True), (3, False)])
     def test_it_ended_four_of_five_at_least(self, second: int, found: bool, tmp_path: Path) -> None:
         """Nine or eight of eleven waits of the same length, with the last."""
