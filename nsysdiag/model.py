@@ -166,7 +166,7 @@ class CallSite(Record, frozen=True):
 
 class CodeShare(Record, frozen=True):
     """An innermost function, or the module of one without a name, with its share of the samples. `kind`: program,
-    interpreter, garbage collector, native library, kernel, Python library."""
+    interpreter, garbage collector, native library, kernel, Python library, profiler."""
 
     symbol: str
     kind: str

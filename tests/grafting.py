@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 _NAMES = ("shortName", "demangledName", "mangledName", "nameId")
 _OWNERS = ("globalPid", "globalTid")
 _MACHINE = 48
-NAME = "no GPU: reckoned by the program"
-STRINGS_FROM = 1 << 28
+NAME = "Stand-in for a GPU"
 
 
 def graft(capture: Path, log: dict[str, Any]) -> None:
@@ -30,23 +29,24 @@ def graft(capture: Path, log: dict[str, Any]) -> None:
     with closing(sqlite3.connect(capture)) as connection, connection:
         connection.execute("ATTACH ? AS device", (str(device),))
         machine = connection.execute("SELECT globalTid >> ? FROM OSRT_API", (_MACHINE,)).fetchone()[0]
-        strings = "SELECT id + ?, value FROM device.StringIds"
-        connection.execute(f"INSERT INTO main.StringIds (id, value) {strings}", (STRINGS_FROM,))
+        names = connection.execute("SELECT max(id) + 1 FROM main.StringIds").fetchone()[0]
+        connection.execute(
+            "INSERT INTO main.StringIds (id, value) SELECT id + ?, value FROM device.StringIds", (names,)
+        )
         tables = "SELECT name, sql FROM device.sqlite_master WHERE name LIKE 'CUPTI%' OR name LIKE 'TARGET_INFO%'"
         for table, made in connection.execute(tables).fetchall():
             connection.execute(made)
             columns = [row[1] for row in connection.execute(f'PRAGMA device.table_info("{table}")')]
-            chosen = ", ".join(_moved(column, machine - VM) for column in columns)
+            chosen = ", ".join(_moved(column, machine - VM, names) for column in columns)
             connection.execute(f'INSERT INTO main."{table}" SELECT {chosen} FROM device."{table}"')
     device.unlink()
 
 
 def device_rows(log: dict[str, Any]) -> TraceBuilder:
     """The calls and operations of a log as rows; calls of a process are numbered from 1, which is their correlation."""
-    trace = TraceBuilder(schema="3.17.0") if False else TraceBuilder()
-    owners = sorted({(operation.get("device", 0), operation["pid"]) for operation in log["operations"]})
-    for device, pid in owners:
-        trace.gpu(device, NAME, sm_count=0, memory=None).process(pid)
+    trace = TraceBuilder()
+    for device in sorted({operation.get("device", 0) for operation in log["operations"]}):
+        trace.gpu(device, NAME, sm_count=0, memory=None)
     for call in log["calls"]:
         thread = (call["pid"], call["tid"])
         trace.api(call["api"], call["start"], call["end"], thread=thread, correlation=call["call"])
@@ -81,7 +81,7 @@ def nodes_of(operation: dict[str, Any]) -> list[tuple[int | None, int, int]]:
     return [(node + 1, start + node * every, start + (node + 1) * every - between) for node in range(nodes)]
 
 
-def _moved(column: str, machines: int) -> str:
+def _moved(column: str, machines: int, names: int) -> str:
     if column in _NAMES:
-        return f'"{column}" + {STRINGS_FROM}'
+        return f'"{column}" + {names}'
     return f'"{column}" + ({machines} << {_MACHINE})' if column in _OWNERS else f'"{column}"'

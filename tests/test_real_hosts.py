@@ -21,13 +21,18 @@ from tests.grafting import graft
 from tests.test_against_nsys import bare_names, call_counts, kernel_sums, merged
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from nsysdiag.model import DeviceReport, Gap
 
 FIXTURES = Path(__file__).parent / "fixtures"
+OF_RANKS = "starved_training"
+"""A program of several ranks, each with a device: `tests/test_real_training.py`."""
 CAPTURES = sorted(
     path.name.removesuffix(".sqlite.gz")
     for kind in ("host", "gpu")
     for path in FIXTURES.glob(f"real_{kind}_*.sqlite.gz")
+    if OF_RANKS not in path.name
 )
 SUFFIXES = ("", "_2022")
 LONG_NS = 1_000_000
@@ -96,9 +101,7 @@ class Capture:
         chosen = [each for each in self.log["injected"] if each["what"] == what]
         inside = [(max(each["start"], low), min(each["end"], high)) for each in chosen]
         spans = Intervals.of([(start, end) for start, end in inside if start < end])
-        # On a real device the log has no operations: what it ran while the host was late is small.
-        busy = union(Intervals.of([(each["start"], each["end"]) for each in self.log.get("operations", ())]))
-        return int((spans.end - spans.start - coverage(busy, spans)).sum())
+        return idle_within(spans, self.log.get("operations", ()))
 
     def waits(self) -> list[tuple[dict[str, Any], Gap]]:
         """Each logged wait of the main thread, and the gap that it lies in."""
@@ -111,6 +114,13 @@ class Capture:
         ]
         assert len(found) >= len(mine) - 1  # the first batch may be there before the device has run at all
         return found
+
+
+def idle_within(spans: Intervals, operations: Iterable[dict[str, Any]]) -> int:
+    """How much of the spans, in ns, no operation ran. On a real device the log has none: what it ran while the host was
+    late is small."""
+    busy = union(Intervals.of([(each["start"], each["end"]) for each in operations]))
+    return int((spans.end - spans.start - coverage(busy, spans)).sum())
 
 
 @pytest.fixture(scope="module")

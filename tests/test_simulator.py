@@ -209,12 +209,6 @@ def test_a_fixture_is_what_its_scenario_writes(name: str, tmp_path: Path) -> Non
     assert fixture.stat().st_size < 300_000
 
 
-def test_the_demo_is_the_starved_training_fixture() -> None:
-    root = Path(__file__).parents[1]
-    fixture = root / "tests" / "fixtures" / "sim_starved_training.sqlite.gz"
-    assert (root / "nsysdiag" / "data" / "demo.sqlite.gz").read_bytes() == fixture.read_bytes()
-
-
 def contents(path: Path) -> dict[str, list[tuple[object, ...]]]:
     with closing(sqlite3.connect(path)) as connection:
         tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.activity.program_code import Origin, file_name, has_name, origin_of
+from nsysdiag.activity.program_code import Origin, file_name, name_of, origin_of
 from nsysdiag.activity.streams import distinct
 from nsysdiag.trace.trace import Trace
 
@@ -94,7 +94,7 @@ class CallChains:
 
 
 def _frame(symbol: str, module: str) -> Frame:
-    return Frame(symbol if has_name(symbol) else "", file_name(module), origin_of(symbol, module))
+    return Frame(name_of(symbol), file_name(module), origin_of(symbol, module))
 
 
 def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:

@@ -20,10 +20,12 @@ class Origin(StrEnum):
     LIBRARY = "native library"
     PYTHON_LIBRARY = "Python library"
     KERNEL = "kernel"
+    PROFILER = "profiler"
     NONE = ""
 
 
 _NO_NAME = ("0x", "[", "<string ")
+_VERSION = re.compile(r"@{1,3}[A-Z][\w.]*$")
 _KERNEL_MODULE = re.compile(r"\[(kernel|vdso|vsyscall).*|.*\.ko")
 _INTERPRETER_MODULE = re.compile(r"python\d?[\d.]*(\.exe)?|libpython.*", re.IGNORECASE)
 _LIBRARY_FOLDER = re.compile(r"(/usr)?/lib(32|64)?/|.*[/\\](site|dist)-packages[/\\]|.*/lib-dynload/")
@@ -58,12 +60,18 @@ _COLLECTOR = re.compile(r"(_?Py)?gc_|_?PyGC|subtract_refs|visit_(decref|reachabl
 _INTERPRETER = re.compile(
     r"_?Py[A-Z_]|python3?(\.\d+)?|libpython|method_vectorcall|vectorcall|_PyEval|builtin_|cfunction_vectorcall"
 )
+_PROFILER = re.compile(r"NSYS_\w+")
 _PYTHON_LIBRARY = re.compile(r"<frozen |.*[/\\](site|dist)-packages[/\\]|.*[/\\]lib(64)?[/\\]python\d[\d.]*[/\\]")
 
 
 def has_name(symbol: str) -> bool:
     """False for an address or a placeholder in brackets."""
     return bool(symbol) and not symbol.startswith(_NO_NAME)
+
+
+def name_of(symbol: str) -> str:
+    """A symbol without the version that ELF adds (`sem_wait@@GLIBC_2.34`); empty where it is no name."""
+    return _VERSION.sub("", symbol) if has_name(symbol) else ""
 
 
 def file_name(path: str) -> str:
@@ -81,6 +89,11 @@ def interpreter_part(symbol: str) -> Origin | None:
     return Origin.INTERPRETER if _INTERPRETER.match(symbol) else None
 
 
+def part_of(symbol: str) -> Origin | None:
+    """The same, and nsys's own: `NSYS_OSRT_pthread_mutex_lock_1` is what it puts around a call that it records."""
+    return Origin.PROFILER if _PROFILER.fullmatch(symbol) else interpreter_part(symbol)
+
+
 @lru_cache(maxsize=65_536)
 def origin_of(symbol: str, module: str) -> Origin:
     """Whose code a native function is; `module` is the path of its library or program."""
@@ -92,6 +105,8 @@ def origin_of(symbol: str, module: str) -> Origin:
     part = interpreter_part(symbol) if has_name(symbol) else None
     if part or _INTERPRETER_MODULE.fullmatch(name):
         return part or Origin.INTERPRETER
+    if _PROFILER.fullmatch(symbol):
+        return Origin.PROFILER
     if _LIBRARY_MODULE.fullmatch(name) or _LIBRARY_FOLDER.match(module):
         return Origin.LIBRARY
     return Origin.LIBRARY if has_name(symbol) and _is_runtime(symbol) else Origin.PROGRAM

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.activity.program_code import file_name, has_name
+from nsysdiag.activity.program_code import file_name, name_of
 from nsysdiag.activity.rows import Rows, picked
 from nsysdiag.activity.streams import distinct
 from nsysdiag.timeline.intervals import Intervals, nearest_before, union
@@ -112,7 +112,7 @@ def leaf_symbols(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
     symbols, modules = (trace.strings.texts(leaves[column][order]) for column in ("symbol", "module"))
     words: dict[str, int] = {}
     code = [
-        words.setdefault(symbol if has_name(symbol) else file_name(module) or symbol, len(words))
+        words.setdefault(name_of(symbol) or file_name(module) or symbol, len(words))
         for symbol, module in zip(symbols, modules, strict=True)
     ]
     at = np.minimum(np.searchsorted(known, ids), len(known) - 1)

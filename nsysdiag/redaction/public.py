@@ -56,7 +56,7 @@ _POSIX = re.compile(
     r"|sigmask|spin|tryjoin|timedjoin)\w*|sem_(wait|timedwait|trywait|clockwait|post|open|close|init|destroy|unlink)"
     r"|mq_(open|close|send|receive|timedsend|timedreceive|notify|unlink)|aio_(read|write|suspend|fsync|return|error)"
     r"|__(poll|read|write|select|memcpy\w*|memset\w*|memmove\w*|libc_start_main|libc_start_call_main|clone3?)"
-    r"|_start|start_thread|clone3?|__GI_\w+"
+    r"|_start|start_thread|clone3?|__GI_\w+|NSYS_OSRT_\w+"
 )
 _PYTHON = re.compile(
     r"_?Py_?(Eval|Object|Unicode|Dict|List|Tuple|Long|Type|Frame|Gen|GC|Function|Method|CFunction|Bytes|Import|Err|Call"

@@ -8,7 +8,7 @@ from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
-from nsysdiag.analysis.leaves import LeafSymbols, leaf_texts
+from nsysdiag.analysis.leaves import LeafSymbols, leaf_text
 from nsysdiag.analysis.roots.evidence import How
 from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.levels import LOADING, Chains, Level, vague
@@ -180,5 +180,5 @@ class ChainTeller:
             return ""
         lane = host.axis.rank(mine.thread)
         low, high = (host.axis.position(lane, side) for side in (mine.start, mine.end))
-        texts = [text for text in leaf_texts(host.samples, low, high, self._symbols) if text]
-        return f"; samples in {max(texts, key=len)}" if texts else ""
+        text = leaf_text(host.samples, low, high, self._symbols)
+        return f"; samples in {text}" if text else ""
