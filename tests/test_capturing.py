@@ -31,7 +31,7 @@ AHEAD_NS = 7_000_000_000
 
 
 def test_there_is_a_program_of_every_name() -> None:
-    helpers = {"device", "loader", "waitlog"}
+    helpers = {"device", "loader", "meeting", "waitlog"}
     assert {path.stem for path in WORKLOADS.glob("*.py")} - helpers == set(PROGRAMS)
 
 
@@ -68,7 +68,9 @@ class TestPrograms:
         operations = [each for each in log["operation"] if each["pid"] == main]
         assert len(log["anchor"]) % 16 == 0
         assert log["step"]
-        assert all(before["end"] <= after["start"] for before, after in pairwise(operations))
+        for stream in {each.get("stream") for each in operations}:
+            following = pairwise(each for each in operations if each.get("stream") == stream)
+            assert all(before["end"] <= after["start"] for before, after in following)
         assert {each["call"] for each in operations} <= {each["call"] for each in log["call"]}
         if not PROGRAMS[name].injects.startswith("nothing"):
             steps = [each for each in log["step"] if each["pid"] == main]
@@ -259,7 +261,7 @@ class TestCapture:
 
 TORCH = {
     "__init__.py": """
-from torch import cuda
+from torch import cuda, distributed
 uint8 = 'uint8'
 
 class Tensor:
@@ -282,6 +284,8 @@ def mm(left, right, *, out): return out
 from contextlib import nullcontext
 from torch.cuda import nvtx
 def init(): pass
+def device_count(): return 2
+def set_device(number): assert number in (0, 1)
 def is_available(): return True
 def synchronize(): pass
 def empty_cache(): pass
@@ -296,6 +300,13 @@ class Event:
     "cuda/nvtx.py": """
 from contextlib import nullcontext
 def range(message): return nullcontext()
+""",
+    "distributed.py": """
+def init_process_group(backend, *, init_method, rank, world_size):
+    assert (backend, world_size) == ("nccl", 2) and rank in (0, 1) and init_method.startswith("file:///")
+class Work:
+    def wait(self): pass
+def all_reduce(tensor, *, async_op): return Work()
 """,
     "utils/__init__.py": "",
     "utils/data.py": """

@@ -30,8 +30,8 @@ def demo(
 ) -> None:
     """Analyse a bundled trace, for a first look.
 
-    The trace is a training loop whose GPU waits for its data loader. Prints the summary and, without -o,
-    writes demo.nsysdiag.html into the current folder.
+    Two ranks train, and the data loader of one is too slow: a real capture, but for the GPUs, which the program
+    reckoned with. Prints the summary and, without -o, writes demo.nsysdiag.html into the current folder.
     """
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan

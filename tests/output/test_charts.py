@@ -170,7 +170,7 @@ class TestRunAheadChart:
         assert names == ["gpu0", "gpu1"]
         layout = run_ahead_chart(demo, "gpu1").layout
         assert layout.title.text == "Operations launched and not finished, gpu1"
-        assert (layout.xaxis.title.text, layout.yaxis.title.text) == ("Time in the trace (ms)", "Operations")
+        assert (layout.xaxis.title.text, layout.yaxis.title.text) == ("Time in the trace (s)", "Operations")
 
     def test_nothing_to_show(self) -> None:
         assert said(run_ahead_chart(SAMPLES["never_idle"]())) == [NO_DEPTH]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import nsysdiag
+from nsysdiag.model import Gap
 from nsysdiag.output import FORMATS, RenderOptions
 from tests.conftest import BROWSERS
 from tests.output.devtools import Browser
@@ -53,12 +54,16 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
         yield opened
 
 
-def opened_at(browser: Browser, demo: nsysdiag.Report, folder: Path, *, selected: bool) -> dict[str, Any]:
-    """What is painted of arrows around the longest gap of the demo, in which a worker of the data loader wakes the
-    thread that launches."""
-    gap = max(
+def longest_chain(demo: nsysdiag.Report) -> Gap:
+    """The longest gap of the demo in which a worker of the data loader wakes the thread that launches."""
+    return max(
         (gap for gap in demo.devices[0].gaps if gap.root and gap.root.hops), key=lambda gap: gap.end_ns - gap.start_ns
     )
+
+
+def opened_at(browser: Browser, demo: nsysdiag.Report, folder: Path, *, selected: bool) -> dict[str, Any]:
+    """What is painted of arrows around that gap."""
+    gap = longest_chain(demo)
     page = folder / "page.html"
     page.write_bytes(FORMATS["html"].render(demo, RenderOptions()))
     window = f"t={gap.start_ns - 1_000_000}-{gap.end_ns + 1_000_000}"
@@ -74,7 +79,12 @@ def test_arrows_lead_from_the_waker_to_the_one_that_waited(
     painted = opened_at(browser, demo, tmp_path, selected=True)
     assert len(painted["curves"]) == len(painted["dots"]) >= 1
     ends = [(browser.value(f"{AT}({start})"), browser.value(f"{AT}({end})")) for _, start, _, end in painted["curves"]]
-    assert ("pt_data_worker 4259", "python3 4242") in ends
+    gap = longest_chain(demo)
+    assert gap.root is not None
+    assert gap.thread is not None
+    waker, waiting = (f"{each.name} {each.tid}" for each in (gap.root.hops[0].thread, gap.thread))
+    assert waker.startswith("pt_data_worker ")
+    assert (waker, waiting) in ends
     assert all(browser.value(f"{INK}({dot})") for dot in painted["dots"])
 
 
