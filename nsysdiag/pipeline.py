@@ -46,6 +46,7 @@ from nsysdiag.analysis.roots.people import People
 from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.analysis.roots.world import View, World
 from nsysdiag.analysis.shared import Shared
+from nsysdiag.analysis.sharing import sharing_notes
 from nsysdiag.analysis.untold import UNTOLD
 from nsysdiag.analysis.untraced import untraced_graphs
 from nsysdiag.analysis.window import AnalysisWindow, window_of
@@ -179,6 +180,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) 
         draining=draining,
         untraced=untraced_graphs(activity, facts),
         unseen=unseen.result(),
+        sharing=sharing_notes(activity),
         events_dropped=trace.events_dropped,
         strings=trace.strings,
         thread_names=names,

@@ -210,11 +210,6 @@ class TestCapture:
         assert "has no PyTorch that finds a GPU" in done.stderr
         assert not (tmp_path / "there").exists()
 
-    def test_a_program_that_needs_a_gpu(self, tmp_path: Path) -> None:
-        done = capture(stand_in(tmp_path), "two_processes")
-        assert done.returncode == 2
-        assert "'two_processes' needs a GPU" in done.stderr
-
     def test_what_an_earlier_run_left_is_not_taken(self, tmp_path: Path) -> None:
         for suffix in ("nsys-rep", "qdstrm", "log"):
             (tmp_path / f"sleep.{suffix}").write_text("old")

@@ -74,6 +74,7 @@ KEEP_BUSY = {
     "pageable_copies": "copy-bound",
     "pinned_copies": "copy-bound",
     "healthy": "gpu-bound",
+    "two_processes": "gpu-bound",
 }
 """The verdicts of programs whose host is never late. In the graph are breaks of 1 us after kernels of 2 us."""
 
@@ -135,8 +136,8 @@ def read_capture(folder: Path, name: str) -> Capture:
     log = json.loads((FIXTURES / f"{name}.json").read_text())
     if "operations" in log:
         graft(path, log)
-    steps = Settings(start_ns=log["steps"][0]["start"], end_ns=log["steps"][-1]["end"], timeline=False, gaps=0)
-    (device,) = analyze(path, steps).devices
+    low, high = log["steps"][0]["start"], log["steps"][-1]["end"]
+    (device,) = analyze(path, Settings(start_ns=low, end_ns=high, timeline=False, gaps=0, same_gpu=True)).devices
     return Capture(log, device)
 
 
@@ -169,6 +170,19 @@ class TestInjected:
 @pytest.mark.parametrize("name", BUSY)
 def test_a_busy_device_is_not_blamed_on_the_host(captures: dict[str, Capture], name: str) -> None:
     assert captures[name].device.verdict.id == KEEP_BUSY[program_of(name)]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_two_processes_on_one_gpu_take_turns(suffix: str, tmp_path: Path) -> None:
+    """Taken for two GPUs, each stalls half of the time; the trace tells that they are one."""
+    path = unpacked(tmp_path, f"real_host_two_processes{suffix}")
+    graft(path, json.loads((FIXTURES / f"{path.stem}.json").read_text()))
+    devices = analyze(path, Settings(timeline=False)).devices
+    assert len(devices) == 2
+    for each in devices:
+        assert each.idle_ns == pytest.approx(each.window_ns / 2, rel=CLOSE)
+        assert each.ledger["device_stall"] > 0.8 * each.idle_ns
+        assert [note for note in each.notes if "but take turns, as on one GPU: none of" in note]
 
 
 @pytest.mark.parametrize("name", ON_A_GPU)

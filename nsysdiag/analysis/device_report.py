@@ -223,7 +223,7 @@ def _report(
         thresholds=settings.thresholds,
     )
     notes = device_notes(
-        assumed_apart=shared.activity.assumed_apart and device.gpu_id is None,
+        sharing=shared.sharing.get(device.key),
         malformed=device.malformed,
         narrowed_away=window.narrowed and window.length_ns == 0,
         migrated_share=_migrated_share(device, split),

@@ -36,15 +36,10 @@ def recapture(devices: list[DeviceReport], capabilities: list[Capability]) -> st
 
 
 def device_notes(
-    *, assumed_apart: bool, malformed: int, narrowed_away: bool, migrated_share: float, batched: bool
+    *, sharing: str | None, malformed: int, narrowed_away: bool, migrated_share: float, batched: bool
 ) -> list[str]:
     """Sentences about one device that a reader must know before trusting its numbers."""
-    notes = []
-    if assumed_apart:
-        notes.append(
-            "Several processes use this device number and the trace has no map to GPUs: they are kept apart here,"
-            " and may share a GPU. --same-gpu unites them."
-        )
+    notes = [sharing] if sharing else []
     if malformed:
         notes.append(f"{malformed:,} malformed operation rows were left out (no valid start and end).")
     if narrowed_away:

@@ -41,5 +41,6 @@ class Shared:
     counters: Counters
     memory: Memory
     unseen: UnseenLaunches
+    sharing: dict[str, str]
     events_dropped: bool
     beside: Beside

@@ -19,7 +19,7 @@ def main() -> int:
     """Run the command; 1 where of a program no capture came."""
     options = parsed()
     named = options.names or [name for name, program in PROGRAMS.items() if program.injects]
-    chosen = [PROGRAMS[name] for name in named if options.gpu or not PROGRAMS[name].gpu_only]
+    chosen = [PROGRAMS[name] for name in named]
     nsys = Nsys(os.environ.get("NSYS", "nsys"), os.environ.get("PYTHON", sys.executable))
     if options.gpu and not options.start:
         try:
@@ -61,8 +61,6 @@ def parsed() -> argparse.Namespace:
     )
     parser.add_argument("--suffix", default="", metavar="TEXT", help="what the names of the fixtures end with")
     options = parser.parse_args()
-    if lonely := [name for name in options.names if not options.gpu and name in PROGRAMS and PROGRAMS[name].gpu_only]:
-        parser.error(f"'{lonely[0]}' needs a GPU: --gpu")
     if unknown := [name for name in options.names if name not in PROGRAMS]:
         parser.error(f"there is no program '{unknown[0]}'; there are: {', '.join(PROGRAMS)}")
     return options

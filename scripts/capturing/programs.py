@@ -16,7 +16,6 @@ class Program:
     name: str
     injects: str = ""
     options: tuple[str, ...] = ()
-    gpu_only: bool = False
 
 
 _ALL = (
@@ -35,7 +34,7 @@ _ALL = (
     Program("starved_by_decoding", "a worker process decodes 12 ms a step", (FORK_TRACED,)),
     Program("starved_training", "two ranks whose workers read and decode too slowly", (FORK_TRACED,)),
     Program("healthy", "nothing: the host is far ahead"),
-    Program("two_processes", "a second program on the same GPU", gpu_only=True),
+    Program("two_processes", "a second program on the same GPU"),
     Program("cpu_threads"),
     Program("queue_feed"),
     Program("pipe_processes", options=(FORK_TRACED,)),

@@ -17,7 +17,7 @@ from waitlog import Log, clock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from meeting import Meeting
+    from meeting import Meeting, Shared
 
 try:
     import torch
@@ -64,22 +64,22 @@ class Device(Protocol):
         """Return when everything is done."""
 
 
-def open_device(log: Log, meeting: Meeting | None = None) -> Device:
-    """The GPU of this machine, or the stand-in; of several ranks each has its own."""
+def open_device(log: Log, meeting: Meeting | None = None, shared: Shared | None = None) -> Device:
+    """The GPU of this machine, or the stand-in; of several ranks each has its own, but for one that is shared."""
     if torch is not None and torch.cuda.is_available():
         return TorchDevice(meeting)
-    return StandIn(log, meeting)
+    return StandIn(log, meeting, shared)
 
 
 class StandIn:
     """A stream of a device that is not there, and one for collectives. Times are the log's clock.
 
-    A rank that others train beside leaves its CPU to them while it waits for the device.
+    A process that others run beside leaves its CPU to them while it waits for the device.
     """
 
-    def __init__(self, log: Log, meeting: Meeting | None = None) -> None:
+    def __init__(self, log: Log, meeting: Meeting | None = None, shared: Shared | None = None) -> None:
         self._log = log
-        self._meeting = meeting
+        self._meeting, self._shared = meeting, shared
         self._collectives: list[tuple[int, int, int]] = []
         self._free = clock()
         self._calls = itertools.count(1)
@@ -158,7 +158,7 @@ class StandIn:
 
     def _wait(self) -> None:
         """Return when the device has done everything."""
-        if self._meeting is not None:
+        if self._meeting or self._shared:
             time.sleep(max(0, self._free - LAST_NS - clock()) / 1e9)
         spin_until(self._free)
 
@@ -169,6 +169,8 @@ class StandIn:
     def _reserve(self, ns: int, now: int) -> int:
         """When an operation that is launched now begins."""
         start = max(now + LATENCY_NS, self._free + BETWEEN_NS)
+        if self._shared is not None:
+            start = self._shared.reserve(start, ns)
         self._free = start + ns
         return start
 

@@ -1,7 +1,8 @@
-"""Where ranks that train together meet: a file that each of them maps."""
+"""Where processes meet that run side by side: a file that each of them maps."""
 
 from __future__ import annotations
 
+import fcntl
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ class Meeting:
 
     def __init__(self, path: Path, rank: int, count: int) -> None:
         self.rank, self.count, self._path = rank, count, path
-        self._times = np.memmap(path, np.int64, "r+" if path.exists() else "w+", shape=(MOST, count))
+        self._times = mapped(path, (MOST, count))
         self._next = 0
         self._over = 0
 
@@ -51,3 +52,24 @@ class Meeting:
 
             at = self._path.with_suffix(".group").as_uri()
             torch.distributed.init_process_group("nccl", init_method=at, rank=self.rank, world_size=self.count)
+
+
+class Shared:
+    """A device that several processes use, one operation after the other."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._free = mapped(path, (1,))
+
+    def reserve(self, earliest: int, ns: int) -> int:
+        """When an operation of so many ns begins that may begin at a time."""
+        with self._path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            start = max(earliest, int(self._free[0]))
+            self._free[0] = start + ns
+        return start
+
+
+def mapped(path: Path, shape: tuple[int, ...]) -> np.memmap:
+    """Numbers in a file, all zero at first."""
+    return np.memmap(path, np.int64, "r+" if path.exists() else "w+", shape=shape)
