@@ -79,11 +79,12 @@ class TestEveryCapture:
         assert [path for path in paths if not LIBRARY.fullmatch(path)] == []
 
     def test_is_small(self, path: Path) -> None:
-        assert path.stat().st_size < 300_000
+        # That of the demo has thousands of calls of two ranks, and its log each of them.
+        assert path.stat().st_size < (1_500_000 if "starved_training" in path.name else 300_000)
 
 
 def test_all_captures_together_are_small() -> None:
-    assert sum(path.stat().st_size for path in FIXTURES.glob("real_*")) < 10_000_000
+    assert sum(path.stat().st_size for path in FIXTURES.glob("real_*")) < 12_000_000
 
 
 class TestThreadsWithoutGpu:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 MOST = 1 << 12
-NAP_S = 50e-6
+NAP_S, LONG_NAP_S = 50e-6, 5e-3
 
 
 class Meeting:
@@ -30,7 +30,7 @@ class Meeting:
     def span(self, number: int, ns: int) -> tuple[int, int]:
         """When this rank's part of a collective began and when all were done; asked for one after the other, and
         answered once every rank has said when it is ready."""
-        self._wait(number)
+        self._wait(number, NAP_S)
         starts = np.maximum(self._times[number], self._over)
         self._over = int(starts.max()) + ns
         return int(starts[self.rank]), self._over
@@ -39,11 +39,11 @@ class Meeting:
         """Return when all ranks are here."""
         here, self._next = self._next, self._next + 1
         self._times[here, self.rank] = 1
-        self._wait(here)
+        self._wait(here, LONG_NAP_S)
 
-    def _wait(self, number: int) -> None:
+    def _wait(self, number: int, nap: float) -> None:
         while not self._times[number].all():
-            time.sleep(NAP_S)
+            time.sleep(nap)
 
     def join_torch(self) -> None:
         """The process group of PyTorch, where there is more than one rank."""
