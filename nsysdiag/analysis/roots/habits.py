@@ -5,34 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.roots.candidates import Pairs, group_and_thread, two_best
-from nsysdiag.analysis.roots.evidence import How, Wakers
 from nsysdiag.timeline.intervals import FloatArray
 
 REPEATED = 5
 ALWAYS = 0.8
-SURE = 0.5
-"""How sure a wake-up must be to say who usually makes them."""
 STANDS_OUT = 0.25
-
-
-def usual_enders(group: IntArray, length: IntArray, found: Wakers) -> IntArray:
-    """For each wait, `length` ns long, the thread whose calls ended the waits of its group nearly all the time; 0 where
-    none did."""
-    called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
-    settled = np.flatnonzero(called & (found.confidence >= SURE))
-    if len(settled) == 0:
-        return np.zeros(len(group), dtype=np.int64)
-    groups, place = distinct(group)
-    threads, code = distinct(found.thread[settled])
-    keys, key = np.unique(place[settled] * len(threads) + code, return_inverse=True)
-    owner, spent = keys // len(threads), np.bincount(key, weights=length[settled])
-    often = (np.bincount(key) >= REPEATED) & (spent >= ALWAYS * np.bincount(place, weights=length)[owner])
-    usual = np.zeros(len(groups), dtype=np.int64)
-    usual[owner[often]] = threads[keys[often] % len(threads)]
-    result: IntArray = usual[place]
-    return result
 
 
 def usual_callers(pairs: Pairs, chance: FloatArray, group: IntArray, length: IntArray) -> IntArray:

@@ -29,7 +29,7 @@ from nsysdiag.analysis.roots.candidates import (
     within,
 )
 from nsysdiag.analysis.roots.evidence import How, Wakers
-from nsysdiag.analysis.roots.habits import REPEATED, STANDS_OUT, SURE, stands_out, usual_callers, usual_enders
+from nsysdiag.analysis.roots.habits import REPEATED, STANDS_OUT, stands_out, usual_callers
 from nsysdiag.analysis.roots.runs import Runs
 from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 from nsysdiag.paged import laid_away
@@ -42,6 +42,8 @@ QUEUED_NS = 5_000_000
 """How long a thread that was woken may have stood in the queue of a busy CPU."""
 AFTER_A_QUEUE = 0.9
 """How much of its confidence evidence keeps that is taken from before such a queue."""
+SURE = 0.5
+"""How sure such evidence must be to be taken."""
 SLOW_NS = 1_000_000
 """How long after a call of the thread that usually ends such waits the waiting one may come in."""
 
@@ -93,8 +95,7 @@ class WakeFinder:
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
         self._before_the_queue(waits, moment, cpu, group, found)
-        settled = usual_enders(group, waits.end - waits.start, found)
-        self._by_habit(waits, moment, cpu, np.where(settled > 0, settled, usual), found)
+        self._by_habit(waits, moment, cpu, usual, found)
         return found
 
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
