@@ -45,11 +45,11 @@ from nsysdiag.units import format_bytes, format_ns, format_share
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Finding, Report
 
-TOP_GAPS, TOP_GAPS_OF_SEVERAL = 5, 2
+TOP_GAPS, TOP_GAPS_OF_SEVERAL = 5, 1
 TOP_SIGNATURES, TOP_SIGNATURES_OF_SEVERAL = 3, 1
 TOP_FINDINGS = 6
 TOP_LABELS = 3
-TOP_SLOW = 3
+TOP_SLOW, TOP_SLOW_OF_SEVERAL = 3, 1
 TOP_HOST = 4
 LEAST_CAUSE = 1000
 """Causes with less than a thousandth of the idle time share a row."""
@@ -79,8 +79,11 @@ def _report(report: Report, width: int) -> Group:
     blocks += _block("What it costs", cost_lines(report))
     blocks += _findings(report, width)
     for device in report.devices:
-        blocks += [_heading(f"Details of {device.key}")] if several else []
-        blocks += _details(device, causes, width, several)
+        if several:
+            more = f"more of it: --device {device.key}, and the other formats"
+            blocks += [_heading(f"Details of {device.key}", more), *_most_telling(device, causes, width)]
+        else:
+            blocks += _details(device, causes, width)
     blocks += _block(HOST_TITLE, host_sentences(report.host)[:TOP_HOST] if report.host else [])
     return Group(*blocks, *_health(report))
 
@@ -104,19 +107,43 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
     ]
 
 
-def _details(device: DeviceReport, causes: Causes, width: int, several: bool) -> list[RenderableType]:
-    blocks = _block("Utilization", utilization_sentences(device))
-    blocks += _block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else [])
-    if device.idle_ns:
-        blocks += [_heading("What the GPU waited for"), _indented(_ledger(device, causes, width))]
-        blocks += [_indented(Text(sentence)) for sentence in _below_ledger(device)]
-        blocks += _roots(device, causes, width)
-    blocks += [*_communication(device), *_iterations(device, causes)]
-    blocks += _block("Launches", launch_sentences(device, causes))
-    blocks += _block(COUNTERS, counter_sentences(device))
-    blocks += _block(MEMORY_TITLE, brief_sentences(device))
-    blocks += signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL if several else TOP_SIGNATURES)
-    return [*blocks, *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL if several else TOP_GAPS)]
+def _details(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
+    return [
+        *_block("Utilization", utilization_sentences(device)),
+        *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
+        *_waited_for(device, causes, width),
+        *_communication(device),
+        *_iterations(device, causes, TOP_SLOW),
+        *_block("Launches", launch_sentences(device, causes)),
+        *_block(COUNTERS, counter_sentences(device)),
+        *_block(MEMORY_TITLE, brief_sentences(device)),
+        *signature_blocks(device, causes, width, TOP_SIGNATURES),
+        *gap_blocks(device, causes, width, TOP_GAPS),
+    ]
+
+
+def _most_telling(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
+    """Details of one device among several: all of them would not be read."""
+    return [
+        *_block("Utilization", utilization_sentences(device)[:1]),
+        *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
+        *_waited_for(device, causes, width),
+        *_communication(device),
+        *_iterations(device, causes, TOP_SLOW_OF_SEVERAL),
+        *signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL),
+        *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL),
+    ]
+
+
+def _waited_for(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
+    if not device.idle_ns:
+        return []
+    return [
+        _heading("What the GPU waited for"),
+        _indented(_ledger(device, causes, width)),
+        *(_indented(Text(sentence)) for sentence in _below_ledger(device)),
+        *_roots(device, causes, width),
+    ]
 
 
 def _communication(device: DeviceReport) -> list[RenderableType]:
@@ -203,13 +230,13 @@ def _roots(device: DeviceReport, causes: Causes, width: int) -> list[RenderableT
     return [_heading("At the root", "each wait counted as what the thread did that ended it"), _indented(table)]
 
 
-def _iterations(device: DeviceReport, causes: Causes) -> list[RenderableType]:
+def _iterations(device: DeviceReport, causes: Causes, most: int) -> list[RenderableType]:
     found = device.iterations
     if found is None:
         return []
-    lines = [words.iterations_sentence(found), *(words.slow_sentence(slow, causes) for slow in found.slow[:TOP_SLOW])]
-    if found.slow[TOP_SLOW:]:
-        lines.append(f"{words.counted(len(found.slow) - TOP_SLOW, 'more slow one')} in the other formats")
+    lines = [words.iterations_sentence(found), *(words.slow_sentence(slow, causes) for slow in found.slow[:most])]
+    if found.slow[most:]:
+        lines.append(f"{words.counted(len(found.slow) - most, 'more slow one')} in the other formats")
     return _block("Iterations", lines)
 
 
