@@ -86,6 +86,15 @@ class Cpus:
             since[rows] = np.where(held, begun[last], moment[rows])
         return since
 
+    def last_holder(self, cpu: IntArray, moment: IntArray) -> IntArray:
+        """The thread that last held each CPU before the moment; 0 where none did, and where the CPU is not known."""
+        holder = np.zeros(len(cpu), dtype=np.int64)
+        for part, rows in self._by_cpu(cpu):
+            threads = self.thread[part]
+            last = np.searchsorted(self.holds.start[part], moment[rows]) - 1
+            holder[rows] = np.where(last >= 0, threads[np.maximum(last, 0)], 0) if len(threads) else 0
+        return holder
+
     def wanted_ns(self, cpu: IntArray, spans: Intervals) -> IntArray:
         """For each stretch that a CPU was held, how long those of `spans` went on meanwhile that are on the same CPU,
         added up.

@@ -25,7 +25,7 @@ class Origin(StrEnum):
 
 
 _NO_NAME = ("0x", "[", "<string ")
-_VERSION = re.compile(r"@{1,3}[A-Z][\w.]*$")
+_VERSION = re.compile(r"(?<!^)@{1,3}[A-Za-z_][\w.+-]*$")
 _KERNEL_MODULE = re.compile(r"\[(kernel|vdso|vsyscall).*|.*\.ko")
 _INTERPRETER_MODULE = re.compile(r"python\d?[\d.]*(\.exe)?|libpython.*", re.IGNORECASE)
 _LIBRARY_FOLDER = re.compile(r"(/usr)?/lib(32|64)?/|.*[/\\](site|dist)-packages[/\\]|.*/lib-dynload/")
@@ -60,7 +60,7 @@ _COLLECTOR = re.compile(r"(_?Py)?gc_|_?PyGC|subtract_refs|visit_(decref|reachabl
 _INTERPRETER = re.compile(
     r"_?Py[A-Z_]|python3?(\.\d+)?|libpython|method_vectorcall|vectorcall|_PyEval|builtin_|cfunction_vectorcall"
 )
-_PROFILER = re.compile(r"NSYS_\w+")
+_PROFILER = re.compile(r"NSYS_OSRT_\w+")
 _PYTHON_LIBRARY = re.compile(r"<frozen |.*[/\\](site|dist)-packages[/\\]|.*[/\\]lib(64)?[/\\]python\d[\d.]*[/\\]")
 
 
@@ -70,8 +70,11 @@ def has_name(symbol: str) -> bool:
 
 
 def name_of(symbol: str) -> str:
-    """A symbol without the version that ELF adds (`sem_wait@@GLIBC_2.34`); empty where it is no name."""
-    return _VERSION.sub("", symbol) if has_name(symbol) else ""
+    """A symbol without the version that ELF adds (`sem_wait@@GLIBC_2.34`); empty where it is no name. Names that
+    begin with `?` are those of Microsoft's compiler, to which an @ belongs."""
+    if not has_name(symbol):
+        return ""
+    return symbol if symbol.startswith("?") else _VERSION.sub("", symbol)
 
 
 def file_name(path: str) -> str:

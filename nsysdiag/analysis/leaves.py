@@ -24,7 +24,10 @@ def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSym
 
 def leaf_text(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> str:
     """The same of all stretches together."""
-    return _text(sum(_counts(samples, low, high, symbols), Counter[str]()))
+    total = Counter[str]()
+    for counts in _counts(samples, low, high, symbols):
+        total.update(counts)
+    return _text(total)
 
 
 def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[Counter[str]]:

@@ -30,8 +30,9 @@ def demo(
 ) -> None:
     """Analyse a bundled trace, for a first look.
 
-    Two ranks train, and the data loader of one is too slow: a real capture, but for the GPUs, which the program
-    reckoned with. Prints the summary and, without -o, writes demo.nsysdiag.html into the current folder.
+    Two ranks train, and their data loaders are too slow. The host is a real capture. There was no GPU: the program
+    reckoned what one would have run when, and that was put into the trace. Prints the summary and, without -o,
+    writes demo.nsysdiag.html into the current folder.
     """
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan

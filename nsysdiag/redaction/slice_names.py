@@ -18,7 +18,7 @@ import re
 from collections.abc import Callable, Hashable
 
 from nsysdiag.activity.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
-from nsysdiag.activity.program_code import file_name, has_name, origin_of, origin_of_python
+from nsysdiag.activity.program_code import file_name, has_name, name_of, origin_of, origin_of_python
 from nsysdiag.activity.threads import is_profiler
 from nsysdiag.analysis.iterations import OPERATOR
 from nsysdiag.analysis.roots.loaders import NAMES as OF_LOADERS
@@ -113,7 +113,7 @@ class SliceNames:
         if use is Use.MESSAGE:
             return LOST if tells_of_loss(text) else WITHHELD
         known = html.unescape(text) if use in (Use.PYTHON_FUNCTION, Use.PYTHON_FILE) else text
-        shown = file_name(known) if use in _PATHS else known
+        shown = file_name(known) if use in _PATHS else name_of(known) or known if use is Use.SYMBOL else known
         if _stays(use, shown):
             return text if use is Use.PYTHON_FUNCTION else _telling(use, known, shown)
         head, counters = _marked(self._names.of(_KINDS[use], shown))

@@ -10,6 +10,7 @@ import numpy as np
 
 MOST = 1 << 12
 NAP_S, LONG_NAP_S = 50e-6, 5e-3
+PATIENCE_S = 30
 
 
 class Meeting:
@@ -42,7 +43,10 @@ class Meeting:
         self._wait(here, LONG_NAP_S)
 
     def _wait(self, number: int, nap: float) -> None:
+        until = time.monotonic() + PATIENCE_S
         while not self._times[number].all():
+            if time.monotonic() > until:
+                raise TimeoutError("the other ranks do not come")
             time.sleep(nap)
 
     def join_torch(self) -> None:

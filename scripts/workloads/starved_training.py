@@ -35,7 +35,7 @@ def body(log: Log) -> None:
     ranks = RANKS if torch is None else min(RANKS, max(1, torch.cuda.device_count()))
     with folder_on_disk() as folder:
         here = Meeting(Path(folder) / "meeting", 0, ranks)
-        command = [sys.executable, __file__, *sys.argv[1:2], folder]
+        command = [sys.executable, __file__, *(sys.argv[1:2] or [""]), folder]
         others = [subprocess.Popen([*command, str(rank)]) for rank in range(1, ranks)]
         train(log, here, folder)
         for other in others:

@@ -19,7 +19,7 @@ def body(log: Log) -> None:
     """Work, wait for it, while a second program does the same."""
     with tempfile.TemporaryDirectory() as folder:
         here, shared = Meeting(Path(folder) / "meeting", 0, PROCESSES), Shared(Path(folder) / "device")
-        other = subprocess.Popen([sys.executable, __file__, *sys.argv[1:2], folder])
+        other = subprocess.Popen([sys.executable, __file__, *(sys.argv[1:2] or [""]), folder])
         work(log, here, shared)
         other.wait()
 

@@ -55,7 +55,7 @@ class Log:
         self.records: list[dict[str, object]] = []
         self.whose = ""
         """What the names of roles end with, where several processes have the same ones."""
-        self.path = Path(sys.argv[1]) if len(sys.argv) > 1 else None
+        self.path = Path(sys.argv[1]) if any(sys.argv[1:2]) else None
 
     def fork(self, role: str) -> None:
         """In a child that was just forked: forget the parent's records, and be somebody."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.activity.program_code import Origin, file_name, origin_of, origin_of_python
+from nsysdiag.activity.program_code import Origin, file_name, name_of, origin_of, origin_of_python, part_of
 
 APP = "/home/me/build/solver"
 
@@ -86,6 +86,8 @@ def test_of_a_library(symbol: str, module: str) -> None:
         ("[Max depth]", "[Max depth]", Origin.NONE),
         ("0x0", "[Unknown]", Origin.NONE),
         ("main", "", Origin.NONE),
+        ("NSYS_OSRT_pthread_mutex_lock_1", "/opt/nsys/libToolsInjection64.so", Origin.PROFILER),
+        ("NSYS_mine", "/home/me/program", Origin.PROGRAM),
     ],
 )
 def test_of_neither(symbol: str, module: str, origin: Origin) -> None:
@@ -113,3 +115,35 @@ def test_of_python(file: str, origin: Origin) -> None:
 @pytest.mark.parametrize("path", ["/a/b/c.so", "C:\\a\\c.so", "c.so"])
 def test_file_name(path: str) -> None:
     assert file_name(path) == "c.so"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("sem_wait@@GLIBC_2.34", "sem_wait"),
+        ("__pthread_getspecific@GLIBC_2", "__pthread_getspecific"),
+        ("cudaMalloc@@libcudart.so.12", "cudaMalloc"),
+        ("memcpy@plt", "memcpy"),
+        ("?decode@Loader@@QEAAXXZ", "?decode@Loader@@QEAAXXZ"),
+        ("decode(int)", "decode(int)"),
+        ("@hidden", "@hidden"),
+        ("0x7f00", ""),
+        ("[Max depth]", ""),
+    ],
+)
+def test_a_name_goes_without_its_version(symbol: str, name: str) -> None:
+    assert name_of(symbol) == name
+
+
+@pytest.mark.parametrize(
+    ("symbol", "part"),
+    [
+        ("NSYS_OSRT_read_1", Origin.PROFILER),
+        ("_PyEval_EvalFrameDefault", Origin.INTERPRETER),
+        ("gc_collect_main", Origin.COLLECTOR),
+        ("NSYS_mine", None),
+        ("decode", None),
+    ],
+)
+def test_what_is_said_beside_a_name(symbol: str, part: Origin | None) -> None:
+    assert part_of(symbol) is part

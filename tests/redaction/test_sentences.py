@@ -48,6 +48,10 @@ def sentences() -> Sentences:
             "PyInit_secret (interpreter), _PyEval_EvalFrameDefault (interpreter)",
             "name 1 (interpreter), _PyEval_EvalFrameDefault (interpreter)",
         ),
+        (
+            "samples in solve × 3, NSYS_OSRT_read_1 (profiler) × 2",
+            "samples in symbol 2 × 3, NSYS_OSRT_read_1 (profiler) × 2",
+        ),
     ],
 )
 def test_names_are_replaced(sentences: Sentences, plain: str, redacted: str) -> None:

@@ -59,6 +59,12 @@ class Runs:
     share: FloatArray
     stretches: _Stretches
 
+    def came_in(self, lane: IntArray) -> IntArray:
+        """How often each thread came in: every second switch."""
+        begin, end = (np.searchsorted(self.position, each * self.axis.stride) for each in (lane, lane + 1))
+        count: IntArray = (end - begin + 1) // 2
+        return count
+
     @classmethod
     def of(cls, switches: SwitchRows, ignored: IntArray, low: int, high: int, just: int) -> Runs:
         """The runs of all threads but those `ignored` and the idle loop, over [low, high) and a little around it."""

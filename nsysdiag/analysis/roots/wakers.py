@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.activity.cpus import BREAK_NS
 from nsysdiag.activity.host_tables import HostTables
 from nsysdiag.activity.identity import BoolArray, IntArray, process_of
 from nsysdiag.activity.lane import CallTable
@@ -44,6 +45,8 @@ AFTER_A_QUEUE = 0.9
 """How much of its confidence evidence keeps that is taken from before such a queue."""
 SURE = 0.5
 """How sure such evidence must be to be taken."""
+EITHER = 0.4
+"""How sure it is which of two it was, where as much speaks for the one as for the other."""
 SLOW_NS = 1_000_000
 """How long after a call of the thread that usually ends such waits the waiting one may come in."""
 
@@ -101,24 +104,33 @@ class WakeFinder:
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
         """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""
         earliest = np.maximum(waits.start, moment - SLOW_NS)
-        pairs = one_a_thread(self._callers_within(waits, Moments(earliest, moment + AFTER_NS)))
+        # Who calls so often is there by chance, and would make a pair with every wait.
+        seldom = self._calls_of_callers * SLOW_NS <= (1 - STANDS_OUT) * self._span
+        calls = self._wake_calls.take(seldom[np.searchsorted(self._callers, self._wake_calls.thread)])
+        pairs = one_a_thread(_callers_within(calls, waits, Moments(earliest, moment + AFTER_NS)))
         chance = self._calls_per_ns(pairs.thread) * (moment - earliest)[pairs.wait]
-        return usual_callers(pairs, np.minimum(chance, 1), group, waits.end - waits.start)
+        close = pairs.distance <= BEFORE_NS + AFTER_NS
+        return usual_callers(pairs, close, np.minimum(chance, 1), group, waits.end - waits.start)
 
     def _rather_the_usual(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
         """A call just before is another's by chance where the waiting thread stood in the queue of its CPU, and the
-        thread that ends such waits had called since the queue began."""
+        thread that ends such waits had called since the queue began. Where the one that called made room on the CPU, it
+        may be either."""
         called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
         doubted = np.flatnonzero(called & (usual > 0) & (usual != found.thread) & (cpu >= 0))
         if len(doubted) == 0:
             return
-        held = np.maximum(self._cpus.held_since(cpu[doubted], moment[doubted], BEFORE_NS), waits.start[doubted])
+        held = np.maximum(self._cpus.held_since(cpu[doubted], moment[doubted], BREAK_NS), waits.start[doubted])
         held = np.maximum(held - BEFORE_NS, np.maximum(waits.start, moment - SLOW_NS)[doubted])
         again = Wakers.nobody(moment[doubted])
         asked = Moments(held, moment[doubted])
         self._call_of(usual[doubted], waits.take(doubted), asked, cpu[doubted], again)
         better = again.how != How.NOTHING
-        found.put(doubted[better], again.take(better))
+        made_room = self._cpus.last_holder(cpu[doubted], moment[doubted]) == found.thread[doubted]
+        found.put(doubted[better & ~made_room], again.take(better & ~made_room))
+        either = doubted[better & made_room]
+        found.how[either] = How.CALL_OF_SEVERAL
+        found.confidence[either] = np.minimum(found.confidence[either], EITHER)
 
     def _before_the_queue(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
         """Of those still open the ones that came in on a CPU which others had held until then: they may have been
@@ -156,7 +168,8 @@ class WakeFinder:
         found.put(several, Wakers.nobody(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
-        pairs = self._callers_within(waits, Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS))
+        looked = Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
+        pairs = _callers_within(self._wake_calls, waits, looked)
         # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
         first, last = moment.first[pairs.wait], moment.last[pairs.wait]
         pairs.distance[:] = np.where(first < last, pairs.at + BEFORE_NS - first, np.abs(last - pairs.at))
@@ -165,21 +178,6 @@ class WakeFinder:
         found.settle(several, How.CALL_OF_SEVERAL)
         called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
         self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
-
-    def _callers_within(self, waits: Waits, moment: Moments) -> Pairs:
-        """Threads whose calls between two moments may have ended each wait; the distance is to the later one."""
-        calls, process, own = self._wake_calls, process_of(self._wake_calls.thread), process_of(waits.thread)
-
-        def fits(wait: IntArray, call: IntArray) -> BoolArray:
-            other = (calls.thread[call] != waits.thread[wait]) & (calls.start[call] >= waits.start[wait])
-            reaches = (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
-            result: BoolArray = other & reaches & (calls.ends[call] == waits.ends[wait])
-            return result
-
-        chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
-        wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
-        at = calls.start[call]
-        return Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call])
 
     def _discount(self, found: Wakers, rows: IntArray, looked: IntArray) -> None:
         """A thread that makes such calls all the time is around any wait's end: the longer was looked for one, the
@@ -276,12 +274,15 @@ class WakeFinder:
         if len(chosen) == 0 or len(self._runs.share) == 0:
             return
         lane, ago = self._runs.axis.rank(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
-        there = (ago >= 0) & (ago <= (moment - waits.start)[chosen])
+        there = (lane >= 0) & (ago >= 0) & (ago <= (moment - waits.start)[chosen])
         there &= (ago <= BEFORE_NS) | self._stood(cpu[chosen], moment[chosen] - np.maximum(ago, 0), moment[chosen])
         there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT
         wait, ago = chosen[there], ago[there]
         at = moment[wait] - np.where(ago > BEFORE_NS, ago, 0)
         found.settle(Pairs.without_calls(wait, usual[wait], at, ago), How.USUAL)
+        # The further back, the likelier that a thread ran by chance.
+        often = self._runs.came_in(lane[there]) / self._span
+        found.confidence[wait] *= 1 - np.minimum(np.where(ago > BEFORE_NS, often * ago, 0), 1)
 
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
@@ -296,6 +297,22 @@ class WakeFinder:
         wait, row = within(end, np.maximum(moment - CHILD_NS, waits.start), moment, chosen, fits)
         pairs = Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
         found.settle(pairs.take(alone(pairs)), How.ENDED)
+
+
+def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments) -> Pairs:
+    """Threads whose calls between two moments may have ended each wait; the distance is to the later one."""
+    process, own = process_of(calls.thread), process_of(waits.thread)
+
+    def fits(wait: IntArray, call: IntArray) -> BoolArray:
+        other = (calls.thread[call] != waits.thread[wait]) & (calls.start[call] >= waits.start[wait])
+        reaches = (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
+        result: BoolArray = other & reaches & (calls.ends[call] == waits.ends[wait])
+        return result
+
+    chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
+    wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
+    at = calls.start[call]
+    return Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call])
 
 
 def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:

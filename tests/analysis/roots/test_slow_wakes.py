@@ -231,6 +231,14 @@ class TestTheUsualWaker:
             (gap,) = (gap for gap in device.gaps if gap.start_ns < at < gap.end_ns)
             assert (waker(gap) == STRANGER) is found
 
+    @pytest.mark.parametrize(("ago", "found"), [(2 * MS, True), (4 * MS, False)])
+    def test_who_runs_now_and_then_was_there_by_chance(self, ago: int, found: bool, tmp_path: Path) -> None:
+        """It runs once in 10 ms: the further back, the likelier that it did."""
+        trace, at = repeated(None, (ago + 50 * US, ago)), 60 * MS + CAME_IN
+        for number in range(6):
+            runs(trace, STRANGER, number * 10 * MS + MS, number * 10 * MS + MS + 20 * US)
+        assert (waker(last_gap(queued(trace, at - 5 * MS, at - BEFORE_NS), tmp_path)) == STRANGER) is found
+
     @pytest.mark.parametrize(("second", "found"), [(2, True), (3, False)])
     def test_it_ended_four_of_five_at_least(self, second: int, found: bool, tmp_path: Path) -> None:
         """Nine or eight of eleven waits of the same length, with the last."""
@@ -265,6 +273,20 @@ class TestACallByChance:
         gap = last_gap(queued(trace, at + CAME_IN - 800 * US), tmp_path)
         assert waker(gap) == (STRANGER if usual else ANOTHER)
 
+    def test_a_cpu_that_stood_idle_is_no_queue(self, tmp_path: Path) -> None:
+        trace, at = doubtful(held=False), 60 * MS
+        queued(trace, at + CAME_IN - MS, at + CAME_IN - 90 * US)
+        assert waker(last_gap(trace, tmp_path)) == ANOTHER
+
+    def test_who_made_room_may_be_either(self, tmp_path: Path) -> None:
+        """The one that called held T's CPU, and went off it."""
+        trace, at = doubtful(held=False), 60 * MS
+        runs(trace, ANOTHER, at + CAME_IN - MS, at + CAME_IN - 5 * US, cpu=0)
+        gap = last_gap(trace, tmp_path)
+        assert waker(gap) is None
+        assert gap.root is not None
+        assert gap.root.cause == "io_wait"
+
     def test_few_waits_make_no_habit(self, tmp_path: Path) -> None:
         assert waker(last_gap(doubtful(4), tmp_path)) == ANOTHER
 
@@ -274,6 +296,34 @@ class TestACallByChance:
             at = number * 10 * MS + CAME_IN - 500 * US
             trace.osrt("write", at, at + US, thread=ANOTHER)
         assert waker(last_gap(trace, tmp_path)) == ANOTHER
+
+
+def near_misses(ago: int, count: int = 10, *, close: int = 0) -> TraceBuilder:
+    """Reads that something unseen ends; a stranger writes a while before the end of each, of some right before."""
+    trace = TraceBuilder(schema="3.24.8").process().kernel(10 * US, 110 * US, launch=(US, 5 * US))
+    trace.process(STRANGER[0], "/usr/bin/writer")
+    for number in range(count):
+        at = number * 10 * MS
+        trace.osrt("read", at + BEGAN, at + ENDED).sched(at + BEGAN, False).sched(at + CAME_IN, True)
+        trace.kernel(at + ENDED + 100 * US, at + ENDED + MS, launch=(at + ENDED + 50 * US, at + ENDED + 60 * US))
+        called = at + CAME_IN - (20 * US if number < close else ago)
+        trace.osrt("write", called, called + 5 * US, thread=STRANGER)
+    return trace
+
+
+class TestNeverRightBefore:
+    """Who calls once a step, but not right before the end of the wait, ends nothing."""
+
+    @pytest.mark.parametrize("ago", [BEFORE_NS + US, 500 * US, SLOW_NS])
+    def test_it_is_no_habit(self, ago: int, tmp_path: Path) -> None:
+        (device,) = report_of(near_misses(ago), tmp_path).devices
+        assert [waker(gap) for gap in device.gaps if gap.root] == [None] * 10
+        assert device.root_ledger.get("data_loading", 0) == 0
+
+    @pytest.mark.parametrize(("close", "found"), [(4, 4), (5, 10)])
+    def test_some_calls_must_be_close(self, close: int, found: int, tmp_path: Path) -> None:
+        (device,) = report_of(near_misses(500 * US, close=close), tmp_path).devices
+        assert sum(waker(gap) == STRANGER for gap in device.gaps if gap.root) == found
 
 
 def test_a_habit_tells_which_of_several_calls_it_was(tmp_path: Path) -> None:
