@@ -118,7 +118,7 @@ def _last_record(
     real = np.ones(count + len(waits), dtype=np.bool_)
     for key in keys:
         values = np.concatenate((records[key], sync[key][waits]))
-        real &= (values > 0) & (values != NO_EVENT)
+        real &= (values >= (0 if key == "eventId" else 1)) & (values != NO_EVENT)
         present, number = distinct(values)
         group = distinct(group * len(present) + number)[1]
     # One number for (group, time), then one search among the records.

@@ -16,7 +16,7 @@ from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer, named
 from nsysdiag.analysis.frame import Case, DeviceSide, Frame
 from nsysdiag.timeline.assign import Owned, claim
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import Intervals, coverage, union
 
 FALLBACK = "uncovered"
 OTHER_DEVICE = "waits for another device"
@@ -108,7 +108,8 @@ class _Splitter:
         """The call's own part; returns which gaps have evidence of loading in it."""
         chosen = (self.frame.case == Case.LATE) | (self.frame.case == Case.ISSUING)
         left = self._region(self.frame.call_start, self.frame.call_end, chosen)
-        left, loading = self._inside_by_layers(left)
+        loading = self._loads(chosen)
+        left = self._timed(self._by_layers(self._placed(left), self.layered.inside))
         facts, call = self.layered.facts, self.frame.call
         own = {
             "module_load": (facts.first_launch, "first launch of this kernel"),
@@ -125,10 +126,16 @@ class _Splitter:
         self._give("launch_call", left, text=self._call_names(left))
         return loading
 
-    def _inside_by_layers(self, left: Owned) -> tuple[Owned, BoolArray]:
+    def _loads(self, chosen: BoolArray) -> BoolArray:
+        """Which of the chosen gaps have a launch call with evidence of loading anywhere in it: before the gap opened
+        and under evidence of other causes, too."""
+        owner = np.flatnonzero(chosen & (self.lane >= 0))
+        begin, end = self.frame.whole_call.start[owner], self.frame.whole_call.end[owner]
+        calls = Intervals(*(self.axis.position(self.lane[owner], side) for side in (begin, end)))
         loading = np.zeros(len(self.frame.gaps), dtype=np.bool_)
-        placed = self._by_layers(self._placed(left), self.layered.inside, loading)
-        return self._timed(placed), loading
+        for layer in self.layered.inside.get("module_load", ()):
+            loading[owner] |= coverage(union(layer.spans), calls) > 0
+        return loading
 
     def latency(self) -> None:
         """From the end of the call for as long as a launch may take, unless the operation waited for an event."""
@@ -208,7 +215,7 @@ class _Splitter:
         start = self.axis.time(pieces.spans.start)
         return Owned(Intervals(start, start + pieces.spans.end - pieces.spans.start), pieces.owner)
 
-    def _by_layers(self, left: Owned, layers: dict[str, list[Layer]], loading: BoolArray | None = None) -> Owned:
+    def _by_layers(self, left: Owned, layers: dict[str, list[Layer]]) -> Owned:
         """Let each layer claim in turn, on the thread axis; returns what nobody claimed."""
         for cause, parts in layers.items():
             for layer in parts:
@@ -219,8 +226,6 @@ class _Splitter:
                 elsewhere = layer.device not in (None, self.side.device.number)
                 label = self.collector.label(OTHER_DEVICE if elsewhere else layer.label)
                 self._give(cause, self._timed(claimed), label=label, text=texts[layer.name[source]])
-                if loading is not None and cause == "module_load":
-                    loading[claimed.owner] = True
         return left
 
     def _give(

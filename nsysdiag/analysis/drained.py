@@ -53,7 +53,8 @@ def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntA
         return Drained(np.zeros(len(lane), dtype=np.bool_), np.full(len(lane), -1, dtype=np.int32), [])
     safe = np.maximum(lane, 0)
     opened = axis.position(safe, frame.gaps.opened)
-    launched = axis.position(safe, frame.call_start)
+    # The call itself may begin after the gap: what ends a gap may be a migration that is in front of the launched work.
+    launched = axis.position(safe, frame.whole_call.start)
     at = nearest_before(spans.start, axis.position(safe, frame.gaps.opened - LEAD_NS))
     end = spans.end[np.maximum(at, 0)]
     flag = (frame.case == Case.LATE) & (at >= 0) & (end > opened) & (end <= launched)

@@ -98,8 +98,9 @@ def _usual_limits(api: IntArray, duration: IntArray, repeated: BoolArray) -> Int
     """For each launch, how long it may take to be usual for its API; `repeated` marks launches of a known kernel."""
     order = np.lexsort((duration, api))
     present, begin, count = np.unique(api[order], return_index=True, return_counts=True)
-    median = duration[order][begin + count // 2]
-    limit: IntArray = np.where(count < FEW_LAUNCHES, LONG_NS, SLOW_FACTOR * median)
+    ordered = duration[order]
+    both_medians = ordered[begin + (count - 1) // 2] + ordered[begin + count // 2]
+    limit: IntArray = np.where(count < FEW_LAUNCHES, LONG_NS, SLOW_FACTOR * both_medians // 2)
     mostly_first = 2 * np.add.reduceat(repeated[order].astype(np.int64), begin) < count
     limit = np.where(mostly_first, np.minimum(limit, LONG_NS), limit)
     each: IntArray = limit[np.searchsorted(present, api)]

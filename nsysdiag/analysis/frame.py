@@ -31,7 +31,8 @@ class Case(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """For each gap its case, the row of the launching call (-1: none) and the borders inside [opened, closed):
+    """For each gap its case, the row of the launching call (-1: none), that call from its start to its end wherever
+    they lie, and the borders inside [opened, closed):
 
     ```
     opened      call_start       call_end        settled          closed
@@ -42,6 +43,7 @@ class Frame:
     gaps: Gaps
     case: IntArray
     call: IntArray
+    whole_call: Intervals
     call_start: IntArray
     call_end: IntArray
     settled: IntArray
@@ -96,6 +98,7 @@ def frame_of(
         gaps=gaps,
         case=case,
         call=call,
+        whole_call=Intervals(api_start, api_end),
         call_start=np.where(host_known, np.clip(api_start, opened, closed), opened),
         call_end=np.where(host_known, np.clip(api_end, opened, closed), opened),
         settled=np.where(host_known, settled, opened),

@@ -70,7 +70,11 @@ def _judged(given: VerdictInput) -> Verdict:
 
 
 def _of_idle(given: VerdictInput, *causes: str) -> float:
-    return sum(given.ledger.get(cause, 0) for cause in causes) / given.split.idle_ns if given.split.idle_ns else 0.0
+    return _share_of_idle(given, sum(given.ledger.get(cause, 0) for cause in causes))
+
+
+def _share_of_idle(given: VerdictInput, ns: int) -> float:
+    return ns / given.split.idle_ns if given.split.idle_ns else 0.0
 
 
 def _idle_text(given: VerdictInput) -> str:
@@ -145,7 +149,7 @@ def _input(given: VerdictInput) -> Verdict | None:
 def _contended(given: VerdictInput) -> Verdict | None:
     share = _of_idle(given, "off_cpu")
     if given.off_cpu_ns is not None:
-        share = min(share, given.off_cpu_ns / given.split.idle_ns)
+        share = min(share, _share_of_idle(given, given.off_cpu_ns))
     if share < given.thresholds.contended:
         return None
     untraced = given.labels.get("off_cpu", {}).get(off_cpu.UNTRACED, 0)
@@ -157,7 +161,7 @@ def _contended(given: VerdictInput) -> Verdict | None:
 
 
 def _sync(given: VerdictInput) -> Verdict | None:
-    share = given.drained_ns / given.split.idle_ns
+    share = _share_of_idle(given, given.drained_ns)
     if share < given.thresholds.sync:
         return None
     text = f"{format_share(share, 1)} of that in or after calls that wait for the device and empty its queue"

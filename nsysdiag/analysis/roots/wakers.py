@@ -45,6 +45,8 @@ AFTER_A_QUEUE = 0.9
 """How much of its confidence evidence keeps that is taken from before such a queue."""
 SURE = 0.5
 """How sure such evidence must be to be taken."""
+ELSEWHERE = 0.6
+"""How sure a call of another process is: few locks are shared."""
 EITHER = 0.4
 """How sure it is which of two it was, where as much speaks for the one as for the other."""
 SLOW_NS = 1_000_000
@@ -95,6 +97,7 @@ class WakeFinder:
         usual = self._usual_callers(waits, moment, group)
         self._rather_the_usual(waits, moment, cpu, usual, found)
         self._by_runs(waits, moment, group, found)
+        self._by_calls_elsewhere(waits, moment, found)
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
         self._before_the_queue(waits, moment, cpu, group, found)
@@ -178,6 +181,19 @@ class WakeFinder:
         found.settle(several, How.CALL_OF_SEVERAL)
         called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
         self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
+
+    def _by_calls_elsewhere(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
+        """Where nobody of its own process can have ended a wait for a lock or a signal, the only thread of another one
+        that made such a call: they may share it."""
+        open_ = found.how == How.NOTHING
+        looked = Moments(moment - BEFORE_NS, moment + AFTER_NS)
+        pairs = _callers_within(self._wake_calls, waits, looked, anywhere=True)
+        pairs = pairs.take(open_[pairs.wait])
+        pairs = pairs.take(alone(pairs))
+        found.settle(pairs, How.CALL)
+        rows = np.unique(pairs.wait)
+        found.confidence[rows] = ELSEWHERE
+        self._discount(found, rows, np.full(len(rows), BEFORE_NS + AFTER_NS))
 
     def _discount(self, found: Wakers, rows: IntArray, looked: IntArray) -> None:
         """A thread that makes such calls all the time is around any wait's end: the longer was looked for one, the
@@ -299,13 +315,14 @@ class WakeFinder:
         found.settle(pairs.take(alone(pairs)), How.ENDED)
 
 
-def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments) -> Pairs:
-    """Threads whose calls between two moments may have ended each wait; the distance is to the later one."""
+def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments, *, anywhere: bool = False) -> Pairs:
+    """Threads whose calls between two moments may have ended each wait; the distance is to the later one. Writes may be
+    those of any process, other calls `anywhere` only where asked for."""
     process, own = process_of(calls.thread), process_of(waits.thread)
 
     def fits(wait: IntArray, call: IntArray) -> BoolArray:
         other = (calls.thread[call] != waits.thread[wait]) & (calls.start[call] >= waits.start[wait])
-        reaches = (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
+        reaches = anywhere | (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
         result: BoolArray = other & reaches & (calls.ends[call] == waits.ends[wait])
         return result
 
