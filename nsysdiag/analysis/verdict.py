@@ -154,7 +154,7 @@ def _contended(given: VerdictInput) -> Verdict | None:
         return None
     untraced = given.labels.get("off_cpu", {}).get(off_cpu.UNTRACED, 0)
     why = "because the launching thread had no CPU"
-    if untraced > MOSTLY * given.ledger["off_cpu"]:
+    if untraced > MOSTLY * given.ledger.get("off_cpu", 0):
         why = "with the launching thread off the CPU in no captured call: preempted, or in a wait that leaves no row"
     text = f"{format_share(share, 1)} of that {why}."
     return Verdict(id="contended", sentence=_claim(given, text))

@@ -96,3 +96,12 @@ def test_work_already_launched_was_not_held_up(build: object, tmp_path: Path) ->
     trace: TraceBuilder = build()  # type: ignore[operator]
     trace.api("cudaStreamSynchronize", 90_000, 120_000)
     assert not only_device(trace, tmp_path).gaps[0].sync_drained
+
+
+def test_a_migration_in_front_of_the_launched_work(tmp_path: Path) -> None:
+    """
+    device  [==A==)10_000[migration)  ...  280_000[launch B][==B==)
+    thread     [sync         ]
+    """
+    trace = synchronized(50_000, 135_000).memcpy(120_000, 130_000, kind="UM DtoH")
+    assert [gap.sync_drained for gap in only_device(trace, tmp_path).gaps] == [True, True]

@@ -121,6 +121,13 @@ def test_the_first_rule_that_holds(expected: str, facts: VerdictInput) -> None:
     assert verdict(facts).id == expected
 
 
+@pytest.mark.parametrize("drained", [None, 0])
+def test_a_device_that_is_never_idle_with_no_threshold_for_it(drained: int | None) -> None:
+    for rule in ("busy", "input", "contended", "sync", "leading"):
+        facts = replace(given({}, drained=drained), thresholds=Thresholds(**{"busy": 0, rule: 0}))
+        assert verdict(facts).id
+
+
 @pytest.mark.parametrize(
     ("coverage", "likely"), [(1.0, False), (0.5, False), (0.499, True), (0.2, True), (None, False)]
 )

@@ -173,6 +173,22 @@ def with_an_event_id_that_means_none() -> Ledgered:
     return Ledgered(trace, WAITED, labels={"stream_wait": {"producer unknown": 40_000}})
 
 
+@spares("stream_wait")
+def with_an_event_numbered_zero() -> Ledgered:
+    """
+    device, stream 8  [producer)                         ends 51 us before the gap
+    device, stream 7     [==A==)
+    device, stream 9            ....40_000....[==B==)
+    thread   [record 0 on 8][A][wait 9: 0][B]            the first event of a process: its record is known
+    """
+    trace = TraceBuilder().kernel(5_000, 58_000, launch=(200, 300), stream=8)
+    record(trace, 400, stream=8, event=0)
+    trace.kernel(10_000, 110_000, launch=(1_000, 5_000))
+    wait(trace, 6_000, event=0)
+    trace.kernel(150_000, 250_000, launch=(6_500, 9_000), stream=9)
+    return Ledgered(trace, {"device_stall": 40_000})
+
+
 def producer_ending(end: int) -> TraceBuilder:
     """
     device, stream 8  [producer)            ends at `end`

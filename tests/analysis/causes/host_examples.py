@@ -967,6 +967,33 @@ def a_first_launch_of_10_times_the_median() -> Ledgered:
     return Ledgered(usual(4_000), {"uncovered": 170_000, "launch_call": 4_000, "launch_latency": 16_000})
 
 
+@fires("module_load")
+def a_first_launch_of_over_10_times_the_mean_of_both_medians() -> Ledgered:
+    """
+    device  [==A==)..170_000..[launch B: 5_001][==B==)      ten launches, the middle ones of 400 and 600 ns
+    thread
+    """
+    trace = first()
+    for number in range(8):
+        start, launch = 20_000 + 1_000 * number, 5_000 + 700 * number
+        end = launch + (400 if number < 5 else 600)
+        trace.kernel(start, start + 100, stream=8, name="small", launch=(launch, end))
+    trace.kernel(300_000, 400_000, name="novel", launch=(280_000, 285_001))
+    return Ledgered(trace, {"uncovered": 170_000, "module_load": 5_001, "launch_latency": 14_999})
+
+
+@fires("module_load")
+def code_that_a_call_loaded_before_the_gap_opened() -> Ledgered:
+    """
+    device  [=====A======)..........................20_000.....80_000......[==B==)
+    thread        [cuModuleLoadData]
+    thread      [launch B:          90_000 of it idle)                           the code is still on its way
+    """
+    trace = issuing().api("cuModuleLoadData", 102_000, 108_000)
+    ledger = {"launch_call": 90_000, "launch_latency": 20_000, "module_load": 80_000}
+    return Ledgered(trace, ledger, evidence={"module_load": "code on its way to the device"})
+
+
 @spares("module_load")
 def a_first_launch_of_1_ms() -> Ledgered:
     """

@@ -67,6 +67,31 @@ def test_the_only_thread_that_ran_until_then(tmp_path: Path) -> None:
     assert moved == {"host_compute": 6_990 * US, "lock_wait": -6_990 * US}
 
 
+class TestACallOfAnotherProcess:
+    """A lock or a signal may be shared with it."""
+
+    @pytest.mark.parametrize(
+        ("call", "wakes"), [("sem_wait", "sem_post"), ("pthread_cond_wait", "pthread_cond_signal")]
+    )
+    def test_where_nobody_else_can_have_ended_the_wait(self, call: str, wakes: str, tmp_path: Path) -> None:
+        trace = waiting(call).osrt(wakes, ENDED - 25 * US, ENDED - 20 * US, thread=STRANGER)
+        gap, _ = root_of(trace, tmp_path)
+        assert waker(gap) == STRANGER
+        assert gap.root is not None
+        assert gap.root.confidence == pytest.approx(0.6, abs=0.01)
+
+    def test_who_ran_in_the_own_process_comes_first(self, tmp_path: Path) -> None:
+        trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US)
+        trace.osrt("sem_post", ENDED - 25 * US, ENDED - 20 * US, thread=STRANGER)
+        assert waker(root_of(trace, tmp_path)[0]) == NEIGHBOUR
+
+    def test_of_several_it_is_none(self, tmp_path: Path) -> None:
+        trace = waiting()
+        for thread in (STRANGER, (7000, 7000)):
+            trace.osrt("sem_post", ENDED - 25 * US, ENDED - 20 * US, thread=thread)
+        assert waker(root_of(trace, tmp_path)[0]) is None
+
+
 def test_of_two_that_ran_neither_is_sure(tmp_path: Path) -> None:
     trace = runs(runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US), OTHER, 3 * MS, 9_500 * US, cpu=4)
     gap, moved = root_of(trace, tmp_path)
