@@ -85,7 +85,7 @@ def program_of(capture: str) -> str:
 
 INJECTING = [name for name in CAPTURES if program_of(name) in EXPECTED]
 BUSY = [name for name in CAPTURES if name.startswith("real_host_") and program_of(name) in KEEP_BUSY]
-ON_A_GPU = [name for name in CAPTURES if name.startswith("real_gpu_")]
+ON_A_GPU = sorted(path.name.removesuffix(".sqlite.gz") for path in FIXTURES.glob("real_gpu_*.sqlite.gz"))
 
 
 @dataclass(frozen=True)
