@@ -11,7 +11,7 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from tests.builder import VM, TraceBuilder
+from tests.builder import VM, TraceBuilder, Value
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +20,10 @@ _NAMES = ("shortName", "demangledName", "mangledName", "nameId")
 _OWNERS = ("globalPid", "globalTid")
 _MACHINE = 48
 NAME = "Stand-in for a GPU"
+NO_SHAPE: dict[str, Value] = dict.fromkeys(
+    ("registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"), 0
+)
+"""Nobody reckoned with blocks and threads."""
 
 
 def graft(capture: Path, log: dict[str, Any]) -> None:
@@ -54,9 +58,10 @@ def device_rows(log: dict[str, Any]) -> TraceBuilder:
         place = {"device": operation.get("device", 0), "stream": operation.get("stream", 7)}
         thread, start, end = (operation["pid"], operation["tid"]), operation["start"], operation["end"]
         if operation["kind"] == "kernel":
-            name, correlation = operation["name"], operation["call"]
+            issued = {"thread": thread, "correlation": operation["call"], "shape": NO_SHAPE} | place
             for node, begin, over in nodes_of(operation):
-                trace.kernel(begin, over, name=name, thread=thread, correlation=correlation, graph_node=node, **place)
+                name = operation["name"]
+                trace.kernel(begin, over, name=name, demangled=name, graph_node=node, **issued)
         else:
             trace.memcpy(
                 start,
