@@ -57,12 +57,12 @@ class _Pair:
     chance lets meet at least; how often work changed hands; how many had waited their turn; and the share of their
     time that went by beside the other's."""
 
-    stretches: int
-    met: int
-    expected: float
-    turns: int
-    waited: int
-    beside: float
+    stretches: int = 0
+    met: int = 0
+    expected: float = 0
+    turns: int = 0
+    waited: int = 0
+    beside: float = 0
 
     @property
     def takes_turns(self) -> bool:
@@ -123,10 +123,10 @@ def _in_turns(pair: _Pair) -> str:
 def _pair(one: _Work, other: _Work) -> _Pair:
     mine, others = one.stretches, other.stretches
     if len(mine) == 0 or len(others) == 0:
-        return _Pair(0, 0, 0.0, 0, 0, 0.0)
+        return _Pair()
     low, high = max(int(mine.start[0]), int(others.start[0])), min(int(mine.end[-1]), int(others.end[-1]))
     if low >= high:
-        return _Pair(0, 0, 0.0, 0, 0, 0.0)
+        return _Pair()
     mine, others = clip(mine, low, high), clip(others, low, high)
     beside = coverage(others, mine)
     chance = float((others.end - others.start).sum()) / (high - low)

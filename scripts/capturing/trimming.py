@@ -15,14 +15,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nsysdiag import open_trace
 from nsysdiag.cutting.copying import write_cut
-from nsysdiag.cutting.cut import PROGRAM_TABLES, Cut
-
-OWN_ACTIVITY = (*PROGRAM_TABLES, "SCHED_EVENTS", "COMPOSITE_EVENTS")
+from nsysdiag.cutting.cut import PROCESS_TREE_TABLES, Cut
 
 
 def trimmed(source: Path) -> bytes:
     """The whole of an export without what is private, gzipped without a time stamp."""
     with tempfile.TemporaryDirectory() as folder, open_trace(source) as trace:
         path = Path(folder) / "trimmed.sqlite"
-        write_cut(trace, path, Cut(owners=OWN_ACTIVITY))
+        write_cut(trace, path, Cut(owners=PROCESS_TREE_TABLES))
         return gzip.compress(path.read_bytes(), compresslevel=9, mtime=0)

@@ -38,9 +38,7 @@ class Meeting:
 
     def gather(self) -> None:
         """Return when all ranks are here."""
-        here, self._next = self._next, self._next + 1
-        self._times[here, self.rank] = 1
-        self._wait(here, LONG_NAP_S)
+        self._wait(self.ready(1), LONG_NAP_S)
 
     def _wait(self, number: int, nap: float) -> None:
         until = time.monotonic() + PATIENCE_S

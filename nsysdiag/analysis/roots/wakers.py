@@ -79,12 +79,15 @@ class WakeFinder:
         self._wake_calls = _wake_calls(tables.os_calls, ignored)
         self._callers, caller = distinct(self._wake_calls.thread)
         self._calls_of_callers = np.bincount(caller, minlength=len(self._callers))
+        self._span = max(high - low, 1)
+        # Who calls so often is there by chance, and would make a pair with every wait.
+        seldom = self._calls_of_callers * SLOW_NS <= (1 - STANDS_OUT) * self._span
+        self._seldom_calls = self._wake_calls if seldom.all() else self._wake_calls.take(seldom[caller])
         self._os_calls = tables.os_calls
         self._cpus = tables.cpus
         self._ignored = ignored
         traced = np.unique(process_of(tables.os_calls.thread))
         self._untraced = ~np.isin(process_of(self._runs.axis.threads), traced)
-        self._span = max(high - low, 1)
 
     def find(self, waits: Waits) -> Wakers:
         """Who ended each of `waits`."""
@@ -107,10 +110,7 @@ class WakeFinder:
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
         """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""
         earliest = np.maximum(waits.start, moment - SLOW_NS)
-        # Who calls so often is there by chance, and would make a pair with every wait.
-        seldom = self._calls_of_callers * SLOW_NS <= (1 - STANDS_OUT) * self._span
-        calls = self._wake_calls.take(seldom[np.searchsorted(self._callers, self._wake_calls.thread)])
-        pairs = one_a_thread(_callers_within(calls, waits, Moments(earliest, moment + AFTER_NS)))
+        pairs = one_a_thread(_callers_within(self._seldom_calls, waits, Moments(earliest, moment + AFTER_NS)))
         chance = self._calls_per_ns(pairs.thread) * (moment - earliest)[pairs.wait]
         close = pairs.distance <= BEFORE_NS + AFTER_NS
         return usual_callers(pairs, close, np.minimum(chance, 1), group, waits.end - waits.start)
