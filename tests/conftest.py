@@ -6,13 +6,15 @@ import os
 import shutil
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import coverage
 import hypothesis
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from _pytest.terminal import TerminalReporter
 
 hypothesis.settings.register_profile(
@@ -24,11 +26,21 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("nsysdiag")
 
-NODE_MODULES = Path(__file__).parent.parent / ".npm" / "node_modules"
+ROOT = Path(__file__).parent.parent
+FIXTURES = ROOT / "tests" / "fixtures"
+"""Captures and simulated traces. A source distribution leaves them out."""
+NODE_MODULES = ROOT / ".npm" / "node_modules"
 """Where `scripts/test` puts what it fetches for the tests alone: axe-core, official schemas, a checker of workflows."""
 AXE = NODE_MODULES / "axe-core" / "axe.min.js"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-NEEDS = {"real": "real traces", "browser": "browser", "npm": "fetched packages", "nsys": "nsys program"}
+NEEDS = {
+    "checkout": "git checkout",
+    "fixtures": "fixtures",
+    "real": "real traces",
+    "browser": "browser",
+    "npm": "fetched packages",
+    "nsys": "nsys program",
+}
 """The markers of tests that need something from outside, and their names in the summary."""
 
 
@@ -38,6 +50,10 @@ def missing(marker: str) -> str | None:
         return None if any(shutil.which(name) for name in BROWSERS) else "no Chromium found"
     if marker == "npm":
         return None if AXE.is_file() else "no packages in .npm; scripts/test fetches them where npm can"
+    if marker == "checkout":
+        return None if (ROOT / ".git").exists() else "not in a git checkout"
+    if marker == "fixtures":
+        return None if FIXTURES.is_dir() else "no folder tests/fixtures, as in a source distribution"
     variable = {"real": "NSYSDIAG_TRACES", "nsys": "NSYSDIAG_NSYS"}[marker]
     return None if os.environ.get(variable) else f"{variable} is not set"
 
@@ -59,7 +75,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker in NEEDS:
             why = missing(marker)
             if why and item.get_closest_marker(marker):
-                item.add_marker(pytest.mark.skip(reason=why))
+                item.add_marker(pytest.mark.skip(reason=why), append=False)  # before "got empty parameter set"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, Any, Any]:
+    """A fixture of pytest may be what reads a file of `FIXTURES`."""
+    return (yield from _skipping_without_fixtures())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    return (yield from _skipping_without_fixtures())
+
+
+def _skipping_without_fixtures() -> Generator[None, Any, Any]:
+    """Skip a test that reads a file of `FIXTURES` where the folder is missing; where it is there, a missing file is an
+    error. Tests that do not read, or that need files to be there in other ways, are marked `fixtures`."""
+    try:
+        return (yield)
+    except FileNotFoundError as error:
+        why = missing("fixtures")
+        if why and error.filename and FIXTURES in Path(error.filename).parents:
+            pytest.skip(why)
+        raise
 
 
 @pytest.hookimpl(trylast=True)

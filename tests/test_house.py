@@ -1,10 +1,9 @@
-"""The house itself: import layers, public names, the wheel, an instant --help, what no file may hold."""
+"""The house itself: import layers, public names, an instant --help, what no file may hold."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -27,10 +26,6 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 def python(code: str, *arguments: str, cwd: Path = ROOT) -> str:
     """What a piece of code prints in a Python of its own."""
     return run(sys.executable, "-c", code, *arguments, cwd=cwd)
-
-
-def pip(command: str, *arguments: str | Path) -> None:
-    run(sys.executable, "-m", "pip", command, "--quiet", *arguments)
 
 
 def test_imports_run_one_way() -> None:
@@ -72,53 +67,13 @@ finally:
         assert set(loaded.split()) & set(self.HEAVY) == set()
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wheel")
-    pip("wheel", ".", "--no-deps", "--no-build-isolation", "--wheel-dir", folder)
-    return next(folder.glob("nsysdiag-*.whl"))
-
-
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("installed")
-    pip("install", "--no-deps", "--no-index", "--target", folder, wheel)
-    return folder
-
-
-@pytest.mark.slow
-class TestWheel:
-    def test_holds_the_package_and_its_templates(self, wheel: Path) -> None:
-        names = set(zipfile.ZipFile(wheel).namelist())
-        for folder in ("nsysdiag", "templates"):
-            for path in (ROOT / folder).rglob("*"):
-                if path.is_file() and "__pycache__" not in path.parts:
-                    home = path.relative_to(ROOT) if folder == "nsysdiag" else Path("nsysdiag", path.relative_to(ROOT))
-                    assert home.as_posix() in names
-
-    def test_holds_nothing_else(self, wheel: Path) -> None:
-        tops = {Path(name).parts[0] for name in zipfile.ZipFile(wheel).namelist()}
-        assert tops == {"nsysdiag", f"nsysdiag-{nsysdiag.__version__}.dist-info"}
-
-    def test_runs_from_where_it_is_installed(self, installed: Path, tmp_path: Path) -> None:
-        code = f"""
-import sys
-sys.path.insert(0, {str(installed)!r})
-import nsysdiag
-from nsysdiag.cli.app import main
-assert nsysdiag.__file__.startswith({str(installed)!r}), nsysdiag.__file__
-main(["demo", "-o", "demo.nsysdiag.html"])
-"""
-        python(code, cwd=tmp_path)
-        assert "<html" in (tmp_path / "demo.nsysdiag.html").read_text(encoding="utf-8")
-
-
 def project_files() -> list[Path]:
     """Every file that is in the repository or about to be."""
     listed = run("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
     return [path for name in listed if name and (path := ROOT / name).is_file()]
 
 
+@pytest.mark.checkout
 class TestFiles:
     # Written apart, so that this file does not hold them itself.
     REGISTRIES = ("pypi org", "files pythonhosted org", "registry npmjs org", "deb debian org")

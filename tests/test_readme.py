@@ -308,12 +308,14 @@ def test_every_need_of_tests() -> None:
     assert "NSYSDIAG_NSYS" in text()
 
 
+@pytest.mark.checkout
 def test_paths_lead_somewhere() -> None:
     tops = "|".join(re.escape(name) for name in ("nsysdiag", "templates", "tests", "scripts", ".ci", ".assets"))
     named = set(re.findall(rf"(?<![\w./-])(?:{tops})/[\w./-]*[\w/]", text()))
     assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
 
 
+@pytest.mark.checkout
 def test_links_lead_somewhere() -> None:
     headings = re.findall(r"^#+ (.*)$", text(), flags=re.MULTILINE)
     anchors = {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
@@ -332,5 +334,6 @@ def test_numbers_about_the_demo(tmp_path: Path) -> None:
     assert text().count(f"{sum(cause.side != 'root' for cause in CAUSES.values())} causes") == 2
 
 
+@pytest.mark.checkout
 def test_the_picture_is_small() -> None:
     assert (ROOT / ".assets" / "report.png").stat().st_size < 300 * KIB

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.trace.trace import Trace
 
+pytestmark = pytest.mark.fixtures
+
 LIBRARY = re.compile(r"/(lib|lib/python[\d.]+|site-packages|lib-dynload)/[^/]+")
 """A path as far as it tells code of libraries from a program's own."""
 FIXTURES = Path(__file__).parent / "fixtures"

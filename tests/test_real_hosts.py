@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.model import DeviceReport, Gap
 
+pytestmark = pytest.mark.fixtures
+
 FIXTURES = Path(__file__).parent / "fixtures"
 OF_RANKS = "starved_training"
 """A program of several ranks, each with a device: `tests/test_real_training.py`."""

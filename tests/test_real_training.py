@@ -25,6 +25,8 @@ from tests.test_simulator import contents
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Gap
 
+pytestmark = pytest.mark.fixtures
+
 ROOT = Path(__file__).parent.parent
 RIGHT, WHOLE = 0.95, 0.8
 """Of the long waits, the share of those that lead to the loader, and of those that lead on to what the worker did."""

@@ -20,6 +20,8 @@ from nsysdiag.timeline.intervals import Intervals, coverage, union
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
+pytestmark = pytest.mark.fixtures
+
 FIXTURES = Path(__file__).parent / "fixtures"
 CAPTURES = sorted(path.name.removesuffix(".sqlite.gz") for path in FIXTURES.glob("real_wait_*.sqlite.gz"))
 PROCESS_AND_THREAD = (1 << 48) - 1

@@ -72,6 +72,7 @@ def test_no_name_of_a_scenario_comes_through(name: str, key: str | None, tmp_pat
     assert_no_canary(trace, tmp_path, key)
 
 
+@pytest.mark.fixtures
 @every_fixture
 def test_no_name_of_a_fixture_comes_through(fixture: Path, tmp_path: Path) -> None:
     trace = tmp_path / f"train_{CANARY}.sqlite"
@@ -142,6 +143,7 @@ def test_every_scenario_says_the_same(name: str, key: str | None, tmp_path: Path
     assert_says_the_same(trace, tmp_path / "slices", key)
 
 
+@pytest.mark.fixtures
 @every_fixture
 def test_every_fixture_says_the_same(fixture: Path, tmp_path: Path) -> None:
     trace = tmp_path / "trace.sqlite"

@@ -18,7 +18,7 @@ from tests.cutting.private import CANARY, MUCH_LATER, private_trace
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 FIXTURES = sorted((ROOT / "tests" / "fixtures").glob("*.sqlite.gz"))

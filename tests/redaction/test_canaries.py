@@ -50,6 +50,7 @@ def test_no_name_of_a_scenario_comes_through(name: str, tmp_path: Path) -> None:
     assert_no_canary(report, KEYS[list(SCENARIOS).index(name) // 2 % 2])
 
 
+@pytest.mark.fixtures
 @pytest.mark.slow
 @pytest.mark.parametrize("fixture", FIXTURES, ids=lambda path: path.name.partition(".")[0])
 def test_no_name_of_a_fixture_comes_through(fixture: Path, tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ from nsysdiag.model_host import HostReport
 from nsysdiag.pipeline import analyze
 from tests.analysis.roots.grafted import CAPTURES, graft, log_of
 
+pytestmark = pytest.mark.fixtures
+
 
 def host_of(name: str, folder: Path, *without: str) -> HostReport:
     path = folder / "trace.sqlite"

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.model import DeviceReport, Gap
 
+pytestmark = pytest.mark.fixtures
+
 CAUSE_OF = {"io": "io_wait", "compute": "host_compute", "sleep": "sleep", "lock": "lock_wait"}
 
 
