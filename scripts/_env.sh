@@ -26,8 +26,9 @@ find_python() {
     die "needs Python 3.11 or newer, and none of these is: ${PYTHONS[*]}"
 }
 
-# A stamp holds what was installed: as long as pyproject.toml and the folder stay the same, so does the environment.
-fingerprint() { printf '%s %s\n' "$(cksum <pyproject.toml)" "$PWD"; }
+# A stamp holds what was installed: as long as pyproject.toml, the lock files and the folder stay the same, so does the
+# environment.
+fingerprint() { printf '%s %s\n' "$(cat pyproject.toml scripts/requirements*.txt | cksum)" "$PWD"; }
 
 is_installed() {
     local stamp
@@ -54,22 +55,36 @@ pip_install() {
         die "the installation into $venv failed"
 }
 
+# install_locked FOLDER LOCK
+# The packages of a lock file. pip refuses a file with another hash, and a dependency that the lock does not name.
+install_locked() { pip_install "$1" --require-hashes --requirement "scripts/$2"; }
+
+# install STAMP LOCK
+# The lock has the build backend too, so that building the project needs no index.
 install() {
-    say "installing nsysdiag and what it needs into .venv"
-    pip_install .venv --editable "$1"
-    fingerprint >".venv/.installed-$2"
+    say "installing nsysdiag and the packages of scripts/$2 into .venv"
+    install_locked .venv "$2"
+    pip_install .venv --no-index --no-deps --no-build-isolation --editable .
+    fingerprint >".venv/.installed-$1"
 }
 
 # What a user needs.
 make_runtime_environment() {
     make_venv
-    is_installed runtime dev || install . runtime
+    is_installed runtime dev || install runtime requirements.txt
 }
 
 # The same, and what the tests and checks need.
 make_dev_environment() {
     make_venv
-    is_installed dev || install '.[dev]' dev
+    is_installed dev || install dev requirements-dev.txt
+}
+
+# make_tools_environment NAME
+# An environment of its own, .venv-NAME, with the packages of scripts/requirements-NAME.txt.
+make_tools_environment() {
+    make_venv ".venv-$1"
+    install_locked ".venv-$1" "requirements-$1.txt"
 }
 
 # An environment of its own, .venv-lowest or .venv-newest, with the lowest versions that the bounds in pyproject.toml
@@ -81,9 +96,9 @@ make_resolved_environment() {
         newest) resolution=highest ;;
     esac
     make_venv "$venv"
-    pip_install "$venv" uv
+    make_tools_environment tools
     say "installing the $1 versions into $venv"
-    "$venv/bin/uv" pip install --quiet --python "$venv/bin/python" --upgrade --resolution "$resolution" \
+    .venv-tools/bin/uv pip install --quiet --python "$venv/bin/python" --upgrade --resolution "$resolution" \
         --only-binary :all: --editable '.[dev]' || die "the installation into $venv failed"
-    "$venv/bin/uv" pip tree --python "$venv/bin/python" --package nsysdiag --depth 1 >&2
+    .venv-tools/bin/uv pip tree --python "$venv/bin/python" --package nsysdiag --depth 1 >&2
 }
