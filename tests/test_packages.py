@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 MIB = 2**20
 NAME = f"nsysdiag-{nsysdiag.__version__}"
 LICENCES = ("LICENSE", "THIRD-PARTY-NOTICES")
-BESIDE_THE_SOURCES = {"PKG-INFO", "README.md", "pyproject.toml", ".gitignore", *LICENCES}
+BESIDE_THE_SOURCES = {"PKG-INFO", "README.md", "SECURITY.md", "pyproject.toml", ".gitignore", *LICENCES}
 CACHES = {"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 
 
@@ -128,6 +128,6 @@ class TestSourceDistribution:
 
     @pytest.mark.slow
     def test_every_test_module_is_collected(self, unpacked: Path) -> None:
-        said = run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", "-q", cwd=unpacked)
+        said = run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", cwd=unpacked)
         modules = {line.partition("::")[0] for line in said.splitlines() if "::" in line}
         assert {name for name in files_of("tests") if Path(name).name.startswith("test_")} - modules == set()
