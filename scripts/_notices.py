@@ -1,5 +1,6 @@
-"""Print THIRD-PARTY-NOTICES: names, versions and licences of plotly.js and of the libraries inside its bundle. Usage:
-.venv/bin/python scripts/_notices.py BUNDLE MODULES, as scripts/vendor_plotly does.
+"""Write THIRD-PARTY-NOTICES, names, versions and licences of plotly.js and of the libraries inside its bundle, and
+templates/assets/vendor/NOTICES, the libraries for pages. Usage, as in scripts/vendor_plotly:
+.venv/bin/python scripts/_notices.py BUNDLE MODULES
 
 BUNDLE is the unminified bundle, whose comments name the modules it was made of; MODULES the folder node_modules of an
 installed plotly.js in the same version. A library that cannot be found or whose licence has no text known here is an
@@ -13,8 +14,10 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-VENDOR = Path(__file__).resolve().parents[1] / "templates" / "assets" / "vendor"
+ROOT = Path(__file__).resolve().parents[1]
+VENDOR = ROOT / "templates" / "assets" / "vendor"
 LINE = "=" * 80
 HEAD = """\
 Third-party notices
@@ -30,16 +33,36 @@ MODULE = re.compile(r"^ *// (?:\.\./)*node_modules/((?:@[^/]+/)?[^/]+)/", re.MUL
 LICENCE_FILE = re.compile(r"(licen[cs]e|copying)(\.(md|txt))?", re.IGNORECASE)
 README_SECTION = re.compile(r"^#+ licen[cs]e\s+(.*?)(?=^#|\Z)", re.IGNORECASE | re.DOTALL | re.MULTILINE)
 GRANT = "Permission is hereby granted"
+TERMS = re.compile(rf"^(?={GRANT}|Redistribution and use|This software is provided)", re.MULTILINE)
+HOLDER = re.compile(r"^(?:Copyright|All rights reserved).*", re.MULTILINE)
 
 
 def main() -> None:
     if len(sys.argv) != 3:
         sys.exit("usage: .venv/bin/python scripts/_notices.py BUNDLE MODULES")
     bundle, modules = Path(sys.argv[1]), Path(sys.argv[2])
-    libraries = sorted(set(MODULE.findall(bundle.read_text(encoding="utf-8"))))
-    if not libraries:
+    names = sorted(set(MODULE.findall(bundle.read_text(encoding="utf-8"))))
+    if not names:
         sys.exit(f"{bundle} names no modules: is it the minified bundle?")
-    print("\n".join([HEAD.format(line=LINE), plotly(), *(library(modules / name) for name in libraries)]), end="")
+    libraries = [library(modules / name) for name in names]
+    (VENDOR / "NOTICES").write_text(by_terms(libraries), encoding="utf-8")
+    notices = [notice(each.title, each.licence, "Part of: plotly.js", each.text) for each in libraries]
+    (ROOT / "THIRD-PARTY-NOTICES").write_text("\n".join([HEAD.format(line=LINE), plotly(), *notices]), encoding="utf-8")
+
+
+class Library(NamedTuple):
+    """Name and version, the identifier of the licence, and its text."""
+
+    title: str
+    licence: str
+    text: str
+
+    def holders_and_terms(self) -> tuple[list[str], str]:
+        """The lines of copyright in front of the terms, and the terms."""
+        holders, *terms = TERMS.split(self.text, maxsplit=1)
+        if not terms:
+            sys.exit(f"no known terms are in the licence of {self.title}")
+        return HOLDER.findall(holders), terms[0]
 
 
 def plotly() -> str:
@@ -50,11 +73,32 @@ def plotly() -> str:
     return notice(f"{facts['package']} {facts['version']}", "MIT", f"Files: {files}", text)
 
 
-def library(folder: Path) -> str:
-    """The notice of a library in the bundle."""
+def library(folder: Path) -> Library:
+    """A library in the bundle."""
     facts = json.loads((folder / "package.json").read_text(encoding="utf-8"))
-    text = licence_text(folder, facts)
-    return notice(f"{facts['name']} {facts['version']}", facts["license"], "Part of: plotly.js", text)
+    return Library(f"{facts['name']} {facts['version']}", facts["license"], tidy(licence_text(folder, facts)))
+
+
+def by_terms(libraries: list[Library]) -> str:
+    """The libraries with their copyrights, grouped by the terms of their licences, for a page that has room for each
+    terms once. Terms that differ in case, line breaks or quotes alone are the same."""
+    own = Library("plotly.js", "MIT", (VENDOR / "LICENSE").read_text(encoding="utf-8")).holders_and_terms()[1]
+    groups: dict[str, list[Library]] = {words(own): []}
+    for each in libraries:
+        groups.setdefault(words(each.holders_and_terms()[1]), []).append(each)
+    first, *others = groups.values()
+    parts = ["The bundle contains these libraries, under the terms above:", *map(credit, first)]
+    for group in others:
+        parts += ["And under the terms that follow:", *map(credit, group), group[0].holders_and_terms()[1]]
+    return "\n\n".join(parts) + "\n"
+
+
+def credit(each: Library) -> str:
+    return "\n".join([f"{each.title}, {each.licence}", *each.holders_and_terms()[0]])
+
+
+def words(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.lower()))
 
 
 def licence_text(folder: Path, facts: dict[str, str]) -> str:
@@ -75,8 +119,11 @@ def licence_text(folder: Path, facts: dict[str, str]) -> str:
 
 def notice(title: str, licence: str, what: str, text: str) -> str:
     """One entry: a line, name and version, licence, where it is, and the licence's text."""
-    lines = [line.rstrip() for line in text.replace("\t", "    ").strip().splitlines()]
-    return "\n".join([LINE, title, f"Licence: {licence}", what, "", *lines, ""])
+    return "\n".join([LINE, title, f"Licence: {licence}", what, "", tidy(text), ""])
+
+
+def tidy(text: str) -> str:
+    return "\n".join(line.rstrip() for line in text.replace("\t", "    ").strip().splitlines())
 
 
 if __name__ == "__main__":

@@ -12,7 +12,8 @@ from nsysdiag.output.carried import to_carried
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """`source` is the script as it runs, `packed` the same with gzip as text, `licence` what must go with it."""
+    """`source` is the script as it runs, `packed` the same with gzip as text, `licence` what must go with it:
+    its licence, and the notices of the libraries in it."""
 
     version: str
     source: str
@@ -30,5 +31,5 @@ def plotly() -> Bundle:
         version=facts["version"],
         source=gzip.decompress(data).decode(),
         packed=to_carried(data),
-        licence=(folder / "LICENSE").read_text(encoding="utf-8"),
+        licence="\n".join((folder / name).read_text(encoding="utf-8") for name in ("LICENSE", "NOTICES")),
     )

@@ -19,6 +19,8 @@ from tests.output.samples import SAMPLES
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "templates" / "assets" / "vendor"
+TERMS = {"MIT": "Permission is hereby granted", "BSD-3-Clause": "Redistribution and use", "Zlib": "This software"}
+"""How the terms of a licence begin."""
 CHARTLESS = ("no_device", "no_device_no_rows", "never_idle")
 
 
@@ -60,7 +62,8 @@ def test_makes_no_code_from_text() -> None:
 
 def test_goes_with_its_licence() -> None:
     (notice,) = (pre for pre in parse(page("one_device")).all("pre") if pre.attributes["id"] == "plotly-licence")
-    assert notice.text.strip() == (FOLDER / "LICENSE").read_text().strip()
+    licence, libraries = ((FOLDER / name).read_text() for name in ("LICENSE", "NOTICES"))
+    assert notice.text.strip() == f"{licence}\n{libraries}".strip()
     assert notice.text.startswith("MIT License\n\nCopyright (c) 2016-2024 Plotly Technologies Inc.\n")
 
 
@@ -78,7 +81,7 @@ class TestNotices:
         assert files.removeprefix("Files: ").split(", ") == [
             path.relative_to(ROOT).as_posix() for path in sorted(FOLDER.iterdir())
         ]
-        assert "\n".join(text).strip() == plotly().licence.strip()
+        assert "\n".join(text).strip() == (FOLDER / "LICENSE").read_text().strip()
 
     def test_every_library_that_the_bundle_names_is_there(self) -> None:
         """The bundle says little of what is in it: a few licences that ask for it, and versions of two libraries."""
@@ -90,16 +93,24 @@ class TestNotices:
         assert {f"native-promise-only {promises}", f"@plotly/d3 {d3}"} <= set(notices())
 
     def test_each_has_a_licence_its_text_and_a_copyright(self) -> None:
-        begins = {
-            "MIT": "Permission is hereby granted",
-            "BSD-3-Clause": "Redistribution and use",
-            "Zlib": "This software",
-        }
         assert len(notices()) > 20
         for title, (licence, _, _, *text) in notices().items():
             assert re.fullmatch(r"\S+ \d+\.\d+\.\d+", title)
-            assert any(line.startswith(begins[licence.removeprefix("Licence: ")]) for line in text), title
+            assert any(line.startswith(TERMS[licence.removeprefix("Licence: ")]) for line in text), title
             assert any(re.match(r"Copyright .*[A-Za-z]{3}", line) for line in text), title
+
+    def test_pages_name_every_library_its_copyright_and_its_terms(self) -> None:
+        """The terms without regard to case, quotes and line breaks, as libraries under the same ones share them."""
+
+        def words(lines: list[str]) -> str:
+            return " ".join(re.findall(r"\w+", " ".join(lines).lower()))
+
+        page = plotly().licence
+        for title, (licence, _, _, *text) in list(notices().items())[1:]:
+            at = next(at for at, line in enumerate(text) if line.startswith(TERMS[licence.removeprefix("Licence: ")]))
+            holders = [line for line in text[:at] if line.startswith(("Copyright", "All rights reserved"))]
+            assert "\n".join([f"{title}, {licence.removeprefix('Licence: ')}", *holders]) in page
+            assert words(text[at:]) in words(page.splitlines()), title
 
 
 @pytest.mark.slow
