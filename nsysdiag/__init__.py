@@ -5,11 +5,9 @@ The public names are loaded when they are first used, so that importing the pack
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING
-
 from nsysdiag.version import __version__
 
+TYPE_CHECKING = False  # not from typing, whose import takes longer than all else before signals are answered
 if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.errors import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
@@ -71,6 +69,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Load a public name from its module on first use."""
+    from importlib import import_module
+
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module 'nsysdiag' has no attribute '{name}'")

@@ -89,7 +89,19 @@ def test_a_trace_without_events_is_refused_as_plainly(tmp_path: Path) -> None:
 def test_the_process_stays_below_the_limit(trace: Path, needed: int, tmp_path: Path) -> None:
     def peak_mib(*options: str) -> float:
         out = tmp_path / "report.json"
-        line = [sys.executable, "-m", "nsysdiag", "analyze", str(trace), "-q", "--force", "-o", str(out), *options]
+        line = [
+            sys.executable,
+            "-P",
+            "-m",
+            "nsysdiag",
+            "analyze",
+            str(trace),
+            "-q",
+            "--force",
+            "-o",
+            str(out),
+            *options,
+        ]
         peak = peak_bytes_of(line)
         assert json.loads(out.read_bytes())["devices"]
         return peak / MIB

@@ -61,7 +61,7 @@ def fenced(language: str) -> list[str]:
 def demo_text() -> str:
     """What `nsysdiag demo` prints."""
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "nsysdiag", "demo", "-o", f"{folder}/demo.html"]
+        command = [sys.executable, "-P", "-m", "nsysdiag", "demo", "-o", f"{folder}/demo.html"]
         return subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout.decode()
 
 

@@ -66,7 +66,7 @@ def test_all_formats(trace: Path, tmp_path: Path) -> None:
     outputs = [tmp_path / f"report.{suffix}" for suffix in ("html", "json", "md", "txt", "csv")]
     options = [argument for path in outputs for argument in ("-o", str(path))]
     run = subprocess.run(
-        [sys.executable, "-m", "nsysdiag", "analyze", str(trace), *options],
+        [sys.executable, "-P", "-m", "nsysdiag", "analyze", str(trace), *options],
         capture_output=True,
         text=True,
         timeout=120,

@@ -63,7 +63,9 @@ def test_analysis_takes_a_small_multiple_of_reading_its_columns(folder: Path) ->
 
 
 def peak_bytes(trace: Path, out: Path) -> int:
-    return peak_bytes_of([sys.executable, "-m", "nsysdiag", "analyze", str(trace), "-q", "--force", "-o", str(out)])
+    return peak_bytes_of(
+        [sys.executable, "-P", "-m", "nsysdiag", "analyze", str(trace), "-q", "--force", "-o", str(out)]
+    )
 
 
 @pytest.mark.skipif(not hasattr(os, "wait4"), reason="the system does not tell the memory of a process")

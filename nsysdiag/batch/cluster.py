@@ -74,7 +74,9 @@ def _check_workers(client: Any, tasks: list[Task]) -> None:
             hint=f"nsysdiag {__version__} must be installed where they run",
         ) from error
     if not answers:
-        raise UsageError("the Dask scheduler has no workers", hint="start some: dask worker ADDRESS --nthreads 1")
+        raise UsageError(
+            "the Dask scheduler has no workers", hint="start some: PYTHONSAFEPATH=1 dask worker ADDRESS --nthreads 1"
+        )
     for worker, (version, unseen) in sorted(answers.items()):
         if version != __version__:
             raise UsageError(f"the worker {worker} has nsysdiag {version}, not {__version__}")

@@ -8,26 +8,22 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import multiprocessing
 import signal
-import sys
-import tempfile
+import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
-from types import FrameType
-from typing import NoReturn
 
 import msgspec
 
 from nsysdiag.batch.inputs import SAVED
 from nsysdiag.batch.limits import BASE_BYTES, estimated_bytes
-from nsysdiag.batch.task import Outcome, Task, failed, work
+from nsysdiag.batch.start import start_worker
+from nsysdiag.batch.task import Outcome, Task, failed
 from nsysdiag.errors import InputError, NsysdiagError, UsageError
-from nsysdiag.heap import share_one_heap
+from nsysdiag.private import private_folder
+from nsysdiag.signals import undisturbed
 from nsysdiag.units import format_bytes
 
 Watch = Callable[[int, list[str]], None]
@@ -43,7 +39,7 @@ RETIRE_BYTES = 2 * BASE_BYTES
 class _Worker:
     """A process, our end of its pipe, and the task that it has in hand."""
 
-    process: BaseProcess
+    process: subprocess.Popen[bytes]
     pipe: Connection
     task: Task | None = None
 
@@ -92,8 +88,8 @@ def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Ou
     """The outcomes as they come, the largest inputs first. Closing the iterator stops the work that is in hand, and so
     does an interrupt, after the outcomes that are there already."""
     waiting = sorted(tasks, key=lambda task: (-task.input.size_bytes, task.input.name))
-    with tempfile.TemporaryDirectory(prefix="nsysdiag-", ignore_cleanup_errors=True) as scratch:
-        pool = _Pool(scratch)
+    with private_folder() as scratch:
+        pool = _Pool(str(scratch))
         try:
             yield from _run(waiting, limits, pool, watch)
         except KeyboardInterrupt:
@@ -137,14 +133,9 @@ class _Pool:
         if not _sent(worker, task):
             worker.task = task  # it died at once, and is found dead with the task in hand
 
+    @undisturbed
     def _hired(self) -> _Worker:
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self.scratch), daemon=True)
-        with _signals_kept_away():
-            process.start()
-        theirs.close()
-        self.workers.append(_Worker(process, ours))
+        self.workers.append(_Worker(*start_worker(self.scratch)))
         return self.workers[-1]
 
     def finished(self, timeout: float | None = None) -> list[Outcome]:
@@ -161,14 +152,16 @@ class _Pool:
             outcome: Outcome = worker.pipe.recv()
         except (EOFError, OSError):
             self._drop(worker)
-            return failed(task.input, _death(task, worker.process.exitcode))
+            return failed(task.input, _death(task, worker.process.returncode))
         if estimated_bytes(task.input) > RETIRE_BYTES:
             self._drop(worker)
         return outcome
 
     def _drop(self, worker: _Worker) -> None:
         worker.pipe.close()
-        worker.process.join(PATIENCE_S)
+        if not _ended(worker, PATIENCE_S):
+            worker.process.kill()
+            worker.process.wait()
         self.workers.remove(worker)
 
     def stop(self) -> None:
@@ -181,11 +174,20 @@ class _Pool:
         end = time.monotonic() + PATIENCE_S
         try:
             for worker in self.workers:
-                worker.process.join(max(0.0, end - time.monotonic()))
+                _ended(worker, max(0.0, end - time.monotonic()))
         finally:
-            for worker in [each for each in self.workers if each.process.is_alive()]:
-                worker.process.kill()
-                worker.process.join()
+            for worker in self.workers:
+                worker.process.kill()  # does nothing to one that has ended
+                worker.process.wait()
+
+
+def _ended(worker: _Worker, timeout: float) -> bool:
+    """Whether the process has ended; waits for that, `timeout` seconds at most."""
+    try:
+        worker.process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _sent(worker: _Worker, task: Task) -> bool:
@@ -195,39 +197,6 @@ def _sent(worker: _Worker, task: Task) -> bool:
         return False
     worker.task = task
     return True
-
-
-@contextlib.contextmanager
-def _signals_kept_away() -> Iterator[None]:
-    """A process that is started within never gets the interrupt of a terminal, nor its end: it is the parent that ends
-    its work. And the parent is not torn away between starting it and knowing it."""
-    if sys.platform == "win32":
-        yield
-        return
-    resource_tracker.ensure_running()  # the first process would start it, which lets the interrupt through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGTERM})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def _serve(pipe: Connection, scratch: str) -> None:
-    """The life of a worker: one task after the other, until nobody has any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, _leave)
-    if sys.platform != "win32":
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    tempfile.tempdir = scratch
-    share_one_heap()
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            pipe.send(work(pipe.recv()))
-
-
-def _leave(_signal: int, _frame: FrameType | None) -> NoReturn:
-    """By an exception, so that what was begun is tidied up."""
-    raise SystemExit(128 + signal.SIGTERM)
 
 
 def _death(task: Task, code: int | None) -> NsysdiagError:

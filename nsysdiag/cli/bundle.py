@@ -79,12 +79,11 @@ def _target(stem: str, output: str | None) -> Path:
 
 
 def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool, quiet: bool) -> "Bundle":
-    import tempfile
-
     from nsysdiag.bundle.contents import bundle_of
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.progress import progress_bar
     from nsysdiag.output.format import RenderOptions
+    from nsysdiag.private import private_folder
     from nsysdiag.redaction import Names
     from nsysdiag.trace.trace import open_trace
 
@@ -92,11 +91,11 @@ def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool
         return RenderOptions(command=command_of(report))
 
     with (
-        tempfile.TemporaryDirectory(prefix="nsysdiag-") as folder,
+        private_folder() as folder,
         progress_bar(quiet=quiet) as progress,
         open_trace(source) as trace,
     ):
-        return bundle_of(trace, settings, Path(folder), options, progress, Names(key) if redact else None)
+        return bundle_of(trace, settings, folder, options, progress, Names(key) if redact else None)
 
 
 def _warn(made: "Bundle") -> None:

@@ -1,7 +1,6 @@
 """`nsysdiag demo`: a first report, from a small trace that comes with the program."""
 
 import gzip
-import tempfile
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,9 +45,10 @@ def demo(
 def _report(*, quiet: bool) -> "Report":
     from nsysdiag.cli.load import analyze_trace
     from nsysdiag.config import Settings
+    from nsysdiag.private import private_folder
 
-    with tempfile.TemporaryDirectory(prefix="nsysdiag-demo-") as folder:
-        trace = Path(folder) / NAME
+    with private_folder() as folder:
+        trace = folder / NAME
         trace.write_bytes(gzip.decompress(bundled_trace()))
         return analyze_trace(trace, Settings(), quiet=quiet)
 

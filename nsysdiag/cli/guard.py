@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import signal
 import sys
 import traceback
 from typing import TYPE_CHECKING
@@ -11,31 +12,28 @@ import typer
 from typer.main import get_command
 
 from nsysdiag.cli.console import abandon_stdout, complain, note
-from nsysdiag.cli.ending import Ended, ending_by_exceptions
 from nsysdiag.errors import NsysdiagError, OutputError
+from nsysdiag.signals import Ended, EndingByExceptions
 from nsysdiag.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BROKEN_BUDGET = 1
-INTERRUPTED = 130
 BUG = 70
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """The exit code of one command line. Nothing that a command raises gets past this function."""
     try:
-        with ending_by_exceptions():
+        with EndingByExceptions():
             _invoke(app, arguments)
     except typer.Exit as stop:
         return stop.exit_code
-    except Ended as stop:
-        complain(f"ended by {stop.name}")
-        return stop.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        complain("interrupted")
-        return INTERRUPTED
+    except (KeyboardInterrupt, typer.Abort) as stop:
+        ended = stop if isinstance(stop, Ended) else Ended(signal.SIGINT)
+        complain(ended.sentence)
+        return ended.exit_code
     except BrokenPipeError:
         abandon_stdout()
     except Exception as error:

@@ -7,13 +7,10 @@ import shlex
 import shutil
 import signal
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def export_report(report: Path, folder: Path, timeout_s: float) -> Path:
@@ -22,7 +19,7 @@ def export_report(report: Path, folder: Path, timeout_s: float) -> Path:
     Raises InputError, whose hint is the command to run, where there is no nsys, or it fails, or takes too
     long.
     """
-    program = shutil.which("nsys")
+    program = _found()
     shown = f"'{printable(report)}'"
     if program is None:
         message = f"{shown} is an Nsight Systems report, and there is no `nsys` on the PATH to export it"
@@ -42,11 +39,20 @@ def export_report(report: Path, folder: Path, timeout_s: float) -> Path:
     return target
 
 
+def _found() -> str | None:
+    """The program nsys, never of the current folder: an empty or relative entry of the PATH means that one, and Windows
+    looks there first."""
+    folders = [each for each in os.environ.get("PATH", os.defpath).split(os.pathsep) if Path(each).is_absolute()]
+    program = shutil.which("nsys", path=os.pathsep.join(folders))
+    return program if program and Path(program).is_absolute() else None
+
+
 def _run(command: list[str], folder: Path, timeout_s: float) -> int:
     """The exit code. Whatever ends the wait early ends the program's helpers too: they share its session."""
     process = subprocess.Popen(
         command,
         cwd=folder,
+        env={**os.environ, "PYTHONSAFEPATH": "1"},  # a Python in it imports nothing from its current folder
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

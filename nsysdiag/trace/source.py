@@ -6,13 +6,13 @@ import hashlib
 import os
 import shutil
 import sqlite3
-import tempfile
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
+from nsysdiag.private import private_folder
 from nsysdiag.trace.connect import Connections, immutable_uri
 from nsysdiag.trace.export import export_report
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
@@ -67,7 +67,7 @@ class Source:
             return 0
 
     def _private_folder(self) -> Path:
-        return Path(self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nsysdiag-")))
+        return self._cleanup.enter_context(private_folder())
 
     def _fold(self, journals: list[str]) -> Path:
         """Copy the database with its journals, and let SQLite apply them to the copy."""

@@ -44,11 +44,13 @@ def cluster() -> Iterator[Any]:
     import dask
     from distributed import LocalCluster
 
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as made,
-    ):
-        yield made
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONSAFEPATH", "1")  # as README.md has it
+        with (
+            dask.config.set({"distributed.scheduler.allowed-failures": 1}),
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as made,
+        ):
+            yield made
 
 
 @needs_dask

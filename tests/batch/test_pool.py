@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -19,11 +19,26 @@ from nsysdiag.batch import pool
 from nsysdiag.batch.journal import Journal
 from nsysdiag.batch.pool import Limits, run_locally
 from nsysdiag.batch.results import run_all
+from nsysdiag.batch.start import start_worker
 from nsysdiag.batch.task import Task, work
 from nsysdiag.model_ci import BatchEntry
 from tests.batch.loads import deaf, half_written, loading, tasks_of, telling_its_process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by signals")
+
+
+@pytest.fixture
+def workers(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The worker processes that are started."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(scratch: str) -> tuple[subprocess.Popen[bytes], Connection]:
+        process, pipe = start_worker(scratch)
+        started.append(process)
+        return process, pipe
+
+    monkeypatch.setattr(pool, "start_worker", start)
+    return started
 
 
 def silent(_left: int, _running: list[str]) -> None:
@@ -71,15 +86,16 @@ class TestDeaths:
         assert entry.status == "failed"
         assert [path.name for path in (tmp_path / "out").iterdir()] == ["resume.jsonl"]
 
-    def test_what_is_in_hand_is_stopped(self, tmp_path: Path) -> None:
+    def test_what_is_in_hand_is_stopped(self, tmp_path: Path, workers: list[subprocess.Popen[bytes]]) -> None:
         """With two workers, one input takes ten minutes; the other one is done."""
         tasks = tasks_of(tmp_path, "slow", "good")
         with contextlib.closing(run_locally(tasks, Limits(2), silent)) as outcomes:
             assert next(outcomes).entry.name == "good"
-        assert multiprocessing.active_children() == []
+        assert workers
+        assert None not in [worker.poll() for worker in workers]
 
     def test_what_has_come_to_an_end_is_told_before_an_interrupt(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: list[subprocess.Popen[bytes]]
     ) -> None:
         original, interrupts = pool.wait, [KeyboardInterrupt]
 
@@ -94,10 +110,11 @@ class TestDeaths:
         with pytest.raises(KeyboardInterrupt):
             run_all(tasks_of(tmp_path, "slow", "good"), lambda each: run_locally(each, Limits(2), silent), journal)
         assert list(journal.read()) == ["good"]
-        assert multiprocessing.active_children() == []
+        assert workers
+        assert None not in [worker.poll() for worker in workers]
 
     def test_an_interrupt_while_workers_stop_ends_them_at_once(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: list[subprocess.Popen[bytes]]
     ) -> None:
         """One that does not listen would have a minute."""
         monkeypatch.setattr(pool, "PATIENCE_S", 60.0)
@@ -107,7 +124,8 @@ class TestDeaths:
         interrupt_when(tmp_path / "slow.deaf")
         with pytest.raises(KeyboardInterrupt):
             next(outcomes)
-        assert multiprocessing.active_children() == []
+        assert workers
+        assert None not in [worker.poll() for worker in workers]
 
     def test_private_files_of_workers_go(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "temporary").mkdir()

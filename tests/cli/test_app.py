@@ -14,8 +14,8 @@ import pytest
 
 from nsysdiag import __version__
 from nsysdiag.cli.console import emit
-from nsysdiag.cli.ending import ending_by_exceptions
 from nsysdiag.errors import InputError, OutputError, UsageError
+from nsysdiag.signals import EndingByExceptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,8 +26,8 @@ COMMANDS = ("analyze", "ranks", "bundle", "info", "rules", "render", "demo")
 
 
 def program(*arguments: str, cwd: Path | None = None, **options: object) -> subprocess.CompletedProcess[bytes]:
-    """`python -m nsysdiag` as a process of its own."""
-    command = [sys.executable, "-m", "nsysdiag", *arguments]
+    """`python -P -m nsysdiag` as a process of its own."""
+    command = [sys.executable, "-P", "-m", "nsysdiag", *arguments]
     return subprocess.run(command, cwd=cwd, capture_output="stdout" not in options, check=False, **options)  # type: ignore[call-overload,no-any-return]
 
 
@@ -149,7 +149,7 @@ class TestErrors:
         seen: list[object] = []
 
         def look() -> None:
-            with ending_by_exceptions():
+            with EndingByExceptions():
                 seen.append(signal.getsignal(signal.SIGTERM))
 
         thread = threading.Thread(target=look)
@@ -169,7 +169,7 @@ class TestPipes:
     """A reader that goes away is no error; a full disk is."""
 
     def test_closed_pipe_is_quiet(self) -> None:
-        command = [sys.executable, "-m", "nsysdiag", "--help"]
+        command = [sys.executable, "-P", "-m", "nsysdiag", "--help"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         assert process.stdout is not None
         assert process.stderr is not None

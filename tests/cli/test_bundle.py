@@ -281,7 +281,16 @@ class TestWrongUse:
     def test_a_read_only_trace_stays_as_it_is(self, folder: Path, train: Path) -> None:
         """In a process of its own, with the folder of the trace watched."""
         before = [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in folder.iterdir()]
-        command = [sys.executable, "-m", "nsysdiag", "bundle", str(folder / train), "-o", str(folder.parent / "t.zip")]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "nsysdiag",
+            "bundle",
+            str(folder / train),
+            "-o",
+            str(folder.parent / "t.zip"),
+        ]
         subprocess.run(command, check=True, capture_output=True)
         assert [(path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in folder.iterdir()] == before
         (folder.parent / "t.sqlite").write_bytes(contents_of(folder.parent / "t.zip")["trace.sqlite"])

@@ -98,4 +98,4 @@ ONE, OTHER = "counted_training.sqlite", "starved_data_parallel.sqlite"
     ids=lambda arguments: arguments[0],
 )
 def test_no_command_asks_the_network(arguments: list[str], folder: Path) -> None:
-    assert ran(folder, "-m", "nsysdiag", *arguments) == (0, "")
+    assert ran(folder, "-P", "-m", "nsysdiag", *arguments) == (0, "")

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import sys
+import tempfile
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -113,7 +114,7 @@ def test_journal_is_applied_to_a_private_copy(
     assert Path(f"{path}{suffix}").stat().st_size > 0
     private = tmp_path / "private"
     private.mkdir()
-    monkeypatch.setattr(source_module.tempfile, "tempdir", str(private))
+    monkeypatch.setattr(tempfile, "tempdir", str(private))
     before = listing(path.parent)
     with open_trace(path, reader=reader) as trace:
         assert len(trace.read("CUPTI_ACTIVITY_KIND_KERNEL", "start")) == rows
@@ -347,7 +348,7 @@ class TestReports:
         )
         private = tmp_path / "private"
         private.mkdir()
-        monkeypatch.setattr(source_module.tempfile, "tempdir", str(private))
+        monkeypatch.setattr(tempfile, "tempdir", str(private))
         path = self.report(tmp_path / "in", "-odd name?.qdrep")
         before = listing(path.parent)
         with open_trace(path) as trace:
@@ -356,6 +357,27 @@ class TestReports:
             assert trace.size_bytes == len(self.REPORT)
         assert listing(path.parent) == before
         assert listing(private) == {}
+
+    def test_a_python_in_it_imports_nothing_from_its_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+        self.stand_in(tmp_path / "bin", monkeypatch, f'echo "$PYTHONSAFEPATH" > "{tmp_path}/told"; exit 7')
+        with pytest.raises(InputError, match="exit code 7"):
+            open_trace(self.report(tmp_path / "in"))
+        assert (tmp_path / "told").read_text() == "1\n"
+
+    @pytest.mark.parametrize("entry", ["", ".", "bin"])
+    def test_it_is_never_a_program_of_the_current_folder(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
+    ) -> None:
+        self.stand_in(tmp_path / "bin", monkeypatch, f'touch "{tmp_path}/ran"')
+        shutil.copy(tmp_path / "bin" / "nsys", tmp_path / "nsys")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("PATH", f"{entry}{os.pathsep}{tmp_path / 'nothing'}")
+        with pytest.raises(InputError, match="no `nsys` on the PATH"):
+            open_trace(self.report(tmp_path / "in"))
+        assert not (tmp_path / "ran").exists()
 
     def test_failing_export(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.stand_in(tmp_path / "bin", monkeypatch, "exit 7")

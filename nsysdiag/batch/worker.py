@@ -1,0 +1,57 @@
+"""A worker process of a batch: it does one task after the other, until the other end of its pipe is closed.
+
+```
+process  -> Worker   python -P -X utf8 -c "...; main(PIPE, SCRATCH)"     Task, Task, ...
+         <-                                                              Outcome, Outcome, ...
+```
+
+Not by multiprocessing: its processes begin with the current folder first on `sys.path`, and a batch may be run in a
+folder of somebody else's files. `-P` leaves that folder out.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+
+from nsysdiag.signals import Ended, EndingByExceptions, exit_at_once
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+
+def main(pipe: int, scratch: str) -> NoReturn:
+    """Serve the pipe with that descriptor (on Windows, handle), with private files in `scratch`, and exit. SIGTERM ends
+    it quietly, with 143; SIGINT and SIGHUP are the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    exit_at_once(quiet=True)
+    if sys.platform != "win32":
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    code = 0
+    try:
+        with EndingByExceptions():
+            _serve(_connection(pipe), scratch)
+    except Ended as ended:
+        code = ended.exit_code
+    except (EOFError, OSError):  # the parent wants no more, or is gone
+        pass
+    sys.exit(code)
+
+
+def _connection(pipe: int) -> Any:
+    from multiprocessing import connection
+
+    return getattr(connection, "PipeConnection" if sys.platform == "win32" else "Connection")(pipe)
+
+
+def _serve(pipe: Any, scratch: str) -> None:
+    import tempfile
+
+    from nsysdiag.batch.task import work
+    from nsysdiag.heap import share_one_heap
+
+    tempfile.tempdir = scratch
+    share_one_heap()
+    while True:
+        pipe.send(work(pipe.recv()))
