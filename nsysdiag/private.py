@@ -50,7 +50,8 @@ def _made(kept: ExitStack) -> Path:
 
 @undisturbed
 def _remove(made: tempfile.TemporaryDirectory[str], lock: int | None) -> None:
-    _empty(Path(made.name))
+    with suppress(OSError):  # the folder may be gone: systems clean up temporary files
+        _empty(Path(made.name))
     made.cleanup()
     if lock is not None:
         os.close(lock)

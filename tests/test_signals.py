@@ -191,6 +191,16 @@ except Ended as ended:
     print(ended.sentence)
 """
 
+SWALLOWS = """
+import os, signal, time
+try:
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(0.05)
+except BaseException:
+    raise ImportError("what C code makes of an exception")
+print("imported")
+"""
+
 
 @pytest.mark.parametrize(
     ("command", "printed"),
@@ -198,14 +208,16 @@ except Ended as ended:
         ("send(); rest()", "ended by SIGTERM"),
         ("Finalized(); rest()", "ended by SIGTERM"),
         ("whole(); rest()", "done\nended by SIGTERM"),
+        ("import swallows; rest()", "imported\nended by SIGTERM"),
         ("lost()", "ended by SIGTERM"),
         ("lost(); raise ValueError", "ended by SIGTERM"),
     ],
 )
-def test_no_signal_is_lost_while_a_command_runs(command: str, printed: str) -> None:
+def test_no_signal_is_lost_while_a_command_runs(tmp_path: Path, command: str, printed: str) -> None:
+    (tmp_path / "swallows.py").write_text(SWALLOWS)
     done = subprocess.run(
         [sys.executable, "-P", "-c", RUNNING.format(command=command)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(tmp_path)))},
         capture_output=True,
         text=True,
         check=False,
