@@ -1,17 +1,48 @@
-"""Where the program begins: signals are answered before anything is imported that takes time."""
+"""Where the program begins: signals are answered before anything is imported that takes time, and names are UTF-8."""
 
 from __future__ import annotations
 
-from nsysdiag.signals import exit_at_once
+import os
+import signal
+import sys
+
+from nsysdiag.signals import SIGNALS, exit_at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import NoReturn
 
+UTF8 = "utf8"
+
 
 def main() -> NoReturn:
     """Run the command line of this process, and exit with its code."""
     exit_at_once()
+    _in_utf8()
     from nsysdiag.cli.app import main as run
 
     run()
+
+
+def _in_utf8() -> None:
+    """Start this process again in Python's UTF-8 mode where the locale has another encoding.
+
+    Python has decoded the arguments by then, and decodes file names and the environment when they are used, so that a
+    name would be shown, compared and sorted in another way than elsewhere. UTF-8 mode can only be set at the start. It
+    takes one more start of the interpreter, under such a locale alone: under the locale C, Python turns the mode on by
+    itself unless it is told not to. Who sets the mode by `-X utf8=0` keeps it.
+    """
+    if UTF8 in sys._xoptions:
+        _hold_signals(False)
+    elif sys.getfilesystemencoding() != "utf-8" and sys.executable:
+        _hold_signals(True)
+        try:
+            os.execv(sys.executable, [sys.executable, "-X", UTF8, *sys.orig_argv[1:]])
+        except OSError:
+            _hold_signals(False)
+
+
+def _hold_signals(hold: bool) -> None:
+    """Between the two starts a signal waits, for it would be answered by nothing of ours."""
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_BLOCK if hold else signal.SIG_UNBLOCK, SIGNALS)

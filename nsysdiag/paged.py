@@ -126,7 +126,7 @@ def _is_memory(folder: str) -> bool:
     """Are files of this folder kept in memory? On a system that does not tell they are not."""
     path = Path(folder).resolve()
     try:
-        mounted = [line.split() for line in MOUNTS.read_text(errors="replace").splitlines()]
+        mounted = [line.split() for line in MOUNTS.read_text("utf-8", errors="surrogateescape").splitlines()]
     except OSError:
         return False
     kinds = {Path(place): kind for _, place, kind, *_ in mounted}

@@ -36,7 +36,7 @@ def usable_cpus() -> int:
 def _quota() -> int:
     """CPUs of the control group, rounded up; very many where it sets none."""
     try:
-        quota, period = CPU_QUOTA.read_text().split()
+        quota, period = CPU_QUOTA.read_text("ascii").split()
         return math.ceil(int(quota) / int(period))
     except (OSError, ValueError):  # `max` is no number
         return 1 << 20
