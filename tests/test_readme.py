@@ -17,6 +17,7 @@ import sys
 import tempfile
 from functools import cache, partial
 from pathlib import Path
+from signal import SIGINT
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -37,6 +38,7 @@ from nsysdiag.errors import NsysdiagError
 from nsysdiag.output import FORMATS
 from nsysdiag.output.batch.registry import OURS
 from nsysdiag.output.csv_ import TABLES
+from nsysdiag.signals import Ended
 from tests.conftest import NEEDS, NODE_MODULES
 
 if TYPE_CHECKING:
@@ -284,7 +286,8 @@ def test_examples_of_help_are_understood() -> None:
 
 
 def test_every_exit_code() -> None:
-    known = {0, guard.BROKEN_BUDGET, guard.BUG, guard.INTERRUPTED, *(kind.exit_code for kind in errors(NsysdiagError))}
+    known = {0, guard.BROKEN_BUDGET, guard.BUG, Ended(SIGINT).exit_code}
+    known |= {kind.exit_code for kind in errors(NsysdiagError)}
     (section,) = re.findall(r"## Exit codes\n(.*?)\n## ", text(), flags=re.DOTALL)
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, flags=re.MULTILINE)] == sorted(known)
 

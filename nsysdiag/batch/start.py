@@ -22,9 +22,15 @@ def start_worker(scratch: str) -> tuple[subprocess.Popen[bytes], Connection]:
     ours, theirs = Pipe()
     code = _CODE.format(path=_path(), pipe=theirs.fileno(), scratch=scratch)
     with theirs, _signals_kept_away():
-        command = [sys.executable, "-P", "-X", "utf8", "-c", code]
+        command = [sys.executable, "-P", "-X", "utf8", *_flags(), "-c", code]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **_inheriting(theirs))
     return process, ours
+
+
+def _flags() -> list[str]:
+    """What keeps this process from settings and modules of the user keeps its workers from them too."""
+    known = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s"}
+    return [option for name, option in known.items() if getattr(sys.flags, name)]
 
 
 def _path() -> list[str]:
