@@ -93,7 +93,7 @@ class TestWheel:
         wheel.extractall(tmp_path)
         where = run(sys.executable, "-c", "import nsysdiag; print(nsysdiag.__file__)", cwd=tmp_path)
         assert Path(where.strip()) == tmp_path / "nsysdiag" / "__init__.py"
-        run(sys.executable, "-m", "nsysdiag", "demo", "--quiet", "-o", "demo.nsysdiag.html", cwd=tmp_path)
+        run(sys.executable, "-P", "-m", "nsysdiag", "demo", "--quiet", "-o", "demo.nsysdiag.html", cwd=tmp_path)
         assert "<html" in (tmp_path / "demo.nsysdiag.html").read_text(encoding="utf-8")
 
 

@@ -65,6 +65,14 @@ def test_nor_do_the_others(command: str, folder: Path) -> None:
     assert (done.returncode, imported(folder)) == (0, ""), done.stderr
 
 
+def test_as_a_module_it_imports_none_of_its_packages_from_there(inputs: Path, tmp_path: Path) -> None:
+    """Without `-P` Python itself does, before the program begins; from then on no more."""
+    for name in ("typer", "numpy", "sqlalchemy"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a')\n")
+    done = ran(Path("-m"), tmp_path, "nsysdiag", "info", str(inputs / OTHER))
+    assert (done.returncode, (tmp_path / "imported").exists()) == (0, False), done.stderr
+
+
 @pytest.mark.slow
 def test_nor_from_the_folder_that_is_read(folder: Path, tmp_path: Path) -> None:
     done = ran(console_script(tmp_path / "bin"), tmp_path, "batch", str(folder), "-o", "out", "--jobs", "2")
