@@ -14,6 +14,7 @@ from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.details import GapContext, gap_moments
 from nsysdiag.analysis.naming import normal_operation_names
+from nsysdiag.limits import mark_of
 from nsysdiag.stand_in import stand_in
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
@@ -70,7 +71,8 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
 
 def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit."""
-    return stand_in(name) or _COUNTER.sub("#", _ADDRESS.sub("#", name))
+    mark = mark_of(name)  # its digits tell long names apart
+    return stand_in(name) or _COUNTER.sub("#", _ADDRESS.sub("#", name.removesuffix(mark))) + mark
 
 
 def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:

@@ -93,7 +93,7 @@ def _kernel_times(
     names, name = distinct(operations.name[rows])
     number = {(row.name, row.communication): at for at, row in enumerate(kernels)}
     wanted = np.array(
-        [[number.get((text, other), -1) for other in (False, True)] for text in strings.texts(names)], dtype=np.int64
+        [[number.get((text, other), -1) for other in (False, True)] for text in strings.whole(names)], dtype=np.int64
     ).reshape(-1, 2)
     kernel = wanted[name, device.communication[rows].astype(np.int64)]
     kept: BoolArray = kernel >= 0

@@ -23,10 +23,10 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.limits import mark_of, short_name
 from nsysdiag.stand_in import stand_in
 
 COLLAPSED, COUNTER = "…", "#"
-LONGEST = 4_000
 DEEPEST, MOST_ARGUMENTS, MOST_SHAPE_ARGUMENTS = 3, 4, 8
 
 _OPEN, _CLOSE = "<([{", ">)]}"
@@ -49,8 +49,10 @@ _REPEATED = re.compile(rf"{COUNTER}(_{COUNTER})+")
 
 
 def normal_kernel(name: str) -> str:
-    """The name that all builds and instances of a kernel share; a name that does not parse stays as it is."""
-    if len(name) > LONGEST:
+    """The name that all builds and instances of a kernel share; a name that does not parse stays as it is, and one that
+    is too long to be mentioned (limits.NAME_CHARACTERS) is its short name."""
+    name = short_name(name)
+    if mark_of(name):
         return name
     if (replaced := stand_in(name)) is not None:
         return replaced

@@ -23,7 +23,7 @@ def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> 
     short_of = np.zeros(len(names), dtype=np.int64)
     short_of[name] = short
     mean = groups.mean
-    texts, short_texts = strings.texts(names), strings.texts(shorts)
+    texts, short_texts = strings.whole(names), strings.texts(shorts)
     return [
         KernelRow(
             name=texts[code // 2],

@@ -10,6 +10,7 @@ import numpy as np
 from nsysdiag.comparing.pairing import is_keyed
 from nsysdiag.comparing.side import Capture, by_iterations, by_window, scaled
 from nsysdiag.errors import NotComparableError
+from nsysdiag.limits import short_name
 from nsysdiag.model import DeviceReport, Report
 from nsysdiag.model_compare import Unit
 
@@ -93,7 +94,7 @@ def _iteration_name(captures: Sequence[Capture]) -> str:
     device = captures[0].device
     assert device.iterations is not None
     name = device.iterations.name
-    return next((row.short_name for row in device.kernels if row.name == name), name)
+    return next((row.short_name for row in device.kernels if short_name(row.name) == name), name)
 
 
 def _times(fold: float) -> str:

@@ -12,9 +12,9 @@ from nsysdiag.cutting.names import without_folders
 from nsysdiag.cutting.plain import PLAIN
 from nsysdiag.cutting.uses import REFERENCES, TEXTS, Use, coded_sql, number_of, use_of
 from nsysdiag.errors import InputError, OutputError
+from nsysdiag.limits import TEXT_BYTES
 from nsysdiag.printable import printable
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
-from nsysdiag.trace.connect import decode
 from nsysdiag.trace.tables import ColumnType
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Target:
         change = rename or without_folders
 
         def named(number: int, value: object) -> str | None:
-            return change(use_of(number), decode(value)) if isinstance(value, bytes) else None
+            return change(use_of(number), trace.text(value)) if isinstance(value, bytes) else None
 
         connection.create_function("named", 2, named, deterministic=True)
         self.execute, self.executemany = connection.execute, connection.executemany
@@ -192,7 +192,7 @@ def text_sql(use: Use, name: str) -> str:
     """The new text in SQL, given the column with the old one."""
     if use is Use.NONE:
         return "NULL"
-    return name if use is Use.OWN else f"named({number_of(use)}, CAST({name} AS BLOB))"
+    return f"substr({name}, 1, {TEXT_BYTES})" if use is Use.OWN else f"named({number_of(use)}, CAST({name} AS BLOB))"
 
 
 def _number(name: str) -> str:

@@ -18,6 +18,7 @@ from nsysdiag.activity.collectives import KINDS, OTHER, kind_of
 from nsysdiag.activity.program_code import file_name
 from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.analysis.kernel_names import normal_kernel
+from nsysdiag.limits import short_name
 
 KERNEL, RANGE, SYMBOL, MODULE = "kernel", "range", "symbol", "module"
 THREAD, PROCESS, FILE, NAME = "thread", "process", "file", "name"
@@ -41,7 +42,8 @@ class Form:
 
 
 def form_of(kind: str, text: str) -> Form:
-    """How a name of a kind is written; `label` is what the kind is called."""
+    """How a name of a kind is written; `label` is what the kind is called. A long name and its short one are one."""
+    text = short_name(text)
     if kind == KERNEL:
         return _kernel(text)
     if kind == RANGE:
@@ -57,6 +59,7 @@ def form_of(kind: str, text: str) -> Form:
 
 def written(kind: str, text: str) -> list[str]:
     """The ways in which the analysis writes a name in sentences, the whole name first."""
+    text = short_name(text)
     if kind in (KERNEL, SYMBOL):
         normal = normal_kernel(text)
         return list(dict.fromkeys((text, normal, _function(normal))))

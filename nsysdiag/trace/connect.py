@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from nsysdiag.limits import CELL_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -32,9 +34,11 @@ def decode(value: object) -> str:
 
 @contextmanager
 def stdlib_connection(uri: str) -> Iterator[sqlite3.Connection]:
-    """A connection of the standard library; text comes as bytes."""
+    """A connection of the standard library; text comes as bytes. A cell larger than CELL_BYTES raises
+    sqlite3.DataError before it takes memory."""
     connection = sqlite3.connect(uri, uri=True, check_same_thread=False)
     try:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, CELL_BYTES)
         connection.text_factory = bytes  # broken UTF-8 must not raise while rows are fetched
         if sys.version_info >= (3, 12):
             connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)

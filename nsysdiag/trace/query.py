@@ -166,15 +166,26 @@ def _row_order(table: FoundTable) -> str:
     return f" ORDER BY {names}" if names else ""
 
 
+def single_sql(table: FoundTable, column: ColumnSpec) -> str:
+    """The SQL that reads one column of the row whose rowid is its parameter."""
+    return f"{_selected(table.name, ((column, _found(table, column)),))} WHERE {table.rowid} = ?"
+
+
+def row_ids_sql(table: FoundTable, *choices: Choice | None) -> str:
+    """The SQL that gives the rowids of the rows that `select_sql` reads, in the same order; for a table with rowids."""
+    return f"SELECT {table.rowid} FROM {_quoted(table.name)}{_where(table, choices)}{_row_order(table)}"
+
+
 def count_sql(table: FoundTable, *choices: Choice | None) -> str:
     """The SQL that counts the rows, exactly."""
     return f"SELECT count(*) FROM {_quoted(table.name)}{_where(table, choices)}"
 
 
 def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
-    """The SQL that gives one row if a column holds anything, none if it is NULL throughout."""
+    """The SQL that gives one row if a column holds anything, none if it is NULL throughout. SQLite tells the type of a
+    cell without loading it, whatever its size."""
     (found,) = _found(table, column)
-    return f"SELECT 1 FROM {_quoted(table.name)} WHERE {_quoted(found.name)} IS NOT NULL LIMIT 1"
+    return f"SELECT 1 FROM {_quoted(table.name)} WHERE typeof({_quoted(found.name)}) <> 'null' LIMIT 1"
 
 
 def row_bound_sql(table: FoundTable) -> str:

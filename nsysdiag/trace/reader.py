@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.trace.catalog import FoundTable
     from nsysdiag.trace.connect import Connections
+    from nsysdiag.trace.long_texts import LongTexts
 
 READERS = ("adbc", "sqlite3")
 
@@ -27,13 +28,14 @@ READERS = ("adbc", "sqlite3")
 class Reader:
     """Reads from a database. Each read has a connection of its own, so threads may read at the same time.
 
-    `warn` is told about cells that had to be converted.
+    `warn` gets a sentence about cells that had to be converted; `long` cuts and counts texts that are too long.
     """
 
-    def __init__(self, connections: Connections, kind: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, connections: Connections, kind: str, warn: Callable[[str], None], long: LongTexts) -> None:
         self._connections = connections
         self.kind = kind
         self._warn = warn
+        self._long = long
 
     def read(
         self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None = None
@@ -97,7 +99,7 @@ class Reader:
                 and connection.execute(any_text_sql(table, column)).fetchone() is None
             ):
                 return Text(np.broadcast_to(np.int64(-1), rows), [])
-            return read_text(connection, select_sql(table, [column], chosen))
+            return read_text(connection, table, column, chosen, self._long)
 
     def _count(self, table: FoundTable, chosen: Choice | None) -> int:
         with self._connections.stdlib() as connection:

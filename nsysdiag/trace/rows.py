@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sqlite3
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nsysdiag.limits import TEXT_BYTES, short_name
 from nsysdiag.trace.columns import Text
 from nsysdiag.trace.connect import decode
+from nsysdiag.trace.query import select_sql
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from nsysdiag.trace.buffers import Sink
+    from nsysdiag.trace.catalog import FoundTable
+    from nsysdiag.trace.long_texts import LongTexts
+    from nsysdiag.trace.query import Choice
 
 BATCH_ROWS = 8192
 _WRAP = 1 << 64
@@ -58,24 +63,42 @@ def to_integer(cell: object, default: int) -> int:
 
 
 class _Codes(dict[Any, int]):
-    """Cell to code, numbering new texts as they come."""
+    """Cell to code, numbering new texts as they come. `text_of` makes the text of a cell, or None."""
 
-    def __init__(self) -> None:
+    def __init__(self, text_of: Callable[[Any], str | None]) -> None:
         super().__init__({None: -1})
         self.texts: dict[str, int] = {}
+        self._text_of = text_of
 
     def __missing__(self, cell: object) -> int:
-        code = self.texts.setdefault(decode(cell), len(self.texts))
-        self[cell] = code
+        text = self._text_of(cell)
+        code = -1 if text is None else self.texts.setdefault(text, len(self.texts))
+        if not isinstance(cell, bytes) or len(cell) <= TEXT_BYTES:
+            self[cell] = code
         return code
 
 
-def read_text(connection: sqlite3.Connection, sql: str) -> Text:
-    """Read the one text column of `sql`."""
-    codes = _Codes()
-    cursor = connection.execute(sql)
-    parts = []
+def read_text(
+    connection: sqlite3.Connection, table: FoundTable, column: ColumnSpec, chosen: Choice | None, long: LongTexts
+) -> Text:
+    """Read a column of texts or blobs, each as it is mentioned (limits.short_name); a blob is not cut."""
+    blob = column.type is ColumnType.BLOB
+    try:
+        cells = _batches(connection.execute(select_sql(table, [column], chosen)))
+        return _coded(cells, long.digits if blob else lambda cell: short_name(long.decode(cell)))
+    except sqlite3.DataError:
+        if table.rowid is None:
+            raise
+        return _coded([long.cells(connection, table, column, chosen)], str if blob else short_name)
+
+
+def _batches(cursor: sqlite3.Cursor) -> Iterator[tuple[Any, ...]]:
     while rows := cursor.fetchmany(BATCH_ROWS):
         (cells,) = zip(*rows, strict=True)
-        parts.append(np.fromiter(map(codes.__getitem__, cells), np.int64, len(cells)))
+        yield cells
+
+
+def _coded(batches: Iterable[Iterable[Any]], text_of: Callable[[Any], str | None]) -> Text:
+    codes = _Codes(text_of)
+    parts = [np.fromiter(map(codes.__getitem__, cells), np.int64) for cells in batches]
     return Text(np.concatenate(parts) if parts else np.empty(0, np.int64), list(codes.texts))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.trace.connect import decode
+from nsysdiag.limits import short_name
 from nsysdiag.trace.query import Chosen, select_sql
 from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.trace.catalog import FoundTable
     from nsysdiag.trace.columns import IntArray
+    from nsysdiag.trace.long_texts import LongTexts
 
 IDS_PER_QUERY = 500
 FULL_READ_FROM = 20_000
@@ -29,17 +30,21 @@ class Strings:
     """The texts behind the ids of names. An id that the file does not know reads as `<string 17>`."""
 
     def __init__(
-        self, connect: Callable[[], AbstractContextManager[sqlite3.Connection]], table: FoundTable | None
+        self,
+        connect: Callable[[], AbstractContextManager[sqlite3.Connection]],
+        table: FoundTable | None,
+        long: LongTexts,
     ) -> None:
         self._connect = connect
         self._table = table
+        self._long = long
         self._known: dict[int, str | None] = {}
         self._lock = Lock()
 
     def text(self, string_id: int) -> str:
-        """The text of one id."""
+        """The text of one id, as it is mentioned (limits.short_name)."""
         self._fetch([int(string_id)])
-        return self._name(int(string_id))
+        return short_name(self._name(int(string_id)))
 
     def known(self, string_id: int) -> bool:
         """Whether the file has a text for this id."""
@@ -47,7 +52,12 @@ class Strings:
         return self._known.get(int(string_id)) is not None
 
     def texts(self, ids: npt.ArrayLike) -> list[str]:
-        """The text of every id, in the order given."""
+        """The text of every id as it is mentioned (limits.short_name), in the order given."""
+        return [short_name(text) for text in self.whole(ids)]
+
+    def whole(self, ids: npt.ArrayLike) -> list[str]:
+        """The text of every id as far as it is read (limits.TEXT_BYTES), in the order given: for lists that hold each
+        name once."""
         distinct, inverse = np.unique(np.asarray(ids, np.int64), return_inverse=True)
         names = self._names(distinct.tolist())
         return [names[index] for index in inverse.tolist()]
@@ -81,13 +91,25 @@ class Strings:
             self._known.update(found)
 
     def _rows(self, connection: sqlite3.Connection, table: FoundTable, missing: list[int]) -> Iterator[tuple[int, str]]:
-        columns = table_spec("StringIds").columns
         wanted = frozenset(missing)
         for chunk in self._chunks(table, missing):
-            sql = select_sql(table, columns, None if chunk is None else Chosen("id", chunk))
-            for string_id, value in connection.execute(sql):
+            chosen = None if chunk is None else Chosen("id", chunk)
+            for string_id, value in self._chosen(connection, table, chosen):
                 if string_id in wanted and value is not None:
-                    yield string_id, decode(value)
+                    yield string_id, self._long.decode(value)
+
+    def _chosen(
+        self, connection: sqlite3.Connection, table: FoundTable, chosen: Chosen | None
+    ) -> Iterator[tuple[int, object]]:
+        """Ids and cells; some may come twice."""
+        number, text = table_spec("StringIds").columns
+        try:
+            yield from connection.execute(select_sql(table, (number, text), chosen))
+        except sqlite3.DataError:
+            if table.rowid is None:
+                raise
+            ids = connection.execute(select_sql(table, (number,), chosen)).fetchall()
+            yield from zip((each for (each,) in ids), self._long.cells(connection, table, text, chosen), strict=True)
 
     def _chunks(self, table: FoundTable, missing: list[int]) -> Iterator[list[int] | None]:
         """The ids of each query; None is the whole table, which is quicker for many ids or without a key."""

@@ -18,6 +18,7 @@ from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_s
 from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
 from nsysdiag.trace.diagnostics import COLUMNS as DIAGNOSTIC_COLUMNS
 from nsysdiag.trace.diagnostics import SEVERITIES, capture_warnings, tells_of_dropped
+from nsysdiag.trace.long_texts import LongTexts
 from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within, count_sql, row_bound_sql
 from nsysdiag.trace.reader import READERS, Reader
 from nsysdiag.trace.sniff import EXPORT_HINT
@@ -78,14 +79,15 @@ class Trace:
         self._warnings = dict.fromkeys(source.warnings)
         self._ahead: ReadAhead | None = None
         self._span: tuple[int, int] | None = None
-        self._reader = Reader(source.connections, reader, self.warn)
+        self._long = LongTexts()
+        self._reader = Reader(source.connections, reader, self.warn, self._long)
         self._exact_rows: dict[str, int] = {}
         with self._reading() as connection:
             self._tables, schema = read_schema(connection)
             self._check_nsys_tables()
             self._row_bounds = _row_bounds(connection, self._tables)
         self._resolutions = self._resolve()
-        self.strings = Strings(self._reading, self._resolutions["StringIds"].table)
+        self.strings = Strings(self._reading, self._resolutions["StringIds"].table, self._long)
         self.fingerprint = source.fingerprint(schema)
         self.sha256 = source.sha256() if full_hash else None
         self.nsys_version, self.schema_version = self._versions()
@@ -101,7 +103,7 @@ class Trace:
         """What is odd about the file: what showed when it was opened, then what reading showed, by the alphabet: what
         is read side by side is over in any order."""
         found = list(self._warnings)
-        return [*found[: self._opening_warnings], *sorted(found[self._opening_warnings :])]
+        return [*found[: self._opening_warnings], *sorted(found[self._opening_warnings :]), *self._long.warnings()]
 
     def __enter__(self) -> Self:
         return self
@@ -298,6 +300,10 @@ class Trace:
         self._slice = SLICE in facts
         product, schema = [None if version is None else printable(version)[:64] for version in versions]
         return product, schema
+
+    def text(self, cell: bytes) -> str:
+        """A text cell of the file as far as texts are read (limits.TEXT_BYTES)."""
+        return self._long.decode(cell)
 
     def warn(self, text: str) -> None:
         """Add a warning, once."""

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.analysis.kernel_names import LONGEST, normal_kernel
+from nsysdiag.analysis.kernel_names import normal_kernel
+from nsysdiag.limits import NAME_CHARACTERS, short_name
 
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::"
 ARRAYS = ", std::array<char *, (unsigned long)2>>(int, T2, T3)"
@@ -102,7 +103,7 @@ def test_other_shapes_types_and_functors_stay_apart(one: str, other: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["", "<>", "f<a<b>", "a)b", "operator<", "void x::operator<<(int)", "[/bold]", "f" * (LONGEST + 1)]
+    "name", ["", "<>", "f<a<b>", "a)b", "operator<", "void x::operator<<(int)", "[/bold]", "f" * NAME_CHARACTERS]
 )
 def test_what_does_not_parse_stays(name: str) -> None:
     assert normal_kernel(name) == name

@@ -1,0 +1,55 @@
+"""How much is taken of what an input controls: one place for every cap, why it is that large, and what marks a cut.
+
+A text that is longer than its cap keeps its beginning, and a hash of the whole tells it from texts with the same
+beginning:
+
+```
+void cutlass::Kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<…#5f0c1d9a72be
+```
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+TEXT_BYTES = 32_768
+"""Bytes that are read of one text. The longest text in the traces known to us has 3,434; names of CUTLASS and CuTe
+kernels reach 5,000 to 20,000. Reached: the text is cut and `trace.warnings` counts it."""
+CELL_BYTES = 1 << 20
+"""Bytes that SQLite may load for one cell, or for one statement of the schema. A larger text is read in pieces of this
+size. Reached where no text is read (the schema, a table without rowids): the input is refused."""
+BLOB_BYTES = 1 << 17
+"""Bytes of a blob (an NVTX payload). The deepest Python stack that is decoded has 4,096 frames, 98,360 bytes. Reached:
+the blob reads as NULL and `trace.warnings` counts it."""
+NAME_CHARACTERS = 4_000
+"""Characters of a name where it is not listed but mentioned: in a gap, a path, a sentence. Longer ones are cut to
+HEAD_CHARACTERS; the full name of a kernel stands once, in `kernels[].name`. Above all names in the traces known to us,
+and about PATH_MAX of Linux."""
+HEAD_CHARACTERS = 200
+"""What stays of a longer name: enough to know it by."""
+
+_DIGITS = 12
+_MARK = re.compile(rf"…#[0-9a-f]{{{_DIGITS}}}\Z")
+
+
+def marked(head: str, digest: str) -> str:
+    """The beginning of a text with the mark of a cut; `digest` is a hash of the whole text in hexadecimal digits."""
+    return f"{head}…#{digest[:_DIGITS]}"
+
+
+def mark_of(text: str) -> str:
+    """The mark at the end of a text that was cut; empty where there is none."""
+    found = _MARK.search(text, max(len(text) - _DIGITS - 2, 0))
+    return found[0] if found else ""
+
+
+def short_name(name: str) -> str:
+    """A name as it is mentioned: itself up to NAME_CHARACTERS, else its first HEAD_CHARACTERS with the mark of a cut.
+
+    Names that differ have short names that differ, and the short name of a short name is itself.
+    """
+    if len(name) <= NAME_CHARACTERS:
+        return name
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
+    return marked(name[:HEAD_CHARACTERS], digest)
