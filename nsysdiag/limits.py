@@ -22,14 +22,24 @@ size. Reached where no text is read (the schema, a table without rowids): the in
 BLOB_BYTES = 1 << 17
 """Bytes of a blob (an NVTX payload). The deepest Python stack that is decoded has 4,096 frames, 98,360 bytes. Reached:
 the blob reads as NULL and `trace.warnings` counts it."""
+TABLES = 1_000
+"""Tables of a file that are looked at, those of nsys first; an export has up to 250. Reached: `trace.warnings` counts
+the rest."""
+COLUMNS = 100_000
+"""Columns of all tables together that are looked at; an export has up to 4,000. Reached: as for TABLES."""
 NAME_CHARACTERS = 4_000
 """Characters of a name where it is not listed but mentioned: in a gap, a path, a sentence. Longer ones are cut to
 HEAD_CHARACTERS; the full name of a kernel stands once, in `kernels[].name`. Above all names in the traces known to us,
 and about PATH_MAX of Linux."""
 HEAD_CHARACTERS = 200
 """What stays of a longer name: enough to know it by."""
+PATH_CHARACTERS = 4_000
+"""Characters of the names of one NVTX path together: a path has up to 64 names and stands in every gap. The longest in
+the traces known to us has under 1,000. Reached: every name of the path is cut to 64 characters with its mark."""
+_IN_PATH = 50
 
 _DIGITS = 12
+_MARK_CHARACTERS = _DIGITS + len("…#")
 _MARK = re.compile(rf"…#[0-9a-f]{{{_DIGITS}}}\Z")
 
 
@@ -40,7 +50,7 @@ def marked(head: str, digest: str) -> str:
 
 def mark_of(text: str) -> str:
     """The mark at the end of a text that was cut; empty where there is none."""
-    found = _MARK.search(text, max(len(text) - _DIGITS - 2, 0))
+    found = _MARK.search(text, max(len(text) - _MARK_CHARACTERS, 0))
     return found[0] if found else ""
 
 
@@ -49,7 +59,16 @@ def short_name(name: str) -> str:
 
     Names that differ have short names that differ, and the short name of a short name is itself.
     """
-    if len(name) <= NAME_CHARACTERS:
-        return name
+    return name if len(name) <= NAME_CHARACTERS else _cut(name, HEAD_CHARACTERS)
+
+
+def short_path(path: list[str]) -> list[str]:
+    """The names of an NVTX path as they are mentioned together: themselves up to PATH_CHARACTERS in all."""
+    if sum(map(len, path)) <= PATH_CHARACTERS:
+        return path
+    return [name if len(name) <= _IN_PATH + _MARK_CHARACTERS else _cut(name, _IN_PATH) for name in path]
+
+
+def _cut(name: str, characters: int) -> str:
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()
-    return marked(name[:HEAD_CHARACTERS], digest)
+    return marked(name[:characters], digest)

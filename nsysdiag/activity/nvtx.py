@@ -12,6 +12,7 @@ from nsysdiag.activity.identity import BoolArray, IntArray, joint, process_of
 from nsysdiag.activity.nccl_payload import read_communicators
 from nsysdiag.activity.rows import Rows, picked
 from nsysdiag.activity.streams import distinct
+from nsysdiag.limits import short_path
 from nsysdiag.timeline.intervals import Intervals
 from nsysdiag.timeline.nesting import enclosing
 from nsysdiag.trace.enums import NvtxEvent
@@ -122,7 +123,8 @@ def path_codes(
     ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray
 ) -> tuple[IntArray, list[list[str]]]:
     """The ranges open on lane `rank` at each `time`: the code of each time's path, and the path of each code, the names
-    of its ranges from the outermost in. Code 0 is the empty path, as is that of lane -1."""
+    of its ranges from the outermost in, cut where they are long together (limits.short_path). Code 0 is the empty path,
+    as is that of lane -1."""
     rows = ranges.rows
     lane = axis.rank(rows.thread)
     rows, lane = rows.take(lane >= 0), lane[lane >= 0]
@@ -136,4 +138,4 @@ def path_codes(
         unique, inverse = distinct(joint(code[inside], rows.name[level[inside]], width))
         code[inside] = len(paths) + inverse
         paths += [[*paths[int(key) // width], ranges.names[int(key) % width]] for key in unique]
-    return code, paths
+    return code, [short_path(path) for path in paths]

@@ -7,6 +7,7 @@ import sqlite3
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsysdiag import limits
 from nsysdiag.trace.connect import decode
 from nsysdiag.trace.tables import TABLES, ColumnSpec, TableSpec
 
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 _ROWID_NAMES = ("rowid", "_rowid_", "oid")
-_VERSION_SUFFIX = re.compile(r"_V(\d+)$")
+_VERSION_SUFFIX = re.compile(r"_V(\d{1,9})$")
+_MOST_RIVALS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +63,34 @@ class Resolution:
     warning: str | None = None
 
 
-def read_schema(connection: sqlite3.Connection) -> tuple[dict[str, FoundTable], str]:
-    """The ordinary tables by name, and all schema SQL as one text. Views and virtual tables are never
-    touched: neither has a root page, and nothing but sqlite_master is asked about them."""
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The ordinary tables that are looked at, by name; how many others there are; all schema SQL as one text."""
+
+    tables: dict[str, FoundTable]
+    left_out: int
+    sql: str
+
+
+def read_schema(connection: sqlite3.Connection) -> Schema:
+    """The schema of a file. Views and virtual tables are never touched: neither has a root page, and nothing but
+    sqlite_master is asked about them. Of more tables than limits.TABLES those that nsys writes come first."""
     rows = connection.execute("SELECT type, name, rootpage, sql FROM sqlite_master ORDER BY type, name").fetchall()
-    tables = {}
-    for kind, raw_name, root_page, _ in rows:
-        name = decode(raw_name)
-        if kind == b"table" and isinstance(root_page, int) and root_page > 0 and not name.startswith("sqlite_"):
-            tables[name] = _found_table(connection, name)
-    schema = "\n".join("|".join(map(decode, row)) for row in rows)
-    return tables, schema
+    names = [decode(name) for kind, name, page, _ in rows if kind == b"table" and isinstance(page, int) and page > 0]
+    names = [name for name in names if not name.startswith("sqlite_")]
+    tables, columns = {}, 0
+    for name in sorted(names, key=_strange)[: limits.TABLES]:
+        tables[name] = _found_table(connection, name)
+        columns += len(tables[name].columns)
+        if columns > limits.COLUMNS:
+            break
+    sql = "\n".join("|".join(map(decode, row)) for row in rows)
+    return Schema({name: tables[name] for name in names if name in tables}, len(names) - len(tables), sql)
+
+
+def _strange(name: str) -> tuple[bool, bool]:
+    """Sort key: declared tables, then others of nsys, then the rest."""
+    return name not in _NAMES, not is_nsys_table(name)
 
 
 def _found_table(connection: sqlite3.Connection, name: str) -> FoundTable:
@@ -111,6 +130,8 @@ def resolve(spec: TableSpec, tables: dict[str, FoundTable], filled: Container[st
     if table.name not in filled:
         return Resolution(table, f"table {table.name} exists but is empty")
     rivals = [other.name for other in others if other.name in filled]
+    more = len(rivals) - _MOST_RIVALS
+    rivals = [*rivals[:_MOST_RIVALS], f"{more:,} more"] if more > 0 else rivals
     warning = f"{table.name} and {', '.join(rivals)} all hold rows; only {table.name} is read" if rivals else None
     return Resolution(table, "", warning)
 

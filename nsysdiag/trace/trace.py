@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from nsysdiag.errors import InputError, UsageError
+from nsysdiag.limits import CELL_BYTES, short_name
 from nsysdiag.printable import printable
 from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.capabilities import capabilities
@@ -83,12 +84,15 @@ class Trace:
         self._reader = Reader(source.connections, reader, self.warn, self._long)
         self._exact_rows: dict[str, int] = {}
         with self._reading() as connection:
-            self._tables, schema = read_schema(connection)
+            schema = read_schema(connection)
+            self._tables = schema.tables
             self._check_nsys_tables()
             self._row_bounds = _row_bounds(connection, self._tables)
+        if schema.left_out:
+            self.warn(f"of {len(self._tables) + schema.left_out:,} tables {schema.left_out:,} were not looked at")
         self._resolutions = self._resolve()
         self.strings = Strings(self._reading, self._resolutions["StringIds"].table, self._long)
-        self.fingerprint = source.fingerprint(schema)
+        self.fingerprint = source.fingerprint(schema.sql)
         self.sha256 = source.sha256() if full_hash else None
         self.nsys_version, self.schema_version = self._versions()
         events = self.read_chosen("DIAGNOSTIC_EVENT", "severity", SEVERITIES, *DIAGNOSTIC_COLUMNS)
@@ -264,7 +268,7 @@ class Trace:
     def tables(self) -> dict[str, int | str]:
         """The rows of every ordinary table in the file: exact where it was read, else `~` and the largest
         rowid."""
-        return {name: self._rows(self._tables[name]) for name in sorted(self._tables)}
+        return {short_name(name): self._rows(self._tables[name]) for name in sorted(self._tables)}
 
     def _rows_of(self, table: str) -> int | str:
         found = self._resolutions[table].table
@@ -318,6 +322,12 @@ class Trace:
     def _input_errors(self) -> Iterator[None]:
         try:
             yield
+        except sqlite3.DataError as error:  # SQLITE_TOOBIG
+            raise InputError(
+                f"'{printable(self.path)}' is not read: it has a text or a statement of more than {CELL_BYTES:,} bytes"
+                " where an export has a number, a short text or a table",
+                hint=EXPORT_HINT,
+            ) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
             raise InputError(
                 f"'{printable(self.path)}' cannot be read, it may be corrupt: {printable(error)}",
