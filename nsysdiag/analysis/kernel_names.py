@@ -39,7 +39,7 @@ _SCALAR = re.compile(
     r"|__nv_bfloat16|nv_bfloat16|half_t|bfloat16_t|tfloat32_t|[su]?int\d+_t|Float8\w*|__nv_fp8\w*|float_e\w+|complex)"
 )
 _SHAPED = re.compile(r"gemm|gemv|conv|fprop|wgrad|dgrad|trsm|syrk|flash|fmha|attn|attention", re.IGNORECASE)
-_TILE = re.compile(r"\d+x\d+")
+_TILE = re.compile(r"\dx\d")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 _HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}")
 _ARGUMENT_SIGNATURE = re.compile(r"(\d+d[ce]?)+\d*")

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nsysdiag.analysis.kernel_names import normal_kernel
-from nsysdiag.limits import NAME_CHARACTERS, short_name
+from nsysdiag.limits import NAME_CHARACTERS
 
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<(int)4, at::native::"
 ARRAYS = ", std::array<char *, (unsigned long)2>>(int, T2, T3)"
