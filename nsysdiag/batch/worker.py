@@ -28,6 +28,7 @@ def main(pipe: int, scratch: str) -> NoReturn:
     exit_at_once(quiet=True)
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    _send_messages_safely()
     code = 0
     try:
         with EndingByExceptions():
@@ -37,6 +38,13 @@ def main(pipe: int, scratch: str) -> NoReturn:
     except (EOFError, OSError):  # the parent wants no more, or is gone
         pass
     sys.exit(code)
+
+
+def _send_messages_safely() -> None:
+    """Before EndingByExceptions puts its own hook before the one that is set here."""
+    from nsysdiag.messages import note_messages_of_python
+
+    note_messages_of_python()
 
 
 def _connection(pipe: int) -> Any:

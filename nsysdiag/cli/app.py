@@ -8,6 +8,7 @@ import typer
 
 from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules
 from nsysdiag.cli.guard import run
+from nsysdiag.messages import note_messages_of_python
 from nsysdiag.version import __version__
 
 app = typer.Typer(
@@ -50,4 +51,5 @@ def nsysdiag(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run one command line, `sys.argv` by default, and exit with its code."""
+    note_messages_of_python()
     sys.exit(run(app, sys.argv[1:] if arguments is None else arguments))

@@ -1,4 +1,7 @@
-"""What goes to which stream: results to stdout as bytes, notes and errors to stderr with safe characters."""
+"""What goes to which stream: results to stdout as bytes, notes and errors to stderr with safe characters.
+
+Either may be the log of a CI job, so neither holds a workflow command.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,10 @@ import os
 import sys
 
 from nsysdiag.errors import OutputError
-from nsysdiag.printable import printable
+from nsysdiag.messages import note
+from nsysdiag.workflow_commands import TEXT, without_workflow_commands
 
-
-def note(message: str) -> None:
-    """One line for the person at the terminal; never mixed into results."""
-    print(printable(message), file=sys.stderr, flush=True)
+__all__ = ["abandon_stdout", "complain", "emit", "emit_text", "note"]
 
 
 def complain(message: str, hint: str | None = None, shown: tuple[str, ...] = ()) -> None:
@@ -23,13 +24,16 @@ def complain(message: str, hint: str | None = None, shown: tuple[str, ...] = ())
         note(f"  hint: {hint}")
 
 
-def emit(data: bytes) -> None:
-    """Write a result to stdout. A reader that went away ends it quietly; a full disk is an OutputError."""
+def emit(data: bytes, syntax: str) -> None:
+    """Write a result to stdout, without workflow commands: UTF-8 in one of the syntaxes of `workflow_commands`.
+
+    A reader that went away ends it quietly; a full disk is an OutputError.
+    """
     if sys.stdout is None:
         raise OutputError("standard output is closed", hint="write to a file with -o PATH")
     try:
         sys.stdout.flush()
-        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.write(_harmless(data, syntax))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         abandon_stdout()
@@ -38,9 +42,13 @@ def emit(data: bytes) -> None:
         raise OutputError(f"cannot write to standard output: {error.strerror}") from error
 
 
-def emit_text(text: str) -> None:
+def emit_text(text: str, syntax: str = TEXT) -> None:
     """Write lines of text to stdout as UTF-8; lone surrogates of odd file names become escapes."""
-    emit(text.encode("utf-8", "backslashreplace"))
+    emit(text.encode("utf-8", "backslashreplace"), syntax)
+
+
+def _harmless(data: bytes, syntax: str) -> bytes:
+    return without_workflow_commands(data.decode("utf-8", "surrogateescape"), syntax).encode("utf-8", "surrogateescape")
 
 
 def abandon_stdout() -> None:

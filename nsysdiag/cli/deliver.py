@@ -14,6 +14,7 @@ from nsysdiag.cli.console import complain, emit, note
 from nsysdiag.errors import OutputError, UsageError
 from nsysdiag.model_compare import Comparison
 from nsysdiag.model_ranks_report import RanksReport
+from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def deliver(
     """
     failures = [error for d in destinations if (error := _try_one(document, d, judged, force=force, quiet=quiet))]
     if summary and not quiet and all(d.path for d in destinations):
-        emit(_summary(document))
+        emit(_summary(document), TEXT)
     for error in failures:
         complain(error.message, error.hint)
     if open_html:
@@ -71,11 +72,12 @@ def _try_one(
 def _deliver_one(
     document: Document, destination: Destination, judged: Judgement | None, *, force: bool, quiet: bool
 ) -> None:
+    from nsysdiag.output.registry import FORMATS
     from nsysdiag.output.write import write
 
     data = _rendered(document, destination.format, judged=judged)
     if destination.path is None:
-        emit(data)
+        emit(data, FORMATS[destination.format].syntax)
         return
     for path, content in _files(document, destination.path, destination.format, data):
         write(path, content, force=force)

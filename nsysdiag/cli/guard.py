@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 import signal
 import sys
-import traceback
 from typing import TYPE_CHECKING
 
 import typer
 from typer.main import get_command
 
-from nsysdiag.cli.console import abandon_stdout, complain, note
+from nsysdiag.cli.console import abandon_stdout, complain
 from nsysdiag.errors import NsysdiagError, OutputError
+from nsysdiag.messages import note_traceback
 from nsysdiag.signals import Ended, EndingByExceptions
 from nsysdiag.version import __version__
 
@@ -38,7 +38,7 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         abandon_stdout()
     except Exception as error:
         if "--debug" in arguments:
-            _trace(error)
+            note_traceback(error)
         return _explain(error)
     return 0
 
@@ -49,12 +49,6 @@ def _invoke(app: typer.Typer, arguments: Sequence[str]) -> None:
         context.command.invoke(context)
     if sys.stdout is not None:
         sys.stdout.flush()
-
-
-def _trace(error: Exception) -> None:
-    """The traceback, whose messages may quote anything: made printable, and no line of it at the margin like ours."""
-    for line in "".join(traceback.format_exception(error)).rstrip("\n").split("\n"):
-        note(f"  {line}")
 
 
 def _explain(error: Exception) -> int:

@@ -9,6 +9,7 @@ import typer
 from nsysdiag.cli.console import emit_text
 from nsysdiag.cli.options import DebugOption
 from nsysdiag.printable import printable
+from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
     from nsysdiag.cli.facts import Facts, Gpu
@@ -42,7 +43,10 @@ def info(
 
     with open_trace(trace) as opened:
         facts = gather(opened)
-    emit_text(_json(facts) if format_name is InfoFormat.JSON else _text(facts))
+    if format_name is InfoFormat.JSON:
+        emit_text(_json(facts), JSON)
+    else:
+        emit_text(_text(facts))
 
 
 def _json(facts: "Facts") -> str:

@@ -6,6 +6,9 @@ import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from nsysdiag.printable import printable
+from nsysdiag.workflow_commands import without_workflow_commands
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -20,7 +23,7 @@ def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None
         return
     with _bar() as bar:
         task = bar.add_task("opening the trace", total=1.0)
-        yield lambda step, share: bar.update(task, description=step, completed=share)
+        yield lambda step, share: bar.update(task, description=_shown(step), completed=share)
 
 
 @contextmanager
@@ -31,12 +34,16 @@ def batch_bar(total: int, *, quiet: bool) -> Iterator[Callable[[int, list[str]],
         return
     with _bar() as bar:
         task = bar.add_task("starting", total=total)
-        yield lambda left, running: bar.update(task, description=_told(left, running), completed=total - left)
+        yield lambda left, running: bar.update(task, description=_shown(_told(left, running)), completed=total - left)
 
 
 def _told(left: int, running: list[str]) -> str:
     more = f" and {len(running) - 1} more" if len(running) > 1 else ""
     return f"{left} left{f'; {running[0]}{more}' if running else ''}"
+
+
+def _shown(text: str) -> str:
+    return without_workflow_commands(printable(text))
 
 
 def _watched(*, quiet: bool) -> bool:

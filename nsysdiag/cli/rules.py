@@ -7,6 +7,7 @@ import typer
 
 from nsysdiag.cli.console import emit_text
 from nsysdiag.cli.options import DebugOption
+from nsysdiag.workflow_commands import JSON, TEXT
 
 EPILOG = """\b
 Examples:
@@ -37,13 +38,14 @@ def rules(
     from nsysdiag.cli import rule_pages
     from nsysdiag.cli.causes import find_rule
 
+    syntax = JSON if format_name is RulesFormat.JSON else TEXT
     if rule_id is None:
         every = {
             RulesFormat.TEXT: rule_pages.all_text,
             RulesFormat.MARKDOWN: rule_pages.all_markdown,
             RulesFormat.JSON: rule_pages.all_json,
         }
-        emit_text(every[format_name]())
+        emit_text(every[format_name](), syntax)
         return
     found = find_rule(rule_id)
     one = {
@@ -51,4 +53,4 @@ def rules(
         RulesFormat.MARKDOWN: rule_pages.one_markdown,
         RulesFormat.JSON: rule_pages.one_json,
     }
-    emit_text(one[format_name](next(page for page in rule_pages.pages() if page.id == found)))
+    emit_text(one[format_name](next(page for page in rule_pages.pages() if page.id == found)), syntax)

@@ -14,6 +14,7 @@ from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.names import visible
 from nsysdiag.output.ranks.rows import BY_NAME as RANK_TABLES
 from nsysdiag.output.rows import BY_NAME, Table
+from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,4 +77,4 @@ def _text(value: str) -> str:
     return ("'" if risky else "") + visible(value)
 
 
-FORMAT = Format("csv", ".csv", "CSV, the gaps and beside them one file for every other table", render, is_ours)
+FORMAT = Format("csv", ".csv", "CSV, the gaps and beside them one file for every other table", render, is_ours, TEXT)

@@ -29,10 +29,12 @@ class RenderOptions:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker."""
+    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker. `syntax` is
+    one of those of `workflow_commands`: how a command in it is broken where the result goes to stdout."""
 
     name: str
     suffix: str
     title: str
     render: Callable[[Report, RenderOptions], bytes]
     is_ours: Callable[[bytes], bool]
+    syntax: str

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.batch import gitlab
 from nsysdiag.output.batch.single import batch_of_one
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
     from nsysdiag.model import Report
@@ -17,4 +18,4 @@ def render(report: Report, options: RenderOptions) -> bytes:
     return gitlab.render(batch_of_one(report, options))
 
 
-FORMAT = Format("gitlab", ".gitlab.json", "GitLab code quality report", render, gitlab.is_ours)
+FORMAT = Format("gitlab", ".gitlab.json", "GitLab code quality report", render, gitlab.is_ours, JSON)

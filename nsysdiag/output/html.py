@@ -32,6 +32,7 @@ from nsysdiag.output.sections.section import Page, View
 from nsysdiag.output.timeline.data import timelines
 from nsysdiag.output.vendor import Bundle, plotly
 from nsysdiag.output.view import Causes
+from nsysdiag.workflow_commands import MARKUP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -198,4 +199,4 @@ def is_ours(data: bytes) -> bool:
     return f'<meta name="generator" content="{GENERATOR} '.encode() in data[:HEAD_BYTES]
 
 
-FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours)
+FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours, MARKUP)

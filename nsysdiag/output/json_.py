@@ -7,6 +7,7 @@ import msgspec
 from nsysdiag.model import Report, to_json
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.record import UNREADABLE
+from nsysdiag.workflow_commands import JSON
 
 
 def render(report: Report, _options: RenderOptions) -> bytes:
@@ -30,4 +31,4 @@ def is_ours(data: bytes) -> bool:
         return False
 
 
-FORMAT = Format("json", ".json", "JSON, the saved report", render, is_ours)
+FORMAT = Format("json", ".json", "JSON, the saved report", render, is_ours, JSON)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.batch import junit
 from nsysdiag.output.batch.single import batch_of_one
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.workflow_commands import MARKUP
 
 if TYPE_CHECKING:
     from nsysdiag.model import Report
@@ -17,4 +18,4 @@ def render(report: Report, options: RenderOptions) -> bytes:
     return junit.render(batch_of_one(report, options))
 
 
-FORMAT = Format("junit", ".junit.xml", "JUnit XML, one test case a budget", render, junit.is_ours)
+FORMAT = Format("junit", ".junit.xml", "JUnit XML, one test case a budget", render, junit.is_ours, MARKUP)

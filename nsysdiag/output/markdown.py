@@ -34,6 +34,7 @@ from nsysdiag.output.view import (
     window_parts,
 )
 from nsysdiag.units import format_bytes, format_count, format_ns, format_share
+from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from nsysdiag.model import Bubbles, DeviceReport, Finding, Gap, Operation, Report, RunAhead, SignatureRow
@@ -355,4 +356,4 @@ def is_ours(data: bytes) -> bool:
     return data.lstrip().startswith(MARKER.encode())
 
 
-FORMAT = Format("md", ".md", "Markdown for tickets", render, is_ours)
+FORMAT = Format("md", ".md", "Markdown for tickets", render, is_ours, TEXT)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.exposition import PREFIX, Family, Labels, Sample, clean, exposition, ratio, seconds
 from nsysdiag.output.format import Format, RenderOptions
 from nsysdiag.output.view import SEVERITIES
+from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Report
@@ -211,4 +212,4 @@ def is_ours(data: bytes) -> bool:
     return data.startswith(MARKER)
 
 
-FORMAT = Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", render, is_ours)
+FORMAT = Format("prom", ".prom", "OpenMetrics gauges for a Prometheus textfile collector", render, is_ours, TEXT)

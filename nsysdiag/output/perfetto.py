@@ -23,6 +23,7 @@ from nsysdiag.output.perfetto_tracks import counters, finding_events, iteration_
 from nsysdiag.output.trace_events import Event, Track, process_names, track_names
 from nsysdiag.output.view import Causes
 from nsysdiag.record import UNREADABLE
+from nsysdiag.workflow_commands import JSON
 
 GENERATOR = "nsysdiag"
 MOST_GAPS = 200_000
@@ -91,4 +92,4 @@ def is_ours(data: bytes) -> bool:
         return False
 
 
-FORMAT = Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", render, is_ours)
+FORMAT = Format("perfetto", ".perfetto.json", "trace events of the gaps, for ui.perfetto.dev", render, is_ours, JSON)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.output.batch import sarif
 from nsysdiag.output.batch.single import batch_of_one
 from nsysdiag.output.format import Format, RenderOptions
+from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
     from nsysdiag.model import Report
@@ -17,4 +18,4 @@ def render(report: Report, options: RenderOptions) -> bytes:
     return sarif.render(batch_of_one(report, options), report.causes)
 
 
-FORMAT = Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", render, sarif.is_ours)
+FORMAT = Format("sarif", ".sarif", "SARIF 2.1.0 for code scanning", render, sarif.is_ours, JSON)

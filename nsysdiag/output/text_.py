@@ -41,6 +41,7 @@ from nsysdiag.output.view import (
     window_parts,
 )
 from nsysdiag.units import format_bytes, format_ns, format_share
+from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from nsysdiag.model import DeviceReport, Finding, Report
@@ -324,4 +325,4 @@ def is_ours(data: bytes) -> bool:
     return data.startswith(b"nsysdiag ")
 
 
-FORMAT = Format("txt", ".txt", "text summary", render, is_ours)
+FORMAT = Format("txt", ".txt", "text summary", render, is_ours, TEXT)

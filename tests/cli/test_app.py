@@ -16,6 +16,7 @@ from nsysdiag import __version__
 from nsysdiag.cli.console import emit
 from nsysdiag.errors import InputError, OutputError, UsageError
 from nsysdiag.signals import EndingByExceptions
+from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,5 +190,5 @@ class TestPipes:
     def test_closed_standard_output_is_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(sys, "stdout", None)
         with pytest.raises(OutputError, match="standard output is closed") as caught:
-            emit(b"x")
+            emit(b"x", TEXT)
         assert caught.value.hint == "write to a file with -o PATH"
