@@ -1,12 +1,12 @@
 """The report's tables as CSV (RFC 4180, UTF-8): plain numbers, the unit in the name of the column.
 
-Text that a spreadsheet would take for a formula gets a leading apostrophe.
+Text that a spreadsheet would take for a formula gets a leading apostrophe. Where the locale has another separator than
+the comma, a cell such as `a;=1+1` is taken apart, quotes or not: what would be a formula then gets an apostrophe too.
 """
 
 from __future__ import annotations
 
-import csv
-import io
+import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.output.columns import Cell, Rows
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 # Full-width forms and white space in front do not stop every spreadsheet from seeing a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+# Behind a separator of some locale, a quote may still open the cell that begins there.
+_FORMULA = re.compile(r'(^|[;|])(?=[ "]*[-=+@＝＋－＠])')
+_QUOTED = re.compile(r'[",;|\t\r\n]')
 MAIN_TABLE = "gaps"
 TABLES = tuple(name for name in BY_NAME if name != MAIN_TABLE)
 
@@ -54,12 +57,13 @@ def _csv(table: Table, report: Report) -> bytes:
 
 
 def csv_of(header: list[str], rows: Rows) -> bytes:
-    """One table."""
-    buffer = io.StringIO(newline="")
-    writer = csv.writer(buffer, lineterminator="\r\n")
-    writer.writerow(header)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return buffer.getvalue().encode()
+    """One table. A cell with the separator of any locale is quoted, which the csv module does for one separator."""
+    lines = [header, *([_cell(value) for value in row] for row in rows)]
+    return "".join(f"{','.join(map(_quoted, line))}\r\n" for line in lines).encode()
+
+
+def _quoted(cell: str) -> str:
+    return '"' + cell.replace('"', '""') + '"' if _QUOTED.search(cell) else cell
 
 
 def _cell(value: Cell) -> str:
@@ -73,8 +77,9 @@ def _cell(value: Cell) -> str:
 
 
 def _text(value: str) -> str:
-    risky = value.lstrip(" ").startswith(FORMULA_STARTS)
-    return ("'" if risky else "") + visible(value)
+    shown = _FORMULA.sub(r"\1'", visible(value))
+    control = value.lstrip(" ").startswith(FORMULA_STARTS) and not shown.startswith("'")  # written out by now
+    return f"'{shown}" if control else shown
 
 
 FORMAT = Format("csv", ".csv", "CSV, the gaps and beside them one file for every other table", render, is_ours, TEXT)

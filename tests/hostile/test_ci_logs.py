@@ -129,7 +129,7 @@ def test_a_document(kind: str, name: str, command: Command, tmp_path: Path) -> N
         assert told.stdout.replace(JOINER, "") == file
 
 
-@pytest.mark.parametrize("width", (*range(60, 121), 140, 160))
+@pytest.mark.parametrize("width", [*range(60, 121), 140, 160])
 @pytest.mark.parametrize("color", [False, True])
 def test_a_summary_of_any_width(color: bool, width: int, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Names behind words of all lengths, so that each of them is the first in some line."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nsysdiag.output import FORMATS, TABLES, RenderOptions, table_path, tables
-from nsysdiag.output.csv_ import FORMULA_STARTS, _text
+from nsysdiag.output.columns import Cell
+from nsysdiag.output.csv_ import FORMULA_STARTS, _text, csv_of
 from nsysdiag.output.names import visible
 from tests.output.samples import SAMPLES
 
@@ -65,11 +67,61 @@ def test_iterations_add_up() -> None:
     assert [row[header.index("steady")] for row in body].count("false") == 2
 
 
-def test_no_cell_is_a_formula_and_none_holds_control_characters() -> None:
+NUMBER = re.compile(r"-?[\d.]+(e-?\d+)?")
+START = re.compile(r"[ \"]*[-=+@＝＋－＠]")
+INJECTED = ("=1+1", "+1", "-1", "@x", "＝1", " =1", '"=1', ' ""=1', "'=1", "\t=1", "=cmd|' /C calc'!A0")
+SEPARATORS = (",", ";", "|", "\t", "\n")
+
+
+def formulas(data: bytes, separator: str) -> list[str]:
+    """The cells that a spreadsheet takes for formulas, in a locale with this separator; a negative number is none."""
+    text = io.StringIO(data.decode(), newline="")
+    cells = [cell for row in csv.reader(text, delimiter=separator) for cell in row]
+    return [cell for cell in cells if START.match(cell) and not NUMBER.fullmatch(cell.partition(",")[0])]
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
+def test_no_cell_is_a_formula_in_any_locale(separator: str) -> None:
     for data in tables(SAMPLES["hostile"]()).values():
-        for cell in (cell for row in rows(data) for cell in row):
-            assert not cell.lstrip(" ").startswith(FORMULA_STARTS)
-            assert cell.isprintable()
+        assert not formulas(data, separator)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
+@pytest.mark.parametrize("name", INJECTED)
+@pytest.mark.parametrize("between", SEPARATORS)
+def test_nor_behind_a_separator(between: str, name: str, separator: str) -> None:
+    cells: list[Cell] = [
+        f"a{between}{name}{between}{name}",
+        f"{name}{between}",
+        f'"{between}{name}"',
+        between,
+        -5,
+        -1.5,
+    ]
+    data = csv_of(["first", "second", "third", "fourth", "fifth", "sixth"], [cells, cells[::-1]])
+    assert not formulas(data, separator)
+    assert all(len(row) == len(cells) for row in rows(data))
+    assert rows(data)[1][4:] == ["-5", "-1.5"]
+
+
+@given(st.lists(st.text(alphabet=";|, \t\"'=+-@a1\n＝"), min_size=3, max_size=3), st.sampled_from(",;|\t"))
+def test_nor_in_any_text(texts: list[str], separator: str) -> None:
+    data = csv_of(["first", "second", "third"], [texts, texts])
+    assert not formulas(data, separator)
+    assert [[cell.replace("'", "") for cell in row] for row in rows(data)[1:]] == [
+        [visible(text).replace("'", "") for text in texts]
+    ] * 2
+
+
+def test_none_holds_control_characters() -> None:
+    for data in tables(SAMPLES["hostile"]()).values():
+        assert all(cell.isprintable() for row in rows(data) for cell in row)
+
+
+def test_a_cell_with_the_separator_of_any_locale_is_quoted() -> None:
+    """So that the first cell of a line is not taken apart anywhere."""
+    data = csv_of(["a", "b", "c", "d"], [["x;y", "x|y", "x,y", "xy"]])
+    assert data == b'a,b,c,d\r\n"x;y","x|y","x,y",xy\r\n'
 
 
 @pytest.mark.parametrize("name", ["=1", "+1", "-1", "@x", "\t=1", "\r=1", "\n=1", " =1", "＝1"])
@@ -77,10 +129,21 @@ def test_formulas_get_an_apostrophe(name: str) -> None:
     assert _text(name) == "'" + visible(name)
 
 
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [("a;=1", "a;'=1"), ("a|-1", "a|'-1"), ('a; "@x', "a;' \"@x"), ("a;'=1", "a;'=1"), ("=1;+1", "'=1;'+1")],
+)
+def test_and_so_do_those_behind_a_separator(name: str, cell: str) -> None:
+    assert _text(name) == cell
+
+
 @given(st.text())
 @example("'=1")
+@example("f<1, -1>(a - b)")
 def test_other_text_is_left_alone(name: str) -> None:
-    if not name.lstrip(" ").startswith(FORMULA_STARTS):
+    if not name.lstrip(" ").startswith(FORMULA_STARTS) and not re.search(
+        r"(^|[;|])[ \"]*[-=+@＝＋－＠]", visible(name)
+    ):
         assert _text(name) == visible(name)
 
 
