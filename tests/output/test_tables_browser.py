@@ -20,7 +20,8 @@ from tests.output.test_browser import NAMES
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 US = 1000
-WILD = "=cmd|x @user"
+WILD = "=cmd|=x @user"
+COPIED = "=cmd|'=x @user"
 FIRST, SECOND, LAST = "0.100000 s", "0.102000 s", "0.148000 s"
 
 
@@ -159,13 +160,14 @@ class TestTakeAlong:
         reader.value("document.querySelector('#kernels tbody tr').focus()")
         reader.click_on("#kernels .row-tools button")
         assert (
-            reader.value("window.copied").split("\t")[-1] == f"{WILD} void {WILD}<float, 4>(float const*, float*, int)"
+            reader.value("window.copied").split("\t")[-1]
+            == f"'{COPIED} void {COPIED}<float, 4>(float const*, float*, int)"
         )
         reader.click_on("#kernels .row-tools button + button")
         title, rule, row = reader.value("window.copied").split("\n")
         assert title.endswith("| Longest | Kernel |")
         assert rule.endswith("| ---: | --- |")
-        assert "=cmd\\|x @<!-- -->user void" in row
+        assert "=cmd\\|=x @<!-- -->user void" in row
 
     def test_the_table_as_markdown_is_what_was_found(self, reader: Reader) -> None:
         reader.choose("#gaps .tools select", "Waiting for I/O")
@@ -188,7 +190,7 @@ class TestTakeAlong:
         assert title[:3] == ["Total (ns)", "Of window", "Runs"]
         assert len(rows) == 25
         assert rows[0][:3] == ["500000", "0.5%", "100"]
-        assert rows[0][-1].startswith("'=cmd|x @user void")
+        assert rows[0][-1].startswith("'=cmd|'=x @user void")
 
 
 class TestLinks:

@@ -1,16 +1,20 @@
 // Records as text to take along: tab-separated, as a Markdown table, and as CSV.
 
-const FORMULA = /^ *[=+\-@\t\r\n\uFF0B\uFF0D\uFF1D\uFF20]/;
+// Where the locale has another separator than the comma, a spreadsheet takes `a;=1+1` apart, quotes or not.
+const FORMULA = /(^|[;|\t\r\n])(?=[\s"]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20])/g;
 const INLINE = /([\\`*[\]<>|~]|&(?=[#\w])|(?<![^\W_])_|_(?![^\W_]))/gu;
 // An empty comment between the sign and the word stops mentions, references and links to addresses.
 const REFERENCE = /([@#!$%])(?=[\w\\])|(GH)(?=-\d)|(:)(?=\/\/)|(www)(?=\.)/gi;
 const APART = "<" + "!-- -->";
-const NUMBER = /^-?\d+(\.\d+)?$/;
+const NUMBER = /^[+-]?\d[\d.,]*( ?[a-zµ%]{1,3})?$/i;
 
 const shownRows = (sheet, records) => records.map((record) => sheet.columns.map(({ at }) => cellText(cellOf(record, at))));
 const titles = (sheet) => sheet.columns.map(({ title }) => title);
 
-const asTsv = (sheet, records) => shownRows(sheet, records).map((row) => row.join("\t")).join("\n");
+/** Text that a spreadsheet would take for a formula gets an apostrophe; numbers, with units too, stay numbers. */
+const noFormula = (text) => (NUMBER.test(text) ? text : text.replace(FORMULA, "$1'"));
+
+const asTsv = (sheet, records) => shownRows(sheet, records).map((row) => row.map(noFormula).join("\t")).join("\n");
 
 const markdownText = (text) => text.replace(INLINE, "\\$1").replace(REFERENCE, (sign) => sign + APART);
 
@@ -20,10 +24,9 @@ const asMarkdown = (sheet, records) => {
   return rows.map((row) => `| ${row.join(" | ")} |`).join("\n");
 };
 
-/** Text that a spreadsheet would take for a formula gets a leading apostrophe; numbers stay numbers. */
 const csvCell = (value) => {
-  const safe = FORMULA.test(value) && !NUMBER.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const safe = noFormula(value);
+  return /[",;|\t\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
 
 /** Plain numbers with the unit in the name of the column, text as it is shown. */
