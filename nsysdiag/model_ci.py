@@ -103,7 +103,8 @@ class BatchEntry(Record, frozen=True):
 
 class BatchSummary(Record, frozen=True):
     """A batch: its entries by their names. `failed`, `broken`, `warned` and `unjudged` count inputs that could not be
-    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell."""
+    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell. `settings` are those
+    that differ from their defaults, as text; `config` names the file that they come from."""
 
     schema_version: str
     kind: str
@@ -113,6 +114,7 @@ class BatchSummary(Record, frozen=True):
     broken: int
     warned: int
     unjudged: int = 0
+    settings: dict[str, str] = {}
 
 
 class HistoryLine(Record, frozen=True):

@@ -53,8 +53,9 @@ def _remove_halves(tasks: Iterable[Task]) -> None:
         path.unlink(missing_ok=True)
 
 
-def summary_of(entries: list[BatchEntry]) -> BatchSummary:
-    """The summary of a batch."""
+def summary_of(entries: list[BatchEntry], settings: dict[str, str] | None = None) -> BatchSummary:
+    """The summary of a batch; `settings` are those that its traces were analysed with, where they differ from the
+    defaults."""
     broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
     return BatchSummary(
         schema_version=BATCH_SCHEMA_VERSION,
@@ -65,6 +66,7 @@ def summary_of(entries: list[BatchEntry]) -> BatchSummary:
         broken=broken.count("fail"),
         warned=broken.count("warn"),
         unjudged=sum(len(entry.unjudged) for entry in entries),
+        settings=settings or {},
     )
 
 

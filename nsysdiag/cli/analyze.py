@@ -107,7 +107,14 @@ def analyze(
     from nsysdiag.cli.iterations import parse_iterations
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import STEM, check_redaction, redacted_for
-    from nsysdiag.cli.settings import known_causes, require_one_way, say_unpriced, settings_of_file, with_price
+    from nsysdiag.cli.settings import (
+        known_causes,
+        require_one_way,
+        say_unpriced,
+        say_what_mattered,
+        settings_of_file,
+        with_price,
+    )
     from nsysdiag.units import parse_bytes
 
     check_redaction(redact_key, redact=redact)
@@ -146,6 +153,8 @@ def analyze(
     try:
         deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=told)
     finally:
+        if quiet:
+            say_what_mattered(found, settings, judged)
         say(judged)
     conclude(judged)
 

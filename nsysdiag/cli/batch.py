@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nsysdiag.batch.pool import Watch
     from nsysdiag.batch.results import Run
     from nsysdiag.batch.task import Shared
+    from nsysdiag.ci.budgets import Judgement
     from nsysdiag.model_ci import BatchEntry, BatchSummary
 
 EPILOG = """\b
@@ -100,8 +101,8 @@ def batch(
     from nsysdiag.cli.budgets import budgets_of_options
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.console import note
-    from nsysdiag.cli.load import load_report
-    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.cli.load import is_saved_report, load_report
+    from nsysdiag.cli.settings import only_prices, require_one_way, say_what_mattered, settings_of_file
 
     runner = _runner(scheduler, jobs, memory_limit)
     require_one_way(config, no_config=no_config)
@@ -117,13 +118,28 @@ def batch(
     budgets = [*budgets, *file.budgets]
     check = partial(check_budgets, budgets=budgets)
     shared = Shared(folder, file.settings, load, command_of, check, force=force, resume=resume)
-    summary = summary_of(_entries(found, shared, runner, quiet=quiet))
+    entries = _entries(found, shared, runner, quiet=quiet)
+    saved = all(is_saved_report(each.path) for each in found.inputs)
+    settings = only_prices(file.settings) if saved else file.settings
+    summary = summary_of(entries, settings.changed())
     _write(summary, shared, past, lines, run)
     for line in [] if quiet else [*found.notes, *(past.notes if past else ()), _told(summary, output)]:
         note(line)
     for budget in [] if quiet else unused(budgets, summary.entries):
         note(f"{budget.source} is about no trace of this batch: nothing is like '{budget.trace}'")
+    if quiet:
+        say_what_mattered(file, settings, _judged(summary))
     _conclude(summary)
+
+
+def _judged(summary: "BatchSummary") -> "Judgement":
+    """What became of the budgets of all inputs."""
+    from nsysdiag.ci.budgets import Judgement
+
+    return Judgement(
+        [each for entry in summary.entries for each in entry.budgets],
+        [each for entry in summary.entries for each in entry.unjudged],
+    )
 
 
 def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[[Watch], Run]":
@@ -203,7 +219,7 @@ def _conclude(summary: "BatchSummary") -> None:
 
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
-            note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence}")
+            note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence} ({budget.source})")
         for each in entry.unjudged:
             complain(each.error, each.hint)
         if entry.exit_code:

@@ -11,7 +11,7 @@ from nsysdiag.errors import UsageError
 if TYPE_CHECKING:
     from nsysdiag.config import Settings
     from nsysdiag.model import Report
-    from nsysdiag.model_compare import SideTrace
+    from nsysdiag.model_compare import Comparison, SideTrace
     from nsysdiag.redaction import Names
 
 EPILOG = """\b
@@ -69,7 +69,7 @@ def compare(
     from nsysdiag.cli.destinations import Kind, check, plan
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import check_redaction
-    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.cli.settings import require_one_way, say_what_mattered, settings_of_file
     from nsysdiag.comparing.comparison import compare_reports
     from nsysdiag.comparing.pairing import require_names
     from nsysdiag.output.compare.registry import RENDERERS
@@ -94,11 +94,14 @@ def compare(
     made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
         made = replace(made, before=_given(made.before, left, names), after=_given(made.after, right, names))
+        made = made if saved else _with_file(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
     try:
         deliver(made, destinations, force=force, quiet=quiet, open_html=open_html)
     finally:
+        if quiet:
+            say_what_mattered(found, settings, judged)
         say(judged)
     conclude(judged)
 
@@ -139,6 +142,19 @@ def _names(reports: list["Report"], key: str | None) -> "Names":
     if any(is_redacted(report) for report in reports):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
     return Names(key)
+
+
+def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":
+    """The comparison with the name of the settings file that its traces were analysed by, where it set anything."""
+    from msgspec.structs import replace
+
+    from nsysdiag.cli.settings import changes_analysis
+    from nsysdiag.redaction.forms import FILE
+
+    if file.config is None or not changes_analysis(file, settings):
+        return made
+    config = names.of(FILE, file.config) if names else file.config
+    return replace(made, settings={**made.settings, "config": config})
 
 
 def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") -> list["SideTrace"]:

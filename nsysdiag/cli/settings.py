@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 from dataclasses import dataclass
@@ -15,17 +16,23 @@ from nsysdiag.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.ci.budgets import Budget
+    from nsysdiag.ci.budgets import Budget, Judgement
     from nsysdiag.config import CostSettings, Settings
     from nsysdiag.model import Report
 
 
+AFTER_THE_VERDICT = {"config", "cost", "gaps"}
+"""Settings that change no verdict: the name of the file, prices, and how many gaps are listed."""
+
+
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """What a settings file says; the defaults and no budgets where there is none."""
+    """What a settings file says; the defaults and no budgets where there is none. `found` is the path, to be shown, of
+    a file that was found by itself, empty for one that was named."""
 
     settings: Settings
     budgets: list[Budget]
+    found: str = ""
 
 
 def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = False, quiet: bool = False) -> FromFile:
@@ -43,11 +50,11 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
     if found is None:
         return FromFile(Settings(), [])
     shown = Path(os.path.relpath(found))
-    file = _read(shown)
+    file = dataclasses.replace(_read(shown), found=str(shown if shown.parts[0] == os.pardir else f"./{shown}"))
     if saved:
-        file = FromFile(only_prices(file.settings), file.budgets)
+        file = dataclasses.replace(file, settings=only_prices(file.settings))
     if not quiet:
-        _say_found(shown, file)
+        _say_found(file, settings=file.settings.config is not None, budgets=bool(file.budgets))
     return file
 
 
@@ -73,12 +80,26 @@ def _told(settings: Settings) -> Settings:
     return replace(settings, config=None) if settings.changed().keys() <= {"config"} else settings
 
 
-def _say_found(path: Path, file: FromFile) -> None:
+def changes_analysis(file: Settings, settings: Settings) -> bool:
+    """Whether a setting of the file, which no option has replaced in `settings`, may change a verdict."""
+    names = file.changed().keys() - AFTER_THE_VERDICT
+    return any(getattr(settings, name) == getattr(file, name) for name in names)
+
+
+def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> None:
+    """Name a file that was found by itself, for whoever wants quiet: where its settings may have changed a verdict, or
+    one of its budgets is broken or cannot be judged."""
+    sources = {budget.source for budget in file.budgets}
+    outcomes = {each.source for each in judged.results if each.broken} | {each.source for each in judged.unjudged}
+    _say_found(file, settings=changes_analysis(file.settings, settings), budgets=bool(sources & outcomes))
+
+
+def _say_found(file: FromFile, *, settings: bool, budgets: bool) -> None:
     from nsysdiag.cli.console import note
 
-    parts = [*(["settings"] if file.settings.config else []), *(["budgets"] if file.budgets else [])]
-    if parts:
-        note(f"{' and '.join(parts)} of {path if path.parts[0] == os.pardir else f'./{path}'}")
+    parts = [*(["settings"] if settings else []), *(["budgets"] if budgets else [])]
+    if file.found and parts:
+        note(f"{' and '.join(parts)} of {file.found}")
 
 
 def require_one_way(config: str | None, *, no_config: bool) -> None:

@@ -88,7 +88,8 @@ def _judged(case: ET.Element, budget: BudgetResult) -> list[str]:
     if budget.broken and budget.level == FAIL:
         _problem(case, "failure", "budget", budget.sentence, f"{budget.source}: {budget.budget}")
         return []
-    return [f"{'Warning: ' if budget.broken else ''}{clip(budget.sentence, SENTENCE)}"]
+    told = f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, LONGEST)})"
+    return [f"Warning: {told}" if budget.broken else told]
 
 
 def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -> None:

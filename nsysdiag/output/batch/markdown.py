@@ -23,8 +23,10 @@ def render(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
     mark, found = result(summary), rows(summary)
     blocks = [MARKER, "# nsysdiag: traces", f"{text(mark.icon)} **{mark.word}.** {text(headline(summary))}"]
     blocks += [*_failed(summary), *_broken(summary), *_unjudged(summary), *_all(found)]
-    tool = f"{summary.tool.name} {summary.tool.version}"
-    return _fitted([*"\n\n".join([*blocks, "---", text(tool)]).split("\n")], most)
+    tool = text(f"{summary.tool.name} {summary.tool.version}")
+    config = summary.settings.get("config")
+    origin = f"{tool} · settings of {code(config)}" if config else tool
+    return _fitted([*"\n\n".join([*blocks, "---", origin]).split("\n")], most)
 
 
 def _failed(summary: BatchSummary) -> list[str]:
@@ -50,7 +52,7 @@ def _broken(summary: BatchSummary) -> list[str]:
             code(entry.input, in_table=True, limit=NAME),
             code(budget.device, in_table=True),
             code(budget.budget, in_table=True, limit=NAME),
-            text(clip(budget.sentence, SENTENCE)),
+            text(f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, NAME)})"),
         ]
         for entry, budget in broken
     ]
@@ -62,7 +64,7 @@ def _unjudged(summary: BatchSummary) -> list[str]:
         [
             code(entry.input, in_table=True, limit=NAME),
             code(budget.budget, in_table=True, limit=NAME),
-            text(clip(budget.why, SENTENCE)),
+            text(f"{clip(budget.why, SENTENCE)} ({clip(budget.source, NAME)})"),
         ]
         for entry in summary.entries
         for budget in entry.unjudged

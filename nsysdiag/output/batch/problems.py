@@ -89,7 +89,7 @@ def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
         entry=entry,
         device=budget.device,
         title=title,
-        sentence=f"{where}: {clip(budget.sentence, SENTENCE)}",
+        sentence=f"{where}: {clip(budget.sentence, SENTENCE)} ({clip(budget.source, TITLE)})",
         identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx),
         weight=_BUDGET_WEIGHT,
     )
@@ -97,6 +97,7 @@ def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
 
 def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
     """An error whatever its level is: nobody knows whether it is kept."""
+    why = f"{clip(budget.why, SENTENCE)} ({clip(budget.source, TITLE)})"
     return Problem(
         rule=BUDGET,
         level=ERROR,
@@ -104,7 +105,7 @@ def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
         entry=entry,
         device=budget.device,
         title=clip(f"Budget not judged: {budget.budget}", TITLE),
-        sentence=f"{clip(entry.input, TITLE)}: it cannot be judged: {clip(budget.why, SENTENCE)}",
+        sentence=f"{clip(entry.input, TITLE)}: it cannot be judged: {why}",
         identity=_key(BUDGET, entry.input, budget.id, budget.budget, budget.nvtx, "not judged"),
         weight=_UNJUDGED_WEIGHT,
     )

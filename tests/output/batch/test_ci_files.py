@@ -100,7 +100,7 @@ class TestJunit:
     def test_says_why(self) -> None:
         text = junit.render(BATCHES["good"]()).decode()
         assert 'message="Idle share is 30.0%, over the limit of 25.0% on gpu0."' in text
-        assert "Warning: Copies take 14.0 ms, over 10.0 ms.\n" in text
+        assert "Warning: Copies take 14.0 ms, over 10.0 ms. (nsysdiag.toml: budgets[" in text
         assert 'message="the file is not an SQLite database"' in text
         assert "export it: nsys export" in text
 
