@@ -1,4 +1,4 @@
-"""A settings file that nobody named: whoever wants quiet is told of it where it mattered, and reports name it."""
+"""A settings file that was found by itself: named under --quiet where it mattered, and in reports."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class TestReports:
         }
         assert all(FILE in (folder / "out" / name).read_text() for name in ("index.html", "summary.md", "a.html"))
 
-    @pytest.mark.parametrize("key", [(), ("--redact-key", "a key that nobody guesses")])
+    @pytest.mark.parametrize("key", [(), ("--redact-key", "a key of 24 characters...")])
     def test_redacted_ones_do_not(self, key: tuple[str, ...], cli: Cli, traces: list[str], folder: Path) -> None:
         """The terminal is that of whoever redacts."""
         outputs = [word for suffix in ("html", "json", "md", "txt") for word in ("-o", f"x.{suffix}")]
