@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,12 +22,13 @@ from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
 from nsysdiag.output.write import write
 from nsysdiag.record import UNREADABLE
+from nsysdiag.trace.journals import journals_of
 from nsysdiag.trace.sniff import check_regular_file
-from nsysdiag.trace.source import JOURNALS
 from nsysdiag.version import __version__
 
 Load = Callable[[Path, Settings], Report]
 Command = Callable[[Report], str]
+_CHUNK = 1 << 20
 MARKS = (FORMATS["html"].is_ours, FORMATS["json"].is_ours)
 """What tells whether a page and a saved report are ours, whatever else their names end with."""
 Check = Callable[[Report, str], Judgement]
@@ -118,18 +120,24 @@ def _key(path: Path, settings: Settings) -> str:
 
 
 def _content(path: Path) -> str:
-    """The SHA-256 of the input, and of a journal of SQLite that lies beside it: both are read."""
+    """The SHA-256 of the input, and of what counts in the journals of SQLite that are read with it: those beside the
+    file itself, not beside a link to it."""
     check_regular_file(path)
-    beside = [path.with_name(path.name + suffix) for suffix in JOURNALS]
+    real = Path(os.path.realpath(path))
     try:
-        return "".join(_hashed(each) for each in (path, *(each for each in beside if each.is_file())))
+        files = [(real, real.stat().st_size), *((each.path, each.used_bytes) for each in journals_of(real))]
+        return "".join(_hashed(file, size) for file, size in files)
     except OSError as error:
         raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
 
 
-def _hashed(path: Path) -> str:
+def _hashed(path: Path, size: int) -> str:
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while size > 0 and (data := file.read(min(size, _CHUNK))):
+            digest.update(data)
+            size -= len(data)
+    return digest.hexdigest()
 
 
 def _written(task: Task, report: Report, key: str) -> Done:

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
 from nsysdiag.private import private_folder
 from nsysdiag.trace.connect import Connections, immutable_uri
 from nsysdiag.trace.export import export_report
+from nsysdiag.trace.journals import Journal, copied, journals_of
 from nsysdiag.trace.sniff import EXPORT_HINT, FileKind, check_regular_file, sniff
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-JOURNALS = ("-wal", "-journal")
 _MIB = 1 << 20
-_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 
 
 class Source:
@@ -36,6 +30,7 @@ class Source:
     def __init__(self, path: Path, *, export_timeout_s: float) -> None:
         self.path = path
         self.warnings: list[str] = []
+        self._journals: list[Journal] = []
         self._cleanup = ExitStack()
         self._status = check_regular_file(path)
         self.size_bytes = self._status.st_size
@@ -57,26 +52,21 @@ class Source:
     def _make_readable(self, kind: FileKind, export_timeout_s: float) -> Path:
         if kind is FileKind.REPORT:
             return export_report(self.path, self._private_folder(), export_timeout_s)
-        journals = [suffix for suffix in JOURNALS if self._journal_size(suffix)]
-        return self._fold(journals) if journals else self._real
-
-    def _journal_size(self, suffix: str) -> int:
         try:
-            return Path(f"{self._real}{suffix}").stat().st_size
-        except OSError:
-            return 0
+            self._journals = journals_of(self._real)
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        return self._fold(self._journals) if self._journals else self._real
 
     def _private_folder(self) -> Path:
         return self._cleanup.enter_context(private_folder())
 
-    def _fold(self, journals: list[str]) -> Path:
+    def _fold(self, journals: list[Journal]) -> Path:
         """Copy the database with its journals, and let SQLite apply them to the copy."""
         copy = self._private_folder() / "trace.sqlite"
-        names = " and ".join(f"'{printable(self.path.name)}{suffix}'" for suffix in journals)
+        names = " and ".join(f"'{printable(self.path.name)}{each.suffix}'" for each in journals)
         try:
-            for suffix in ("", *journals):
-                shutil.copyfile(f"{self._real}{suffix}", f"{copy}{suffix}")
-            self._refuse_other_files(Path(f"{copy}-journal"))
+            copied(self._real, journals, copy)
             with closing(sqlite3.connect(copy)) as connection:
                 connection.execute("PRAGMA trusted_schema=0")
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchall()  # rolls a hot journal back
@@ -90,36 +80,25 @@ class Source:
         self.warnings.append(f"unfinished changes in {names}: read from a private copy with those changes applied")
         return copy
 
-    def _refuse_other_files(self, journal: Path) -> None:
-        """Raise InputError where the journal names another file: SQLite deletes that one after a rollback, whatever it
-        is. Such a journal belongs to a transaction over several databases, which no export is part of."""
-        if journal.exists() and journal.read_bytes().endswith(_JOURNAL_MAGIC):
-            raise InputError(
-                f"'{printable(self.path.name)}-journal' names another file to be deleted: it is not read",
-                hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
-            )
-
     def fingerprint(self, schema: str) -> str:
         """32 hex digits over the size, the first and last MiB of the file (and of a journal) and the schema
         SQL."""
         digest = hashlib.sha256()
         try:
-            for file in (self._real, *self._journals()):
-                size = file.stat().st_size
+            files = [
+                (self._real, self._real.stat().st_size),
+                *((each.path, each.used_bytes) for each in self._journals),
+            ]
+            for file, size in files:
                 digest.update(f"{size}\n".encode())
                 with file.open("rb") as stream:
                     digest.update(stream.read(_MIB))
                     stream.seek(max(size - _MIB, 0))
                     digest.update(stream.read(_MIB))
         except OSError as error:
-            raise InputError(
-                f"'{printable(self.path)}' cannot be read: {error.strerror}", hint="check the disk"
-            ) from error
+            raise _unreadable(self.path, error) from error
         digest.update(schema.encode("utf-8", errors="surrogatepass"))
         return digest.hexdigest()[:32]
-
-    def _journals(self) -> Iterable[Path]:
-        return [Path(f"{self._real}{suffix}") for suffix in JOURNALS if self._journal_size(suffix)]
 
     def sha256(self) -> str:
         """The SHA-256 of the whole file as the user named it."""
@@ -127,9 +106,7 @@ class Source:
             with self._real.open("rb") as stream:
                 return hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
-            raise InputError(
-                f"'{printable(self.path)}' cannot be read: {error.strerror}", hint="check the disk"
-            ) from error
+            raise _unreadable(self.path, error) from error
 
     def changed(self) -> bool:
         """Whether the file is another one than when it was opened: its size, time or existence."""
@@ -142,3 +119,7 @@ class Source:
     def close(self) -> None:
         """Close the connections, then remove the private files."""
         self._cleanup.close()
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(f"'{printable(path)}' cannot be read: {error.strerror}", hint="check the disk")

@@ -132,7 +132,7 @@ def test_journal_that_cannot_be_copied_is_an_input_error(tmp_path: Path, monkeyp
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(source_module.shutil, "copyfile", full)
+    monkeypatch.setattr(source_module, "copied", full)
     with pytest.raises(InputError, match="No space left on device") as caught:
         open_trace(path)
     assert caught.value.hint

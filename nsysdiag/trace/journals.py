@@ -1,0 +1,215 @@
+"""What SQLite left beside a database: a rollback journal or a write-ahead log, and how much of it counts.
+
+Only headers are read, up to the first that is not valid, as SQLite does: a sparse file of 3 GB costs as little as an
+empty one. Offsets are those of SQLite's file format (https://www.sqlite.org/fileformat2.html).
+
+```
+-journal   [magic, records, nonce, pages before, sector, page size | .. sector] [page number, page, checksum] ...
+-wal       [magic, version, page size, .., salts, checksum] [page number, pages after commit, salts, ..; page] ...
+```
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nsysdiag.errors import InputError, OutputError
+from nsysdiag.printable import printable
+from nsysdiag.trace.sniff import EXPORT_HINT
+from nsysdiag.units import format_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import FileIO
+
+JOURNAL, LOG = "-journal", "-wal"
+_MAGIC = bytes.fromhex("d9d505f920a163d7")
+_HEADER, _RECORD_BYTES = struct.Struct(">8sIIIII"), 8
+"""Of a rollback journal; of each record its page number and checksum."""
+_UNKNOWN_COUNT = 0xFFFFFFFF
+"""The count of records of a journal that was never synchronized: as many as follow."""
+_LOG_MAGICS, _LOG_VERSION = (0x377F0682, 0x377F0683), 3007000
+_LOG_HEADER, _FRAME = struct.Struct(">IIII8s8s"), struct.Struct(">II8s8s")
+_SMALLEST_PAGE, _LARGEST_PAGE, _SMALLEST_SECTOR = 512, 65536, 32
+_SPARE_RECORDS = 16
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """A file beside a database with changes that SQLite would apply. Only its first `used_bytes` count."""
+
+    path: Path
+    suffix: str
+    used_bytes: int
+
+
+def journals_of(database: Path) -> list[Journal]:
+    """The journals of a database that hold something to apply. Raises InputError for one that cannot belong to it, or
+    that names another file."""
+    found = [_log(Path(f"{database}{LOG}")), _rollback(Path(f"{database}{JOURNAL}"), database)]
+    return [each for each in found if each is not None]
+
+
+def copied(database: Path, journals: list[Journal], target: Path) -> None:
+    """Copy the database and what counts of its journals to `target`. Raises OutputError where there is no room, and
+    OSError."""
+    parts = [(database, target, database.stat().st_size)]
+    parts += [(each.path, Path(f"{target}{each.suffix}"), each.used_bytes) for each in journals]
+    needed = sum(end - start for source, _, size in parts for start, end in _stretches(source, size))
+    free = shutil.disk_usage(target.parent).free
+    if needed > free:
+        raise OutputError(
+            f"no room for a private copy of '{printable(database.name)}' and its journal in {target.parent}: "
+            f"it takes {format_bytes(needed)}, and {format_bytes(free)} are free",
+            hint="set TMPDIR to a folder with more room",
+        )
+    for source, copy, size in parts:
+        _copy(source, copy, size)
+
+
+def _copy(source: Path, target: Path, size: int) -> None:
+    """The first `size` bytes; what is a hole in the source is one in the copy."""
+    with source.open("rb") as reader, target.open("xb") as writer:
+        for start, end in _stretches(source, size):
+            reader.seek(start)
+            writer.seek(start)
+            for at in range(start, end, _CHUNK):
+                writer.write(reader.read(min(_CHUNK, end - at)))
+        writer.truncate(size)
+
+
+def _stretches(path: Path, size: int) -> Iterator[tuple[int, int]]:
+    """The parts of the first `size` bytes that hold data; all of them where the system does not know holes."""
+    if not hasattr(os, "SEEK_DATA"):
+        yield 0, size
+        return
+    with path.open("rb") as file:
+        end = 0
+        while end < size:
+            try:
+                start = os.lseek(file.fileno(), end, os.SEEK_DATA)
+            except OSError:  # ENXIO: nothing but a hole from here on
+                return
+            end = min(os.lseek(file.fileno(), start, os.SEEK_HOLE), size)
+            if start < end:
+                yield start, end
+
+
+def _log(path: Path) -> Journal | None:
+    """The committed frames of a write-ahead log."""
+    with _opened(path) as file:
+        if file is None:
+            return None
+        head = file.read(_LOG_HEADER.size)
+        if len(head) < _LOG_HEADER.size:
+            return None
+        magic, version, page, _, salts, _ = _LOG_HEADER.unpack(head)
+        if magic not in _LOG_MAGICS or version != _LOG_VERSION or not _is_page_size(page):
+            return None
+        return _journal(path, LOG, _end_of_commits(file, page, salts))
+
+
+def _end_of_commits(file: FileIO, page: int, salts: bytes) -> int:
+    at, committed = _LOG_HEADER.size, 0
+    while len(frame := _read_at(file, at, _FRAME.size)) == _FRAME.size:
+        number, pages_after, of_frame, _ = _FRAME.unpack(frame)
+        if not number or of_frame != salts:
+            break
+        at += _FRAME.size + page
+        committed = at if pages_after else committed
+    return committed
+
+
+def _rollback(path: Path, database: Path) -> Journal | None:
+    """The records of a rollback journal. One whose header is not valid, as after a commit with PRAGMA
+    journal_mode=PERSIST, holds nothing to roll back."""
+    with _opened(path) as file:
+        if file is None or (head := _header_at(file, 0)) is None:
+            return None
+        _refuse_other_files(path, file)
+        return _journal(path, JOURNAL, _end_of_records(file, head, database))
+
+
+def _end_of_records(file: FileIO, head: tuple[int, int, int] | None, database: Path) -> int:
+    """Raises InputError for more records than the file can have pages: a journal holds each page once, and twice the
+    number allows for a file that was cut since."""
+    at = end = left = 0
+    while head is not None:
+        count, sector, page = head
+        if not at:
+            left = 2 * database.stat().st_size // page + _SPARE_RECORDS
+        end = at + sector
+        for _ in range(count):
+            if (number := _read_at(file, end, 4)) == bytes(4) or len(number) < 4:
+                return end
+            if not left:
+                raise _foreign(database)
+            left -= 1
+            end += page + _RECORD_BYTES
+        at = -(-end // sector) * sector
+        head = _header_at(file, at)
+    return end
+
+
+def _foreign(database: Path) -> InputError:
+    return InputError(
+        f"'{printable(database.name)}{JOURNAL}' cannot belong to the file: it holds more pages than a file of "
+        f"{format_bytes(database.stat().st_size)} can have had",
+        hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
+    )
+
+
+def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
+    """The number of records, the size of a sector and of a page; None where there is no valid header."""
+    head = _read_at(file, at, _HEADER.size)
+    if len(head) < _HEADER.size:
+        return None
+    magic, count, _, _, sector, page = _HEADER.unpack(head)
+    if magic != _MAGIC or not _is_page_size(page) or not _is_power(sector, _SMALLEST_SECTOR):
+        return None
+    return (1 << 62 if count == _UNKNOWN_COUNT else count), sector, page
+
+
+def _refuse_other_files(path: Path, file: FileIO) -> None:
+    """Raise InputError where the journal names another file: SQLite deletes that one after a rollback, whatever it
+    is. Such a journal belongs to a transaction over several databases, which no export is part of."""
+    size = os.fstat(file.fileno()).st_size
+    if _read_at(file, max(size - len(_MAGIC), 0), len(_MAGIC)) == _MAGIC and size > len(_MAGIC):
+        raise InputError(
+            f"'{printable(path.name)}' names another file to be deleted: it is not read",
+            hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",
+        )
+
+
+def _journal(path: Path, suffix: str, used: int) -> Journal | None:
+    return Journal(path, suffix, used) if used else None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[FileIO | None]:
+    """The file, or None where there is no ordinary one with anything in it."""
+    if not path.is_file() or not path.stat().st_size:
+        yield None
+        return
+    with path.open("rb", buffering=0) as file:
+        yield file
+
+
+def _read_at(file: FileIO, at: int, size: int) -> bytes:
+    file.seek(at)
+    return file.read(size)
+
+
+def _is_page_size(size: int) -> bool:
+    return _is_power(size, _SMALLEST_PAGE)
+
+
+def _is_power(size: int, smallest: int) -> bool:
+    return smallest <= size <= _LARGEST_PAGE and size & (size - 1) == 0
