@@ -5,7 +5,7 @@ report              slice                          what it is
 kernel 7<1>.2       kernel·7<1>.2                  the second instance of the first variant of a template
 range 3 #12         range·3 #12                    `step 12` of all ranges `step #`
 thread 4            thread·4·data_loader           a thread that was named like a data loader's worker
-symbol-ca973ac8     symbol·ca973ac8                hashed with a key
+symbol-4ba598e1     symbol·4ba598e1                hashed with a key
 ```
 
 Numbers in them count names, not instances: what takes counters out of names must leave those of stand-ins alone, and

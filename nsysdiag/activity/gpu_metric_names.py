@@ -106,6 +106,15 @@ def matched(names: Iterable[str]) -> dict[str, list[str]]:
     return {metric: chosen for metric, chosen in found.items() if chosen}
 
 
+def is_metric(name: str) -> bool:
+    """Whether a name, with its unit, is that of a metric or of a part of one."""
+    if len(name) > LONGEST:
+        return False
+    known = {name: _split(name)}
+    parts = ((metric, part) for metric in METRICS.values() for alternative in metric.names for part in alternative)
+    return any(_meant(part, _UNITS[metric.unit], known) for metric, part in parts)
+
+
 def _names_of(metric: Metric, known: dict[str, tuple[str, str]]) -> list[str]:
     for alternative in metric.names:
         parts = [_meant(pattern, _UNITS[metric.unit], known) for pattern in alternative]

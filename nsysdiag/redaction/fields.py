@@ -12,7 +12,7 @@ class Text(StrEnum):
     """What a text is, and so what becomes of it. A dictionary's entry is about its keys."""
 
     OWN = "our own words and numbers: stays"
-    API = "a function of CUDA, the OS or MPI: stays"
+    API = "a call of CUDA, the OS or MPI: stays if it is a public one"
     KERNEL = "a kernel, or the class of another operation, which stays"
     RANGE = "an NVTX range"
     SYMBOL = "a function of the program"
@@ -25,7 +25,10 @@ class Text(StrEnum):
     SENTENCE = "words of ours around names"
     LABELS = "sentences by the cause that they are about"
     WARNING = "what nsys reported: its own words go"
-    TABLE = "a table of the export: stays if nsys made it"
+    TABLE = "a table of the export: stays if it is declared"
+    GPU = "the model of a GPU: stays if it is one"
+    VERSION = "a version of nsys or of the export"
+    CURRENCY = "a currency: stays if it is a code or a sign"
     HASH = "a hash that identifies the file"
     ID = "an id made of a hash of names"
     ROW = "what a row of the trace is about, by its table"
@@ -36,10 +39,10 @@ class Text(StrEnum):
 
 _FIELDS = {
     Text.OWN: """
-        Report.schema_version Report.recapture Report.timeline Tool.name Tool.version TraceInfo.nsys_version
-        TraceInfo.export_schema_version Capability.id Capability.why Capability.recapture DeviceReport.key
-        DeviceReport.name DeviceReport.ledger DeviceReport.root_ledger DeviceReport.sync_drained Verdict.id
-        Verdict.sentence Slice.cause Operation.category Root.cause CallSite.source GapsPacked.starts
+        Report.schema_version Report.recapture Report.timeline Tool.name Tool.version
+        Capability.id Capability.recapture DeviceReport.key
+        DeviceReport.ledger DeviceReport.root_ledger DeviceReport.sync_drained Verdict.id
+        Slice.cause Operation.category Root.cause CallSite.source GapsPacked.starts
         GapsPacked.lengths GapsPacked.causes GapsPacked.cause_ids GapsPacked.encoding SignatureRow.cause
         CodeShare.kind IterationReport.source IterationsPacked.lengths IterationsPacked.work
         IterationsPacked.ledger IterationsPacked.root_ledger IterationsPacked.ops IterationsPacked.kernels
@@ -47,10 +50,10 @@ _FIELDS = {
         Iteration.ledger SlowIteration.more ApiRow.cause RunAhead.lowest
         RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes CopyRow.operation
         CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
-        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source Utilization.sentence SmEstimate.missing
-        SmEstimate.source UtilizationAlert.id UtilizationAlert.sentence UtilizationAlert.source
-        UtilizationAlert.numbers UtilizationAlert.thresholds KernelShape.limit Trouble.id Workload.kind Workload.why
-        TroubleKind.id TroubleKind.title Cost.currency Cost.matched GpuMetrics.encoding GpuMetric.id GpuMetric.title
+        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source SmEstimate.missing
+        SmEstimate.source UtilizationAlert.id UtilizationAlert.source
+        UtilizationAlert.numbers UtilizationAlert.thresholds KernelShape.limit Trouble.id Workload.kind
+        TroubleKind.id TroubleKind.title GpuMetrics.encoding GpuMetric.id GpuMetric.title
         GpuMetric.unit GpuMetric.names GpuMetric.series Clocks.source RangeMetrics.means KernelMetrics.means
         IterationMetrics.means UnifiedMemory.gpu_fault_access MigrationRow.direction MigrationRow.cause
         DeviceMemory.lowest DeviceMemory.highest DeviceMemory.encoding MemoryGrowth.shape Finding.cause Finding.device
@@ -59,10 +62,10 @@ _FIELDS = {
         TimelineLane.kind TimelineLane.label TimelineLane.levels
         TimelineLane.starts TimelineLane.lengths TimelineLane.names TimelineLane.kinds TimelineLevel.compute
         TimelineLevel.communication TimelineLevel.copies TimelineLevel.idle TimelineLevel.cause RankComparison.basis
-        RankComparison.imbalance RankComparison.clock RankRow.device RankRow.name CollectiveGroup.kind
+        RankComparison.imbalance RankComparison.clock RankRow.device CollectiveGroup.kind
         CollectiveGroup.communicator Straggler.more Straggler.meanwhile RankWait.causes Untold.what Untold.told_by
-        TotalCost.currency TotalCost.devices HostThread.launches Beginning.metric SyncLatency.by
-        RanksReport.schema_version RanksReport.kind RankTrace.nsys_version EvidenceRow.table
+        TotalCost.devices HostThread.launches Beginning.metric SyncLatency.by
+        RanksReport.schema_version RanksReport.kind EvidenceRow.table
     """,
     Text.API: "Gap.drained_by ApiRow.name ExposedCopies.call Stall.what",
     Text.KERNEL: """
@@ -81,6 +84,7 @@ _FIELDS = {
     """,
     Text.CALL: "Collapses.call Finding.call MpiCall.name",
     Text.SENTENCE: """
+        Capability.why Verdict.sentence Workload.why Utilization.sentence UtilizationAlert.sentence
         DeviceReport.notes Window.reason Slice.evidence Root.chain Hop.how Hop.did Trouble.sentence TroubleKind.evidence
         TroubleKind.advice Finding.title Finding.evidence Finding.advice Finding.chain RankComparison.sentence
         RankComparison.unmatched HostReport.advice Utilization.notes
@@ -88,6 +92,9 @@ _FIELDS = {
     Text.LABELS: "DeviceReport.labels DeviceReport.root_labels",
     Text.WARNING: "TraceInfo.warnings RankTrace.warnings",
     Text.TABLE: "TraceInfo.tables",
+    Text.GPU: "DeviceReport.name RankRow.name Cost.matched",
+    Text.VERSION: "TraceInfo.nsys_version TraceInfo.export_schema_version RankTrace.nsys_version",
+    Text.CURRENCY: "Cost.currency TotalCost.currency",
     Text.HASH: "TraceInfo.fingerprint TraceInfo.sha256 RankTrace.fingerprint",
     Text.ID: "SignatureRow.id Saving.finding Finding.id Finding.signature",
     Text.ROW: "EvidenceRow.name",

@@ -22,10 +22,13 @@ from nsysdiag.limits import short_name
 
 KERNEL, RANGE, SYMBOL, MODULE = "kernel", "range", "symbol", "module"
 THREAD, PROCESS, FILE, NAME = "thread", "process", "file", "name"
+GPU = "GPU"
 """The kinds of names, each numbered for itself; `name` is one of unknown kind."""
 LONGEST_COUNTER = 6
 _COMMUNICATION = re.compile(r"(nccl|rccl|nvshmem)", re.IGNORECASE)
-_DIGITS = re.compile(r"\d+")
+MOST_COUNTERS = 3
+"""Epoch, step and micro-batch; four numbers may well be an address."""
+_DIGITS = re.compile(r"[0-9]+")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 
 
@@ -98,5 +101,5 @@ def _communication(text: str) -> str:
 def _counters(text: str) -> str:
     """` #12`: the short numbers of a range, by which iterations are told apart."""
     numbers = [each for each in _DIGITS.findall(_HEX.sub("", text)) if len(each) <= LONGEST_COUNTER]
-    counted = normal_range(text) != text and bool(numbers)
+    counted = normal_range(text) != text and 0 < len(numbers) <= MOST_COUNTERS
     return f" #{'.'.join(numbers)}" if counted else ""

@@ -1,4 +1,4 @@
-"""What stands in for names: numbers by first appearance, or hashes with a key that two reports can share.
+"""Pseudonyms of names: numbers by first appearance, or hashes with a key that two reports can share.
 
 ```
 numbered   kernel 7    kernel 7<2>            range 3 #12
@@ -10,30 +10,41 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from functools import lru_cache
 
 from nsysdiag.redaction.forms import Form, form_of
 
 FAMILY_DIGITS, PART_DIGITS = 8, 4
+_SALT = b"nsysdiag redaction 2"
+"""Fixed, so that reports of one key agree; the number changes whenever pseudonyms of a key do."""
+_COST, _BLOCK, _PARALLEL = 1 << 14, 8, 1
+"""What a key is stretched with: 16 MiB and some 40 ms for each that is tried, as RFC 7914 advises for logins."""
+
+
+@lru_cache(maxsize=8)
+def _stretched(key: str) -> bytes:
+    """The key of the hashes, which makes each try at a short key as dear as a long one."""
+    return hashlib.scrypt(key.encode("utf-8", "surrogatepass"), salt=_SALT, n=_COST, r=_BLOCK, p=_PARALLEL, dklen=32)
 
 
 class Names:
-    """The stand-ins of one report. The same name gets the same one, whenever it is asked for. ValueError for an empty
+    """The pseudonyms of one report. The same name gets the same one, whenever it is asked for. ValueError for an empty
     key."""
 
     def __init__(self, key: str | None = None) -> None:
         if key == "":
             raise ValueError("the key is empty")
-        self._key = None if key is None else key.encode("utf-8", "surrogatepass")
+        self._key = None if key is None else _stretched(key)
         self._numbers: dict[tuple[str, ...], dict[str, int]] = {}
         self._known: dict[tuple[str, str], str] = {}
 
     @property
     def keyed(self) -> bool:
-        """Whether the stand-ins are hashes with a key."""
+        """Whether the pseudonyms are hashes with a key."""
         return self._key is not None
 
     def of(self, kind: str, text: str) -> str:
-        """The stand-in of a name; an empty one stays empty."""
+        """The pseudonym of a name; an empty one stays empty."""
         if not text:
             return text
         known = self._known.get((kind, text))

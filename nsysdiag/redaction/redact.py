@@ -15,10 +15,20 @@ from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.record import Record
 from nsysdiag.redaction import forms
 from nsysdiag.redaction.fields import Text
+from nsysdiag.redaction.known_names import is_prose
 from nsysdiag.redaction.names import Names
 from nsysdiag.redaction.packed_names import packed_names, repacked
-from nsysdiag.redaction.public import is_class_of_operation, is_public_function, is_public_module
+from nsysdiag.redaction.public import (
+    is_class_of_operation,
+    is_public_call,
+    is_public_function,
+    is_public_gpu,
+    is_public_module,
+    is_public_table,
+    is_public_version,
+)
 from nsysdiag.redaction.sentences import Sentences
+from nsysdiag.redaction.settings import currency, setting
 from nsysdiag.redaction.walk import rewritten
 
 NUMBERED, KEYED = "numbered", "keyed"
@@ -36,34 +46,33 @@ _KINDS = {
     Text.THREAD: forms.THREAD,
     Text.PROCESS: forms.PROCESS,
     Text.FILE: forms.FILE,
+    Text.GPU: forms.GPU,
+    Text.API: forms.SYMBOL,
 }
 _LEARNT_LAST = (Text.MODULE, Text.PROCESS, Text.THREAD, Text.FILE)
 _KERNEL_TABLE, _RANGE_TABLE = "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"
 _CALL_TABLES = re.compile(
     r"CUPTI_ACTIVITY_KIND_(RUNTIME|DRIVER|SYNCHRONIZATION|OVERHEAD)|PROFILER_OVERHEAD|OSRT_API|CU(BLAS|DNN)_EVENTS"
+    r"|MPI_[A-Z0-9_]+_EVENTS"
 )
-_OUR_TABLES = re.compile(
-    r"(CUPTI|CUDA|ENUM|TARGET|NVTX|OSRT|MPI|SCHED|SAMPLING|COMPOSITE|PROFILER|GPU|META|ANALYSIS|DIAGNOSTIC|EXPORT|NET"
-    r"|NVLINK|NIC|IB|VULKAN|OPENGL|OPENACC|OPENMP|DX|D3D|WDDM|CUBLAS|CUDNN|UNIFIED|PYTHON|PERF|PMU|ETW|SYSCALL|SLI|NVVIDEO|PROCESS"
-    r"|GENERIC|RUNNABLE|THREAD|FECS|TEGRA|UCX|NVSHMEM|NCCL|CUGRAPH|HOST|SYSTEM|EVENT|STREAM|OVERHEAD|VIDEO|NVMEDIA)[A-Z0-9_]*"
-    r"|PROCESSES|StringIds|ThreadNames|ProcessStreams|UnwindMethodType|\w*_KIND_\w+"
-)
-_DEVICE_KEY = re.compile(r"gpu-?\d+(-pid\d+)?")
-_HASHED_ID = re.compile(r"(f-.+-)([0-9a-f]{6})|(s-)([0-9a-f]{10})")
+_DEVICE_KEY = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?")
+_BEHIND_STEM = re.compile(rf"([ #]([0-9]+|{_DEVICE_KEY.pattern}))*")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_HASHED_ID = re.compile(r"(f-[a-z_-]+-)([0-9a-f]{6})|(s-)([0-9a-f]{10})")
 _REPORTED = re.compile(r"(nsys reported an? \w+ while capturing(?: \([\d,]+ times\))?: ).*", re.DOTALL)
 
 
 def redacted(report: Redactable, key: str | None = None) -> Redactable:
-    """The report with stand-ins for all names that the trace brought: kernels, NVTX ranges, functions, libraries,
+    """The report with pseudonyms for all names that the trace brought: kernels, NVTX ranges, functions, libraries,
     threads, processes, files. Numbers, causes, API and OS calls and kinds of operations stay.
 
-    Stand-ins are numbered by first appearance, or with a `key` hashed, so that the same name goes by the same stand-in
+    Pseudonyms are numbered by first appearance, or with a `key` hashed, so that the same name has the same pseudonym
     in every report of the key. ValueError for an empty key, and for a report that was redacted before."""
     return redacted_by(report, Names(key))
 
 
 def redacted_by(report: Redactable, names: Names) -> Redactable:
-    """The same with stand-ins that are known afterwards, for what else goes with the report."""
+    """The same with pseudonyms that are known afterwards, for what else goes with the report."""
     if is_redacted(report):
         raise ValueError("the report is redacted already")
     made = rewritten(report, _Redaction(report, names).visit)
@@ -71,7 +80,7 @@ def redacted_by(report: Redactable, names: Names) -> Redactable:
 
 
 def is_redacted(report: Report | RanksReport) -> bool:
-    """Whether a report has stand-ins for names."""
+    """Whether a report has pseudonyms for names."""
     return SETTING in report.settings
 
 
@@ -80,7 +89,7 @@ class _Redaction:
 
     def __init__(self, report: Report | RanksReport, names: Names) -> None:
         self._names = names
-        self._sentences = Sentences(names, _gpu_names(report))
+        self._sentences = Sentences(names)
         self._stems: dict[str, str] = {}
         self._several_files = isinstance(report, RanksReport)
         self._late: list[tuple[Text, str]] = []
@@ -102,14 +111,20 @@ class _Redaction:
     def _learn_one(self, text: Text, each: Any) -> None:
         if text is Text.FILE:
             self._learn_file(each)
-        elif text is Text.API:
-            self._sentences.learn_public(each)
+        elif text in (Text.GPU, Text.API, Text.CURRENCY):
+            self._learn_phrase(text, each)
         if text in _KINDS and not self._stays(text, each):
             self._names.of(_KINDS[text], each)
             if text in _LEARNT_LAST:
                 self._late.append((text, each))
             else:
                 self._sentences.learn(_KINDS[text], each)
+
+    def _learn_phrase(self, text: Text, phrase: str) -> None:
+        """A model of a GPU, a currency or what nsys calls its overhead: words of others, and one name together."""
+        new = self._one(text, phrase)
+        if not is_public_function(phrase) and not (new == phrase and is_prose(phrase)):
+            self._sentences.learn_always(phrase, new)
 
     def _learn_file(self, name: str) -> None:
         """Ranks go by the stems of their files, in sentences too."""
@@ -135,7 +150,11 @@ class _Redaction:
         if text is Text.RANK:
             return self._rank(value)
         if text is Text.CALL:
-            return self._sentences.without_names(value, forms.SYMBOL)
+            return self._sentences.call(value)
+        if text is Text.CURRENCY:
+            return currency(self._names, value)
+        if text is Text.VERSION:
+            return value if is_public_version(value) else WITHHELD
         if text is Text.WARNING:
             reported = _REPORTED.fullmatch(value)
             return reported[1] + WITHHELD if reported else self._sentences.without_names(value)
@@ -143,28 +162,19 @@ class _Redaction:
             return self._names.hashed(value, HASH_DIGITS) if self._names.keyed else WITHHELD
         if text is Text.ID:
             return self._id(value)
-        return value if text is Text.API else self._sentences.without_names(value)
+        return self._sentences.without_names(value)
 
     def _table(self, text: Text, value: dict[str, Any]) -> dict[str, Any]:
         if text is Text.SETTINGS:
-            return {name: self._setting(name, each) for name, each in value.items()}
+            return {name: setting(self._names, name, each) for name, each in value.items()}
         if text is Text.LABELS:
             return {cause: _renamed(labels, self._sentences.without_names) for cause, labels in value.items()}
-        return _renamed(value, lambda name: name if _OUR_TABLES.fullmatch(name) else self._names.of("table", name))
-
-    def _setting(self, name: str, value: str) -> str:
-        if name == "nvtx":
-            return self._names.of(forms.RANGE, value)
-        if name == "config":
-            return self._names.of(forms.FILE, value)
-        if name == "communication_patterns":
-            return ", ".join(self._names.of("pattern", each) for each in value.split(", "))
-        return value
+        return _renamed(value, lambda name: name if is_public_table(name) else self._names.of("table", name))
 
     def _rank(self, value: str) -> str:
         """The stem of a file, with a number or a device's key behind it."""
         stem = next((each for each in sorted(self._stems, key=len, reverse=True) if _begins(value, each)), None)
-        if stem is not None:
+        if stem is not None and _BEHIND_STEM.fullmatch(value, len(stem)):
             return self._stems[stem] + value[len(stem) :]
         return value if _DEVICE_KEY.fullmatch(value) else self._names.of("rank", value)
 
@@ -172,7 +182,7 @@ class _Redaction:
         """An id ends in a hash of names, which lists of names would give away: it is hashed again, or numbered."""
         found = _HASHED_ID.fullmatch(value)
         if found is None:
-            return value
+            return self._names.of("id", value)
         head, digest = (found[1], found[2]) if found[1] else (found[3], found[4])
         if self._names.keyed:
             return head + self._names.hashed(value, len(digest))
@@ -184,7 +194,11 @@ class _Redaction:
         if text is Text.MODULE:
             return is_public_module(value)
         if text is Text.SYMBOL:
-            return is_public_function(value) or is_public_module(value) or value.startswith("0x")
+            return is_public_function(value) or is_public_module(value) or _ADDRESS.fullmatch(value) is not None
+        if text is Text.API:
+            return is_public_call(value)
+        if text is Text.GPU:
+            return is_public_gpu(value)
         return text is Text.RANGE and is_public_function(value)
 
 
@@ -213,9 +227,3 @@ def _renamed(values: dict[str, Any], rename: Callable[[str], str]) -> dict[str, 
             new, again = f"{base} ({again})", again + 1
         made[new] = value
     return made
-
-
-def _gpu_names(report: Report | RanksReport) -> list[str]:
-    if isinstance(report, RanksReport):
-        return [rank.name for rank in report.comparison.ranks]
-    return [device.name for device in report.devices]

@@ -7,6 +7,9 @@ thread 17 'loader' waited 3.1 ms in read; samples in decode_batch × 3, memcpy o
                                                                          no public function
 ```
 
+A word stays only if all of it is one of our own words, a number, a public name or already a pseudonym. What is attached
+to any other word (namespaces, template arguments, parameters) is replaced with it.
+
 A name made of our own words alone ("copy", "step 3") is replaced only at places for names: anywhere else it would take
 the sentence's own words with it.
 """
@@ -14,179 +17,179 @@ the sentence's own words with it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
 
-from nsysdiag.redaction.forms import FILE, NAME, PROCESS, RANGE, SYMBOL, THREAD, written
+from nsysdiag.redaction.brackets import end_of_name, listed
+from nsysdiag.redaction.forms import FILE, KERNEL, NAME, PROCESS, RANGE, SYMBOL, THREAD, form_of
+from nsysdiag.redaction.known_names import KnownNames
 from nsysdiag.redaction.names import Names
-from nsysdiag.redaction.public import is_public_function, is_public_module
-from nsysdiag.redaction.vocabulary import WORD, bare, own_words
+from nsysdiag.redaction.public import is_public_function, is_public_module, is_public_table
+from nsysdiag.redaction.vocabulary import WORD, bare, is_own
 
-_KEPT_OPEN, _KEPT_CLOSE = "\ue000", "\ue001"  # around the number of what is already replaced
-_KEPT = re.compile(f"{_KEPT_OPEN}(\\d+){_KEPT_CLOSE}")
-_HEAD = re.compile(r"\w+|[^\w\s]")
-_LETTERS = re.compile(r"[^\W\d_]+")
-_NUMBER = re.compile(r"[#~<±+-]?[\d.,/-]+(ns|us|ms|s|x|B|KiB|MiB|GiB|TiB|kB|MB|GB|Hz|MHz|GHz|%|ppm|h|min)?")
-_IDENTIFIER = re.compile(r"[_:<>(){}\[\]/\\.]|[a-z][A-Z]")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
-_DEVICE = re.compile(r"gpu-?\d+(-pid\d+)?", re.IGNORECASE)
-_TIMES = re.compile(r"( \((?:interpreter|garbage collector|profiler)\))?( × [\d,]+)?$")
-_BEFORE = re.compile(r"(^|['“]|NVTX |› | in |before |thread |process |Threads of |\bby )$")
-_BEHIND = re.compile(r"\.?$|['”;:]| ›|, | \(| × | in | of | and its like| \d")
+_OPEN, _CLOSE = "\ue000", "\ue001"  # around the number of what is already replaced
+_KEPT = re.compile(f"{_OPEN}([0-9]+){_CLOSE}")
+_KEPT_WHOLE = re.compile(f"(?:{_KEPT.pattern})+")
+_NO_LETTERS = re.compile(r"[!-@\[-`{-~–—…±≥≤°−]*")
+"""ASCII without letters, and the signs that our sentences use."""
+_NUMBER = re.compile(r"[#~<±+-]?[0-9.,/-]+(ns|us|ms|s|x|B|KiB|MiB|GiB|TiB|kB|MB|GB|Hz|MHz|GHz|%|ppm|h|min)?")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_DEVICE = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?")
+_TIMES = re.compile(r"( \((?:interpreter|garbage collector|profiler)\))?( × [0-9,]{1,20})?$")
+# What stands at a place for a name is bounded, so that a search that fails has looked no further than that. A longer
+# name is replaced as any other word is.
 _QUOTED = (
-    (THREAD, re.compile(r"(?<=\bthread )(\d+ )'(.+?)'(?!\w)")),
-    (PROCESS, re.compile(r"(?<=\bprocess )(\d+ )'(.+?)'(?!\w)")),
-    (RANGE, re.compile(r"(?<=ranges )(named )'(.+)'(?=, each)")),
-    (RANGE, re.compile(r"(instances of )“(.+?)”")),
+    (THREAD, re.compile(r"(?<=\bthread )([0-9]{1,20} )'(.{1,400}?)'(?!\w)")),
+    (PROCESS, re.compile(r"(?<=\bprocess )([0-9]{1,20} )'(.{1,400}?)'(?!\w)")),
+    (RANGE, re.compile(r"(?<=ranges )(named )'(.{1,400})'(?=, each)")),
+    (RANGE, re.compile(r"(instances of )“(.{1,400}?)”")),
 )
 _INSIDE = re.compile(r"(?<=inside NVTX )(.+?)(?=; samples in |$)")
-_SAMPLES = re.compile(r"((?:samples in |computes: |is inside \S+: ))(.+)$")
-_LISTED = re.compile(r", (?![^<(]*[>)])")
-_FILES = re.compile(r"(?<= of )([^;]*[/\\.][^;]*)$")
+_SAMPLES = re.compile(r"((?:samples in |computes: |is inside \S{1,400}: ))(.+)$")
+_OF = " of "
+_IN_PATHS = re.compile(r"[/\\.]")
 
 
 class Sentences:
     """Takes the names out of sentences. `learn` all names of the report first."""
 
-    def __init__(self, names: Names, device_names: Iterable[str] = ()) -> None:
-        self._names = names
-        self._tokens: dict[str, str] = {}
-        self._by_head: dict[str, list[str]] = {}
-        self._always: set[str] = set()
-        self._sorted = False
-        self._public = {word for name in device_names for word in WORD.findall(name)}
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self.known = KnownNames(names)
         self._done: dict[str, str] = {}
 
     def learn(self, kind: str, text: str) -> None:
         """A name that sentences may hold, in all its forms. What is learnt first counts."""
-        for form in written(kind, text):
-            if form and form not in self._tokens and not is_public_function(form):
-                self._tokens[form] = self._names.of(kind, form)
-                self._by_head.setdefault(_head(form), []).append(form)
+        self.known.learn(kind, _without_marks(text))
 
     def learn_always(self, text: str, token: str) -> None:
-        """A name with its stand-in, which counts wherever it is found, whatever words it is made of."""
-        self._tokens[text] = token
-        self._always.add(text)
-        self._by_head.setdefault(_head(text), []).append(text)
-
-    def learn_public(self, text: str) -> None:
-        """A call that the report names as one: its words stay."""
-        self._public.update(WORD.findall(text))
+        """A name with its pseudonym, which counts wherever it is found, whatever words it is made of."""
+        self.known.learn_always(_without_marks(text), token)
 
     def without_names(self, text: str, unknown: str = NAME) -> str:
-        """The sentence with stand-ins for names; `unknown` is the kind of names that are not known otherwise."""
+        """The sentence with pseudonyms for names; `unknown` is the kind of names that are not known otherwise."""
         key = f"{unknown}\0{text}"
         if key not in self._done:
-            self._done[key] = self._replaced(text, unknown)
+            self._done[key] = _Sentence(self.names, self.known, unknown).replaced(_without_marks(text))
         return self._done[key]
 
-    def _replaced(self, text: str, unknown: str) -> str:
-        kept: list[str] = []
+    def call(self, text: str) -> str:
+        """The name of a call, with what it was about: `cudaGraphLaunch of 11 nodes`."""
+        return self.known.token(text) or self.without_names(text, SYMBOL)
 
-        def keep(token: str) -> str:
-            kept.append(token)
-            return f"{_KEPT_OPEN}{len(kept) - 1}{_KEPT_CLOSE}"
 
-        text = text.replace(_KEPT_OPEN, "?").replace(_KEPT_CLOSE, "?")
+class _Sentence:
+    """One sentence. A pseudonym stands in it as a numbered mark until all of it is done."""
+
+    def __init__(self, names: Names, known: KnownNames, unknown: str) -> None:
+        self._names, self._known, self._unknown = names, known, unknown
+        self._kept: list[tuple[str, str]] = []
+
+    def replaced(self, text: str) -> str:
         for kind, pattern in _QUOTED:
-            text = pattern.sub(lambda found, kind=kind: self._quoted(found, kind, keep), text)  # type: ignore[misc]
-        text = self._known(text, keep)
-        text = _INSIDE.sub(lambda found: self._whole(found[1], RANGE, keep), text)
-        text = _SAMPLES.sub(lambda found: found[1] + self._listed(found[2], keep), text)
-        text = WORD.sub(lambda found: self._word(found[0], unknown, keep), text)
-        while _KEPT.search(text):
-            text = _KEPT.sub(lambda found: kept[int(found[1])], text)
-        return text
+            text = pattern.sub(lambda found, kind=kind: self._quoted(found, kind), text)  # type: ignore[misc]
+        text = self._with_known(text)
+        text = _INSIDE.sub(lambda found: self._whole(found[1], RANGE), text)
+        text = _SAMPLES.sub(lambda found: found[1] + self._listed(found[2]), text)
+        text = self._with_words(text)
+        return _KEPT.sub(lambda found: self._kept[int(found[1])][0], text)
 
-    def _quoted(self, found: re.Match[str], kind: str, keep: Callable[[str], str]) -> str:
+    def _keep(self, token: str, original: str) -> str:
+        self._kept.append((token, self._original(original)))
+        return f"{_OPEN}{len(self._kept) - 1}{_CLOSE}"
+
+    def _original(self, text: str) -> str:
+        """What stood there before."""
+        return _KEPT.sub(lambda found: self._kept[int(found[1])][1], text)
+
+    def _quoted(self, found: re.Match[str], kind: str) -> str:
         opening, closing = found[0][len(found[1])], found[0][-1]
         name = found[2]
         # A process without a name of its own goes by its main thread's.
-        other = self._tokens.get(name) if kind == PROCESS and not self._names.knows(kind, name) else None
+        other = self._known.token(name) if kind == PROCESS and not self._names.knows(kind, name) else None
         token = other or self._names.of(kind, name)
-        return f"{found[1]}{opening}{keep(token)}{closing}"
+        return f"{found[1]}{opening}{self._keep(token, name)}{closing}"
 
-    def _whole(self, text: str, kind: str, keep: Callable[[str], str]) -> str:
-        return text if _KEPT.search(text) else keep(self._names.of(kind, text))
+    def _with_known(self, text: str) -> str:
+        parts: list[str] = []
+        done = 0
+        for at, name in self._known.found_in(text):
+            parts += [text[done:at], self._keep(self._known.token(name) or "", name)]
+            done = at + len(name)
+        return "".join((*parts, text[done:]))
 
-    def _listed(self, text: str, keep: Callable[[str], str]) -> str:
+    def _whole(self, text: str, kind: str) -> str:
+        """A text that is all name."""
+        if _KEPT_WHOLE.fullmatch(text):
+            return text
+        return self._keep(self._names.of(kind, self._original(text)), text)
+
+    def _listed(self, text: str) -> str:
         """`decode × 3, memcpy of a.bin`: functions, and the files that they read."""
-        files = _FILES.search(text)
-        if files is not None:
-            text = text[: files.start()] + ", ".join(self._whole(each, FILE, keep) for each in files[1].split(", "))
-            return self._listed_symbols(text[: files.start()], keep) + text[files.start() :]
-        return self._listed_symbols(text, keep)
+        at = _start_of_files(text)
+        files = ", ".join(self._whole(each, FILE) for each in text[at:].split(", ")) if at < len(text) else ""
+        return ", ".join(map(self._symbol, listed(text[:at]))) + files
 
-    def _listed_symbols(self, text: str, keep: Callable[[str], str]) -> str:
-        return ", ".join(self._symbol(each, keep) for each in _LISTED.split(text))
-
-    def _symbol(self, text: str, keep: Callable[[str], str]) -> str:
+    def _symbol(self, text: str) -> str:
         behind = _TIMES.search(text)
         end = behind.start() if behind else len(text)
         name, of, rest = text[:end].partition(" of ")
-        if not name or _KEPT.search(name) or is_public_function(name) or is_public_module(name):
+        if not name or _is_public(name):
             return text
-        return keep(self._names.of(SYMBOL, name)) + of + rest + text[end:]
+        return self._whole(name, SYMBOL) + of + rest + text[end:]
 
-    def _known(self, text: str, keep: Callable[[str], str]) -> str:
-        """Names of the report: the longest that begins at a word and ends at one's end."""
-        if not self._sorted:
-            for forms in self._by_head.values():
-                forms.sort(key=len, reverse=True)
-            self._sorted = True
+    def _with_words(self, text: str) -> str:
+        """Every word that may not stay replaced, and with it all that is attached to it."""
         parts: list[str] = []
         done = 0
-        for found in _HEAD.finditer(text):
-            at = found.start()
-            if at < done or found[0] not in self._by_head:
+        for found in WORD.finditer(text):
+            begin = found.start()
+            if begin < done:
                 continue
-            name = next((each for each in self._by_head[found[0]] if self._stands(each, text, at)), None)
-            if name is not None:
-                parts += [text[done:at], keep(self._tokens[name])]
-                done = at + len(name)
+            end = max(found.end(), end_of_name(text, begin)) if self._is_name(found[0]) else found.end()
+            if self._stays(text[begin:end]):
+                continue
+            parts += [text[done:begin], self._replaced_word(text[begin:end])]
+            done = end
         return "".join((*parts, text[done:]))
 
-    def _stands(self, name: str, text: str, at: int) -> bool:
-        if not text.startswith(name, at):
-            return False
-        end = at + len(name)
-        if end < len(text) and _wordy(text[end]) and _wordy(name[-1]):
-            return False
-        return (
-            name in self._always or not _is_ours(name) or bool(_BEFORE.search(text, 0, at) and _BEHIND.match(text, end))
-        )
+    def _is_name(self, word: str) -> bool:
+        return _OPEN in word or not self._stays(word)
 
-    def _word(self, word: str, unknown: str, keep: Callable[[str], str]) -> str:
-        if _KEPT_OPEN in word or self._may_stay(word):
-            return word
-        path = "/" in word or "\\" in word
-        inner = word.rstrip(".!?") if path else bare(word)
-        return word.replace(inner, keep(self._names.of(FILE if path else unknown, inner)))
-
-    def _may_stay(self, word: str) -> bool:
+    def _stays(self, word: str) -> bool:
         inner = bare(word)
-        if not _LETTERS.search(inner) or word in self._public or inner in self._public or is_public_module(word):
+        if _KEPT_WHOLE.fullmatch(inner):
             return True
-        if any(pattern.fullmatch(inner) for pattern in (_NUMBER, _ADDRESS, _DEVICE)):
+        if any(pattern.fullmatch(inner) for pattern in (_NO_LETTERS, _NUMBER, _ADDRESS, _DEVICE)):
             return True
-        return _ours(inner) or is_public_function(inner) or is_public_module(inner)
+        return _is_ours(inner) or is_public_table(inner) or any(map(_is_public, (inner, word)))
+
+    def _replaced_word(self, word: str) -> str:
+        path = ("/" in word or "\\" in word) and "(" not in word
+        inner = word.rstrip(".!?") if path or "(" in word or "<" in word else bare(word)
+        name = self._original(inner)
+        token = self._known.token(name) or self._names.of(FILE if path else self._kind(name), name)
+        return word.replace(inner, self._keep(token, name), 1)
+
+    def _kind(self, name: str) -> str:
+        """A function that is known by its last name alone is of its kind."""
+        known = self._known.kind(form_of(SYMBOL, name).family)
+        return known if known in (KERNEL, SYMBOL) else self._unknown
 
 
-def _head(text: str) -> str:
-    found = _HEAD.search(text)
-    return found[0] if found else ""
+def _start_of_files(text: str) -> int:
+    """Where the files begin that the last function works on; the end of the text where it names none."""
+    at = text.find(_OF, text.rfind(";") + 1)
+    named = at >= 0 and _IN_PATHS.search(text, at) is not None
+    return at + len(_OF) if named else len(text)
 
 
-def _wordy(character: str) -> bool:
-    return character.isalnum() or character == "_"
+def _without_marks(text: str) -> str:
+    return text.replace(_OPEN, "?").replace(_CLOSE, "?")
 
 
-def _ours(word: str) -> bool:
+def _is_public(name: str) -> bool:
+    return is_public_function(name) or is_public_module(name)
+
+
+def _is_ours(word: str) -> bool:
     """One of our words, or several with hyphens between."""
-    known = own_words()
-    return word.lower() in known or ("/" not in word and all(part.lower() in known for part in word.split("-")))
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a name reads like a part of our sentences: words of ours, and no identifier."""
-    return not _IDENTIFIER.search(name) and all(word.lower() in own_words() for word in _LETTERS.findall(name))
+    return is_own(word) or ("/" not in word and all(map(is_own, word.split("-"))))

@@ -22,9 +22,20 @@ _EDGES = ".!?<>[]{}%/"
 
 @cache
 def own_words() -> frozenset[str]:
-    """All words of the texts in our sources, lower case, punctuation at their ends aside."""
+    """All words of the texts in our sources as they are written there, punctuation at their ends aside."""
     texts = (text for path in _files() for text in _texts(path.read_text(encoding="utf-8")))
-    return frozenset(word.strip(_EDGES).lower() for text in (_OF_NSYS, *texts) for word in WORD.findall(text))
+    return frozenset(bare(word) for text in (_OF_NSYS, *texts) for word in WORD.findall(text))
+
+
+@cache
+def _lower_case() -> frozenset[str]:
+    return frozenset(map(str.lower, own_words()))
+
+
+def is_own(word: str) -> bool:
+    """Whether a word is one of ours, as it is written, in small letters or at the beginning of a sentence; `COPY` is
+    not our `copy`."""
+    return word in own_words() or (word in (word.lower(), word.capitalize()) and word.lower() in _lower_case())
 
 
 def bare(word: str) -> str:

@@ -11,7 +11,7 @@ from nsysdiag.redaction.sentences import Sentences
 @pytest.fixture
 def sentences() -> Sentences:
     """Knows a kernel, two ranges of which one is called like words of ours, a function and a thread."""
-    made = Sentences(Names(), ["NVIDIA H200 NVL"])
+    made = Sentences(Names())
     made.learn("kernel", "void solver::step_kernel<float>(float*)")
     made.learn("range", "training round 3")
     made.learn("range", "copy")

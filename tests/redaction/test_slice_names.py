@@ -95,8 +95,8 @@ def test_numbers_are_those_of_the_report() -> None:
 
 def test_hashes_are_those_of_the_report() -> None:
     names = Names("a key")
-    assert names.of("range", "solve 3") == "range-ca973ac8 #3".replace("ca973ac8", names.of("range", "solve #")[6:])
-    assert SliceNames(names).of(Use.SYMBOL, "solve") == "symbol·ca973ac8"
+    assert names.of("range", "solve 3") == "range-4ba598e1 #3".replace("4ba598e1", names.of("range", "solve #")[6:])
+    assert SliceNames(names).of(Use.SYMBOL, "solve") == "symbol·4ba598e1"
     assert SliceNames(names).of(Use.RANGE, "solve 3") == names.of("range", "solve 3").replace("-", "·")
 
 
