@@ -148,7 +148,7 @@ def analyze(
     judged = judge([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))
     shown = redacted_for(report, redact_key, redact=redact)
     if not quiet:
-        say_unpriced(report, settings)
+        say_unpriced(shown, settings)
     told = Judgement() if redact else judged  # the expressions of budgets may hold names of the trace
     try:
         deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=told)

@@ -77,7 +77,8 @@ class Target:
         self._connection = connection
         self.trace = trace
         self.renames = rename is not None
-        change = rename or without_folders
+        self.shown = change = rename or without_folders
+        """What a name becomes, by its use."""
 
         def named(number: int, value: object) -> str | None:
             return change(use_of(number), trace.text(value)) if isinstance(value, bytes) else None
@@ -163,14 +164,21 @@ class Target:
         return "NULL" if use is Use.NONE else coded_sql(use, name)
 
     def copy_enumeration(self, table: FoundTable) -> None:
-        """Copy a table of numbers and their meanings: columns id, name and label."""
+        """Copy a table of numbers and their meanings: columns id, name and label. With `rename` one that it would
+        rename stays away."""
         types = {"id": ColumnType.INTEGER, "name": ColumnType.TEXT, "label": ColumnType.TEXT}
         kept = {key: there for key, there in table.columns.items() if there.name in types}
-        if "id" not in kept:
+        if "id" not in kept or self.shown(Use.ENUMERATION, table.name) != table.name:
             return
         self._create(FoundTable(table.name, kept, table.rowid), types)
         names = ", ".join(quoted(there.name) for there in kept.values())
-        self.execute(f"INSERT INTO main.{quoted(table.name)} ({names}) SELECT {names} FROM {source(table)} ORDER BY id")
+        values = ", ".join(
+            _number("id") if key == "id" else text_sql(Use.ENUMERATION, quoted(there.name))
+            for key, there in kept.items()
+        )
+        self.execute(
+            f"INSERT INTO main.{quoted(table.name)} ({names}) SELECT {values} FROM {source(table)} ORDER BY id"
+        )
 
 
 def keys_of(table: FoundTable) -> list[FoundColumn]:

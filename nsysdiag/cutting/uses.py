@@ -12,7 +12,13 @@ from enum import StrEnum
 class Use(StrEnum):
     """What a name is the name of."""
 
-    OWN = "what nsys and drivers call their own: chips, metrics, versions"
+    OWN = "a word that the rows are chosen by"
+    VERSION = "what the exporter says of itself"
+    ENUMERATION = "an enumeration of nsys, or one of its values"
+    GPU = "the model of a GPU"
+    CHIP = "the code name of a chip"
+    METRIC = "a GPU metric"
+    METRICS = "a set of GPU metrics"
     ADDRESS = "where a device sits on the bus"
     API = "a function of CUDA, the OS or a library of theirs"
     CALL = "a function of MPI or of CUDA graphs"
@@ -74,10 +80,10 @@ TEXTS: dict[str, dict[str, Use]] = {
     "OSRT_FILE_ACCESS_DESCRIPTORS": {"filePath": Use.FILE},
     "CUDA_GPU_MEMORY_USAGE_EVENTS": {"name": Use.MEMORY},
     "DIAGNOSTIC_EVENT": {"text": Use.MESSAGE},
-    "META_DATA_EXPORT": {"name": Use.OWN, "value": Use.OWN},
-    "TARGET_INFO_GPU_METRICS": {"typeName": Use.OWN, "metricName": Use.OWN},
-    "TARGET_INFO_GPU": {"name": Use.OWN, "chipName": Use.OWN, "busLocation": Use.ADDRESS, "uuid": Use.NONE},
-    "TARGET_INFO_CUDA_GPU": {"name": Use.OWN, "pciBusId": Use.ADDRESS},
+    "META_DATA_EXPORT": {"name": Use.OWN, "value": Use.VERSION},
+    "TARGET_INFO_GPU_METRICS": {"typeName": Use.METRICS, "metricName": Use.METRIC},
+    "TARGET_INFO_GPU": {"name": Use.GPU, "chipName": Use.CHIP, "busLocation": Use.ADDRESS, "uuid": Use.NONE},
+    "TARGET_INFO_CUDA_GPU": {"name": Use.GPU, "pciBusId": Use.ADDRESS},
     "TARGET_INFO_CUDA_DEVICE": {"uuid": Use.NONE},
 }
 """Columns that hold texts, by table."""

@@ -17,6 +17,7 @@ import html
 import re
 from collections.abc import Callable, Hashable
 
+from nsysdiag.activity.calls import clean_api_name
 from nsysdiag.activity.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
 from nsysdiag.activity.program_code import file_name, has_name, name_of, origin_of, origin_of_python
 from nsysdiag.activity.threads import is_profiler
@@ -27,7 +28,18 @@ from nsysdiag.config import Settings
 from nsysdiag.cutting.uses import Use
 from nsysdiag.redaction import forms
 from nsysdiag.redaction.names import Names
-from nsysdiag.redaction.public import is_class_of_operation, is_public_function, is_public_module
+from nsysdiag.redaction.public import (
+    is_bus_address,
+    is_class_of_operation,
+    is_public_call,
+    is_public_chip,
+    is_public_enumeration,
+    is_public_function,
+    is_public_gpu,
+    is_public_metric,
+    is_public_module,
+    is_public_version,
+)
 from nsysdiag.stand_in import MARK
 from nsysdiag.trace.diagnostics import tells_of_loss
 
@@ -35,11 +47,18 @@ DOMAINS = frozenset((COMMUNICATION_DOMAIN, MPI_DOMAIN, GIL_DOMAIN, PYTHON_DOMAIN
 """NVTX domains that mean something to the analysis."""
 LOST, WITHHELD = "lost: (withheld)", "(withheld)"
 LOADER, SINGLE_GEMM = f"{MARK}data_loader", f"{MARK}sgemm"
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
-_BUS = re.compile(r"[0-9a-fA-F:.]*")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_LISTED = {
+    Use.ADDRESS: is_bus_address,
+    Use.VERSION: is_public_version,
+    Use.ENUMERATION: is_public_enumeration,
+    Use.CHIP: is_public_chip,
+}
+"""What is left empty where it is none of the public ones."""
 _PROGRAM = "program"
 _COMMUNICATION = tuple(Settings().communication_patterns)
 _WRAPS = {
+    Use.API: ("{}", "CUPTI {}"),
     Use.KERNEL: ("{}",),
     Use.SHORT_KERNEL: ("{}", f"nccl{MARK}{{}}", f"kernel{MARK}{{}}"),
     Use.RANGE: ("{}", "torch::{}"),
@@ -64,6 +83,7 @@ def _of_loader(text: str) -> bool:
 
 
 _TOLD: dict[Use, Callable[[str], Hashable]] = {
+    Use.API: lambda text: text.startswith("CUPTI"),
     Use.KERNEL: is_single_precision,
     Use.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
     Use.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
@@ -74,7 +94,11 @@ _TOLD: dict[Use, Callable[[str], Hashable]] = {
 }
 """What the rules of the analysis read out of a name."""
 _KINDS = {
+    Use.API: forms.SYMBOL,
     Use.CALL: forms.SYMBOL,
+    Use.GPU: forms.GPU,
+    Use.METRIC: "metric",
+    Use.METRICS: "metric",
     Use.KERNEL: forms.KERNEL,
     Use.SHORT_KERNEL: forms.KERNEL,
     Use.RANGE: forms.RANGE,
@@ -87,6 +111,15 @@ _KINDS = {
     Use.PROCESS: forms.PROCESS,
     Use.FILE: forms.FILE,
     Use.MEMORY: forms.NAME,
+}
+_PUBLIC = {
+    Use.API: is_public_call,
+    Use.GPU: is_public_gpu,
+    Use.METRIC: is_public_metric,
+    Use.KERNEL: is_class_of_operation,
+    Use.SHORT_KERNEL: is_class_of_operation,
+    Use.MODULE: is_public_module,
+    Use.PYTHON_FILE: is_public_module,
 }
 _PATHS = (Use.MODULE, Use.PYTHON_FILE, Use.PROCESS)
 """The report shows their last part."""
@@ -106,18 +139,27 @@ class SliceNames:
         return self._done[use, text]
 
     def _of(self, use: Use, text: str) -> str:
-        if use in (Use.API, Use.OWN) or not text:
+        if use is Use.OWN or not text:
             return text
-        if use is Use.ADDRESS:
-            return text if _BUS.fullmatch(text) else ""
+        if listed := _LISTED.get(use):
+            return text if listed(text) else ""
         if use is Use.MESSAGE:
             return LOST if tells_of_loss(text) else WITHHELD
         known = html.unescape(text) if use in (Use.PYTHON_FUNCTION, Use.PYTHON_FILE) else text
-        shown = file_name(known) if use in _PATHS else name_of(known) or known if use is Use.SYMBOL else known
+        shown = _shown(use, known)
         if _stays(use, shown):
-            return text if use is Use.PYTHON_FUNCTION else _telling(use, known, shown)
+            return text if use in (Use.PYTHON_FUNCTION, Use.API) else _telling(use, known, shown)
         head, counters = _marked(self._names.of(_KINDS[use], shown))
         return _telling(use, known, head) + counters
+
+
+def _shown(use: Use, text: str) -> str:
+    """How the report writes a name."""
+    if use in _PATHS:
+        return file_name(text)
+    if use is Use.API:
+        return text if is_public_call(text) else clean_api_name(text)
+    return name_of(text) or text if use is Use.SYMBOL else text
 
 
 def _telling(use: Use, text: str, head: str) -> str:
@@ -141,10 +183,8 @@ def _stays(use: Use, text: str) -> bool:
     """Whether the report keeps the name too, or a rule of the analysis asks for it by its whole text."""
     if use is Use.DOMAIN:
         return text in DOMAINS
-    if use in (Use.KERNEL, Use.SHORT_KERNEL):
-        return is_class_of_operation(text)
-    if use in (Use.MODULE, Use.PYTHON_FILE):
-        return is_public_module(text)
+    if rule := _PUBLIC.get(use):
+        return rule(text)
     if use in (Use.SYMBOL, Use.PYTHON_FUNCTION):
         return is_public_function(text) or is_public_module(text) or _ADDRESS.fullmatch(text) is not None
     return use in (Use.CALL, Use.RANGE) and is_public_function(text)
