@@ -171,13 +171,11 @@ class Target:
         if "id" not in kept or self.shown(Use.ENUMERATION, table.name) != table.name:
             return
         self._create(FoundTable(table.name, kept, table.rowid), types)
-        names = ", ".join(quoted(there.name) for there in kept.values())
-        values = ", ".join(
-            _number("id") if key == "id" else text_sql(Use.ENUMERATION, quoted(there.name))
-            for key, there in kept.items()
-        )
+        names = {key: quoted(there.name) for key, there in kept.items()}
+        values = (_number("id") if key == "id" else text_sql(Use.ENUMERATION, name) for key, name in names.items())
         self.execute(
-            f"INSERT INTO main.{quoted(table.name)} ({names}) SELECT {values} FROM {source(table)} ORDER BY id"
+            f"INSERT INTO main.{quoted(table.name)} ({', '.join(names.values())})"
+            f" SELECT {', '.join(values)} FROM {source(table)} ORDER BY id"
         )
 
 

@@ -50,7 +50,7 @@ _FIELDS = {
         Iteration.ledger SlowIteration.more ApiRow.cause RunAhead.lowest
         RunAhead.mean_thousandths RunAhead.highest RunAhead.encoding Collapses.cause Bubbles.causes CopyRow.operation
         CopyRow.src CopyRow.dst CopyRate.direction PinningClass.direction ExposedCopies.operation
-        ExposedCopies.host_memory CollectiveKind.kind Utilization.sm_source SmEstimate.missing
+        ExposedCopies.host_memory ExposedCopies.call CollectiveKind.kind Utilization.sm_source SmEstimate.missing
         SmEstimate.source UtilizationAlert.id UtilizationAlert.source
         UtilizationAlert.numbers UtilizationAlert.thresholds KernelShape.limit Trouble.id Workload.kind
         TroubleKind.id TroubleKind.title GpuMetrics.encoding GpuMetric.id GpuMetric.title
@@ -67,7 +67,7 @@ _FIELDS = {
         TotalCost.devices HostThread.launches Beginning.metric SyncLatency.by
         RanksReport.schema_version RanksReport.kind EvidenceRow.table
     """,
-    Text.API: "Gap.drained_by ApiRow.name ExposedCopies.call Stall.what",
+    Text.API: "Gap.drained_by ApiRow.name Stall.what",
     Text.KERNEL: """
         Operation.name SignatureRow.previous_op SignatureRow.next_op GraphRow.name KernelRow.name KernelRow.short_name
         KernelShape.name KernelShape.short_name KernelMetrics.name KernelMetrics.short_name

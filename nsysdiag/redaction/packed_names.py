@@ -14,8 +14,9 @@ from nsysdiag.redaction.fields import Text
 from nsysdiag.timeline.planes import from_planes
 
 _OF_LANE = {"stream": Text.KERNEL, "nvtx": Text.RANGE, "api": Text.API, "os": Text.API}
+_OF_LANE |= dict.fromkeys(("causes", "off_cpu"), Text.SENTENCE)
 # A name that lanes of several kinds share is of the first of these.
-_ORDER = (Text.KERNEL, Text.RANGE, Text.API)
+_ORDER = (Text.KERNEL, Text.RANGE, Text.API, Text.SENTENCE)
 _EFFORT = 6
 _OURS = 1
 """The first name stands for those that were left out."""

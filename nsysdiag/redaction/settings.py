@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from msgspec import Struct
@@ -20,29 +20,30 @@ _DEVICE = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?|[0-9]+")
 _CURRENCY = re.compile(r"[A-Z]{3}|[$€£¥₩₹]")
 _OF_GPU = "gpus."
 PATTERN = "pattern"
-_COMMUNICATION = Settings().communication_patterns
+_LISTS = ("communication_patterns", "disabled", "cost")
 
 
 def setting(names: Names, name: str, value: str) -> str:
     """The text of a setting without names of the trace, of files and of whoever made the settings."""
-    if name == "nvtx":
-        return names.of(forms.RANGE, value)
-    if name == "config":
-        return names.of(forms.FILE, value)
-    if name == "device":
-        return value if _DEVICE.fullmatch(value) or is_public_gpu(value) else names.of(PATTERN, value)
-    if name == "communication_patterns":
-        return ", ".join(each if each in _COMMUNICATION else names.of(PATTERN, each) for each in value.split(", "))
-    if name == "disabled":
-        return ", ".join(each if _is_cause(each) else names.of("cause", each) for each in value.split(", "))
+    if name in _LISTS:
+        return ", ".join(_part(names, name, part) for part in value.split(", "))
+    return _part(names, name, value)
+
+
+def _part(names: Names, name: str, value: str) -> str:
     if name == "cost":
-        return ", ".join(_price(names, part) for part in value.split(", "))
-    return value if _is_plain(value) else names.of("setting", value)
+        return _price(names, value)
+    kind, stays = _KINDS.get(name, ("setting", _is_plain))
+    return value if stays(value) else names.of(kind, value)
 
 
 def currency(names: Names, text: str) -> str:
     """A currency, if it is one: three letters or a sign."""
     return text if _CURRENCY.fullmatch(text) else names.of("currency", text)
+
+
+def _is_device(text: str) -> bool:
+    return _DEVICE.fullmatch(text) is not None or is_public_gpu(text)
 
 
 def _is_cause(text: str) -> bool:
@@ -77,3 +78,17 @@ def _names_within(struct: type[Struct]) -> Iterator[str]:
         yield each.name
         if isinstance(each.type, type) and issubclass(each.type, Struct):
             yield from _names_within(each.type)
+
+
+def _never(_text: str) -> bool:
+    return False
+
+
+_KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "nvtx": (forms.RANGE, _never),
+    "config": (forms.FILE, _never),
+    "device": (PATTERN, _is_device),
+    "communication_patterns": (PATTERN, lambda text: text in Settings().communication_patterns),
+    "disabled": ("cause", _is_cause),
+}
+"""What the text of a setting names, and whether it may stay; of all others only numbers do."""

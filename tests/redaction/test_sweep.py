@@ -53,9 +53,7 @@ class Written:
 
 
 @pytest.fixture
-def written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
-) -> Written:
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> Written:
     monkeypatch.chdir(tmp_path)
     return Written(tmp_path, capfdbinary)
 
@@ -109,7 +107,9 @@ def test_no_canary_is_in_a_report_of_ranks(traces: list[Path], written: Written)
 
 
 def test_no_canary_is_in_a_comparison(traces: list[Path], written: Written) -> None:
-    assert_clean(written("compare", *traces, "-o", "both.html", "-o", "both.json", "-o", "both.md", "--redact", "--across-gpus"))
+    assert_clean(
+        written("compare", *traces, "-o", "both.html", "-o", "both.json", "-o", "both.md", "--redact", "--across-gpus")
+    )
 
 
 def test_no_canary_is_in_a_saved_report_that_is_redacted_later(traces: list[Path], written: Written) -> None:
