@@ -15,6 +15,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _IDENTIFIER = re.compile(r"[_:<>(){}\[\]/\\.]|[a-z][A-Z]")
 _BEFORE = re.compile(r"(^|['“]|NVTX |› | in |before |thread |process |Threads of |\bby )$")
 _LONGEST_BEFORE = 16
+_PREFIX = 32
+"""Characters by which names are looked up: no more than a few names of a trace begin with the same ones."""
 _BEHIND = re.compile(r"\.?$|['”;:]| ›|, | \(| × | in | of | and its like| \d")
 
 
@@ -25,9 +27,10 @@ class KnownNames:
         self._names = names
         self._tokens: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
-        self._by_head: dict[str, list[str]] = {}
+        self._heads: set[str] = set()
+        self._by_prefix: dict[str, list[str]] = {}
+        self._lengths: list[int] = []
         self._always: set[str] = set()
-        self._sorted = True
 
     def learn(self, kind: str, text: str) -> None:
         """A name of a kind; what is learnt first counts."""
@@ -43,8 +46,9 @@ class KnownNames:
 
     def _add(self, form: str, token: str) -> None:
         self._tokens[form] = token
-        self._by_head.setdefault(_head(form), []).append(form)
-        self._sorted = False
+        self._heads.add(_head(form))
+        self._by_prefix.setdefault(form[:_PREFIX], []).append(form)
+        self._lengths = []
 
     def token(self, text: str) -> str | None:
         """The pseudonym of a whole name; None for one that was not learnt."""
@@ -60,18 +64,23 @@ class KnownNames:
         done = 0
         for head in _HEAD.finditer(text):
             at = head.start()
-            if at < done or head[0] not in self._by_head:
+            if at < done or head[0] not in self._heads:
                 continue
-            name = next((each for each in self._by_head[head[0]] if self._stands(each, text, at)), None)
+            name = next((each for each in self._candidates(text, at) if self._stands(each, text, at)), None)
             if name is not None:
                 yield at, name
                 done = at + len(name)
 
+    def _candidates(self, text: str, at: int) -> Iterator[str]:
+        """Names that begin as the text does, the longest first."""
+        for length in self._lengths:
+            yield from self._by_prefix.get(text[at : at + length], ())
+
     def _sort(self) -> None:
-        if not self._sorted:
-            for forms in self._by_head.values():
+        if not self._lengths:
+            for forms in self._by_prefix.values():
                 forms.sort(key=len, reverse=True)
-            self._sorted = True
+            self._lengths = sorted(set(map(len, self._by_prefix)), reverse=True)
 
     def _stands(self, name: str, text: str, at: int) -> bool:
         if not text.startswith(name, at):
