@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from nsysdiag.redaction.names import Names
@@ -53,6 +55,9 @@ def test_ranges_keep_their_counters() -> None:
     assert [names.of("range", text) for text in texts] == [
         *("range 1 #12", "range 1 #13", "range 1", "range 2 #1.20", "range 3", "range 4"),
     ]
+    assert [names.of("range", text) for text in ("host 10.0.0.1", "epoch 1 step 2 part 3")] == [
+        *("range 5", "range 6 #1.2.3"),
+    ]
 
 
 def test_a_path_and_its_last_part_share_a_number() -> None:
@@ -70,7 +75,21 @@ def test_the_same_key_gives_the_same_hashes() -> None:
     one, same, other = Names("a key"), Names("a key"), Names("another")
     same.of("kernel", "something_before")
     assert one.of("kernel", WHOLE) == same.of("kernel", WHOLE) != other.of("kernel", WHOLE)
-    # HMAC-SHA256 of "solve" with the key "a key", by Python's own hmac module and by openssl.
+    # HMAC-SHA256 of "solve" with scrypt of "a key" (openssl kdf SCRYPT, then openssl dgst with that as its key).
     assert one.of("symbol", "solve") == "symbol-4ba598e1"
     assert one.of("range", "step 12").endswith(" #12")
     assert one.of("range", "step 12").removesuffix(" #12") == one.of("range", "step #")
+
+
+def test_a_key_is_stretched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To try short keys costs 16 MiB and the time for it each."""
+    asked: list[dict[str, object]] = []
+    real = hashlib.scrypt
+
+    def scrypt(password: bytes, **options: object) -> bytes:
+        asked.append(options)
+        return real(password, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(hashlib, "scrypt", scrypt)
+    Names("a key of this test")
+    assert [(each["n"], each["r"], each["p"]) for each in asked] == [(1 << 14, 8, 1)]

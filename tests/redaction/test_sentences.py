@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import time
+
 import pytest
 
 from nsysdiag.redaction.names import Names
@@ -80,3 +83,104 @@ def test_a_name_is_replaced_as_a_whole_only(sentences: Sentences) -> None:
 
 def test_text_that_looks_like_our_marks_does_no_harm(sentences: Sentences) -> None:
     assert sentences.without_names("inside NVTX \ue0000\ue001") == "inside NVTX range 3 #0"
+
+
+SHAPES = (
+    "acme::Layer118<Patient118>::decode_batch(int, float)",
+    "acme::Layer118<Patient118>::decode_batch",
+    "acme::Layer<Patient 7, acme::Foo>::forward(const acme::Bar&) const",
+    "acme::copy::step",
+    "acme.layers.Layer1.forward",
+    "_ZN4acme5Layer7forwardEi",
+    "_RNvCs1234_4acme5layer",
+    "C:\\acme\\train.py",
+    "/home/acme/copy.bin",
+    "https://acme:pw@host.acme.com/%61cme?q=acme#acme",
+    "acme@acme.example",
+    "пациент_acme",
+    "acme\u0301",
+    "ａｃｍｅacme",
+    "cudaInitAcmeEngine",
+    "libnccl-acme.so",
+    "MPI_Send_acme",
+    "0xacme",
+    "12ms_acme",
+    "gpu0.acme",
+    "step_kernel::acme",
+    "acme::step_kernel<float>",
+    "step_kernel(acme)",
+    "copy(acme)",
+    "\ue0000\ue001acme",
+    "kernel-acme",
+    "KERNEL_ACME",
+    "acme" * 200,
+)
+PLACES = (
+    "idle before {} in {}",
+    "inside NVTX {}; samples in {} × 3",
+    "samples in read, {} × 3 of {}",
+    "thread 17 '{}' waited 3.10 ms in {}",
+    "{} (3.10 ms), {} × 2",
+    "thread 17 computes: {}, poll",
+    "100 instances of “{}”: {}",
+    "{}",
+    "({}) [{}] <{}>",
+    "ranges named '{}', each; {}: {}",
+)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("name", SHAPES)
+def test_nothing_of_a_name_stays_wherever_it_stands(sentences: Sentences, name: str, place: str) -> None:
+    """Whether it was learnt or not."""
+    made = [sentences.without_names(place.replace("{}", name))]
+    for kind in ("kernel", "range", "symbol", "thread", "file"):
+        sentences.learn(kind, name)
+    made.append(Sentences(Names()).without_names(place.replace("{}", name)))
+    made.append(Sentences(Names("a key")).without_names(place.replace("{}", name), "symbol"))
+    assert not [text for text in made if re.search("acme|ａｃｍｅ|пациент|Patient|Layer", text, re.IGNORECASE)]
+
+
+@pytest.mark.parametrize(
+    ("plain", "redacted"),
+    [
+        ("samples in acme::Foo<a, b>::decode_batch(int, T<c>) const × 3, poll", "samples in symbol 1.2 × 3, poll"),
+        ("is late in acme::copy::step (3.10 ms)", "is late in name 1 (3.10 ms)"),
+        ("waits for acme::Foo<Patient 7, Bar>::run(int) const, then", "waits for name 1, then"),
+        ("65% is in acme::step_kernel.", "65% is in kernel 1.2."),
+        ("COPY and Copy and copy", "name 1 and Copy and copy"),
+    ],
+)
+def test_a_qualified_name_is_one_name(sentences: Sentences, plain: str, redacted: str) -> None:
+    """Of the family of the function that it ends in, where that is known."""
+    assert sentences.without_names(plain) == redacted
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "a, ",
+        "thread 1 '",
+        "ranges named '",
+        " of a.b;",
+        "a<",
+        "f(",
+        "instances of “",
+        "inside NVTX ",
+        "copy ",
+        "a::b<c>",
+    ],
+)
+def test_the_time_grows_with_the_length_of_a_name(part: str) -> None:
+    """Four times the length is four times the work, not sixteen times."""
+
+    def seconds(length: int) -> float:
+        text = (part * length)[:length]
+        made = Sentences(Names())
+        made.learn("symbol", "a known name")
+        begin = time.process_time()
+        made.without_names(f"samples in {text}; inside NVTX {text}")
+        return time.process_time() - begin
+
+    short = max(min(seconds(10_000) for _ in range(3)), 1e-3)
+    assert min(seconds(40_000) for _ in range(2)) < 10 * short
