@@ -14,7 +14,7 @@ from nsysdiag import pipeline
 from nsysdiag.model import to_json
 from nsysdiag.redaction import redacted
 from nsysdiag.redaction.public import is_class_of_operation, is_public_function, is_public_module
-from nsysdiag.redaction.vocabulary import WORD, bare, own_words
+from nsysdiag.redaction.vocabulary import WORD, bare, is_own
 from tests.redaction.canaries import everything_written
 from tests.turns import THOROUGH
 
@@ -55,9 +55,12 @@ def names_of(path: Path) -> set[str]:
 
 def is_foreign(name: str) -> bool:
     """Long enough to be told from other text, and neither public nor made of words that the analysis uses itself."""
-    words = {bare(word).lower() for word in WORD.findall(name)}
     public = is_public_function(name) or is_public_module(name) or is_class_of_operation(name)
-    return len(re.findall(r"[A-Za-z]", name)) >= SHORTEST and not public and not words <= own_words()
+    return (
+        len(re.findall(r"[A-Za-z]", name)) >= SHORTEST
+        and not public
+        and not all(is_own(bare(word)) for word in WORD.findall(name))
+    )
 
 
 @pytest.mark.real
