@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 NVTX = "NVTX_EVENTS"
 _SCHEMAS = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
+_VALUES = ("uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValue", "floatValue", "color")
+"""What a program may write into an event besides its name: eight letters fit into the first. No rule reads them."""
 _RANGES = ", ".join(str(int(kind)) for kind in RANGE_TYPES)
 
 
@@ -32,6 +34,8 @@ def copy_nvtx(target: Target, host: Span | None) -> None:
     place, kind = _place(found), column(found, "eventType")
     _find_telling_domains(target, found)
     changes = {"jsonTextId": "NULL", **_payloads(target, place), **_names(target, found)}
+    if target.renames:
+        changes |= dict.fromkeys(_VALUES, "NULL")
     ranges = f"({kind} IN ({_RANGES}) AND {touching(found, host, still_open=True)})"
     marks = f"({kind} = {NvtxEvent.MARK} AND {touching(found, host)})"
     target.fill(table_spec(NVTX), f"{ranges} OR {marks}", changes)

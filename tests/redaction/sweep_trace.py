@@ -163,6 +163,9 @@ def _add_rows(connection: sqlite3.Connection, canaries: Canaries) -> None:
     connection.execute(
         "UPDATE NVTX_EVENTS SET binaryData = ? WHERE domainId = 0", (f"{canaries.text()} {canaries.text()}".encode(),)
     )
+    number = int.from_bytes(token(canaries.count).encode(), "big")
+    canaries.count += 1
+    connection.execute("UPDATE NVTX_EVENTS SET uint64Value = ?, int64Value = ? WHERE domainId = 0", (number, number))
     for name in ("EXPORT_PRODUCT_NAME", "EXPORT_PRODUCT_VERSION", "HOST_NAME"):
         connection.execute("DELETE FROM META_DATA_EXPORT WHERE name = ?", (name,))
         connection.execute("INSERT INTO META_DATA_EXPORT VALUES (?, ?)", (name, canaries.text()))
