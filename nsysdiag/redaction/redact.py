@@ -58,7 +58,9 @@ _CALL_TABLES = re.compile(
 _DEVICE_KEY = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?")
 _BEHIND_STEM = re.compile(rf"([ #]([0-9]+|{_DEVICE_KEY.pattern}))*")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
-_HASHED_ID = re.compile(r"(f-[a-z_-]+-)([0-9a-f]{6})|(s-)([0-9a-f]{10})")
+_OF_FINDING = rf"f-{_DEVICE_KEY.pattern}-[a-z_]+"
+_PLAIN_ID = re.compile(rf"{_OF_FINDING}(-rest)?")
+_HASHED_ID = re.compile(rf"(?P<head>{_OF_FINDING}-|s-)(?P<digest>[0-9a-f]{{6}}|[0-9a-f]{{10}})")
 _REPORTED = re.compile(r"(nsys reported an? \w+ while capturing(?: \([\d,]+ times\))?: ).*", re.DOTALL)
 
 
@@ -179,11 +181,11 @@ class _Redaction:
         return value if _DEVICE_KEY.fullmatch(value) else self._names.of("rank", value)
 
     def _id(self, value: str) -> str:
-        """An id ends in a hash of names, which lists of names would give away: it is hashed again, or numbered."""
+        """An id may end in a hash of names, which lists of names would give away: it is hashed again, or numbered."""
         found = _HASHED_ID.fullmatch(value)
         if found is None:
-            return self._names.of("id", value)
-        head, digest = (found[1], found[2]) if found[1] else (found[3], found[4])
+            return value if _PLAIN_ID.fullmatch(value) else self._names.of("id", value)
+        head, digest = found["head"], found["digest"]
         if self._names.keyed:
             return head + self._names.hashed(value, len(digest))
         return f"{head}{self._names.number('id', head, text=digest)}"

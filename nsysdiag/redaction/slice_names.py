@@ -148,7 +148,7 @@ class SliceNames:
         known = html.unescape(text) if use in (Use.PYTHON_FUNCTION, Use.PYTHON_FILE) else text
         shown = _shown(use, known)
         if _stays(use, shown):
-            return text if use in (Use.PYTHON_FUNCTION, Use.API) else _telling(use, known, shown)
+            return text if use is Use.PYTHON_FUNCTION else _telling(use, known, shown)
         head, counters = _marked(self._names.of(_KINDS[use], shown))
         return _telling(use, known, head) + counters
 

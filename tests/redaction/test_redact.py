@@ -86,6 +86,25 @@ def test_links_inside_the_report_hold(plain: Report) -> None:
     assert listed
     assert all(after == known[before or ""] for before, after in listed)
     assert len({each.id for each in made.findings}) == len(made.findings)
+    heads = [each.id.rpartition("-")[0] for each in made.findings]
+    assert heads == [each.id.rpartition("-")[0] for each in plain.findings]
+
+
+@pytest.mark.parametrize(
+    ("plain_id", "shown"),
+    [
+        ("f-gpu0-sync-12ab34", "f-gpu0-sync-1"),
+        ("f-gpu0-pid12-host_code-12ab34", "f-gpu0-pid12-host_code-1"),
+        ("f-gpu0-exposed_copy", "f-gpu0-exposed_copy"),
+        ("f-gpu1-sync-rest", "f-gpu1-sync-rest"),
+        ("s-0123456789", "s-1"),
+        ("acme", "id 1"),
+    ],
+)
+def test_ids(plain_id: str, shown: str) -> None:
+    report = samples.one_device()
+    findings = [replace(report.findings[0], id=plain_id)]
+    assert redacted(replace(report, findings=findings, devices=[])).findings[0].id == shown
 
 
 def test_it_says_that_it_is_redacted_and_how(plain: Report) -> None:
