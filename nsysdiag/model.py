@@ -6,6 +6,8 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from nsysdiag.model_cost import Cost, TotalCost
@@ -16,7 +18,8 @@ from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.model_trouble import Trouble
 from nsysdiag.model_utilization import Utilization
-from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.record import Column, Packed, Record, schema_of, to_saved
+from nsysdiag.saved import from_saved
 
 SCHEMA_VERSION = "1"
 
@@ -196,7 +199,7 @@ class Gap(Record, frozen=True):
     sm_active: float | None = None
 
 
-class GapsPacked(Record, frozen=True):
+class GapsPacked(Packed, frozen=True):
     """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
     `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause."""
 
@@ -206,6 +209,14 @@ class GapsPacked(Record, frozen=True):
     causes: str
     cause_ids: list[str]
     encoding: str = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
+
+    def columns(self) -> Iterable[Column]:
+        """Starts, lengths and causes."""
+        return [
+            Column(self.starts, self.count, 8),
+            Column(self.lengths, self.count, 8),
+            Column(self.causes, self.count, 1),
+        ]
 
 
 class KernelRow(Record, frozen=True):
@@ -326,7 +337,7 @@ class Collapses(Record, frozen=True):
     median_depth: int
 
 
-class RunAhead(Record, frozen=True):
+class RunAhead(Packed, frozen=True):
     """How far the host ran ahead: the operations that were launched and had not finished, at each moment.
 
     An operation counts from the end of its launch call to its own end; one that starts before its call returns, from
@@ -358,6 +369,10 @@ class RunAhead(Record, frozen=True):
     collapse_idle_ns: int
     collapses: list[Collapses]
     encoding: str = "base64(zlib(little-endian int64))"
+
+    def columns(self) -> Iterable[Column]:
+        """The three series."""
+        return [Column(text, self.buckets, 8) for text in (self.lowest, self.mean_thousandths, self.highest)]
 
 
 class Bubble(Record, frozen=True):
@@ -494,7 +509,7 @@ class SlowIteration(Record, frozen=True):
     more: dict[str, int]
 
 
-class IterationsPacked(Record, frozen=True):
+class IterationsPacked(Packed, frozen=True):
     """The steady iterations in order, compact: `count` entries, each the sum over `each` iterations that follow one
     another (1 but for very many; the last few may be left out then).
 
@@ -516,6 +531,17 @@ class IterationsPacked(Record, frozen=True):
     kernels: list[str]
     signatures: list[str] = []
     encoding: str = "base64(zlib(planes of bytes))"
+
+    def columns(self) -> Iterable[Column]:
+        """All columns, each of `count` numbers."""
+        named = (self.work, self.ledger, self.root_ledger, self.ops)
+        texts = [
+            self.lengths,
+            *(text for columns in named for text in columns.values()),
+            *self.kernels,
+            *self.signatures,
+        ]
+        return [Column(text, self.count, 8) for text in texts]
 
 
 class IterationReport(Record, frozen=True):
@@ -678,7 +704,7 @@ def to_json(report: Report) -> bytes:
 
 def from_json(data: bytes) -> Report:
     """Read a saved report back. Raises one of UNREADABLE where it is none."""
-    return msgspec.json.decode(data, type=Report)
+    return from_saved(data, Report)
 
 
 def report_schema() -> bytes:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from nsysdiag.model import Tool
 from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.saved import from_saved
 
 BATCH_SCHEMA_VERSION = "1"
 KIND = "batch"
@@ -143,7 +142,7 @@ def batch_to_json(summary: BatchSummary) -> bytes:
 
 def batch_from_json(data: bytes) -> BatchSummary:
     """Read a saved summary back. Raises one of UNREADABLE where it is none."""
-    return msgspec.json.decode(data, type=BatchSummary)
+    return from_saved(data, BatchSummary)
 
 
 def batch_schema() -> bytes:

@@ -7,11 +7,10 @@ causes of idle time.
 
 from __future__ import annotations
 
-import msgspec
-
 from nsysdiag.model import CauseInfo, Tool
 from nsysdiag.model_timeline import TimelineLevel
 from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.saved import from_saved
 
 COMPARISON_SCHEMA_VERSION = "1"
 KIND = "comparison"
@@ -262,8 +261,8 @@ def comparison_to_json(comparison: Comparison) -> bytes:
 
 
 def comparison_from_json(data: bytes) -> Comparison:
-    """Read a saved comparison back. Raises msgspec.ValidationError or msgspec.DecodeError where it is none."""
-    return msgspec.json.decode(data, type=Comparison)
+    """Read a saved comparison back. Raises one of UNREADABLE where it is none."""
+    return from_saved(data, Comparison)
 
 
 def comparison_schema() -> bytes:

@@ -5,7 +5,9 @@ Shares are fractions from 0 to 1, times integer nanoseconds. A value that was no
 
 from __future__ import annotations
 
-from nsysdiag.record import Record
+from collections.abc import Iterable
+
+from nsysdiag.record import Column, Packed, Record
 
 
 class GpuMetric(Record, frozen=True):
@@ -102,7 +104,7 @@ class Clocks(Record, frozen=True):
     low_mean_hz: int | None
 
 
-class GpuMetrics(Record, frozen=True):
+class GpuMetrics(Packed, frozen=True):
     """The counters of a device. A sample's value is the average over the interval that ends at its timestamp, about
     `period_ns` long. `gpu` is the GPU's number in the trace.
 
@@ -122,3 +124,7 @@ class GpuMetrics(Record, frozen=True):
     end_ns: int
     buckets: int
     encoding: str = "base64(zlib(little-endian int16))"
+
+    def columns(self) -> Iterable[Column]:
+        """The series of the metrics that have one."""
+        return [Column(metric.series, self.buckets, 2) for metric in self.metrics if metric.series]

@@ -5,7 +5,9 @@ Times are integer nanoseconds, sizes bytes, rates bytes a second. A field that h
 
 from __future__ import annotations
 
-from nsysdiag.record import Record
+from collections.abc import Iterable
+
+from nsysdiag.record import Column, Packed, Record
 
 
 class CopyRate(Record, frozen=True):
@@ -183,7 +185,7 @@ class MemoryPool(Record, frozen=True):
     events: int
 
 
-class DeviceMemory(Record, frozen=True):
+class DeviceMemory(Packed, frozen=True):
     """The device's memory that the driver gave out, over time: memory of the kinds device, array and static. Managed
     and pinned host memory are counted apart; pinned memory is the host's, so that of all processes of the device
     counts, whatever number it bears. What a framework's caching allocator has of it in use, no trace shows, nor what
@@ -217,3 +219,7 @@ class DeviceMemory(Record, frozen=True):
     lowest: str
     highest: str
     encoding: str = "base64(zlib(little-endian int64))"
+
+    def columns(self) -> Iterable[Column]:
+        """Lowest and highest level."""
+        return [Column(self.lowest, self.buckets, 8), Column(self.highest, self.buckets, 8)]

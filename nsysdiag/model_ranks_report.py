@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from nsysdiag.model import CauseInfo, Tool
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.saved import from_saved
 
 RANKS_SCHEMA_VERSION = "1"
 KIND = "ranks"
@@ -42,7 +41,7 @@ def ranks_to_json(report: RanksReport) -> bytes:
 
 def ranks_from_json(data: bytes) -> RanksReport:
     """Read a saved report back. Raises one of UNREADABLE where it is none."""
-    return msgspec.json.decode(data, type=RanksReport)
+    return from_saved(data, RanksReport)
 
 
 def ranks_schema() -> bytes:

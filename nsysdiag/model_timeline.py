@@ -5,14 +5,19 @@ Times are integer nanoseconds. Columns of numbers are packed: `start_ns` and the
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from msgspec import Meta
 
-from nsysdiag.record import Record
+from nsysdiag.record import MOST_BUCKETS, Column, Packed, Record
+
+MOST_NAMES_BYTES = 1 << 24
+"""What the names of a timeline may take once unpacked: they have room for 1.5 million characters (see NAME_ROOM in
+analysis/lanes), which JSON writes with 6 bytes each at most."""
 
 
-class TimelineLevel(Record, frozen=True):
+class TimelineLevel(Packed, frozen=True):
     """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0
     for more than nothing. `cause` is the place in `cause_ids` of what leads in the bucket's gaps, else 255."""
 
@@ -22,6 +27,11 @@ class TimelineLevel(Record, frozen=True):
     copies: str
     idle: str
     cause: str
+
+    def columns(self) -> Iterable[Column]:
+        """The lanes, one byte a bucket."""
+        lanes = (self.compute, self.communication, self.copies, self.idle, self.cause)
+        return [Column(text, self.buckets, 1) for text in lanes]
 
 
 class TimelineThread(Record, frozen=True):
@@ -35,7 +45,7 @@ class TimelineThread(Record, frozen=True):
     lanes_of: str | None = None
 
 
-class TimelineLane(Record, frozen=True):
+class TimelineLane(Packed, frozen=True):
     """One lane: a stream of the device, the causes inside gaps, or one side of what a thread did.
 
     `kind`: `stream`, `causes`, `nvtx` (of nesting `depth`), `api`, `os`, `off_cpu`. `thread` is a place in `threads`,
@@ -59,8 +69,16 @@ class TimelineLane(Record, frozen=True):
     names: str
     kinds: str
 
+    def columns(self) -> Iterable[Column]:
+        """The columns of exact slices that say anything; the levels are as long as their text allows."""
+        slices = (text for text in (self.starts, self.lengths, self.names, self.kinds) if text)
+        return [
+            *(Column(text, self.count, 8) for text in slices),
+            *(Column(text, 1, MOST_BUCKETS) for text in self.levels),
+        ]
 
-class TimelineLevels(Record, frozen=True):
+
+class TimelineLevels(Packed, frozen=True):
     """A device's timeline, finest level first: from its first to its last operation, or over a narrowed window alone.
 
     Lanes of streams hold every operation that touches `exact_operations`, those of threads every row that touches
@@ -83,3 +101,7 @@ class TimelineLevels(Record, frozen=True):
     exact_host: list[tuple[int, int]] = []
     host_span: tuple[int, int] | None = None
     lane_encoding: str = "base64(zlib(planes: the lowest byte of every number, then the next one)); names: UTF-8"
+
+    def columns(self) -> Iterable[Column]:
+        """The names; levels and lanes tell of theirs."""
+        return [Column(self.names, 1, MOST_NAMES_BYTES)] if self.names else []

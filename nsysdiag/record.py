@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -12,6 +13,26 @@ UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=False):
     """Base of all records: immutable, built by keyword."""
+
+
+MOST_BUCKETS = 1 << 16
+"""Of a series or a level of a timeline: 32 times as many as the finest level has."""
+
+
+class Column(NamedTuple):
+    """A packed column: `values` numbers that take at most `width` bytes each once unpacked."""
+
+    text: str
+    values: int
+    width: int
+
+
+class Packed(Record, frozen=True):
+    """A record that holds packed columns."""
+
+    def columns(self) -> Iterable[Column]:
+        """Its packed columns, without those that are left empty because they say nothing."""
+        raise NotImplementedError
 
 
 def to_saved(record: Record) -> bytes:

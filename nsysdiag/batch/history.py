@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Mapping
@@ -16,6 +17,8 @@ from nsysdiag.errors import OutputError
 from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.printable import printable
 from nsysdiag.record import UNREADABLE
+from nsysdiag.saved import MOST_BYTES, from_saved
+from nsysdiag.units import format_bytes
 
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
 
@@ -47,6 +50,8 @@ def read_history(path: Path, folder: Path) -> History:
     nothing must be added to it.
     """
     try:
+        if path.stat().st_size > MOST_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {format_bytes(MOST_BYTES)}")
         data = path.read_bytes()
     except FileNotFoundError as error:
         known = path.parent.is_dir()
@@ -74,7 +79,7 @@ def _require_writable(path: Path, place: Path | None) -> None:
 
 def _line(text: bytes) -> HistoryLine | None:
     try:
-        return msgspec.json.decode(text, type=HistoryLine)
+        return from_saved(text, HistoryLine)
     except UNREADABLE:
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -111,10 +112,23 @@ def _decoded(path: Path, data: bytes, decode: Callable[[bytes], Saved]) -> Saved
 
 
 def _read_bytes(path: Path) -> bytes:
+    """The whole file, which may be a pipe. Raises InputError where it is larger than any saved report, before most of
+    it was read."""
+    from nsysdiag.saved import MOST_BYTES
+    from nsysdiag.units import format_bytes
+
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size or MOST_BYTES  # that of a pipe is 0
+            data = file.read(min(size, MOST_BYTES) + 1)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", hint="check the path and the disk") from error
+    if len(data) > MOST_BYTES:
+        raise InputError(
+            f"{path} is larger than {format_bytes(MOST_BYTES)}, the most that is read of a saved report",
+            hint="save it again with fewer --gaps: 'nsysdiag analyze TRACE -o report.json'",
+        )
+    return data
 
 
 def _require_our_report(path: Path, data: bytes, version: str) -> None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from nsysdiag.compact import from_text
 from nsysdiag.errors import InputError
 from nsysdiag.model import DeviceReport, IterationsPacked, Report
-from nsysdiag.timeline.planes import from_planes
+from nsysdiag.timeline.planes import WIDEST, from_planes
 
 LENGTH = "length"
 WORK = ("compute", "exposed_comm", "exposed_copy")
@@ -108,13 +108,14 @@ def _table(packed: IterationsPacked) -> dict[str, Column]:
     """Every column for one iteration, idle time among them. Raises ValueError where they are damaged."""
 
     def read(text: str) -> Column:
-        values = from_planes(from_text(text), packed.count).astype(np.float64) / packed.each
+        values = from_planes(from_text(text, WIDEST * packed.count), packed.count).astype(np.float64) / packed.each
         return np.asarray(values, dtype=np.float64)
 
-    zero = np.zeros(packed.count)
+    lengths = read(packed.lengths)
+    zero = np.zeros(len(lengths))
     ledger = {f"ledger.{cause}": read(text) for cause, text in packed.ledger.items()}
     return {
-        LENGTH: read(packed.lengths),
+        LENGTH: lengths,
         **dict.fromkeys(WORK, zero),
         **{name: read(text) for name, text in packed.work.items()},
         IDLE: sum(ledger.values(), start=zero),

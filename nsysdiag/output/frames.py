@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from nsysdiag.errors import InputError
 from nsysdiag.output.columns import Cell, Column
 from nsysdiag.output.packed import unpack
 from nsysdiag.output.rows import BY_NAME, Table
@@ -29,7 +30,7 @@ def frames(report: Report) -> dict[str, pd.DataFrame]:
     """One frame for each table of the CSV output, with the same names, columns and order of rows.
 
     Times are int64 nanoseconds, shares float64 from 0 to 1; a missing number is NaN, any other missing value `pd.NA`.
-    Text is as the trace has it: it may hold control characters.
+    Text is as the trace has it: it may hold control characters. Raises InputError where a saved report is damaged.
     """
     return {name: _frame(table, report) for name, table in BY_NAME.items()}
 
@@ -42,7 +43,10 @@ def _frame(table: Table, report: Report) -> pd.DataFrame:
 
 
 def _series(cells: list[Cell], column: Column) -> pd.Series:
-    return pd.Series(cells, dtype=_DTYPES[column.kind])
+    try:
+        return pd.Series(cells, dtype=_DTYPES[column.kind])
+    except OverflowError as error:
+        raise InputError(f"a {column.name} of this report is out of range: the file is damaged") from error
 
 
 def all_gaps(report: Report) -> pd.DataFrame:

@@ -11,6 +11,7 @@ import numpy as np
 
 from nsysdiag.compact import from_text
 from nsysdiag.errors import InputError
+from nsysdiag.timeline.planes import running_sums
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -62,7 +63,7 @@ def _buckets(
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
     """The edges of the buckets, and a column for each of `texts`."""
     try:
-        columns = [_array(text, "<i8") for text in texts]
+        columns = [_array(text, "<i8", packed.buckets) for text in texts]
     except ValueError as error:
         raise InputError(f"the packed {what} of this report cannot be read: the file is damaged") from error
     if packed.buckets < 1 or any(len(column) != packed.buckets for column in columns):
@@ -76,7 +77,7 @@ def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
     """The mean of each bucket: shares from 0 to 1, or Hz; NaN where nothing was sampled. Raises InputError where it
     cannot be decoded or is not as long as it should be."""
     try:
-        values = _array(row.series, "<i2")
+        values = _array(row.series, "<i2", found.buckets)
     except ValueError as error:
         raise InputError("the packed GPU metrics of this report cannot be read: the file is damaged") from error
     if found.buckets < 1 or len(values) != found.buckets:
@@ -90,7 +91,7 @@ def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     Raises InputError where the fields contradict each other or cannot be decoded.
     """
     try:
-        starts, lengths, causes = _unpacked(packed.starts, packed.lengths, packed.causes)
+        starts, lengths, causes = _unpacked(packed.count, packed.starts, packed.lengths, packed.causes)
     except ValueError as error:
         raise InputError("the packed gaps of this report cannot be read: the file is damaged") from error
     known = len(packed.cause_ids)
@@ -100,17 +101,23 @@ def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
 
 
 @lru_cache(maxsize=4)
-def _unpacked(*columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Kept for the next section of a page that draws the same gaps."""
-    starts, lengths, causes = (_array(text, kind) for text, kind in zip(columns, ("<i8", "<i8", "u1"), strict=True))
-    np.cumsum(starts, out=starts)
+    starts, lengths, causes = (
+        _array(text, kind, count) for text, kind in zip(columns, ("<i8", "<i8", "u1"), strict=True)
+    )
+    starts = running_sums(starts)
+    if len(lengths) and int(lengths.min()) < 0:
+        raise ValueError("a gap of negative length")
+    running_sums(lengths)
     for each in (starts, lengths, causes):
         each.flags.writeable = False
     return starts, lengths, causes
 
 
-def _array(text: str, kind: str) -> npt.NDArray[np.int64]:
-    return np.frombuffer(from_text(text), dtype=kind).astype(np.int64)
+def _array(text: str, kind: str, count: int) -> npt.NDArray[np.int64]:
+    """At most `count` numbers. Raises ValueError where the text is damaged or holds more."""
+    return np.frombuffer(from_text(text, count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +137,7 @@ def unpack_lanes(timeline: TimelineLevels, most: int) -> Lanes | None:
         return None
     packed = {name: getattr(level, name) for name in LANES}
     try:
-        lanes = {name: _array(text, "u1") for name, text in packed.items()}
+        lanes = {name: _array(text, "u1", level.buckets) for name, text in packed.items()}
     except ValueError as error:
         raise InputError("the packed timeline of this report cannot be read: the file is damaged") from error
     if any(len(lane) != level.buckets for lane in lanes.values()):

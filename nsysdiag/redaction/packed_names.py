@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nsysdiag.compact import from_text, to_text
+from nsysdiag.compact import from_text, names_from, to_text
 from nsysdiag.errors import InputError
-from nsysdiag.model_timeline import TimelineLevels
+from nsysdiag.model_timeline import MOST_NAMES_BYTES, TimelineLevels
 from nsysdiag.redaction.fields import Text
-from nsysdiag.timeline.planes import from_planes
+from nsysdiag.timeline.planes import WIDEST, from_planes
 
 _OF_LANE = {"stream": Text.KERNEL, "nvtx": Text.RANGE, "api": Text.API, "os": Text.API}
 _OF_LANE |= dict.fromkeys(("causes", "off_cpu"), Text.SENTENCE)
@@ -26,7 +26,7 @@ def packed_names(timeline: TimelineLevels) -> list[tuple[Text, str]]:
     """Every name with what it is a name of; what no lane shows, as an NVTX range. Raises InputError where the report is
     damaged."""
     try:
-        names: list[str] = json.loads(from_text(timeline.names)) if timeline.names else []
+        names = names_from(timeline.names, MOST_NAMES_BYTES)
         used = {text: _used(timeline, text) for text in _ORDER}
     except ValueError as error:
         raise InputError("the names in the timeline of this report cannot be read: the file is damaged") from error
@@ -47,4 +47,5 @@ def repacked(timeline: TimelineLevels, rename: Callable[[Text, str], str]) -> st
 
 def _used(timeline: TimelineLevels, text: Text) -> list[int]:
     lanes = [lane for lane in timeline.lanes if _OF_LANE.get(lane.kind) is text and lane.names]
-    return [number for lane in lanes for number in np.unique(from_planes(from_text(lane.names), lane.count)).tolist()]
+    columns = [from_planes(from_text(lane.names, WIDEST * lane.count), lane.count) for lane in lanes]
+    return [number for column in columns for number in np.unique(column).tolist()]

@@ -6,7 +6,10 @@ import numpy as np
 
 from nsysdiag.timeline.intervals import IntArray
 
-_WIDEST = 8
+WIDEST = 8
+"""Bytes of a number at most."""
+_FARTHEST = 2.0**62
+"""The time between two points this side of it fits into 64 bits."""
 
 
 def to_planes(values: IntArray) -> bytes:
@@ -22,16 +25,29 @@ def to_planes(values: IntArray) -> bytes:
     if int(values.min()) < 0:
         raise ValueError("planes hold no number below 0")
     width = max((int(values.max()).bit_length() + 7) // 8, 1)
-    return values.astype("<u8").view(np.uint8).reshape(-1, _WIDEST)[:, :width].T.tobytes()
+    return values.astype("<u8").view(np.uint8).reshape(-1, WIDEST)[:, :width].T.tobytes()
 
 
 def from_planes(data: bytes, count: int) -> IntArray:
-    """The `count` values back. Raises ValueError where the planes are not all of that length."""
+    """The `count` values back. Raises ValueError where the planes are not all of that length, or a value is beyond 63
+    bits."""
     if count == 0 and not data:
         return np.empty(0, dtype=np.int64)
-    if count <= 0 or not data or len(data) % count or len(data) > count * _WIDEST:
+    if count <= 0 or not data or len(data) % count or len(data) > count * WIDEST:
         raise ValueError(f"{len(data)} bytes are no planes of {count} numbers")
-    whole = np.zeros((count, _WIDEST), dtype=np.uint8)
+    whole = np.zeros((count, WIDEST), dtype=np.uint8)
     planes = np.frombuffer(data, dtype=np.uint8).reshape(-1, count)
     whole[:, : len(planes)] = planes.T
-    return whole.reshape(-1).view("<u8").astype(np.int64)
+    values = whole.reshape(-1).view("<u8").astype(np.int64)
+    if int(values.min()) < 0:
+        raise ValueError("a number of more than 63 bits")
+    return values
+
+
+def running_sums(steps: IntArray, base: int = 0) -> IntArray:
+    """`base` and the sum of the steps up to each, as points in time. Raises ValueError where one is too large for
+    that: sums would wrap around."""
+    sums = np.cumsum(steps, dtype=np.float64) + base
+    if len(sums) and float(np.abs(sums).max()) >= _FARTHEST:
+        raise ValueError("times beyond 62 bits")
+    return base + np.cumsum(steps, dtype=np.int64)

@@ -28,7 +28,7 @@ MS = 1_000_000
 
 
 def numbers(packed: IterationsPacked, column: str) -> Numbers:
-    return from_planes(from_text(column), packed.count)
+    return from_planes(from_text(column, 8 * packed.count), packed.count)
 
 
 def packed_of(device: DeviceReport) -> IterationsPacked:

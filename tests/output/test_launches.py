@@ -151,7 +151,8 @@ def test_no_chart_where_nothing_was_ever_outstanding() -> None:
     [
         ("lowest", "???", "cannot be read"),
         ("highest", "eJwDAAAAAAE=", "contradicts itself"),
-        ("buckets", 7, "contradicts itself"),
+        ("buckets", 7, "cannot be read"),
+        ("buckets", 999, "contradicts itself"),
     ],
 )
 def test_a_damaged_series_is_the_input_s_fault(field: str, value: object, said: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.timeline.planes import from_planes, to_planes
+from nsysdiag.timeline.planes import from_planes, running_sums, to_planes
 
 
 def array(*values: int) -> np.ndarray:
@@ -39,6 +39,22 @@ def test_a_number_below_zero_is_refused() -> None:
 def test_what_are_no_planes_is_refused(data: bytes, count: int) -> None:
     with pytest.raises(ValueError, match="no planes"):
         from_planes(data, count)
+
+
+def test_a_number_of_64_bits_is_refused() -> None:
+    with pytest.raises(ValueError, match="63 bits"):
+        from_planes(bytes(15) + b"\x80", 2)
+
+
+@pytest.mark.parametrize(("steps", "base"), [([2**62], 0), ([2**61, 2**61], 0), ([1], 2**62), ([-(2**62)], -5)])
+def test_sums_that_would_wrap_around_are_refused(steps: list[int], base: int) -> None:
+    with pytest.raises(ValueError, match="62 bits"):
+        running_sums(array(*steps), base)
+
+
+def test_running_sums() -> None:
+    assert running_sums(array(3, -1, 4), 10).tolist() == [13, 12, 16]
+    assert running_sums(array(), 10).tolist() == []
 
 
 @given(st.lists(st.integers(0, 2**63 - 1)))

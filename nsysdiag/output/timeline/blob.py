@@ -10,7 +10,6 @@ from nsysdiag.output.carried import to_carried
 
 Place = tuple[int, int]
 """Where a column lies in the block: offset and length in bytes."""
-MOST_BYTES = 1 << 28
 _SMALLEST = 9
 
 
@@ -28,20 +27,22 @@ class Blob:
         self._size += len(data)
         return place
 
-    def add_packed(self, text: str) -> Place:
-        """Append a column that the report holds packed. Raises InputError where it cannot be unpacked."""
-        return self.add(unpacked(text))
+    def add_packed(self, text: str, most: int) -> Place:
+        """Append a column that the report holds packed, of at most so many bytes. Raises InputError where it cannot be
+        unpacked."""
+        return self.add(unpacked(text, most))
 
     def text(self) -> str:
         """The whole block: compressed, as text."""
         return to_carried(zlib.compress(b"".join(self._parts), _SMALLEST))
 
 
-def unpacked(text: str) -> bytes:
-    """The bytes of a packed column; of none, none. Raises InputError where the report is damaged."""
+def unpacked(text: str, most: int) -> bytes:
+    """The bytes of a packed column; of none, none. Raises InputError where the report is damaged, or they are more than
+    `most`."""
     if not text:
         return b""
     try:
-        return from_text(text, MOST_BYTES)
+        return from_text(text, most)
     except ValueError as error:
         raise InputError("the timeline of this report cannot be read: the file is damaged") from error

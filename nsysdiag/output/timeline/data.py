@@ -20,6 +20,7 @@ from nsysdiag.output.timeline.gaps import DrawnGaps, drawn_gaps
 from nsysdiag.output.timeline.metrics import metric_curves
 from nsysdiag.output.timeline.names import LONGEST_NAME, Directory
 from nsysdiag.output.timeline.rows import Rows, between, rows_of
+from nsysdiag.record import MOST_BUCKETS
 from nsysdiag.timeline.planes import to_planes
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ class _Writer:
         columns = ("compute", "communication", "copies", "idle", "cause")
         return {
             "buckets": level.buckets,
-            **{name: self._blob.add_packed(getattr(level, name)) for name in columns},
+            **{name: self._blob.add_packed(getattr(level, name), level.buckets) for name in columns},
         }
 
     def _gaps(self, gaps: DrawnGaps, streams: list[Rows]) -> Value:
@@ -205,7 +206,7 @@ class _Writer:
             "label": clip(lane.label, LONGEST_LABEL),
             "depth": lane.depth,
             "count": lane.count,
-            "levels": [self._blob.add_packed(level) for level in ([] if exact else lane.levels)],
+            "levels": [self._blob.add_packed(level, MOST_BUCKETS) for level in ([] if exact else lane.levels)],
             "apart": apart,
             "starts": self._blob.add(to_planes(steps)),
             "lengths": self._blob.add(to_planes(rows.length)),

@@ -30,4 +30,4 @@ def metric_curves(device: DeviceReport, blob: Blob) -> Iterator[tuple[dict[str, 
             "end": found.end_ns,
             "buckets": found.buckets,
         }
-        yield curve, blob.add_packed(metric.series)
+        yield curve, blob.add_packed(metric.series, 2 * found.buckets)

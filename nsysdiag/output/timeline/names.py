@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.compact import names_from
 from nsysdiag.errors import InputError
+from nsysdiag.model_timeline import MOST_NAMES_BYTES
 from nsysdiag.output.names import brief, clip
-from nsysdiag.output.timeline.blob import unpacked
 from nsysdiag.timeline.planes import to_planes
 
 if TYPE_CHECKING:
@@ -45,7 +46,10 @@ class Directory:
 
     def places(self, packed: str) -> npt.NDArray[np.int64]:
         """The number of each name of a packed list. Raises InputError where the report is damaged."""
-        names = _json_list(unpacked(packed))
+        try:
+            names = names_from(packed, MOST_NAMES_BYTES)
+        except ValueError as error:
+            raise InputError("the timeline of this report cannot be read: the file is damaged") from error
         return np.array([self._known.setdefault(name, len(self._known)) for name in names], dtype=np.int64)
 
     def written(self, blob: Blob) -> Value:
@@ -105,11 +109,3 @@ def _shown(name: str) -> Shown:
 def _short(name: str) -> str:
     """The short form of what is spelt like a C++ function; NVTX ranges may end in brackets too."""
     return brief(name) if "::" in name or "<" in name or name.startswith("void ") else name
-
-
-def _json_list(data: bytes) -> list[str]:
-    try:
-        names = json.loads(data or b"[]")
-    except ValueError as error:
-        raise InputError("the timeline of this report cannot be read: the file is damaged") from error
-    return [str(name) for name in names] if isinstance(names, list) else []

@@ -10,7 +10,7 @@ import numpy as np
 from nsysdiag.errors import InputError
 from nsysdiag.output.timeline.blob import unpacked
 from nsysdiag.timeline.intervals import Intervals, union
-from nsysdiag.timeline.planes import from_planes
+from nsysdiag.timeline.planes import WIDEST, from_planes, running_sums
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -46,14 +46,16 @@ def rows_of(lane: TimelineLane, base: int, places: IntArray) -> Rows:
     the report is damaged."""
     try:
         steps, length, name, kind = (
-            from_planes(unpacked(column), lane.count) if column else np.empty(0, dtype=np.int64)
+            from_planes(unpacked(column, WIDEST * lane.count), lane.count) if column else np.empty(0, dtype=np.int64)
             for column in (lane.starts, lane.lengths, lane.names, lane.kinds)
         )
+        start = running_sums(steps, base)
+        running_sums(length, int(start[-1]) if len(start) else base)
     except ValueError as error:
         raise InputError("the timeline of this report contradicts itself: the file is damaged") from error
     if len(steps) != lane.count or len(length) != lane.count or (len(name) and int(name.max()) >= len(places)):
         raise InputError("the timeline of this report contradicts itself: the file is damaged")
-    return Rows(base, base + np.cumsum(steps, dtype=np.int64), length, places[name] if len(name) else name, kind)
+    return Rows(base, start, length, places[name] if len(name) else name, kind)
 
 
 def between(streams: list[Rows], start: IntArray, length: IntArray) -> bool:

@@ -66,7 +66,7 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
 
 
 def _bytes(packed: str, count: int) -> npt.NDArray[np.int64]:
-    values = np.frombuffer(unpacked(packed), dtype=np.uint8).astype(np.int64)
+    values = np.frombuffer(unpacked(packed, count), dtype=np.uint8).astype(np.int64)
     if len(values) != count or not count:
         raise InputError("the timeline of this report contradicts itself: the file is damaged")
     return values
