@@ -33,8 +33,8 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice in the file `path`. Where nothing ran on a GPU `span` is None and all events are in it. `lean` means that
-    call chains and the samples of most threads are left out."""
+    """A slice in the file `path`. Where nothing ran on a GPU, or no span shows what the trace shows, `span` is None and
+    all events are in it. `lean` means that call chains and the samples of most threads are left out."""
 
     path: Path
     span: Candidate | None
@@ -56,15 +56,15 @@ class _Attempt:
 
 
 def slice_of(trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None) -> Slice:
-    """The smallest slice, written into `folder`, that analyses to the verdicts of `report`; if none does, the whole of
-    it, and the pairs say where they differ. With `rename` that is so of the slice with other names."""
-    for number, attempt in enumerate(_attempts(report)):
+    """The smallest slice, written into `folder`, that analyses to the verdicts of `report`; if none does, all events,
+    and the pairs say where they differ. With `rename` that is so of the slice with other names."""
+    attempts = list(_attempts(report))
+    for number, attempt in enumerate(attempts):
         path = folder / f"slice-{number}.sqlite"
         found = _try(trace, report, settings, path, attempt, rename)
-        if found.alike:
+        if found.alike or attempt is attempts[-1]:
             break
-        if not (attempt.whole and not attempt.lean):
-            path.unlink()
+        path.unlink()
     return found
 
 
@@ -74,7 +74,9 @@ def _attempts(report: Report) -> Iterator[_Attempt]:
     whole = whole_of(report)
     if whole is not None:
         yield _Attempt(whole, whole=True, lean=True)
-    yield _Attempt(whole, whole=True)
+        yield _Attempt(whole, whole=True)
+    # Damaged traces have rows whose times SQL compares otherwise than the reader does: no span holds them.
+    yield _Attempt(None, whole=True)
 
 
 def _try(

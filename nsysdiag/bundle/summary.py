@@ -49,6 +49,8 @@ def slice_blocks(report: Report, part: Slice, *, renamed: bool = False) -> list[
 def coverage(part: Slice) -> str:
     """`trace.sqlite holds 62.0 ms of 3.10 s: iterations 12 to 20, from 0.123 s to 0.185 s`."""
     span = part.span
+    if span is None and any(pair.full.window_ns for pair in part.pairs):
+        return "trace.sqlite holds all events: no part of the trace shows what the whole shows"
     if span is None:
         return "trace.sqlite holds all events: nothing ran on a GPU, so there is no part that would stand for the whole"
     if part.whole:

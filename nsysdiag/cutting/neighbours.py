@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.cutting.rows import Span, beginning, column, touching
-from nsysdiag.cutting.target import source
+from nsysdiag.cutting.target import source, whole_sql
 from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
@@ -32,12 +32,13 @@ def copy_switches(target: Target, span: Span | None) -> None:
         where = touching(found, span)
         if span is not None:
             for group in filter(None, (column(found, group) for group in groups)):
+                number = whole_sql(group)
                 bounds = (
-                    f"SELECT {group} AS one, max(CASE WHEN {time} < {span.low} THEN {time} END) AS before,"
+                    f"SELECT {number} AS one, max(CASE WHEN {time} < {span.low} THEN {time} END) AS before,"
                     f" min(CASE WHEN {time} >= {span.high} THEN {time} END) AS behind FROM {source(found)} GROUP BY 1"
                 )
                 index = f"bounds_{name}_{group.strip(chr(34))}"
                 target.execute(f"CREATE TEMP TABLE {index} (one INTEGER PRIMARY KEY, before INTEGER, behind INTEGER)")
                 target.execute(f"INSERT INTO {index} SELECT * FROM ({bounds}) WHERE one IS NOT NULL")
-                where += f" OR EXISTS (SELECT 1 FROM {index} WHERE one = t.{group} AND t.{time} IN (before, behind))"
+                where += f" OR EXISTS (SELECT 1 FROM {index} WHERE one = {number} AND t.{time} IN (before, behind))"
         target.fill(table_spec(name), where)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.identity import process_of
 from nsysdiag.cutting.rows import ALL, NONE, Span, column, touching
-from nsysdiag.cutting.target import copied, source
+from nsysdiag.cutting.target import copied, source, whole_sql
 from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def copy_calls(target: Target, host: Span | None) -> None:
 def _about(target: Target, calls: FoundTable, host: Span) -> str:
     """The calls that say something about the span or its operations."""
     launched, later = (_tied(target, calls, "launched", _caller(calls), also) for also in ("", "later"))
-    (first,) = target.execute(f"SELECT min(start) FROM {source(calls)} AS t WHERE {later}").fetchone()
+    (first,) = target.execute(f"SELECT min({whole_sql('start')}) FROM {source(calls)} AS t WHERE {later}").fetchone()
     near = touching(calls, host.wider(host.low if first is None else first, host.high))
     return f"({near} OR {launched} OR {_first(target, calls)}) AND NOT {_graphs_elsewhere(target, calls)}"
 
@@ -140,7 +140,8 @@ def _graph_launch_names(target: Target) -> str:
     if strings is None:
         return ""
     like = " OR ".join(f"value GLOB '{pattern}'" for pattern in _GRAPH_LAUNCH)
-    return ", ".join(str(row[0]) for row in target.execute(f"SELECT id FROM {source(strings)} WHERE {like}"))
+    rows = target.execute(f"SELECT {whole_sql('id')} FROM {source(strings)} WHERE {like}")
+    return ", ".join(str(number) for (number,) in rows if number is not None)
 
 
 def _index_calls(target: Target) -> None:

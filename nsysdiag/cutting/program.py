@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.cutting.names import base_name
 from nsysdiag.cutting.operations import CALLS, PROCESS_MASK
 from nsysdiag.cutting.rows import Span, column, touching
-from nsysdiag.cutting.target import copied, source
+from nsysdiag.cutting.target import copied, source, whole_sql
 from nsysdiag.trace.connect import decode
 from nsysdiag.trace.tables import table_spec
 
@@ -52,8 +52,9 @@ def _process_names(target: Target) -> dict[int, str]:
     table = target.trace.table("PROCESSES")
     if table is None or column(table, "name") is None:
         return {}
-    rows = target.execute(f"SELECT globalPid, CAST(name AS BLOB) FROM {source(table)} WHERE name IS NOT NULL")
-    return {process: base_name(decode(name)) for process, name in rows}
+    process = whole_sql("globalPid")
+    rows = target.execute(f"SELECT {process}, CAST(name AS BLOB) FROM {source(table)} WHERE name IS NOT NULL")
+    return {process: base_name(decode(name)) for process, name in rows if process is not None}
 
 
 def copy_samples(target: Target, cut: Cut, host: Span | None) -> None:

@@ -88,7 +88,8 @@ def copy_strings(target: Target) -> None:
     if target.renames:
         _copy_coded_strings(target)
     else:
-        target.fill(table_spec("StringIds"), "id IN (SELECT id FROM named)")
+        # As the reader finds them: digits as text are no id, though SQLite takes them for one in a comparison.
+        target.fill(table_spec("StringIds"), "typeof(id) <> 'text' AND id IN (SELECT id FROM named)")
 
 
 def _copy_coded_strings(target: Target) -> None:
@@ -99,7 +100,7 @@ def _copy_coded_strings(target: Target) -> None:
     number, use = decoded_sql("n.id")
     key, value = column(table, "id"), column(table, "value")
     target.execute(
-        f"INSERT INTO {copied(table)} ({key}, {value}) SELECT n.id, named({use}, CAST(t.{value} AS BLOB))"
+        f"INSERT OR IGNORE INTO {copied(table)} ({key}, {value}) SELECT n.id, named({use}, CAST(t.{value} AS BLOB))"
         f" FROM named AS n JOIN {source(table)} AS t ON t.{key} = {number} ORDER BY n.id"
     )
 

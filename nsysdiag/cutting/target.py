@@ -15,6 +15,7 @@ from nsysdiag.errors import InputError, OutputError
 from nsysdiag.limits import TEXT_BYTES
 from nsysdiag.printable import printable
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
+from nsysdiag.trace.rows import to_integer
 from nsysdiag.trace.tables import ColumnType
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
 SOURCE = "source"
+_NO_INTEGER = 1 << 64
 _UNWRITABLE = ("disk is full", "disk i/o error")
 
 
@@ -84,6 +86,7 @@ class Target:
             return change(use_of(number), trace.text(value)) if isinstance(value, bytes) else None
 
         connection.create_function("named", 2, named, deterministic=True)
+        connection.create_function("whole", 1, _whole, deterministic=True)
         self.execute, self.executemany = connection.execute, connection.executemany
         self.made: dict[str, FoundTable] = {}
         """The tables that were made, by their canonical names: their names and columns are those of the source."""
@@ -107,12 +110,18 @@ class Target:
             if there := found.column(column.name, *column.older):
                 types[there.name] = column.type
         kept = {key: there for key, there in found.columns.items() if there.name in types}
-        if any(there.key for key, there in found.columns.items() if key not in kept):  # a part of a key is none
+        partial = any(there.key for key, there in found.columns.items() if key not in kept)  # a part of a key is none
+        if partial or not self._whole_keys(found):
             kept = {key: replace(there, key=0) for key, there in kept.items()}
         table = FoundTable(found.name, kept, found.rowid)
         self._create(table, types)
         self.made[spec.name] = table
         return table
+
+    def _whole_keys(self, table: FoundTable) -> bool:
+        """Whether all keys are integers. Others may be equal once they are, and a rowid takes no text or fraction."""
+        other = " OR ".join(f"typeof({quoted(there.name)}) <> 'integer'" for there in keys_of(table))
+        return not other or not self.execute(f"SELECT 1 FROM {source(table)} WHERE {other} LIMIT 1").fetchone()
 
     def _create(self, table: FoundTable, types: Mapping[str, ColumnType]) -> None:
         # The source's own words stay behind: comments and defaults in them are nobody's business.
@@ -142,7 +151,7 @@ class Target:
 
     def _values(self, spec: TableSpec, table: FoundTable, changes: Mapping[str, str]) -> dict[str, str]:
         """What is copied into each column, both in SQL."""
-        values = {quoted(there.name): _number(quoted(there.name)) for there in table.columns.values()}
+        values = {quoted(there.name): whole_sql(quoted(there.name)) for there in table.columns.values()}
         for declared in spec.columns:
             if there := table.column(declared.name, *declared.older):
                 name = quoted(there.name)
@@ -154,14 +163,17 @@ class Target:
             return text_sql(TEXTS[spec.name][declared.name], name)
         if declared.type is ColumnType.BLOB:
             return "NULL"
+        if declared.type is ColumnType.REAL:
+            return f"CASE WHEN typeof({name}) NOT IN ('text', 'blob') THEN {name} END"
         use = REFERENCES.get(spec.name, {}).get(declared.name) if self.renames else None
-        return _number(name) if use is None else self.reference(use, name)
+        return whole_sql(name) if use is None else self.reference(use, name)
 
     def reference(self, use: Use, name: str) -> str:
         """The new id of a string in SQL, given the column with its old one."""
+        number = whole_sql(name)
         if not self.renames:
-            return _number(name)
-        return "NULL" if use is Use.NONE else coded_sql(use, name)
+            return number
+        return "NULL" if use is Use.NONE else coded_sql(use, number)
 
     def copy_enumeration(self, table: FoundTable) -> None:
         """Copy a table of numbers and their meanings: columns id, name and label. With `rename` one that it would
@@ -170,9 +182,11 @@ class Target:
         kept = {key: there for key, there in table.columns.items() if there.name in types}
         if "id" not in kept or self.shown(Use.ENUMERATION, table.name) != table.name:
             return
+        if not self._whole_keys(table):
+            kept = {key: replace(there, key=0) for key, there in kept.items()}
         self._create(FoundTable(table.name, kept, table.rowid), types)
         names = {key: quoted(there.name) for key, there in kept.items()}
-        values = (_number("id") if key == "id" else text_sql(Use.ENUMERATION, name) for key, name in names.items())
+        values = (whole_sql(name) if key == "id" else text_sql(Use.ENUMERATION, name) for key, name in names.items())
         self.execute(
             f"INSERT INTO main.{quoted(table.name)} ({', '.join(names.values())})"
             f" SELECT {', '.join(values)} FROM {source(table)} ORDER BY id"
@@ -201,6 +215,12 @@ def text_sql(use: Use, name: str) -> str:
     return f"substr({name}, 1, {TEXT_BYTES})" if use is Use.OWN else f"named({number_of(use)}, CAST({name} AS BLOB))"
 
 
-def _number(name: str) -> str:
-    """The value of a column as it is; text where a number belongs is left out."""
-    return f"CASE WHEN typeof({name}) NOT IN ('text', 'blob') THEN {name} END"
+def whole_sql(name: str) -> str:
+    """The value of a column as the integer that the reader takes it for; NULL where it stands for none. No other text
+    is copied."""
+    return f"CASE WHEN typeof({name}) IN ('integer', 'null') THEN {name} ELSE whole({name}) END"
+
+
+def _whole(value: object) -> int | None:
+    found = to_integer(value, _NO_INTEGER)
+    return None if found == _NO_INTEGER else found
