@@ -24,6 +24,8 @@ def from_text(text: str, most: int) -> bytes:
     try:
         data = reader.decompress(base64.b64decode(text, validate=True), max(most, 0) + 1)
     except zlib.error as error:
+        if "Error -4" in str(error):  # Z_MEM_ERROR
+            raise MemoryError from error
         raise ValueError("not compressed by zlib") from error
     if not reader.eof or len(data) > most:
         raise ValueError("cut short, or too much")

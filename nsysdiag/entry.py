@@ -10,6 +10,7 @@ from nsysdiag.signals import SIGNALS, exit_at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
 UTF8 = "utf8"
@@ -19,9 +20,24 @@ def main() -> NoReturn:
     """Run the command line of this process, and exit with its code."""
     exit_at_once()
     _in_utf8()
-    from nsysdiag.cli.app import main as run
+    _program()()
 
-    run()
+
+def _program() -> Callable[[], NoReturn]:
+    """The command line. Ends the process with one sentence where there is not enough memory to import it."""
+    from nsysdiag.errors import MemoryShortError
+    from nsysdiag.shortage import LAST_WORDS, is_shortage, one_thread_of_openblas, released
+
+    one_thread_of_openblas()
+    try:
+        from nsysdiag.cli.app import main as run
+    except Exception as error:
+        if not is_shortage(released(error)):
+            raise
+        if sys.stderr is not None:
+            os.write(2, LAST_WORDS)
+        sys.exit(MemoryShortError.exit_code)
+    return run
 
 
 def _in_utf8() -> None:

@@ -34,6 +34,13 @@ class InputError(NsysdiagError):
     exit_code = 3
 
 
+class MemoryShortError(NsysdiagError, MemoryError):
+    """There is not enough memory, or the system starts no more threads or processes for want of it. The message says
+    what was tried."""
+
+    exit_code = 2
+
+
 class IncompleteError(NsysdiagError):
     """Some inputs of a batch could not be analysed. The others were, and their reports exist."""
 

@@ -63,6 +63,8 @@ from nsysdiag.model_host import HostReport
 from nsysdiag.model_ranks import RankComparison
 from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.paged import laid_away
+from nsysdiag.printable import printable
+from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 
@@ -74,10 +76,14 @@ MARGIN_NS = 1_000_000  # host rows just before the first operation still matter 
 
 
 def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
-    """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit."""
+    """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit,
+    MemoryShortError, which is a MemoryError, where memory runs out."""
     settings = settings or Settings()
-    with open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace:
-        return analyze_trace(trace, settings, progress)
+    with (
+        Attempt(f"analyse '{printable(os.fsdecode(path))}'") as attempt,
+        open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
+    ):
+        return analyze_trace(trace, settings, attempt.noting(progress))
 
 
 def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:

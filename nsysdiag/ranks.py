@@ -16,6 +16,8 @@ from nsysdiag.errors import UsageError
 from nsysdiag.model import Tool
 from nsysdiag.model_ranks_report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
 from nsysdiag.pipeline import Progress, analyze_devices, cause_infos
+from nsysdiag.printable import printable
+from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 
@@ -59,7 +61,7 @@ def analyze_ranks(
 
 
 def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
-    with open_trace(path, reader=settings.reader) as trace:
+    with Attempt(f"analyse '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
         results, warnings = analyze_devices(trace, settings)
         start = _start_utc_ns(trace)
         trace.check_unchanged()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import signal
 import subprocess
 import time
@@ -20,9 +21,11 @@ import msgspec
 from nsysdiag.batch.inputs import SAVED
 from nsysdiag.batch.limits import BASE_BYTES, estimated_bytes
 from nsysdiag.batch.start import start_worker
-from nsysdiag.batch.task import Outcome, Task, failed
-from nsysdiag.errors import InputError, NsysdiagError, UsageError
+from nsysdiag.batch.task import LESS, Outcome, Task, failed, out_of_memory
+from nsysdiag.batch.worker import OUT_OF_MEMORY
+from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, UsageError
 from nsysdiag.private import private_folder
+from nsysdiag.shortage import is_shortage
 from nsysdiag.signals import undisturbed
 from nsysdiag.units import format_bytes
 
@@ -107,7 +110,8 @@ def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iter
     while waiting or pool.running():
         while admitted := [each for each in waiting if limits.admit(each, pool.running())]:
             waiting.remove(admitted[0])
-            pool.start(limits.fitted(admitted[0]))
+            if unstarted := pool.start(limits.fitted(admitted[0])):
+                yield unstarted
         running = pool.running()
         watch(len(waiting) + len(running), [each.input.shown for each in running])
         yield from pool.finished()
@@ -123,15 +127,22 @@ class _Pool:
     def running(self) -> list[Task]:
         return [worker.task for worker in self.workers if worker.task]
 
-    def start(self, task: Task) -> None:
-        """Give a task to an idle worker, or to a new one: an idle one may have died unseen."""
+    def start(self, task: Task) -> Outcome | None:
+        """Give a task to an idle worker, or to a new one: an idle one may have died unseen. The outcome where the
+        system starts no more processes."""
         for worker in [each for each in self.workers if each.task is None]:
             if _sent(worker, task):
-                return
+                return None
             self._drop(worker)
-        worker = self._hired()
+        try:
+            worker = self._hired()
+        except (OSError, MemoryError, RuntimeError) as error:
+            if not is_shortage(error) and getattr(error, "errno", None) != errno.EAGAIN:
+                raise
+            return out_of_memory(task.input, error)
         if not _sent(worker, task):
             worker.task = task  # it died at once, and is found dead with the task in hand
+        return None
 
     @undisturbed
     def _hired(self) -> _Worker:
@@ -206,6 +217,8 @@ def _death(task: Task, code: int | None) -> NsysdiagError:
             f"the process that analysed '{shown}' was killed, as happens where memory runs out",
             hint="fewer --jobs or a --memory-limit leave each more memory",
         )
+    if code == OUT_OF_MEMORY:
+        return MemoryShortError(f"not enough memory for the process that analyses '{shown}'", hint=LESS)
     how = f"ended with code {code}"
     if code is not None and code < 0:
         with contextlib.suppress(ValueError):

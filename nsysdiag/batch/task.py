@@ -15,13 +15,14 @@ from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import Done, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
 from nsysdiag.config import Settings
-from nsysdiag.errors import InputError, NsysdiagError, OutputError
+from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, OutputError
 from nsysdiag.model import Report, from_json, to_json
 from nsysdiag.model_ci import BatchEntry
 from nsysdiag.output.format import RenderOptions
 from nsysdiag.output.registry import FORMATS
 from nsysdiag.output.write import write
 from nsysdiag.record import UNREADABLE
+from nsysdiag.shortage import is_shortage, memory_short, released
 from nsysdiag.trace.journals import journals_of
 from nsysdiag.trace.sniff import check_regular_file
 from nsysdiag.version import __version__
@@ -29,6 +30,7 @@ from nsysdiag.version import __version__
 Load = Callable[[Path, Settings], Report]
 Command = Callable[[Report], str]
 _CHUNK = 1 << 20
+LESS = "fewer --jobs or a --memory-limit leave each input more memory"
 MARKS = (FORMATS["html"].is_ours, FORMATS["json"].is_ours)
 """What tells whether a page and a saved report are ours, whatever else their names end with."""
 Check = Callable[[Report, str], Judgement]
@@ -74,12 +76,20 @@ def work(task: Task) -> Outcome:
     """Do it all, and whatever goes wrong is an entry: one bad input must not end the others."""
     try:
         return _reported(task)
-    except NsysdiagError as error:
-        return failed(task.input, error)
-    except MemoryError:
-        return failed(task.input, InputError("there is not enough memory for it", hint="fewer --jobs leave it more"))
     except Exception as error:
+        if is_shortage(error):
+            return out_of_memory(task.input, error)
+        if isinstance(error, NsysdiagError):
+            return failed(task.input, error)
         return failed(task.input, NsysdiagError(f"this is a bug in nsysdiag: {type(error).__name__}: {error}"))
+
+
+def out_of_memory(each: Input, error: Exception) -> Outcome:
+    """The outcome of an input for which memory ran out, or no process could be started."""
+    released(error)
+    step = error.message if isinstance(error, MemoryShortError) else ""
+    told = MemoryShortError(step, hint=LESS) if step else memory_short(error, f"analyse '{each.shown}'", LESS)
+    return failed(each, told)
 
 
 def failed(each: Input, error: NsysdiagError) -> Outcome:

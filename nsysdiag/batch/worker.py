@@ -14,11 +14,15 @@ from __future__ import annotations
 import signal
 import sys
 
+from nsysdiag.shortage import is_shortage, released, require_start
 from nsysdiag.signals import Ended, EndingByExceptions, exit_at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
+
+OUT_OF_MEMORY = 71
+"""The exit code of a worker without the memory to import what it needs, or to receive a task or send an outcome."""
 
 
 def main(pipe: int, scratch: str) -> NoReturn:
@@ -35,8 +39,12 @@ def main(pipe: int, scratch: str) -> NoReturn:
             _serve(_connection(pipe), scratch)
     except Ended as ended:
         code = ended.exit_code
-    except (EOFError, OSError):  # the parent wants no more, or is gone
-        pass
+    except Exception as error:
+        if is_shortage(error):
+            released(error)
+            code = OUT_OF_MEMORY
+        elif not isinstance(error, EOFError | OSError):  # the parent wants no more, or is gone
+            raise
     sys.exit(code)
 
 
@@ -56,6 +64,7 @@ def _connection(pipe: int) -> Any:
 def _serve(pipe: Any, scratch: str) -> None:
     import tempfile
 
+    require_start()
     from nsysdiag.batch.task import work
     from nsysdiag.heap import share_one_heap
 

@@ -9,6 +9,7 @@ import typer
 from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules
 from nsysdiag.cli.guard import run
 from nsysdiag.messages import note_messages_of_python
+from nsysdiag.shortage import require_start
 from nsysdiag.version import __version__
 
 app = typer.Typer(
@@ -47,6 +48,8 @@ def nsysdiag(
     """Show the help where no command is given: a first look is not a mistake."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
+    else:
+        require_start()
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

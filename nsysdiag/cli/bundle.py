@@ -7,6 +7,8 @@ import typer
 
 from nsysdiag.cli.options import DebugOption, ForceOption, QuietOption, RedactKeyOption, RedactOption
 from nsysdiag.errors import UsageError
+from nsysdiag.printable import printable
+from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:
     from nsysdiag.bundle.contents import Bundle
@@ -91,11 +93,12 @@ def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool
         return RenderOptions(command=command_of(report))
 
     with (
+        Attempt(f"bundle '{printable(source)}'") as attempt,
         private_folder() as folder,
         progress_bar(quiet=quiet) as progress,
         open_trace(source) as trace,
     ):
-        return bundle_of(trace, settings, folder, options, progress, Names(key) if redact else None)
+        return bundle_of(trace, settings, folder, options, attempt.noting(progress), Names(key) if redact else None)
 
 
 def _warn(made: "Bundle") -> None:

@@ -14,6 +14,8 @@ from nsysdiag.cli.console import complain, emit, note
 from nsysdiag.errors import OutputError, UsageError
 from nsysdiag.model_compare import Comparison
 from nsysdiag.model_ranks_report import RanksReport
+from nsysdiag.printable import printable
+from nsysdiag.shortage import Attempt
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from nsysdiag.model import Report
 
     Document = Report | RanksReport | Comparison
+    Files = list[tuple[Path | None, bytes]]
 
 
 def deliver(
@@ -40,11 +43,14 @@ def deliver(
     """Write every destination, then the text summary to stdout unless that is taken or `quiet`. `judged` is what became
     of the budgets of a report.
 
-    Exits with the code of an unwritable output (2) after the others have been written.
+    Exits with the code of an unwritable output (2) after the others have been written. All are made before the first
+    is written: where memory runs out, which is a MemoryShortError, there is none.
     """
-    failures = [error for d in destinations if (error := _try_one(document, d, judged, force=force, quiet=quiet))]
-    if summary and not quiet and all(d.path for d in destinations):
-        emit(_summary(document), TEXT)
+    ready = [(each, _made(document, each, judged)) for each in destinations]
+    told = _summary(document) if summary and not quiet and all(d.path for d in destinations) else None
+    failures = [error for each, files in ready if (error := _try_one(each, files, force=force, quiet=quiet))]
+    if told is not None:
+        emit(told, TEXT)
     for error in failures:
         complain(error.message, error.hint)
     if open_html:
@@ -59,33 +65,42 @@ def require_html(destinations: Sequence[Destination], *, open_html: bool) -> Non
         raise UsageError("--open needs an HTML report", hint="add -o report.html")
 
 
-def _try_one(
-    document: Document, destination: Destination, judged: Judgement | None, *, force: bool, quiet: bool
-) -> OutputError | None:
+def _made(document: Document, destination: Destination, judged: Judgement | None) -> Files | OutputError:
+    """The content of stdout, whose path is None, or of the files of a destination; or why there is none."""
     try:
-        _deliver_one(document, destination, judged, force=force, quiet=quiet)
+        with Attempt(f"make '{printable(destination.path or destination.format)}'"):
+            data = _rendered(document, destination.format, judged=judged)
+            if destination.path is None:
+                return [(None, data)]
+            return _files(document, destination.path, destination.format, data)
+    except OutputError as error:
+        return error
+
+
+def _try_one(destination: Destination, files: Files | OutputError, *, force: bool, quiet: bool) -> OutputError | None:
+    if isinstance(files, OutputError):
+        return files
+    try:
+        _deliver_one(destination, files, force=force, quiet=quiet)
     except OutputError as error:
         return error
     return None
 
 
-def _deliver_one(
-    document: Document, destination: Destination, judged: Judgement | None, *, force: bool, quiet: bool
-) -> None:
+def _deliver_one(destination: Destination, files: Files, *, force: bool, quiet: bool) -> None:
     from nsysdiag.output.registry import FORMATS
     from nsysdiag.output.write import write
 
-    data = _rendered(document, destination.format, judged=judged)
-    if destination.path is None:
-        emit(data, FORMATS[destination.format].syntax)
-        return
-    for path, content in _files(document, destination.path, destination.format, data):
+    for path, content in files:
+        if path is None:
+            emit(content, FORMATS[destination.format].syntax)
+            continue
         write(path, content, force=force)
         if not quiet:
             note(f"wrote {path}")
 
 
-def _files(document: Document, path: Path, format_name: str, data: bytes) -> list[tuple[Path, bytes]]:
+def _files(document: Document, path: Path, format_name: str, data: bytes) -> Files:
     from nsysdiag.output.csv_ import MAIN_TABLE, table_path, tables
     from nsysdiag.output.ranks import csv_ as ranks_csv
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import typer
 from typer.main import get_command
 
 from nsysdiag.cli.console import abandon_stdout, complain
-from nsysdiag.errors import NsysdiagError, OutputError
+from nsysdiag.errors import MemoryShortError, NsysdiagError, OutputError
 from nsysdiag.messages import note_traceback
+from nsysdiag.shortage import LAST_WORDS, is_shortage, memory_short, released
 from nsysdiag.signals import Ended, EndingByExceptions
 from nsysdiag.version import __version__
 
@@ -21,6 +24,17 @@ if TYPE_CHECKING:
 
 BROKEN_BUDGET = 1
 BUG = 70
+MORE_MEMORY = "give the program more memory"
+_PART = "nsysdiag analyze TRACE --memory-limit SIZE"
+HINTS = {
+    "analyze": "analyse a part with --memory-limit SIZE or with --from and --to",
+    "batch": "fewer --jobs or a --memory-limit leave each input more memory",
+    "compare": f"save a report of each trace, as with '{_PART} -o report.json', and compare those",
+    "ranks": f"name fewer traces, or look at a part of each: {_PART}",
+    "bundle": f"look at a part of the trace: {_PART}",
+    "render": "ask for fewer outputs at once, or " + MORE_MEMORY,
+}
+"""What helps where memory runs out, by the command."""
 
 
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
@@ -38,8 +52,9 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
         abandon_stdout()
     except Exception as error:
         if "--debug" in arguments:
-            note_traceback(error)
-        return _explain(error)
+            with suppress(MemoryError):
+                note_traceback(error)
+        return _short(error, arguments) if is_shortage(error) else _explain(error)
     return 0
 
 
@@ -49,6 +64,18 @@ def _invoke(app: typer.Typer, arguments: Sequence[str]) -> None:
         context.command.invoke(context)
     if sys.stdout is not None:
         sys.stdout.flush()
+
+
+def _short(error: Exception, arguments: Sequence[str]) -> int:
+    """What holds the memory goes first: to make the sentence takes some too."""
+    released(error)
+    try:
+        told = error if isinstance(error, MemoryShortError) else memory_short(error, "run this command")
+        command = next((each for each in arguments if each in HINTS), "")
+        complain(told.message, told.hint or HINTS.get(command, MORE_MEMORY))
+    except MemoryError:
+        os.write(2, LAST_WORDS)
+    return MemoryShortError.exit_code
 
 
 def _explain(error: Exception) -> int:

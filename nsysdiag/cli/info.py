@@ -9,6 +9,7 @@ import typer
 from nsysdiag.cli.console import emit_text
 from nsysdiag.cli.options import DebugOption
 from nsysdiag.printable import printable
+from nsysdiag.shortage import Attempt
 from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def info(
     from nsysdiag.cli.facts import gather
     from nsysdiag.trace.trace import open_trace
 
-    with open_trace(trace) as opened:
+    with Attempt(f"read '{printable(trace)}'"), open_trace(trace) as opened:
         facts = gather(opened)
     if format_name is InfoFormat.JSON:
         emit_text(_json(facts), JSON)

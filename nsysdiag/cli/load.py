@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from nsysdiag.cli.progress import progress_bar
 from nsysdiag.errors import InputError
+from nsysdiag.printable import printable
+from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from nsysdiag.model_ranks_report import RanksReport
 
 SNIFFED_BYTES = 64
+WHOLE = "a saved report is read whole: give the program more memory"
 Saved = TypeVar("Saved")
 
 
@@ -60,6 +63,11 @@ def load_report(path: Path, settings: Settings, *, named: bool) -> Report:
 def read_document(path: Path) -> Report | RanksReport | Comparison:
     """What was saved as JSON: a report of one trace or of ranks, or a comparison. Raises InputError where it is none of
     them, or of another schema version."""
+    with Attempt(f"read '{printable(path)}'", WHOLE):
+        return _document(path)
+
+
+def _document(path: Path) -> Report | RanksReport | Comparison:
     from nsysdiag import model_compare, model_ranks_report
 
     data = _read_bytes(path)
@@ -75,6 +83,11 @@ def read_document(path: Path) -> Report | RanksReport | Comparison:
 
 def read_report(path: Path) -> Report:
     """A report of one trace, saved as JSON. Raises InputError where it is none, or of another schema version."""
+    with Attempt(f"read '{printable(path)}'", WHOLE):
+        return _report(path)
+
+
+def _report(path: Path) -> Report:
     from nsysdiag.model import SCHEMA_VERSION, from_json
 
     data = _read_bytes(path)

@@ -28,9 +28,13 @@ class ReadAhead:
 
     def __init__(self, read: Callable[..., Columns], requests: Sequence[Request]) -> None:
         self._pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="nsysdiag-read")
-        self._begun: dict[Request, Future[Columns]] = {
-            (table, columns): self._pool.submit(read, table, *columns) for table, columns in requests
-        }
+        self._begun: dict[Request, Future[Columns]] = {}
+        try:
+            for table, columns in requests:
+                self._begun[table, columns] = self._pool.submit(read, table, *columns)
+        except BaseException:  # no thread could be started
+            self.close()
+            raise
 
     def take(self, table: str, columns: tuple[str, ...]) -> Columns | None:
         """What was read, waiting for it where need be; None for what was not begun. Raises what reading raised."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nsysdiag.shortage import has_room
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from nsysdiag.trace.connect import Connections
 
 BATCH_ROWS = 65536
+ROOM_BYTES = 64 << 20
+"""What must be free before a batch is read: two threads read at once, at most 16 columns of 8 bytes, and buffers grow
+by doubling."""
 _FORMATS = {ColumnType.INTEGER: "l", ColumnType.REAL: "g"}
 
 
@@ -43,6 +47,7 @@ def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec]
         import nanoarrow
     except ImportError as error:
         raise NotColumnarError(str(error)) from error
+    _require_room()
     # nanoarrow's own errors are RuntimeErrors.
     refusals = (adbc_driver_manager.Error, RuntimeError, UnicodeDecodeError)
     try:
@@ -52,6 +57,12 @@ def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec]
             _drain(nanoarrow.c_array_stream(cursor.fetch_arrow()), columns, buffers)
     except refusals as error:
         raise NotColumnarError(str(error)) from error
+
+
+def _require_room() -> None:
+    """The driver crashes where it gets no memory; the other reader says so."""
+    if not has_room(ROOM_BYTES):
+        raise NotColumnarError("not enough memory for the columnar driver")
 
 
 def _drain(stream: Any, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
@@ -76,6 +87,7 @@ def _batches(stream: Any, schema: Any) -> Iterator[Any]:
     address = stream._addr()
     get_next = _Stream.from_address(address).get_next
     while True:
+        _require_room()
         batch = allocate_c_array(schema)
         if code := get_next(address, batch._addr()):
             raise NotColumnarError(f"the driver stopped with error {code}")

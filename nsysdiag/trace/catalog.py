@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag import limits
+from nsysdiag.shortage import is_shortage
 from nsysdiag.trace.connect import decode
 from nsysdiag.trace.tables import TABLES, ColumnSpec, TableSpec
 
@@ -107,7 +108,9 @@ def _rowid_name(connection: sqlite3.Connection, name: str, columns: Container[st
     if rowid is not None:
         try:
             connection.execute(f"SELECT {rowid} FROM {quoted(name)} LIMIT 0")
-        except sqlite3.OperationalError:
+        except sqlite3.OperationalError as error:
+            if is_shortage(error):
+                raise
             return None
     return rowid
 

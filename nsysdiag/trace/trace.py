@@ -13,6 +13,7 @@ import numpy as np
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.limits import CELL_BYTES, short_name
 from nsysdiag.printable import printable
+from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.capabilities import capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
@@ -329,6 +330,8 @@ class Trace:
                 hint=EXPORT_HINT,
             ) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:  # the latter for a message that quotes broken text
+            if is_shortage(error):
+                raise memory_short(error, f"read '{printable(self.path)}'") from error
             raise InputError(
                 f"'{printable(self.path)}' cannot be read, it may be corrupt: {printable(error)}",
                 hint="copy it again, or " + EXPORT_HINT,

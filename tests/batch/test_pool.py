@@ -165,7 +165,7 @@ class TestErrorsAreEntries:
     def test_bugs_and_too_little_memory(self, tmp_path: Path) -> None:
         bug, full = (work(task).entry for task in tasks_of(tmp_path, "bug", "full"))
         assert (bug.exit_code, bug.error) == (70, "this is a bug in nsysdiag: ZeroDivisionError: division by zero")
-        assert full.error == "there is not enough memory for it"
+        assert full.error == "not enough memory to analyse 'full.json'"
 
     def test_a_report_that_cannot_be_written(self, tmp_path: Path) -> None:
         (task,) = tasks_of(tmp_path, "x")
