@@ -133,8 +133,9 @@ def _rollback(path: Path, database: Path) -> Journal | None:
     with _opened(path) as file:
         if file is None or (head := _header_at(file, 0)) is None:
             return None
-        _refuse_other_files(path, file)
-        return _journal(path, JOURNAL, _end_of_records(file, head, database))
+        used = _end_of_records(file, head, database)
+        _refuse_other_files(path, file, used)
+        return _journal(path, JOURNAL, used)
 
 
 def _end_of_records(file: FileIO, head: tuple[int, int, int] | None, database: Path) -> int:
@@ -177,11 +178,14 @@ def _header_at(file: FileIO, at: int) -> tuple[int, int, int] | None:
     return (1 << 62 if count == _UNKNOWN_COUNT else count), sector, page
 
 
-def _refuse_other_files(path: Path, file: FileIO) -> None:
+def _refuse_other_files(path: Path, file: FileIO, used: int) -> None:
     """Raise InputError where the journal names another file: SQLite deletes that one after a rollback, whatever it
-    is. Such a journal belongs to a transaction over several databases, which no export is part of."""
-    size = os.fstat(file.fileno()).st_size
-    if _read_at(file, max(size - len(_MAGIC), 0), len(_MAGIC)) == _MAGIC and size > len(_MAGIC):
+    is. Such a journal belongs to a transaction over several databases, which no export is part of.
+
+    The name is at the end of the file, so the end of what is copied counts, too: the content of a page may be made to
+    look like a name."""
+    ends = (os.fstat(file.fileno()).st_size, used)
+    if any(_read_at(file, max(end - len(_MAGIC), 1), len(_MAGIC)) == _MAGIC for end in ends):
         raise InputError(
             f"'{printable(path.name)}' names another file to be deleted: it is not read",
             hint=f"delete the journal if you do not know it, or {EXPORT_HINT}",

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from nsysdiag.batch.task import _content
 from tests.trace.test_source import with_journal
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 1 << 20
 
@@ -23,10 +20,15 @@ def test_a_change_in_the_middle_of_a_large_file_counts(tmp_path: Path) -> None:
 
 def test_a_journal_beside_it_counts(tmp_path: Path) -> None:
     path = with_journal(tmp_path, "WAL")
-    log = path.with_name("trace.sqlite-wal")
-    with_all = _content(path)
-    log.unlink()
-    without = _content(path)
-    assert without != with_all
-    log.write_bytes(b"nothing that SQLite would apply")
-    assert _content(path) == without
+    log = Path(f"{path}-wal")
+    before = _content(path)
+    log.write_bytes(log.read_bytes()[:-1])  # the last commit is cut short
+    assert _content(path) != before
+
+
+def test_one_that_holds_nothing_to_apply_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "trace.sqlite"
+    path.write_bytes(b"trace")
+    before = _content(path)
+    (tmp_path / "trace.sqlite-wal").write_bytes(b"more")
+    assert _content(path) == before
