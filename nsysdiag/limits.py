@@ -36,6 +36,28 @@ HEAD_CHARACTERS = 200
 PATH_CHARACTERS = 4_000
 """Characters of the names of one NVTX path together: a path has up to 64 names and stands in every gap. The longest in
 the traces known to us has under 1,000. Reached: every name of the path is cut to 64 characters with its mark."""
+MOST_GPUS = 128
+"""GPUs of a trace that are analysed, those with most operations; no machine has more. Reached: the report says so."""
+MOST_SEEN = 4_000_000
+"""Pairs of a moment and a thread that are looked at in one go. Where all threads of a trace seem to run all the time,
+there would be as many as both multiplied; moments with the fewest threads, which tell most, come first."""
+MOST_DEEP = 4_096
+"""Frames of a Python stack in an NVTX payload. Reached: the payload is not read as a stack."""
+SAVED_BYTES = 1 << 29
+"""Of a saved document. Real reports of traces of 1 to 16 MB have 0.06 to 1.3 MB; gaps take most of a large one, packed
+5 to 7 bytes each: this is enough for 60 million."""
+SAVED_VALUES = 1 << 24
+"""Values in a document. Real reports have 37 to 63 bytes for each, so that this many take more than SAVED_BYTES. In
+memory a value takes about 60 bytes, a thousand million of them in SAVED_BYTES would take 60 GB."""
+UNPACKED_BYTES, UNPACKED_FOR_EACH = 1 << 28, 4
+"""What all packed columns of a document may hold together: so much, and so much more for each byte of the document.
+Real reports hold 0.2 to 3 times their size. A gap takes 17 bytes, so the first is enough for 15 million gaps that
+compress to nearly nothing."""
+MOST_BUCKETS = 1 << 16
+"""Of a series or a level of a timeline in a saved report: 32 times as many as the finest level has."""
+MOST_NAMES_BYTES = 1 << 24
+"""What the names of a timeline in a saved report may take once unpacked: they have room for 1.5 million characters (see
+NAME_ROOM in analysis/lanes), which JSON writes with 6 bytes each at most."""
 _IN_PATH = 50
 
 _DIGITS = 12

@@ -10,11 +10,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from nsysdiag.record import MOST_BUCKETS, Column, Packed, Record
-
-MOST_NAMES_BYTES = 1 << 24
-"""What the names of a timeline may take once unpacked: they have room for 1.5 million characters (see NAME_ROOM in
-analysis/lanes), which JSON writes with 6 bytes each at most."""
+from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
+from nsysdiag.record import Column, Packed, Record
 
 
 class TimelineLevel(Packed, frozen=True):

@@ -15,10 +15,6 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Fa
     """Base of all records: immutable, built by keyword."""
 
 
-MOST_BUCKETS = 1 << 16
-"""Of a series or a level of a timeline: 32 times as many as the finest level has."""
-
-
 class Column(NamedTuple):
     """A packed column: `values` numbers that take at most `width` bytes each once unpacked."""
 

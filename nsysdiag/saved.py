@@ -12,20 +12,11 @@ from typing import TypeVar
 import msgspec
 
 from nsysdiag.compact import MOST_EXPANSION
-from nsysdiag.record import MOST_BUCKETS, Packed, Record
+from nsysdiag.limits import MOST_BUCKETS, SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
+from nsysdiag.record import Packed, Record
 
 AnyRecord = TypeVar("AnyRecord", bound=Record)
 
-MOST_BYTES = 1 << 29
-"""Of a saved document. Real reports of traces of 1 to 16 MB have 0.06 to 1.3 MB; gaps take most of a large one, packed
-5 to 7 bytes each: this is enough for 60 million."""
-MOST_VALUES = 1 << 24
-"""Values in a document. Real reports have 37 to 63 bytes for each, so that this many take more than MOST_BYTES. In
-memory a value takes about 60 bytes, a thousand million of them in MOST_BYTES would take 60 GB."""
-UNPACKED_BYTES, UNPACKED_FOR_EACH = 1 << 28, 4
-"""What all packed columns of a document may hold together: so much, and so much more for each byte of the document.
-Real reports hold 0.2 to 3 times their size. A gap takes 17 bytes, so the first is enough for 15 million gaps that
-compress to nearly nothing."""
 MOST = 2**63 - 1
 LATEST_NS = 2**62
 """Times of a trace's clock lie this side of it (146 years), so that the time between two fits into 64 bits."""
@@ -52,10 +43,10 @@ DIVISORS = frozenset({"each", "period_ns", "step_ns"})
 def from_saved(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
     """The record that was saved as JSON. Raises one of UNREADABLE where `data` is no such record, or one that no
     program of ours wrote: too large, or with numbers or packed columns that cannot be."""
-    if len(data) > MOST_BYTES:
-        raise msgspec.ValidationError(f"it has {len(data):,} bytes; at most {MOST_BYTES:,} are read")
-    if data.count(b",") > MOST_VALUES:
-        raise msgspec.ValidationError(f"it has more than {MOST_VALUES:,} values")
+    if len(data) > SAVED_BYTES:
+        raise msgspec.ValidationError(f"it has {len(data):,} bytes; at most {SAVED_BYTES:,} are read")
+    if data.count(b",") > SAVED_VALUES:
+        raise msgspec.ValidationError(f"it has more than {SAVED_VALUES:,} values")
     record = msgspec.json.decode(data, type=kind)
     _check(record, UNPACKED_BYTES + UNPACKED_FOR_EACH * len(data))
     return record

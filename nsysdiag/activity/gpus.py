@@ -8,11 +8,11 @@ import numpy as np
 
 from nsysdiag.activity.identity import IntArray, pid_of
 from nsysdiag.activity.streams import distinct
+from nsysdiag.limits import MOST_GPUS
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.trace import Trace
 
 UNKNOWN_GPU = "GPU"
-MOST_GPUS = 128
 WARP = 32
 
 

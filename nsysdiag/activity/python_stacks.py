@@ -30,11 +30,11 @@ from nsysdiag.activity.identity import IntArray, pid_of, process_of
 from nsysdiag.activity.nvtx import PythonMarks
 from nsysdiag.activity.program_code import Origin, file_name, origin_of_python
 from nsysdiag.activity.streams import distinct
+from nsysdiag.limits import MOST_DEEP
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace
 
 HEADER_BYTES, LEAD_BYTES, FRAME_BYTES = 32, 16, 24
-MOST_DEEP = 4_096
 LOOKED_AT = 5
 """Samples of a thread that are looked at to tell whether it is the main thread."""
 THREAD_ENTRY = "_bootstrap"

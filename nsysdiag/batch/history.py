@@ -14,10 +14,11 @@ import msgspec
 
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.errors import OutputError
+from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.printable import printable
 from nsysdiag.record import UNREADABLE
-from nsysdiag.saved import MOST_BYTES, from_saved
+from nsysdiag.saved import from_saved
 from nsysdiag.units import format_bytes
 
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
@@ -50,8 +51,8 @@ def read_history(path: Path, folder: Path) -> History:
     nothing must be added to it.
     """
     try:
-        if path.stat().st_size > MOST_BYTES:
-            raise OSError(errno.EFBIG, f"it is larger than {format_bytes(MOST_BYTES)}")
+        if path.stat().st_size > SAVED_BYTES:
+            raise OSError(errno.EFBIG, f"it is larger than {format_bytes(SAVED_BYTES)}")
         data = path.read_bytes()
     except FileNotFoundError as error:
         known = path.parent.is_dir()

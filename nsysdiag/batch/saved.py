@@ -8,8 +8,8 @@ from pathlib import Path
 
 import msgspec
 
+from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.record import UNREADABLE
-from nsysdiag.saved import MOST_BYTES
 
 MARK = b'"nsysdiag"'
 START_BYTES = 64
@@ -33,7 +33,7 @@ def is_report_of_a_trace(path: Path) -> bool:
     a pipe is not opened, for that could block."""
     if not path.is_file() or not starts_like_json(path):
         return False
-    if path.stat().st_size > MOST_BYTES:
+    if path.stat().st_size > SAVED_BYTES:
         raise OSError(errno.EFBIG, "it is larger than any saved report")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content.find(MARK) < 0:

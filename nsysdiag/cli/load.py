@@ -127,18 +127,18 @@ def _decoded(path: Path, data: bytes, decode: Callable[[bytes], Saved]) -> Saved
 def _read_bytes(path: Path) -> bytes:
     """The whole file, which may be a pipe. Raises InputError where it is larger than any saved report, before most of
     it was read."""
-    from nsysdiag.saved import MOST_BYTES
+    from nsysdiag.limits import SAVED_BYTES
     from nsysdiag.units import format_bytes
 
     try:
         with path.open("rb") as file:
-            size = os.fstat(file.fileno()).st_size or MOST_BYTES  # that of a pipe is 0
-            data = file.read(min(size, MOST_BYTES) + 1)
+            size = os.fstat(file.fileno()).st_size or SAVED_BYTES  # that of a pipe is 0
+            data = file.read(min(size, SAVED_BYTES) + 1)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}", hint="check the path and the disk") from error
-    if len(data) > MOST_BYTES:
+    if len(data) > SAVED_BYTES:
         raise InputError(
-            f"{path} is larger than {format_bytes(MOST_BYTES)}, the most that is read of a saved report",
+            f"{path} is larger than {format_bytes(SAVED_BYTES)}, the most that is read of a saved report",
             hint="save it again with fewer --gaps: 'nsysdiag analyze TRACE -o report.json'",
         )
     return data

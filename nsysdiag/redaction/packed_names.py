@@ -9,7 +9,8 @@ import numpy as np
 
 from nsysdiag.compact import from_text, names_from, to_text
 from nsysdiag.errors import InputError
-from nsysdiag.model_timeline import MOST_NAMES_BYTES, TimelineLevels
+from nsysdiag.limits import MOST_NAMES_BYTES
+from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.redaction.fields import Text
 from nsysdiag.timeline.planes import WIDEST, from_planes
 

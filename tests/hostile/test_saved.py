@@ -238,7 +238,7 @@ def test_a_file_larger_than_any_report(command: Command, tmp_path: Path, monkeyp
         raise AssertionError("all of it was read")
 
     monkeypatch.setattr(Path, "read_bytes", never)
-    monkeypatch.setattr(saved, "MOST_BYTES", 1 << 20)  # what is read before it is refused
+    monkeypatch.setattr(saved, "SAVED_BYTES", 1 << 20)  # what is read before it is refused
     for line in (("render", path), ("analyze", "--no-config", path), ("compare", "--no-config", path, path)):
         told = command(*line, "-o", tmp_path / "x.html")
         assert told.code == 3, told
@@ -262,7 +262,7 @@ def test_a_history_larger_than_any(tmp_path: Path) -> None:
 
 
 def test_more_values_than_any_report_holds(document: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(saved, "MOST_VALUES", 100_000)
+    monkeypatch.setattr(saved, "SAVED_VALUES", 100_000)
     document["devices"][0]["notes"] = [""] * 120_000
     refused(json.dumps(document).encode(), "more than 100,000 values")
 

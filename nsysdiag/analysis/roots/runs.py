@@ -11,12 +11,10 @@ from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, process_of, 
 from nsysdiag.activity.rows import Rows, RowsOf
 from nsysdiag.activity.scheduling import SwitchRows
 from nsysdiag.activity.streams import distinct, distinct_values
+from nsysdiag.limits import MOST_SEEN
 from nsysdiag.timeline.intervals import FloatArray, nearest_before
 
 AROUND_NS = 1_000_000_000
-MOST_SEEN = 4_000_000
-"""Pairs of a moment and a thread that are looked at in one go. Where all threads of a trace seem to run all the time,
-there would be as many as both multiplied; moments with the fewest threads, which tell most, come first."""
 
 
 @dataclass(frozen=True, slots=True)

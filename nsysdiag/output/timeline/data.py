@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import UNSET
 
+from nsysdiag.limits import MOST_BUCKETS
 from nsysdiag.model import Thread
 from nsysdiag.output import words
 from nsysdiag.output.figures import safe_color
@@ -20,7 +21,6 @@ from nsysdiag.output.timeline.gaps import DrawnGaps, drawn_gaps
 from nsysdiag.output.timeline.metrics import metric_curves
 from nsysdiag.output.timeline.names import LONGEST_NAME, Directory
 from nsysdiag.output.timeline.rows import Rows, between, rows_of
-from nsysdiag.record import MOST_BUCKETS
 from nsysdiag.timeline.planes import to_planes
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ import numpy as np
 
 from nsysdiag.compact import names_from
 from nsysdiag.errors import InputError
-from nsysdiag.model_timeline import MOST_NAMES_BYTES
+from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.output.names import brief, clip
 from nsysdiag.timeline.planes import to_planes
 
