@@ -238,7 +238,7 @@ def test_a_file_larger_than_any_report(command: Command, tmp_path: Path, monkeyp
         raise AssertionError("all of it was read")
 
     monkeypatch.setattr(Path, "read_bytes", never)
-    monkeypatch.setattr(saved, "SAVED_BYTES", 1 << 20)  # what is read before it is refused
+    monkeypatch.setattr(limits, "SAVED_BYTES", 1 << 20)  # what is read before it is refused
     for line in (("render", path), ("analyze", "--no-config", path), ("compare", "--no-config", path, path)):
         told = command(*line, "-o", tmp_path / "x.html")
         assert told.code == 3, told
