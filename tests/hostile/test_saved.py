@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from nsysdiag import analyze, saved
+from nsysdiag import analyze, limits, saved
 from nsysdiag.batch.history import read_history
 from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.cli.load import read_document
