@@ -54,21 +54,23 @@ def from_saved(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
 
 def _check(record: Record, most_unpacked: int) -> None:
     """Raise ValidationError for the first value that cannot be."""
-    unpacked = 0
-    waiting: list[tuple[str, object]] = [("", record)]
-    while waiting:
-        name, value = waiting.pop()
-        if isinstance(value, Record):
-            waiting += [(each, getattr(value, each)) for each in value.__struct_fields__]
-            unpacked += _unpacked_bytes(value) if isinstance(value, Packed) else 0
-        elif isinstance(value, dict):
-            waiting += [(name, each) for each in value.values()]
-        elif isinstance(value, list | tuple):
-            waiting += [(name, each) for each in value]
-        elif isinstance(value, int | float):
-            _check_number(name, value)
-        if unpacked > most_unpacked:
-            raise msgspec.ValidationError(f"its packed columns hold more than {most_unpacked:,} bytes")
+    if _unpacked_within("", record) > most_unpacked:
+        raise msgspec.ValidationError(f"its packed columns hold more than {most_unpacked:,} bytes")
+
+
+def _unpacked_within(name: str, value: object) -> int:
+    """What all packed columns in a value of the field `name` may take, in bytes; checks its numbers. The types of the
+    records bound how deep it goes."""
+    if isinstance(value, Record):
+        own = _unpacked_bytes(value) if isinstance(value, Packed) else 0
+        return own + sum(_unpacked_within(each, getattr(value, each)) for each in value.__struct_fields__)
+    if isinstance(value, dict):
+        return sum(_unpacked_within(name, each) for each in value.values())
+    if isinstance(value, list | tuple):
+        return sum(_unpacked_within(name, each) for each in value)
+    if isinstance(value, int | float):
+        _check_number(name, value)
+    return 0
 
 
 def _check_number(name: str, value: float) -> None:

@@ -89,6 +89,13 @@ def test_every_field_of_a_comparison(report: Report, tmp_path: Path) -> None:
     check_every_field(content, report, tmp_path / "c.json", 97)
 
 
+def test_a_step_that_leads_far_below_zero(tmp_path: Path, report: Report) -> None:
+    document = json.loads(comparison_to_json(COMPARISONS["mixed"]()))
+    path = tmp_path / "c.json"
+    path.write_bytes(changed(document, ("devices", 0, "waterfall", 0, "change_ns"), -(2**63)))
+    uses(read_document(path), report)
+
+
 def test_every_field_of_ranks(report: Report, tmp_path: Path) -> None:
     check_every_field(ranks_to_json(ranks_report()), report, tmp_path / "ranks.json", 29)
 

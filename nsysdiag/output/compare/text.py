@@ -126,7 +126,7 @@ def _waterfall(device: DeviceComparison, causes: Causes, width: int) -> Table:
 
 
 def _bar(low: int, high: int, whole: int, room: int, style: str) -> Text:
-    start = min(room - 1, room * low // whole)
+    start = max(0, min(room - 1, room * low // whole))  # steps of a damaged comparison lead below 0
     end = max(start + 1, round(room * high / whole))
     return Text(" " * start + "█" * (end - start) if high > low else "", style)
 
