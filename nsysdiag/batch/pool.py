@@ -114,7 +114,8 @@ def _run(waiting: list[Task], limits: Limits, pool: _Pool, watch: Watch) -> Iter
                 yield unstarted
         running = pool.running()
         watch(len(waiting) + len(running), [each.input.shown for each in running])
-        yield from pool.finished()
+        if running:  # else none could be started, and to wait would take forever
+            yield from pool.finished()
 
 
 @dataclass(slots=True)
