@@ -210,6 +210,7 @@ LARGE = "counted_training.sqlite"
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("sources")
     write_inputs(folder)
+    (folder / LARGE).unlink()
     write_large(folder / LARGE, 60_000)
     console_script(folder / "bin")
     return folder
