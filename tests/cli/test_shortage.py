@@ -195,12 +195,12 @@ def test_zlib_without_memory_is_no_damaged_report(monkeypatch: pytest.MonkeyPatc
     text = to_text(b"text", 1)
     monkeypatch.setattr("nsysdiag.compact.base64.b64decode", partial(fail, SHORTAGES["zlib"]))
     with pytest.raises(MemoryError):
-        from_text(text)
+        from_text(text, 100)
 
 
 MIB = 1 << 20
 LIMITS = (40, 120, 200, 235, 242, 250, 258, 266, 280, 320, 450, 900)
-"""MiB of address space: Python itself starts with about 16, and the libraries take 192 beyond the 24 of the program's
+"""MiB of address space: Python itself starts with about 14, and the libraries take 192 beyond the 40 of the program's
 beginning. The next ones are those where the analysis of the trace below runs out of memory at some step."""
 READING = ("info", "analyze", "redacted", "render", "compare", "ranks", "bundle", "demo")
 LARGE = "counted_training.sqlite"
