@@ -88,6 +88,7 @@ def test_a_signal_between_the_two_starts_is_answered(tmp_path: Path, number: sig
     """UTF-8 mode is set at a second start of the interpreter."""
     code = f"""
 import os, signal
+signal.signal({int(number)}, signal.SIG_DFL)  # a shell that starts it in the background has it ignored
 original = os.execv
 def execv(*command):
     os.kill(os.getpid(), {int(number)})
