@@ -48,7 +48,7 @@ SAVED_BYTES = 1 << 29
 5 to 7 bytes each: this is enough for 60 million."""
 SAVED_VALUES = 1 << 24
 """Values in a document, counted by their commas. Real reports have 37 to 63 bytes for each, so that this many take more
-than SAVED_BYTES; at 2 bytes each SAVED_BYTES would hold 16 times as many. So many values take up to 2.3 GB of memory."""
+than SAVED_BYTES; at 2 bytes each SAVED_BYTES would hold 16 times as many. So many take up to 2.3 GB of memory."""
 UNPACKED_BYTES, UNPACKED_FOR_EACH = 1 << 28, 4
 """What all packed columns of a document may hold together: so much, and so much more for each byte of the document.
 Real reports hold 0.4 to 3 times their size. A gap takes 17 bytes, so the first is enough for 15 million gaps that
