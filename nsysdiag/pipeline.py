@@ -15,7 +15,6 @@ from nsysdiag.activity.callchains import CallChains
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, read_device_activity
 from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import read_host_tables
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.large_tables import large_tables
 from nsysdiag.activity.memory import read_memory
 from nsysdiag.activity.memory_fit import Part, part_that_fits
@@ -26,7 +25,8 @@ from nsysdiag.activity.threads import process_names, profiler_threads, thread_na
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.classify import FALLBACK, LayeredEvidence, layer_evidence
 from nsysdiag.analysis.dashboard import check_periods
-from nsysdiag.analysis.device_report import DeviceResult, analyze_device
+from nsysdiag.analysis.device_report import analyze_device
+from nsysdiag.analysis.device_result import DeviceResult
 from nsysdiag.analysis.drained import draining_calls
 from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.analysis.facts import call_facts
@@ -65,6 +65,7 @@ from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.paged import laid_away
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.version import __version__
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nsysdiag.analysis.device_report import DeviceResult
+from nsysdiag.analysis.device_result import DeviceResult
 from nsysdiag.analysis.ranks.comparison import compare_ranks
 from nsysdiag.analysis.ranks.timeline import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.config import Settings

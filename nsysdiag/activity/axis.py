@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, is_constant, once
+from nsysdiag.activity.identity import is_constant, once
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.errors import InputError
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 _POSITION_LIMIT = 1 << 62
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.program_code import Origin, file_name, name_of, origin_of
 from nsysdiag.activity.streams import distinct
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.trace.trace import Trace
 
 TABLES = {"cuda": "CUDA_CALLCHAINS", "osrt": "OSRT_CALLCHAINS", "sampling": "SAMPLING_CALLCHAINS"}

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, once, process_of
+from nsysdiag.activity.identity import once, process_of
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.paged import laid_away
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.trace import Trace
 
 _SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")

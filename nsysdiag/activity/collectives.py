@@ -9,10 +9,9 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
 from nsysdiag.activity.rows import Rows, RowsOf
-from nsysdiag.timeline.intervals import nearest_before
+from nsysdiag.timeline.intervals import IntArray, nearest_before
 from nsysdiag.trace.strings import Strings
 
 # The words of a name without its underscores, and the kind that they say. A name may hold several (ReduceScatter,

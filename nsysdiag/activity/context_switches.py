@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.rows import Rows
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, union
 from nsysdiag.trace.trace import Trace
 
 SAVE_END, RESTORE_START, CONTEXT_START = 7, 8, 9  # ENUM_GPU_CTX_SWITCH

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, tid_of
-from nsysdiag.timeline.intervals import Intervals, coverage
+from nsysdiag.activity.identity import pid_of, tid_of
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, coverage
 
 if TYPE_CHECKING:
     from nsysdiag.activity.scheduling import SwitchRows

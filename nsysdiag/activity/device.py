@@ -11,7 +11,7 @@ import numpy as np
 from nsysdiag.activity.calls import ApiCalls, CallRows, match_launches, read_api_calls
 from nsysdiag.activity.context_switches import TimeSlices, read_time_slices
 from nsysdiag.activity.gpus import DeviceKeys, Gpu, busiest, describe, device_keys
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.launch_shapes import LaunchShapes
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import (
@@ -26,7 +26,7 @@ from nsysdiag.activity.rows import RowsOf, picked
 from nsysdiag.activity.streams import Streams, describe_streams, distinct, distinct_values
 from nsysdiag.activity.waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.paged import laid_away
-from nsysdiag.timeline.intervals import Intervals, contains, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.trace.trace import Trace
 
 

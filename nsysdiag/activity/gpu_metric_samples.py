@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
-from nsysdiag.timeline.intervals import FloatArray, Intervals
+from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals
 
 HOLE = 2
 """After more than so many periods without a sample nothing is known of the time before the next one's own period."""

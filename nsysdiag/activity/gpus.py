@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, pid_of
+from nsysdiag.activity.identity import pid_of
 from nsysdiag.activity.streams import distinct
 from nsysdiag.limits import MOST_GPUS
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.trace import Trace
 

@@ -9,14 +9,14 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import ApiCalls
 from nsysdiag.activity.host_tables import HostTables
-from nsysdiag.activity.identity import BoolArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.lane import CallTable, Lane, place_calls, within
 from nsysdiag.activity.overhead import cupti_inside_calls
 from nsysdiag.activity.samples import Samples, samples_of
 from nsysdiag.activity.scheduling import Scheduling, scheduling_of
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.paged import let_go
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, Intervals
 
 
 @dataclass(frozen=True, slots=True)

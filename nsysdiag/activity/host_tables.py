@@ -8,12 +8,12 @@ import numpy as np
 
 from nsysdiag.activity.calls import coded_names
 from nsysdiag.activity.cpus import Cpus
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.lane import CallTable
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.overhead import read_overhead
 from nsysdiag.activity.samples import SampleRows, read_samples
 from nsysdiag.activity.scheduling import SwitchRows, read_switches
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.trace import Trace
 
 OS_CALLS = "OSRT_API"

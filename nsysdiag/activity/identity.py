@@ -8,8 +8,7 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-IntArray = npt.NDArray[np.signedinteger[Any]]
-BoolArray = npt.NDArray[np.bool_]
+from nsysdiag.timeline.intervals import IntArray
 
 _LOW_24_BITS = 0xFFFFFF
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import BoolArray, IntArray, joint
+from nsysdiag.activity.identity import joint
 from nsysdiag.activity.rows import picked, taken
 from nsysdiag.paged import laid_away
-from nsysdiag.timeline.intervals import Intervals, nearest_before
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.timeline.nesting import outermost
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.columns import Columns
 
 SHAPE_COLUMNS = ("blocks", "threadsPerBlock", "registersPerThread", "sharedMemory")

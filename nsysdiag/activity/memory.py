@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity
-from nsysdiag.activity.identity import BoolArray, IntArray, pid_of
+from nsysdiag.activity.identity import pid_of
 from nsysdiag.activity.rows import Rows
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import MIGRATIONS
 from nsysdiag.trace.trace import Trace

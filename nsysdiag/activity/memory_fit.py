@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag import paged
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.errors import UsageError
-from nsysdiag.timeline.intervals import BoolArray, FloatArray
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.units import format_bytes, format_exact_ns, format_share
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import struct
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.trace import Trace
 
 FIELD = "NCCL communicator ID"

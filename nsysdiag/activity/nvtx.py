@@ -8,12 +8,12 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import coded_names
-from nsysdiag.activity.identity import BoolArray, IntArray, joint, process_of
+from nsysdiag.activity.identity import joint, process_of
 from nsysdiag.activity.nccl_payload import read_communicators
 from nsysdiag.activity.rows import Rows, picked
 from nsysdiag.activity.streams import distinct
 from nsysdiag.limits import short_path
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.timeline.nesting import enclosing
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.trace import Trace

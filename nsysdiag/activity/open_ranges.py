@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.nvtx import NvtxRanges
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 from nsysdiag.timeline.nesting import enclosing
 
 MOST_NAMES = 8

@@ -7,9 +7,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.launch_shapes import SHAPE_COLUMNS, LaunchShapes, launch_shapes
 from nsysdiag.activity.rows import Rows
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import MIGRATIONS, CopyKind, MemoryKind
 from nsysdiag.trace.trace import Trace

@@ -26,11 +26,12 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.callchains import MOST_FRAMES, Frame, Stack, Stacks
-from nsysdiag.activity.identity import IntArray, pid_of, process_of
+from nsysdiag.activity.identity import pid_of, process_of
 from nsysdiag.activity.nvtx import PythonMarks
 from nsysdiag.activity.program_code import Origin, file_name, origin_of_python
 from nsysdiag.activity.streams import distinct
 from nsysdiag.limits import MOST_DEEP
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace
 

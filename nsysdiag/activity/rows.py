@@ -8,7 +8,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.activity.identity import IntArray, is_constant
+from nsysdiag.activity.identity import is_constant
+from nsysdiag.timeline.intervals import IntArray
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:

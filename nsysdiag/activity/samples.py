@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.program_code import file_name, name_of
 from nsysdiag.activity.rows import Rows, picked
 from nsysdiag.activity.streams import distinct
-from nsysdiag.timeline.intervals import Intervals, nearest_before, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, nearest_before, union
 from nsysdiag.trace.trace import Trace
 
 SAMPLES = "COMPOSITE_EVENTS"

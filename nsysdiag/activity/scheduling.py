@@ -8,9 +8,8 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.cpus import Cpus, sorted_order
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.trace.enums import ThreadState
 from nsysdiag.trace.trace import Trace
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray, pid_of
+from nsysdiag.activity.identity import pid_of
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.trace.enums import StreamFlag
 from nsysdiag.trace.trace import Trace
 

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.trace import Trace
 
 _PROFILER = re.compile(r"\[NSys.*|.*CommsProcess.*|nsys-\w*|CUPTI.*", re.IGNORECASE)

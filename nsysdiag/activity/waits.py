@@ -7,10 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls, match_launches
-from nsysdiag.activity.identity import IntArray, pid_of
+from nsysdiag.activity.identity import pid_of
 from nsysdiag.activity.operations import Operations
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct, stream_codes
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
 from nsysdiag.trace.trace import Trace

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.memory import Usage
 from nsysdiag.activity.rows import Rows
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.timeline.steps import Steps
 from nsysdiag.trace.enums import MemoryKind, MemoryOperation
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.timeline.assign import Owned
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

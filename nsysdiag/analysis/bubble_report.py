@@ -8,12 +8,12 @@ from itertools import takewhile
 import numpy as np
 
 from nsysdiag.activity.calls import CallRows
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, path_codes
 from nsysdiag.analysis.bubbles import Stretches, causes_of, idle_of, median_intervals
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.model import Bubble, Bubbles
+from nsysdiag.timeline.intervals import IntArray
 
 MOST = 20
 

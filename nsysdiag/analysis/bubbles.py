@@ -23,7 +23,6 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.frame import Case, Frame
@@ -31,7 +30,7 @@ from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.grouping import medians
 from nsysdiag.analysis.ledger import Ledger
 from nsysdiag.config import Thresholds
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals
 
 LAUNCHING = ("launch_call", "launch_latency", "cuda_api", "host_compute", "uncovered")
 _THERE_ALREADY = (Case.DISPATCH, Case.INTRA_GRAPH)

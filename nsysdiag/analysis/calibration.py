@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import previous_on_stream
 from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.timeline.intervals import BoolArray
 
 DEFAULT_NS = 5_000
 FLOOR_SAMPLES, FLOOR_PERCENTILE, FLOOR_LOWEST_NS, FLOOR_HIGHEST_NS = 200, 95, 2_000, 10_000

@@ -18,7 +18,6 @@ import numpy as np
 
 from nsysdiag.activity.callchains import NO_CHAIN, CallChains, Stack, Stacks
 from nsysdiag.activity.host import HostActivity
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.python_stacks import PythonStacks
 from nsysdiag.activity.rows import Rows
@@ -29,7 +28,7 @@ from nsysdiag.analysis.frame import Frame as GapFrame
 from nsysdiag.analysis.grouping import evenly
 from nsysdiag.model import CallSite, CodeShare
 from nsysdiag.timeline.assign import Owned, claim
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 from nsysdiag.timeline.nesting import outermost
 
 MOST_CHAINS = 10_000

@@ -8,7 +8,6 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.host import HostActivity
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis import waiting
 from nsysdiag.analysis.assignment import SliceCollector, Slices
 from nsysdiag.analysis.causes import CALL_ORDER, CAUSES, blocking_copy
@@ -16,7 +15,7 @@ from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer, named
 from nsysdiag.analysis.frame import Case, DeviceSide, Frame
 from nsysdiag.timeline.assign import Owned, claim
-from nsysdiag.timeline.intervals import Intervals, coverage, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, coverage, union
 
 FALLBACK = "uncovered"
 OTHER_DEVICE = "waits for another device"

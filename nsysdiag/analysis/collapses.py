@@ -6,14 +6,13 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import ApiCalls
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.classify import FALLBACK
 from nsysdiag.analysis.evidence import Layer
 from nsysdiag.analysis.frame import Case, Frame
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.analysis.run_ahead import Outstanding
 from nsysdiag.model import Collapses
-from nsysdiag.timeline.intervals import nearest_before
+from nsysdiag.timeline.intervals import IntArray, nearest_before
 
 NO_EVIDENCE = "no evidence"
 

@@ -8,14 +8,13 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.collectives import KINDS, MEETINGS, Collectives, kind_of
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.model import CollectiveKind, MpiCall
-from nsysdiag.timeline.intervals import Intervals, coverage, intersect, subtract, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, coverage, intersect, subtract, union
 
 
 def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) -> list[CollectiveKind]:

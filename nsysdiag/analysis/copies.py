@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.operations import Category, copy_name, memory_name
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.model import CopyRow
+from nsysdiag.timeline.intervals import BoolArray
 
 _SIDES = 16  # room for a memory kind from -1 to 14
 _KINDS = 64

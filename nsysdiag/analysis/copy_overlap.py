@@ -6,12 +6,20 @@ import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category, copy_name, memory_name
 from nsysdiag.activity.streams import Streams
 from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.model_memory import ExposedCopies
-from nsysdiag.timeline.intervals import Intervals, coverage, intersect, nearest_before, subtract, union
+from nsysdiag.timeline.intervals import (
+    BoolArray,
+    IntArray,
+    Intervals,
+    coverage,
+    intersect,
+    nearest_before,
+    subtract,
+    union,
+)
 from nsysdiag.trace.enums import MemoryKind
 
 ORDERED = (None, False, True)

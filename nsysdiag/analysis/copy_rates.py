@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.config import MemoryThresholds
 from nsysdiag.model_memory import CopyRate, Pinning, PinningClass
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 
 DIRECTIONS: dict[str, tuple[CopyKind, ...]] = {

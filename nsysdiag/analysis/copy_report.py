@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.memory import MemoryLimits
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.copies import copy_rows
@@ -12,7 +11,7 @@ from nsysdiag.analysis.copy_rates import copy_rates, pinning
 from nsysdiag.analysis.tiny_copies import tiny_copies
 from nsysdiag.config import MemoryThresholds
 from nsysdiag.model import Copies
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, Intervals
 
 
 def copy_report(

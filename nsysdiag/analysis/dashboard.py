@@ -14,11 +14,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.config import UtilizationThresholds
 from nsysdiag.errors import UsageError
 from nsysdiag.model_utilization import UtilizationSeries
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 from nsysdiag.timeline.periods import Periods, in_periods
 from nsysdiag.units import NS_PER, format_ns
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray, pid_of, tid_of
+from nsysdiag.activity.identity import pid_of, tid_of
 from nsysdiag.activity.nvtx import NvtxRanges, path_codes
 from nsysdiag.activity.open_ranges import ranges_elsewhere
 from nsysdiag.activity.samples import Samples
@@ -22,6 +22,7 @@ from nsysdiag.analysis.ledger import Ledger
 from nsysdiag.analysis.naming import describe_operations
 from nsysdiag.analysis.roots.chain import ChainTeller
 from nsysdiag.model import Gap, Root, Slice, Thread
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_ns
 

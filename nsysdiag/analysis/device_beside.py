@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.device_steps import Steps
 from nsysdiag.analysis.empty_iterations import EmptyIterations, empty_iterations
@@ -28,7 +27,7 @@ from nsysdiag.model import GapsPacked, KernelRow
 from nsysdiag.model_gpu_metrics import GpuMetrics
 from nsysdiag.model_timeline import TimelineLevels
 from nsysdiag.model_utilization import Utilization
-from nsysdiag.timeline.intervals import Intervals, contains
+from nsysdiag.timeline.intervals import BoolArray, Intervals, contains
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, process_of
+from nsysdiag.activity.identity import pid_of, process_of
 from nsysdiag.activity.memory import MemoryLimits, Usage, belongs, of_processes
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.allocations import MANAGED, PINNED, RESIDENT, Changes, at, level, levels, match, of_kind
@@ -19,7 +19,7 @@ from nsysdiag.analysis.tiny_copies import a_turn
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.config import MemoryThresholds
 from nsysdiag.model_memory import DeviceMemory, MemoryChurn, MemoryGrowth, MemoryPool
-from nsysdiag.timeline.intervals import Intervals, contains
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.timeline.nesting import outermost
 from nsysdiag.timeline.steps import Steps, in_buckets
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from msgspec import structs
 
 from nsysdiag.activity.collectives import Collectives, find_collectives
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit, split_window
@@ -22,6 +21,7 @@ from nsysdiag.analysis.copy_report import copy_report
 from nsysdiag.analysis.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.analysis.device_beside import Begun, Searching
 from nsysdiag.analysis.device_memory import MemoryGround, device_memory
+from nsysdiag.analysis.device_result import DeviceResult
 from nsysdiag.analysis.device_steps import Steps, steps_of
 from nsysdiag.analysis.drained import Drained, sync_drained
 from nsysdiag.analysis.findings import findings_of
@@ -33,7 +33,7 @@ from nsysdiag.analysis.gpu_metrics.measured import with_sm_active
 from nsysdiag.analysis.health import device_notes
 from nsysdiag.analysis.iteration_packing import pack_iterations
 from nsysdiag.analysis.iteration_report import idle_parts
-from nsysdiag.analysis.lanes.timeline import DeviceLanes, with_lanes
+from nsysdiag.analysis.lanes.timeline import with_lanes
 from nsysdiag.analysis.launch_report import launch_report
 from nsysdiag.analysis.launches import median_work_ns
 from nsysdiag.analysis.ledger import Ledger, Totals, add_up, coverage, ledger_of
@@ -56,7 +56,6 @@ from nsysdiag.model import (
     Communication,
     DeviceId,
     DeviceReport,
-    Finding,
     KernelRow,
     MpiCall,
     OpCounts,
@@ -64,22 +63,7 @@ from nsysdiag.model import (
 )
 from nsysdiag.model_memory import DeviceMemory
 from nsysdiag.paged import laid_away, let_go
-from nsysdiag.timeline.intervals import Intervals, intersect, union
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceResult:
-    """The report of one device, the slices behind its root ledger, its findings, and the timeline without the lanes of
-    threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels, and the MPI
-    calls in which its threads met those of other ranks."""
-
-    report: DeviceReport
-    slices: Slices
-    findings: list[Finding]
-    timeline: DeviceLanes | None
-    split: WindowSplit
-    collectives: Collectives
-    meetings: Collectives
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, intersect, union
 
 
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared, *, last: bool) -> DeviceResult:

@@ -6,14 +6,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.iteration_report import idle_parts, iteration_report, work_parts
 from nsysdiag.analysis.iterations import Iterations
 from nsysdiag.analysis.shared import Shared
 from nsysdiag.model import IterationReport
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 
 @dataclass(frozen=True, slots=True)

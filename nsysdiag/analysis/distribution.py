@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.model import Distribution
+from nsysdiag.timeline.intervals import IntArray
 
 PERCENTILES = (5, 25, 50, 75, 95, 99)
 EDGES = np.array([0, *(step * 10**power for power in range(2, 18) for step in (1, 2, 5))], dtype=np.int64)

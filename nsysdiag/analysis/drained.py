@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis.causes import blocking_copy, sync
 from nsysdiag.analysis.evidence import HostEvidence, Layer
 from nsysdiag.analysis.frame import Case, Frame
-from nsysdiag.timeline.intervals import Intervals, nearest_before
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, nearest_before
 
 LEAD_NS = 5_000
 

@@ -8,12 +8,12 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
 from nsysdiag.activity.rows import RowsOf
 from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.analysis.iterations import FEWEST, LEAST_SPAN, MOST_LEVELS, OPERATOR
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, union
 from nsysdiag.timeline.nesting import levels
 
 

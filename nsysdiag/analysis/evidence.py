@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.host import HostActivity
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.rows import picked
-from nsysdiag.timeline.intervals import Intervals, pieces, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, pieces, union
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.finding_rules import EXPOSED_COMM, EXPOSED_COPY, FindingRule
 from nsysdiag.analysis.severity import severity
 from nsysdiag.analysis.sightings import Sightings
 from nsysdiag.config import FindingThresholds
 from nsysdiag.model import CopyRow, DeviceReport, EvidenceRow, Finding
-from nsysdiag.timeline.intervals import Intervals, contains, union
+from nsysdiag.timeline.intervals import BoolArray, Intervals, contains, union
 from nsysdiag.units import format_count, format_ns
 
 MOST_EVIDENCE = 4

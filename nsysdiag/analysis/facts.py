@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.evidence import CallFacts
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 
 READ_BACK_BYTES = 64

@@ -8,12 +8,11 @@ from enum import IntEnum
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.calibration import Calibration
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.waiting import EventWaits
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals
 
 
 class Case(IntEnum):

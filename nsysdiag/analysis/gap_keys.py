@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, joint
+from nsysdiag.activity.identity import joint
 from nsysdiag.activity.nvtx import path_codes
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES
@@ -16,6 +16,7 @@ from nsysdiag.analysis.details import GapContext, gap_moments
 from nsysdiag.analysis.naming import normal_operation_names
 from nsysdiag.limits import mark_of
 from nsysdiag.stand_in import stand_in
+from nsysdiag.timeline.intervals import IntArray
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 # Digits between two letters are part of a word, as in `conv2d`; all others count something.

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.rows import Rows
-from nsysdiag.timeline.intervals import Intervals, pieces
+from nsysdiag.timeline.intervals import IntArray, Intervals, pieces
 
 
 @dataclass(frozen=True, slots=True)

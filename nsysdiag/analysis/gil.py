@@ -7,9 +7,9 @@ import re
 import numpy as np
 
 from nsysdiag.activity.host import HostActivity
-from nsysdiag.activity.identity import BoolArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.streams import distinct
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, Intervals
 
 _TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
 SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)

@@ -8,7 +8,6 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.frame import same_graph_launch
@@ -16,6 +15,7 @@ from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.grouping import medians
 from nsysdiag.analysis.naming import operation_names
 from nsysdiag.model import GraphLaunches, GraphRow
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.trace.strings import Strings
 
 MOST = 20

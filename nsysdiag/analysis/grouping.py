@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.iteration_report import WORK
 from nsysdiag.compact import to_text
 from nsysdiag.model import IterationsPacked, KernelRow
-from nsysdiag.timeline.intervals import Intervals, pieces
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, pieces
 from nsysdiag.timeline.planes import to_planes
 from nsysdiag.trace.strings import Strings
 

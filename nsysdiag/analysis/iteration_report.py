@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.iterations import Iterations
 from nsysdiag.model import Iteration, IterationReport, SlowIteration
-from nsysdiag.timeline.intervals import Intervals, coverage, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, coverage, union
 
 SPREADS = 3
 LEAST_SPREAD = 0.01

@@ -9,13 +9,12 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges, RangeRows
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import distinct
 from nsysdiag.stand_in import stand_in
-from nsysdiag.timeline.intervals import Intervals, contains, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.timeline.nesting import levels
 
 FEWEST = 5

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.launch_shapes import LaunchShapes
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.analysis.residency import Residency, limit_name
 from nsysdiag.model_utilization import KernelShape
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.trace.strings import Strings
 
 MOST_KERNELS = 200

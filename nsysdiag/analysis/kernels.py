@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.grouping import group_durations
 from nsysdiag.model import KernelRow
+from nsysdiag.timeline.intervals import BoolArray
 from nsysdiag.trace.strings import Strings
 
 

@@ -7,7 +7,6 @@ import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.bubble_report import bubble_report
 from nsysdiag.analysis.bubbles import find_bubbles
@@ -21,7 +20,7 @@ from nsysdiag.analysis.untraced import untraced_count
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.config import Thresholds
 from nsysdiag.model import Launch, RunAhead
-from nsysdiag.timeline.intervals import Intervals, coverage
+from nsysdiag.timeline.intervals import BoolArray, Intervals, coverage
 
 
 def launch_report(

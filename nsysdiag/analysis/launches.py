@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from nsysdiag.activity.calls import ApiCalls, CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray, joint, process_of
+from nsysdiag.activity.identity import joint, process_of
 from nsysdiag.activity.operations import Category, Operations
 from nsysdiag.activity.rows import picked
 from nsysdiag.activity.streams import distinct, distinct_values
@@ -20,7 +20,7 @@ from nsysdiag.analysis.frame import Case, Frame
 from nsysdiag.analysis.grouping import group_durations, group_totals
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.model import ApiRow, Launch
-from nsysdiag.timeline.intervals import contains
+from nsysdiag.timeline.intervals import BoolArray, IntArray, contains
 
 
 def launch_summary(

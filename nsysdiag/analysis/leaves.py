@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.program_code import part_of
 from nsysdiag.activity.samples import Samples
+from nsysdiag.timeline.intervals import IntArray
 
 LeafSymbols = Callable[[IntArray], tuple[IntArray, list[str]]]
 MOST_SAMPLES = 20_000

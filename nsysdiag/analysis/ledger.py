@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.timeline.intervals import IntArray
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
 ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)

@@ -7,10 +7,9 @@ import math
 import msgspec
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.config import MemoryThresholds
 from nsysdiag.model_memory import MemoryGrowth
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import FloatArray, IntArray
 
 MOST_LEVELS = 500  # of more iterations so many are looked at: all pairs of them are
 CONFIDENCE = 1.959964  # standard deviations for 95 % both ways

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray, once, process_of
+from nsysdiag.activity.identity import once, process_of
 from nsysdiag.activity.rows import RowsOf, taken
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.untraced import has_operations, is_outermost
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 from nsysdiag.units import format_count, format_share
 
 FEWEST, NOTABLE, MOST = 10, 0.02, 0.2

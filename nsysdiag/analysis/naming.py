@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category, copy_name
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.kernel_names import normal_kernel
 from nsysdiag.model import Operation
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.strings import Strings
 
 _BASE = {Category.MEMSET: "memset", Category.GRAPH: "graph"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.gaps import Gaps
@@ -13,7 +12,7 @@ from nsysdiag.analysis.lanes.packing import FULL, encoded, share_bytes
 from nsysdiag.analysis.ledger import Ledger
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.model_timeline import TimelineLevel, TimelineLevels
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, union
 from nsysdiag.timeline.pyramid import bucket_coverage, bucket_edges, coarser
 
 FINEST, COARSEST = 14, 9

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray, joint
+from nsysdiag.activity.identity import joint
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
@@ -18,7 +18,7 @@ from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.kind import AFTER_READ_BACK
 from nsysdiag.analysis.kinds import kind_of
 from nsysdiag.analysis.roots.recut import Rooted
-from nsysdiag.timeline.intervals import nearest_before
+from nsysdiag.timeline.intervals import BoolArray, IntArray, nearest_before
 
 READ_BACK_NS = 50_000
 """A synchronization that begins within this time of a read-back waits for it."""

@@ -13,10 +13,9 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import RangeRows
 from nsysdiag.activity.rows import RowsOf, taken
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals
 
 
 def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple[IntArray, Intervals]:

@@ -32,9 +32,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.gpus import Gpu, SmLimits
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.launch_shapes import LaunchShapes
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import FloatArray, IntArray
 
 REGISTER_UNIT, PARTITIONS = 256, 4
 TWO_PARTITIONS = (6, 0)

@@ -9,10 +9,9 @@ import numpy.typing as npt
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.packing import packed
 from nsysdiag.model import Collapses, RunAhead
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 from nsysdiag.timeline.steps import open_in_buckets
 
 BUCKETS = 250

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category
-from nsysdiag.timeline.intervals import Intervals, clip, coverage, nearest_before, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, clip, coverage, nearest_before, union
 from nsysdiag.units import format_count, format_share
 
 ENOUGH = 10

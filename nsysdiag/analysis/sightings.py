@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.calls import CallRows
-from nsysdiag.activity.identity import IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.operations import TABLES, Category
 from nsysdiag.activity.overhead import PROFILER
@@ -16,7 +16,7 @@ from nsysdiag.analysis.classify import LayeredEvidence
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.naming import operation_names
 from nsysdiag.model import EvidenceRow
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
 _OWN_CALL = ("launch_call", "launch_latency")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.call_sites import Place, places_of
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.gap_keys import GapKeys, signature_id
@@ -12,7 +11,7 @@ from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.analysis.grouping import Groups, group_durations
 from nsysdiag.analysis.iteration_packing import KindsOfGaps
 from nsysdiag.model import SignatureRow
-from nsysdiag.timeline.intervals import Intervals, coverage, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, coverage, union
 
 MOST = 50
 

@@ -18,12 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.residency import Residency
 from nsysdiag.model_utilization import SmEstimate
-from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, intersect, union
 from nsysdiag.timeline.loads import taken
 
 WHOLE = 1_000_000_000  # all SMs, in parts: whole numbers add up to the same in any order

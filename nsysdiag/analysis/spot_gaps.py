@@ -6,13 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, pid_of, tid_of
+from nsysdiag.activity.identity import pid_of, tid_of
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.gap_keys import GapKeys
 from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.analysis.places import Shares
 from nsysdiag.analysis.spots import Spot
 from nsysdiag.model import Thread
+from nsysdiag.timeline.intervals import IntArray
 
 
 @dataclass(frozen=True, slots=True)

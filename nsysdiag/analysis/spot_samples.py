@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.details import GapContext
+from nsysdiag.timeline.intervals import IntArray
 
 MOST_SAMPLES = 5_000
 

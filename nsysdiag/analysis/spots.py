@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, joint
+from nsysdiag.activity.identity import joint
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.places import Shares
 from nsysdiag.config import FindingThresholds
+from nsysdiag.timeline.intervals import IntArray
 
 
 @dataclass(frozen=True, slots=True)

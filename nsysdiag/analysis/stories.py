@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.program_code import interpreter_part
 from nsysdiag.analysis import chains
 from nsysdiag.analysis.causes import CAUSES
@@ -25,6 +24,7 @@ from nsysdiag.analysis.spot_samples import symbols_in
 from nsysdiag.analysis.spots import Spot
 from nsysdiag.config import FindingThresholds
 from nsysdiag.model import DeviceReport, EvidenceRow, Root
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.units import format_count, format_moment, format_ns
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60

@@ -6,10 +6,9 @@ import numpy as np
 
 from nsysdiag.activity.calls import ApiCalls, CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.model_memory import TinyCopies
-from nsysdiag.timeline.intervals import Intervals, contains
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, contains
 from nsysdiag.trace.enums import MemoryKind
 
 

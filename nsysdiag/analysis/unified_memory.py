@@ -6,13 +6,12 @@ from enum import IntEnum
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.memory import GpuFaults, Memory, Migrations, belongs, of_processes
 from nsysdiag.activity.operations import copy_name
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.window import AnalysisWindow
 from nsysdiag.model_memory import MigrationRow, Thrashing, UnifiedMemory
-from nsysdiag.timeline.intervals import Intervals, contains, intersect, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
 from nsysdiag.trace.enums import FaultAccess, MigrationCause
 
 _CAUSES = 64

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.analysis.causes import blocking_copy, sync
 from nsysdiag.analysis.evidence import CallFacts
-from nsysdiag.timeline.intervals import Intervals, contains, nearest_after, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, contains, nearest_after, union
 from nsysdiag.timeline.nesting import outermost
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")

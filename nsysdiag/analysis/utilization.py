@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec import structs
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.launch_shapes import LaunchShapes
 from nsysdiag.analysis.busy import WindowSplit
 from nsysdiag.analysis.dashboard import Dashboard, dashboard
@@ -15,7 +14,7 @@ from nsysdiag.analysis.sm_activity import MeasuredSm, estimate, while_computing
 from nsysdiag.analysis.utilization_rules import ESTIMATE, MEASURED, UtilizationInput, alerts, headline
 from nsysdiag.config import Settings
 from nsysdiag.model_utilization import SmEstimate, Utilization
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, Intervals
 from nsysdiag.trace.strings import Strings
 
 

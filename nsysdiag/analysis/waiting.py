@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.device import DeviceActivity, DeviceTimeline, issue_times
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct, previous_on_stream
 from nsysdiag.activity.waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.analysis.gaps import Gaps
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 
 SLACK_NS = 50_000
 LABELS = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.lane import Lane
 from nsysdiag.analysis.causes.cause import Cause
 from nsysdiag.analysis.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.timeline.intervals import BoolArray
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
 LABELS = ("read-back of at most 64 bytes", "pageable memory", "synchronous call")

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.gpu_metric_samples import Series
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.gpu_metrics.within import Within
 from nsysdiag.model_gpu_metrics import Clocks
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 CHIP, SEEN = "chip", "seen"
 

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.activity.gpu_metric_samples import Grid, Series
-from nsysdiag.activity.identity import IntArray
-from nsysdiag.timeline.intervals import FloatArray, Intervals, nearest_before
+from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, nearest_before
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,9 +18,8 @@ import numpy as np
 
 from nsysdiag.activity.gpu_metric_names import METRICS, Unit
 from nsysdiag.activity.gpu_metric_samples import Grid, Series
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.gpu_metrics.within import Within
-from nsysdiag.timeline.intervals import FloatArray, Intervals, complement, coverage
+from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, complement, coverage
 
 FEWEST_IDLE, HIGHEST_IDLE = 10, 0.05
 """Idle time is known by at least so many samples, and idle up to this share."""

@@ -8,13 +8,12 @@ import numpy as np
 
 from nsysdiag.activity.calls import CallRows
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.operations import Category
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.analysis.projection import project
-from nsysdiag.timeline.intervals import Intervals, intersect, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, intersect, union
 from nsysdiag.trace.strings import Strings
 
 MOST_ROWS = 20

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.gpu_metric_samples import Grid
-from nsysdiag.activity.identity import BoolArray, IntArray
-from nsysdiag.timeline.intervals import FloatArray, Intervals, coverage, intersect
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect
 
 
 @dataclass(frozen=True, slots=True, eq=False)

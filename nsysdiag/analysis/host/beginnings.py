@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.model_host import Beginning, HostWindow
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import BoolArray, FloatArray
 from nsysdiag.units import NS_PER
 
 FACTOR = 2.0

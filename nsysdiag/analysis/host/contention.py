@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, pid_of, process_of, tid_of
+from nsysdiag.activity.identity import pid_of, process_of, tid_of
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.host.scene import HostScene
 from nsysdiag.analysis.host.states import Stretches, ThreadStates
 from nsysdiag.model_host import Contention, CpuHolder, CpuLimit
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, union
 from nsysdiag.timeline.steps import Steps, count_open, time_by_level
 
 MOST_HOLDERS = 10

@@ -9,12 +9,12 @@ import numpy as np
 from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceTimeline
 from nsysdiag.activity.host import HostActivity
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of, tid_of
+from nsysdiag.activity.identity import process_of, tid_of
 from nsysdiag.activity.lane import CallTable, Lane, place_calls
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.causes.sync import CALLS as SYNC_CALLS
 from nsysdiag.analysis.roots.world import World
-from nsysdiag.timeline.intervals import Intervals, coverage, nearest_before, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.timeline.nesting import outermost
 
 

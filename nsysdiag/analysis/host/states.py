@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.scheduling import SwitchRows, switches_by_thread
 from nsysdiag.analysis.causes.off_cpu import NON_WAITS
 from nsysdiag.analysis.host.scene import HostScene
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.trace.enums import ThreadState
 
 NOTED = (ThreadState.RUNNING, ThreadState.INTERRUPTIBLE, ThreadState.UNINTERRUPTIBLE)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.rows import RowsOf
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.host.scene import HostScene
 from nsysdiag.analysis.host.windows import window_of_time
 from nsysdiag.model_host import HostWindow, SyncLatency, SyncPart
-from nsysdiag.timeline.intervals import nearest_before
+from nsysdiag.timeline.intervals import IntArray, nearest_before
 from nsysdiag.units import NS_PER
 
 FEWEST = 20

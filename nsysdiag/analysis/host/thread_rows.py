@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, process_of, tid_of
+from nsysdiag.activity.identity import pid_of, process_of, tid_of
 from nsysdiag.activity.samples import sampling_periods
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.host.scene import HostScene
 from nsysdiag.analysis.host.states import NOTED, ThreadStates, summed
 from nsysdiag.model_host import HostThread, Stall
-from nsysdiag.timeline.intervals import coverage, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.trace.enums import ThreadState
 
 MOST_THREADS = 50

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.host.scene import HostScene
 from nsysdiag.analysis.host.states import Stretches, ThreadStates
 from nsysdiag.model_host import HostWindow
-from nsysdiag.timeline.intervals import FloatArray, Intervals, coverage, nearest_before, union
+from nsysdiag.timeline.intervals import FloatArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.units import NS_PER
 
 FEWEST, MOST = 30, 60

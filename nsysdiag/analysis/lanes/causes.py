@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.lanes.source import Source, codes_of, reach_of
+from nsysdiag.timeline.intervals import IntArray
 
 
 def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> Source | None:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.lanes.exact import exact_parts
 from nsysdiag.analysis.lanes.packing import NameTable, Packing, exact_size
 from nsysdiag.analysis.lanes.source import Source, rows_in
 from nsysdiag.model_timeline import TimelineLane
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 CAUTION, FEWEST_ROWS = 0.9, 300
 """How far under the room the next try aims, and the number of rows below which there is none."""

@@ -8,7 +8,6 @@ from itertools import chain, zip_longest
 import numpy as np
 from msgspec import structs
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.analysis.lanes.fitting import Room, fitted, rows_of
 from nsysdiag.analysis.lanes.packing import Packing
@@ -18,7 +17,7 @@ from nsysdiag.analysis.lanes.threads import thread_sources
 from nsysdiag.analysis.lanes.timeline import DeviceLanes
 from nsysdiag.analysis.roots.search import RootSearch
 from nsysdiag.model_timeline import TimelineLevels
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 LONGEST_RANGES = 36
 """What part of the rows the longest NVTX ranges of a depth may take."""

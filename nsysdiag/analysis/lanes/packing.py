@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from msgspec import structs
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.lanes.source import Source
 from nsysdiag.compact import to_text
 from nsysdiag.model_timeline import TimelineLane
-from nsysdiag.timeline.intervals import union
+from nsysdiag.timeline.intervals import IntArray, union
 from nsysdiag.timeline.planes import to_planes
 from nsysdiag.timeline.pyramid import bucket_coverage, bucket_edges, coarser
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysdiag.activity.identity import IntArray, pid_of, tid_of
+from nsysdiag.activity.identity import pid_of, tid_of
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.grouping import group_totals
 from nsysdiag.model import Gap
 from nsysdiag.model_timeline import TimelineThread
+from nsysdiag.timeline.intervals import IntArray
 
 MOST_LAUNCHING, MOST_WAKING = 4, 6
 _THREAD_BITS = 48

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 Named = Callable[[IntArray], tuple[IntArray, list[str]]]
 """For rows of a source, the code of each one's name, and the names that the codes stand for."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.device import DeviceTimeline
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.operations import Category
 from nsysdiag.analysis.lanes.source import Source, reach_of
 from nsysdiag.analysis.naming import operation_names
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.strings import Strings
 
 MOST_STREAMS = 8

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.host import HostActivity
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.activity.lane import Lane
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.analysis.lanes.source import Source, codes_of, reach_of
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import BoolArray, Intervals
 from nsysdiag.timeline.nesting import levels
 
 MOST_DEPTH = 6

@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag.activity.device import DeviceActivity
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.details import GapContext
 from nsysdiag.analysis.lanes.causes import cause_source
 from nsysdiag.analysis.lanes.fitting import Room, fitted, rows_of
@@ -17,7 +16,7 @@ from nsysdiag.analysis.lanes.people import Threads, threads_of
 from nsysdiag.analysis.lanes.streams import stream_sources
 from nsysdiag.model import DeviceReport, Finding
 from nsysdiag.model_timeline import TimelineLevels
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 
 ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
 """Rows of operations, and as many of threads, over all devices."""

@@ -17,11 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysdiag.activity.collectives import KINDS, MEETINGS
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.ranks.matching import Group
 from nsysdiag.analysis.ranks.shift import Shift, fit
 from nsysdiag.analysis.ranks.timeline import RankTimeline
-from nsysdiag.timeline.intervals import Intervals
+from nsysdiag.timeline.intervals import IntArray, Intervals
 from nsysdiag.units import format_ns
 
 FEWEST = 3

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis.ranks.clocks import Clocks
 from nsysdiag.analysis.ranks.matching import Group
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 
 LEAST_LATE_NS = 20_000  # what launches differ by without anybody being late
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.collectives import KINDS
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.analysis.ranks.sliding import move_of
 from nsysdiag.analysis.ranks.timeline import RankTimeline
+from nsysdiag.timeline.intervals import BoolArray, IntArray
 
 MOST_NAMED = 4
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.activity.collectives import KINDS, MEETINGS
-from nsysdiag.activity.identity import BoolArray
 from nsysdiag.analysis.ranks.clocks import Clocks
 from nsysdiag.analysis.ranks.matching import MOST_NAMED, Group
 from nsysdiag.analysis.ranks.timeline import RankTimeline
-from nsysdiag.timeline.intervals import contains
+from nsysdiag.timeline.intervals import BoolArray, contains
 
 LEAST_SHARE = 0.9
 # A sender may be gone before the receiver comes: what it sent waits in a buffer.

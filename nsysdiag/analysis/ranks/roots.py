@@ -20,14 +20,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.ledger import UNRESOLVED
 from nsysdiag.analysis.ranks.clocks import Clocks
 from nsysdiag.analysis.ranks.lateness import Lateness
 from nsysdiag.analysis.ranks.timeline import RankTimeline
 from nsysdiag.analysis.ranks.waits import divided
 from nsysdiag.model_ranks import Straggler
-from nsysdiag.timeline.intervals import Intervals, coverage
+from nsysdiag.timeline.intervals import IntArray, Intervals, coverage
 
 Times = dict[str, int]
 MOST_BACK = 16

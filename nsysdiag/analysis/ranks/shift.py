@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.timeline.intervals import IntArray
 
 FEWEST_FOR_DRIFT, MOST_DRIFT, BETTER = 30, 500e-6, 2
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
+from nsysdiag.timeline.intervals import IntArray
 
 FEWEST, MOST_MOVES, CLEARLY, ALIKE_NS = 8, 256, 4, 1_000
 MOST_COMPARED = 1_000

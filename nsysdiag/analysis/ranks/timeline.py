@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nsysdiag.activity.collectives import Collectives
 from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.device_report import DeviceResult
+from nsysdiag.analysis.device_result import DeviceResult
 from nsysdiag.model import IterationReport
 from nsysdiag.timeline.intervals import Intervals, union
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray
 
 PAIRS_AT_ONCE = 2_000_000
 

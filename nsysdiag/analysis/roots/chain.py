@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
@@ -14,6 +13,7 @@ from nsysdiag.analysis.roots.files import Files
 from nsysdiag.analysis.roots.levels import LOADING, Chains, Level, vague
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.model import Hop, Root
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.units import format_ns
 
 MOST_PARTS = 3

@@ -8,10 +8,9 @@ from enum import IntEnum
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.analysis.roots.candidates import Pairs, nearest
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import FloatArray, IntArray
 
 
 class How(IntEnum):

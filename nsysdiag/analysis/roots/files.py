@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray, tid_of
+from nsysdiag.activity.identity import tid_of
+from nsysdiag.timeline.intervals import IntArray
 from nsysdiag.trace.trace import Trace
 
 MOST = 2

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis.roots.candidates import Pairs, group_and_thread, two_best
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray
 
 REPEATED = 5
 ALWAYS = 0.8

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.activity.rows import Rows
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES, lock_wait, off_cpu
@@ -24,7 +23,7 @@ from nsysdiag.analysis.roots.loaders import Loaders
 from nsysdiag.analysis.roots.waits import Ends, Waits
 from nsysdiag.analysis.roots.world import View, World
 from nsysdiag.timeline.assign import Owned, claim
-from nsysdiag.timeline.intervals import FloatArray, Intervals
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray, Intervals
 
 MOST_HOPS = 4
 WAITS = ("lock_wait", "io_wait", "sleep")

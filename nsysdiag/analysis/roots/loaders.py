@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.roots.waits import Ends, Waits
 from nsysdiag.analysis.roots.world import World
-from nsysdiag.timeline.intervals import Intervals, coverage, union
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, coverage, union
 
 NAMES = re.compile(
     r"data[ _]?load|pin[ _]?memory|pt_data|_worker_loop|\bloader\b|_loader\b|input[ _]?(pipeline|worker|queue)"

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.streams import distinct
 from nsysdiag.analysis.assignment import SliceRows, Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.roots.levels import LOADING, Chains, Pieces, vague
 from nsysdiag.analysis.roots.people import People
 from nsysdiag.timeline.assign import Owned, claim
-from nsysdiag.timeline.intervals import Intervals, union
+from nsysdiag.timeline.intervals import IntArray, Intervals, union
 
 _IDS = list(CAUSES)
 _LOADING = _IDS.index(LOADING)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.activity.axis import ThreadAxis
-from nsysdiag.activity.identity import BoolArray, IntArray, pid_of, process_of, tid_of
+from nsysdiag.activity.identity import pid_of, process_of, tid_of
 from nsysdiag.activity.rows import Rows, RowsOf
 from nsysdiag.activity.scheduling import SwitchRows
 from nsysdiag.activity.streams import distinct, distinct_values
 from nsysdiag.limits import MOST_SEEN
-from nsysdiag.timeline.intervals import FloatArray, nearest_before
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray, nearest_before
 
 AROUND_NS = 1_000_000_000
 

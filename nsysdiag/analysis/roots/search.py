@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.leaves import LeafSymbols
 from nsysdiag.analysis.roots.chain import ChainTeller
@@ -14,6 +13,7 @@ from nsysdiag.analysis.roots.people import People
 from nsysdiag.analysis.roots.recut import Rooted, recut
 from nsysdiag.analysis.roots.world import View, World
 from nsysdiag.paged import let_go
+from nsysdiag.timeline.intervals import IntArray
 
 
 @dataclass(frozen=True, slots=True)

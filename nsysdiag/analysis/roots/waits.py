@@ -8,8 +8,8 @@ from enum import IntEnum
 
 import numpy as np
 
-from nsysdiag.activity.identity import IntArray
 from nsysdiag.activity.rows import Rows
+from nsysdiag.timeline.intervals import IntArray
 
 
 class Ends(IntEnum):

@@ -16,7 +16,7 @@ import numpy as np
 
 from nsysdiag.activity.cpus import BREAK_NS
 from nsysdiag.activity.host_tables import HostTables
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.lane import CallTable
 from nsysdiag.activity.rows import Rows
 from nsysdiag.activity.streams import distinct
@@ -34,7 +34,7 @@ from nsysdiag.analysis.roots.habits import REPEATED, STANDS_OUT, stands_out, usu
 from nsysdiag.analysis.roots.runs import Runs
 from nsysdiag.analysis.roots.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 from nsysdiag.paged import laid_away
-from nsysdiag.timeline.intervals import FloatArray, Intervals
+from nsysdiag.timeline.intervals import BoolArray, FloatArray, IntArray, Intervals
 
 BEFORE_NS = 100_000
 AFTER_NS = 15_000

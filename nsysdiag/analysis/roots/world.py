@@ -13,7 +13,7 @@ from nsysdiag.activity.axis import ThreadAxis
 from nsysdiag.activity.device import DeviceActivity
 from nsysdiag.activity.host import HostActivity, host_activity
 from nsysdiag.activity.host_tables import HostTables
-from nsysdiag.activity.identity import BoolArray, IntArray, process_of
+from nsysdiag.activity.identity import process_of
 from nsysdiag.activity.nvtx import NvtxRanges
 from nsysdiag.activity.streams import distinct_values
 from nsysdiag.analysis.causes import CAUSES
@@ -21,7 +21,7 @@ from nsysdiag.analysis.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.analysis.gil import gil_waits
 from nsysdiag.analysis.roots.waits import Ends, Waits, ends_of, is_timed
 from nsysdiag.analysis.roots.wakers import WakeFinder
-from nsysdiag.timeline.intervals import Intervals, nearest_before
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, nearest_before
 
 AGAIN_NS = 100_000
 Frames = Callable[[IntArray], list[str]]

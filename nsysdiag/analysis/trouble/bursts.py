@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.activity.identity import BoolArray, IntArray
 from nsysdiag.analysis.assignment import Slices
 from nsysdiag.analysis.causes import CAUSES
 from nsysdiag.analysis.gaps import Gaps
 from nsysdiag.config import TroubleThresholds
-from nsysdiag.timeline.intervals import Intervals, subtract
+from nsysdiag.timeline.intervals import BoolArray, IntArray, Intervals, subtract
 
 MOSTLY = 0.5
 # Calls that wait for somebody else to send something, other than reads of files.
