@@ -9,15 +9,15 @@ from nsysdiag.version import __version__
 
 TYPE_CHECKING = False  # not from typing, whose import takes longer than all else before signals are answered
 if TYPE_CHECKING:
-    from nsysdiag.config import Settings
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.config.settings import Settings
     from nsysdiag.errors import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
-    from nsysdiag.model import Finding, Report
-    from nsysdiag.model_compare import Comparison
-    from nsysdiag.model_ranks_report import RanksReport
-    from nsysdiag.output.charts import gap_chart, ledger_chart, run_ahead_chart
-    from nsysdiag.output.frames import all_gaps, frames
+    from nsysdiag.formats.charts import gap_chart, ledger_chart, run_ahead_chart
+    from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze, compare
-    from nsysdiag.ranks import analyze_ranks
+    from nsysdiag.ranks.pipeline import analyze_ranks
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.report import Finding, Report
     from nsysdiag.trace.trace import open_trace
 
 
@@ -45,25 +45,25 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Comparison": "nsysdiag.model_compare",
-    "Finding": "nsysdiag.model",
+    "Comparison": "nsysdiag.comparison.facts",
+    "Finding": "nsysdiag.report",
     "InputError": "nsysdiag.errors",
     "NotComparableError": "nsysdiag.errors",
     "NsysdiagError": "nsysdiag.errors",
     "OutputError": "nsysdiag.errors",
-    "RanksReport": "nsysdiag.model_ranks_report",
-    "Report": "nsysdiag.model",
-    "Settings": "nsysdiag.config",
+    "RanksReport": "nsysdiag.ranks.report",
+    "Report": "nsysdiag.report",
+    "Settings": "nsysdiag.config.settings",
     "UsageError": "nsysdiag.errors",
-    "all_gaps": "nsysdiag.output.frames",
+    "all_gaps": "nsysdiag.formats.frames",
     "analyze": "nsysdiag.pipeline",
-    "analyze_ranks": "nsysdiag.ranks",
+    "analyze_ranks": "nsysdiag.ranks.pipeline",
     "compare": "nsysdiag.pipeline",
-    "frames": "nsysdiag.output.frames",
-    "gap_chart": "nsysdiag.output.charts",
-    "ledger_chart": "nsysdiag.output.charts",
+    "frames": "nsysdiag.formats.frames",
+    "gap_chart": "nsysdiag.formats.charts",
+    "ledger_chart": "nsysdiag.formats.charts",
     "open_trace": "nsysdiag.trace.trace",
-    "run_ahead_chart": "nsysdiag.output.charts",
+    "run_ahead_chart": "nsysdiag.formats.charts",
 }
 
 

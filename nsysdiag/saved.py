@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import msgspec
 
-from nsysdiag.compact import MOST_EXPANSION
+from nsysdiag.arrays.codes import MOST_EXPANSION
 from nsysdiag.limits import MOST_BUCKETS, SAVED_BYTES, SAVED_VALUES, UNPACKED_BYTES, UNPACKED_FOR_EACH
 from nsysdiag.record import Packed, Record
 

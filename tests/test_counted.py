@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.analysis.gpu_metrics.measured import measured_filling, measured_sm_active, measured_tensor
-from nsysdiag.analysis.sm_activity import MeasuredSm
-from nsysdiag.config import Settings
-from nsysdiag.model import DeviceReport
-from nsysdiag.model_gpu_metrics import GpuMetric, GpuMetrics
-from nsysdiag.output.packed import unpack_metric
+from nsysdiag.arrays.intervals import Intervals, complement, union
+from nsysdiag.config.settings import Settings
+from nsysdiag.counters.facts import GpuMetric, GpuMetrics
+from nsysdiag.counters.measured import measured_filling, measured_sm_active, measured_tensor
+from nsysdiag.document.packed import unpack_metric
 from nsysdiag.pipeline import analyze
-from nsysdiag.timeline.intervals import Intervals, complement, union
+from nsysdiag.report import DeviceReport
+from nsysdiag.utilization.sm_activity import MeasuredSm
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.counters import CLOCK, Counters, Course, Span
 from tests.simulator.scenarios import scenario

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.causes import CAUSES
 from tests.selecting import selected
 from tests.simulator.scenarios import SCENARIOS, scenario
 

@@ -1,4 +1,4 @@
-"""The house itself: import layers, public names, an instant --help, what no file may hold."""
+"""The house itself: public names, an instant --help, what no file may hold."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 def python(code: str, *arguments: str, cwd: Path = ROOT) -> str:
     """What a piece of code prints in a Python of its own."""
     return run(sys.executable, "-c", code, *arguments, cwd=cwd)
-
-
-def test_imports_run_one_way() -> None:
-    code = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(cache_dir=None))"
-    assert "0 broken" in python(code)
 
 
 def test_public_names_resolve() -> None:

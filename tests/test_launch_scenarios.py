@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze
-from tests.analysis.launch_checks import check_launches
+from tests.launches.launch_checks import check_launches
 from tests.simulator.scenarios import SCENARIOS, scenario
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.model import DeviceReport
+    from nsysdiag.report import DeviceReport
 
 US = 1_000
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.analysis.gap_keys import normal_range
-from nsysdiag.analysis.kernel_names import normal_kernel
+from nsysdiag.document.names import brief, clip
+from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.limits import HEAD_CHARACTERS, NAME_CHARACTERS, PATH_CHARACTERS, mark_of, short_name, short_path
-from nsysdiag.output.names import brief, clip
-from nsysdiag.redaction.names import Names
+from nsysdiag.share.redaction.names import Names
 
 if TYPE_CHECKING:
     from collections.abc import Callable

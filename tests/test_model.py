@@ -13,13 +13,13 @@ import jsonschema
 import msgspec
 import pytest
 
-from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.config import Settings
-from nsysdiag.model import Report, from_json, report_schema, to_json
-from nsysdiag.model_ci import batch_schema
-from nsysdiag.model_compare import comparison_from_json, comparison_schema, comparison_to_json
-from nsysdiag.model_ranks_report import ranks_from_json, ranks_schema, ranks_to_json
+from nsysdiag.causes import CAUSES
+from nsysdiag.ci.facts import batch_schema
+from nsysdiag.comparison.facts import comparison_from_json, comparison_schema, comparison_to_json
+from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
+from nsysdiag.ranks.report import ranks_from_json, ranks_schema, ranks_to_json
+from nsysdiag.report import Report, from_json, report_schema, to_json
 from tests.output.compare_samples import COMPARISONS
 from tests.output.rank_samples import ranks_report
 

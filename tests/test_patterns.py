@@ -16,7 +16,7 @@ from tests.simulator.simulation import ZERO_UTC
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.model import DeviceReport, Report
+    from nsysdiag.report import DeviceReport, Report
 
 MS = 1_000_000
 SPIKE_NS = 12 * MS

@@ -8,14 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import analyze, compare
-from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.classify import FALLBACK
-from nsysdiag.config import Settings
+from nsysdiag.causes import CAUSES
+from nsysdiag.comparison.facts import Comparison
+from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, NotComparableError, UsageError
-from nsysdiag.model_compare import Comparison
-from nsysdiag.redaction import redacted
+from nsysdiag.ledger.classify import FALLBACK
+from nsysdiag.share.redaction import redacted
 from tests.builder import TraceBuilder
-from tests.comparing.samples import beside
+from tests.comparison.samples import beside
 
 STEPS = 20
 

@@ -25,19 +25,18 @@ import yaml
 from typer.main import get_command
 
 import nsysdiag
-from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.ci.budget_file import budgets_of
-from nsysdiag.ci.budgets import parse_budgets
+from nsysdiag.causes import CAUSES
+from nsysdiag.ci.budgets import budgets_of, parse_budgets
 from nsysdiag.ci.names import measures
 from nsysdiag.cli import guard
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.config_file import read_file, read_settings
-from nsysdiag.cost import price_of
+from nsysdiag.config.file import read_file, read_settings
+from nsysdiag.cost.cost import price_of
 from nsysdiag.errors import NsysdiagError
-from nsysdiag.output import FORMATS
-from nsysdiag.output.batch.registry import OURS
-from nsysdiag.output.csv_ import TABLES
+from nsysdiag.formats import FORMATS
+from nsysdiag.formats.batch.registry import OURS
+from nsysdiag.formats.csv_ import TABLES
 from nsysdiag.signals import Ended
 from tests.conftest import NEEDS, NODE_MODULES
 

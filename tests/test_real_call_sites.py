@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.activity.callchains import TABLES
-from nsysdiag.activity.program_code import Origin, file_name
-from nsysdiag.model import CallSite, DeviceReport
+from nsysdiag.events.callchains import TABLES
+from nsysdiag.events.program_code import Origin, file_name
+from nsysdiag.report import CallSite, DeviceReport
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 TRACES = {

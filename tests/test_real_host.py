@@ -10,7 +10,7 @@ import pytest
 
 from nsysdiag import Settings, analyze
 from nsysdiag.errors import UsageError
-from nsysdiag.model_host import HostReport
+from nsysdiag.host.facts import HostReport
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nsysdiag import Settings, analyze
-from nsysdiag.timeline.intervals import Intervals, coverage, union
+from nsysdiag.arrays.intervals import Intervals, coverage, union
 from tests.grafting import graft
 from tests.test_against_nsys import bare_names, call_counts, kernel_sums, merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.model import DeviceReport, Gap
+    from nsysdiag.report import DeviceReport, Gap
 
 pytestmark = pytest.mark.fixtures
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.config import Settings
-from nsysdiag.model import DeviceReport
+from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
+from nsysdiag.report import DeviceReport
 
 pytestmark = pytest.mark.real
 

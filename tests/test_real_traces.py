@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Report, Settings, analyze
-from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.causes import CAUSES
 from nsysdiag.errors import UsageError
-from nsysdiag.model import DeviceReport, from_json
+from nsysdiag.report import DeviceReport, from_json
 from nsysdiag.trace.tables import TABLES
-from tests.analysis.launch_checks import check_launches
+from tests.launches.launch_checks import check_launches
 from tests.selecting import selected
 from tests.turns import some
 

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from nsysdiag import Settings, analyze
+from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.timeline.intervals import Intervals
 from tests.grafting import NAME, graft
 from tests.test_real_hosts import CLOSE, FIXTURES, LONG_NS, OF_RANKS, SUFFIXES, idle_within, unpacked
 from tests.test_simulator import contents
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport, Gap
+    from nsysdiag.report import DeviceReport, Gap
 
 pytestmark = pytest.mark.fixtures
 

@@ -11,8 +11,8 @@ import pytest
 from nsysdiag import Settings, analyze
 
 if TYPE_CHECKING:
-    from nsysdiag.model import DeviceReport
-    from nsysdiag.model_utilization import Utilization, UtilizationSeries
+    from nsysdiag.report import DeviceReport
+    from nsysdiag.utilization.facts import Utilization, UtilizationSeries
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))

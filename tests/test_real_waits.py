@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from nsysdiag import open_trace
+from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.cli.app import app
 from nsysdiag.cli.guard import run
-from nsysdiag.timeline.intervals import Intervals, coverage, union
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from nsysdiag.model import DeviceReport, Report
+    from nsysdiag.report import DeviceReport, Report
     from tests.simulator import Capture, Simulation
     from tests.simulator.truth import DeviceTruth
 

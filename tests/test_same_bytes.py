@@ -18,7 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import Report, Settings, analyze
-from nsysdiag.output import FORMATS, RenderOptions, tables
+from nsysdiag.formats import FORMATS, RenderOptions, tables
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.turns import some
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.config import Settings
+from nsysdiag.config.settings import Settings
 from tests.schemas import SCHEMAS
 from tests.simulator import CUDA_ONLY, EVERYTHING, forbidden
 from tests.simulator.scenarios import SCENARIOS, cases, scenario
@@ -17,7 +17,7 @@ from tests.turns import crossed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.model import DeviceReport, Report
+    from nsysdiag.report import DeviceReport, Report
     from tests.simulator import Capture, Simulation
     from tests.simulator.truth import DeviceTruth
 

@@ -14,8 +14,8 @@ from tests.simulator.scenarios.serving import ARRIVALS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.model import DeviceReport
-    from nsysdiag.model_trouble import Trouble
+    from nsysdiag.diagnosis.facts import Trouble
+    from nsysdiag.report import DeviceReport
 
 FIRST = {
     "starved_training": ("feed", "steps"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from nsysdiag.batch.inputs import Input
 from nsysdiag.ci.budgets import Judgement
+from nsysdiag.ci.facts import BatchEntry
 from nsysdiag.errors import NsysdiagError
-from nsysdiag.model import Report
-from nsysdiag.model_ci import BatchEntry
-from nsysdiag.output.batch.single import batch_devices, batch_findings
+from nsysdiag.formats.batch.single import batch_devices, batch_findings
 from nsysdiag.printable import printable
+from nsysdiag.report import Report
 
 ANALYSED, RESUMED, FAILED = "analysed", "resumed", "failed"
 

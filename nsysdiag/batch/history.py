@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.errors import OutputError
 from nsysdiag.limits import SAVED_BYTES
-from nsysdiag.model_ci import BatchDevice, BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.printable import printable
 from nsysdiag.record import UNREADABLE
 from nsysdiag.saved import from_saved

@@ -1,24 +1,21 @@
-"""Finds the inputs of a batch: files, folders with everything below them, and patterns.
-
-```
-runs            -> runs/rank0/report.sqlite, runs/rank1/report.sqlite, ...   *.sqlite, and *.json that are saved reports
-'runs/*/r*'     -> what fits, as if the shell had done it
-train.sqlite    -> itself, whatever it is
-```
-"""
+"""The inputs of a batch: files, folders with everything below them, patterns, and saved reports."""
 
 from __future__ import annotations
 
+import errno
+import mmap
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nsysdiag.batch.naming import output_names
-from nsysdiag.batch.patterns import expanded, fixed_part, is_pattern
-from nsysdiag.batch.saved import is_report_of_a_trace
+import msgspec
+
+from nsysdiag.batch.naming import expanded, fixed_part, is_pattern, output_names
 from nsysdiag.errors import UsageError
+from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.printable import printable
+from nsysdiag.record import UNREADABLE
 
 TRACE, SAVED = ".sqlite", ".json"
 
@@ -168,3 +165,47 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except (OSError, ValueError):
         return 0
+
+
+MARK = b'"nsysdiag"'
+START_BYTES = 64
+
+
+class _Tool(msgspec.Struct):
+    name: str
+
+
+class _Head(msgspec.Struct):
+    """What tells a report of one trace from those of ranks, comparisons and batches, which have a kind."""
+
+    schema_version: str
+    tool: _Tool
+    trace: dict[str, msgspec.Raw]
+    kind: str | None = None
+
+
+def is_report_of_a_trace(path: Path) -> bool:
+    """Whether the file is a report of ours of one trace, of whatever version. Raises OSError where it cannot be read;
+    a pipe is not opened, for that could block."""
+    if not path.is_file() or not starts_like_json(path):
+        return False
+    if path.stat().st_size > SAVED_BYTES:
+        raise OSError(errno.EFBIG, "it is larger than any saved report")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        if content.find(MARK) < 0:
+            return False
+    return _is_ours(path.read_bytes())
+
+
+def starts_like_json(path: Path) -> bool:
+    """Whether an ordinary file begins with an object. Raises OSError where it cannot be read."""
+    with path.open("rb") as file:
+        return file.read(START_BYTES).lstrip().startswith(b"{")
+
+
+def _is_ours(data: bytes) -> bool:
+    try:
+        head = msgspec.json.decode(data, type=_Head)
+    except UNREADABLE:
+        return False
+    return head.tool.name == "nsysdiag" and head.kind is None

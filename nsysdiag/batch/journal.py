@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from nsysdiag.errors import OutputError
-from nsysdiag.output.write import write
+from nsysdiag.formats.write import write
 from nsysdiag.record import UNREADABLE, Record
 
 FILE = "resume.jsonl"

@@ -14,14 +14,14 @@ from nsysdiag.batch.entry import ANALYSED, RESUMED, entry_of, failed_entry
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import Done, sha256
 from nsysdiag.ci.budgets import Budget, Judgement, check, judge
-from nsysdiag.config import Settings
+from nsysdiag.ci.facts import BatchEntry
+from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, OutputError
-from nsysdiag.model import Report, from_json, to_json
-from nsysdiag.model_ci import BatchEntry
-from nsysdiag.output.format import RenderOptions
-from nsysdiag.output.registry import FORMATS
-from nsysdiag.output.write import write
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.registry import FORMATS
+from nsysdiag.formats.write import write
 from nsysdiag.record import UNREADABLE
+from nsysdiag.report import Report, from_json, to_json
 from nsysdiag.shortage import is_shortage, memory_short, released
 from nsysdiag.trace.journals import journals_of
 from nsysdiag.trace.sniff import check_regular_file

@@ -65,8 +65,8 @@ def _serve(pipe: Any, scratch: str) -> None:
     import tempfile
 
     require_start()
+    from nsysdiag.arrays.malloc_trim import share_one_heap
     from nsysdiag.batch.task import work
-    from nsysdiag.heap import share_one_heap
 
     tempfile.tempdir = scratch
     share_one_heap()

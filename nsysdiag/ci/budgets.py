@@ -1,4 +1,4 @@
-"""Budgets: what a report must not be, and whether it is."""
+"""Budgets: what a report must not be, whether it is, and those of a settings file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pathlib import PurePath
 
 from nsysdiag.ci.evidence import UnmeasurableError
 from nsysdiag.ci.expressions import Expression, parse
+from nsysdiag.ci.facts import BatchEntry, BudgetResult, UnjudgedBudget
 from nsysdiag.ci.measuring import value_of
 from nsysdiag.ci.names import LEVELS
-from nsysdiag.ci.ranges import require_range, value_between
+from nsysdiag.ci.ranges import NAMES, fits_ranges, require_range, value_between
 from nsysdiag.ci.words import sentence
-from nsysdiag.config import FindingThresholds
+from nsysdiag.config.settings import BudgetEntry, FindingThresholds
 from nsysdiag.errors import UsageError
-from nsysdiag.model import DeviceReport, Report
-from nsysdiag.model_ci import BatchEntry, BudgetResult, UnjudgedBudget
+from nsysdiag.report import DeviceReport, Report
 
 FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
@@ -213,3 +213,26 @@ def _result(budget: Budget, device: str, value: float) -> BudgetResult:
         broken=broken,
         sentence=sentence(expression, value, device, budget.nvtx, broken=broken),
     )
+
+
+def budgets_of(entries: Sequence[BudgetEntry], file: str) -> list[Budget]:
+    """The budgets. Raises UsageError with the file, the key and the place in the expression."""
+    return [_budget(entry, f"{file}: budgets[{at}]") for at, entry in enumerate(entries)]
+
+
+def _budget(entry: BudgetEntry, where: str) -> Budget:
+    level, text = (FAIL, entry.fail) if entry.fail is not None else (WARN, entry.warn or "")
+    budget = Budget(
+        parse(text, f"{where}.{level}"),
+        level,
+        f"{where}.{level}",
+        device=entry.device or "",
+        nvtx=entry.nvtx or "",
+        trace=entry.trace or "",
+        shared=True,
+    )
+    if budget.nvtx and (budget.expression.of_change or not fits_ranges(budget.expression.measure)):
+        raise UsageError(
+            f"{where}.nvtx: '{budget.expression.text}' is not known inside an NVTX range", hint=f"known there: {NAMES}"
+        )
+    return budget

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from nsysdiag.ci.budgets import Budget, UnjudgedError, called, check
 from nsysdiag.ci.evidence import UnmeasurableError, require_evidence
 from nsysdiag.ci.expressions import GREW, Expression
+from nsysdiag.ci.facts import BudgetResult
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
 from nsysdiag.ci.words import change_sentence
-from nsysdiag.comparing.changes import IMPROVED, REGRESSED, UNKNOWN
-from nsysdiag.model import Report
-from nsysdiag.model_ci import BudgetResult
-from nsysdiag.model_compare import Change, Comparison, DeviceComparison, PartChange
+from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN
+from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, PartChange
+from nsysdiag.report import Report
 
 _NO_CHANCE = (
     "what is chance is not known: capture some steady iterations with NVTX ranges around them on both sides, or "

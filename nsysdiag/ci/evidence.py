@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.analysis.causes import CAUSES
+from nsysdiag.causes import CAUSES
 from nsysdiag.ci.names import Measure
-from nsysdiag.model import DeviceReport, Report
+from nsysdiag.report import DeviceReport, Report
 from nsysdiag.trace.capabilities import KINDS
 
 BY_OPTION = ("cuda-api", "os-runtime", "scheduling", "cpu-samples", "gpu-context-switch")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from nsysdiag.ci.evidence import UnmeasurableError, require_evidence, untold
 from nsysdiag.ci.names import Measure
-from nsysdiag.comparing.side import IDLE, LENGTH, Capture, by_iterations
-from nsysdiag.model import DeviceReport, Report
+from nsysdiag.comparison.side import IDLE, LENGTH, Capture, by_iterations
+from nsysdiag.report import DeviceReport, Report
 
 NONE_OF_ITS_KIND = {("copies", "tiny"), ("copies", "pinning"), ("launch", "bubbles"), ("launch", "graphs")}
 """Records that are None where nothing of the kind happened: what adds up in them is 0 then."""

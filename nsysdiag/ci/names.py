@@ -19,9 +19,9 @@ from functools import cache
 
 from msgspec import inspect
 
-from nsysdiag.activity.gpu_metric_names import METRICS, Unit
-from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.model import DeviceReport
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.gpu_metric_names import METRICS, Unit
+from nsysdiag.report import DeviceReport
 
 NS, SHARE, COUNT = "ns", "share", "count"
 FINDINGS, LENGTH, GPU_METRICS = "findings", "length", "gpu_metrics"

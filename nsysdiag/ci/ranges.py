@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from nsysdiag.analysis.gap_keys import normal_range
 from nsysdiag.ci.evidence import UnmeasurableError, require_evidence
 from nsysdiag.ci.measuring import units_of
 from nsysdiag.ci.names import COUNT, NS, Measure
-from nsysdiag.model import DeviceReport, Report, SignatureRow
+from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.report import DeviceReport, Report, SignatureRow
 
 NAMES = "idle_ns, idle_share, gap_count, ledger.CAUSE and ledger.CAUSE_share"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.ci.expressions import Expression
 from nsysdiag.ci.names import NS, SHARE
-from nsysdiag.model_compare import Change
+from nsysdiag.comparison.facts import Change
 from nsysdiag.units import format_ns, format_signed_share
 
 Parts = tuple[str, str]

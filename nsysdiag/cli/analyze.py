@@ -9,8 +9,8 @@ from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsysdiag.config import Settings
-    from nsysdiag.model import Report
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.report import Report
 
 EPILOG = """\b
 Examples:
@@ -104,8 +104,8 @@ def analyze(
     from nsysdiag.cli.budgets import budgets_of_options, conclude, say
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import check, plan
-    from nsysdiag.cli.iterations import parse_iterations
     from nsysdiag.cli.load import is_saved_report
+    from nsysdiag.cli.options import parse_iterations
     from nsysdiag.cli.redaction import STEM, check_redaction, redacted_for
     from nsysdiag.cli.settings import (
         known_causes,
@@ -163,9 +163,9 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     from msgspec import UNSET
     from msgspec.structs import replace
 
+    from nsysdiag.arrays.malloc_trim import share_one_heap
     from nsysdiag.cli.load import analyze_trace, is_saved_report, read_report
     from nsysdiag.cli.settings import priced_again, refuse_analysis_settings
-    from nsysdiag.heap import share_one_heap
 
     if not is_saved_report(path):
         share_one_heap()

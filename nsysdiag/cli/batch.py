@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from nsysdiag.batch.results import Run
     from nsysdiag.batch.task import Shared
     from nsysdiag.ci.budgets import Judgement
-    from nsysdiag.model_ci import BatchEntry, BatchSummary
+    from nsysdiag.ci.facts import BatchEntry, BatchSummary
 
 EPILOG = """\b
 Examples:

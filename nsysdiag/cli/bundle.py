@@ -11,9 +11,9 @@ from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:
-    from nsysdiag.bundle.contents import Bundle
-    from nsysdiag.config import Settings
-    from nsysdiag.model import Report
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.report import Report
+    from nsysdiag.share.bundle.contents import Bundle
 
 SUFFIX = ".zip"
 EPILOG = """\b
@@ -47,13 +47,13 @@ def bundle(
     command line, the host or programs that were not traced. With --redact no file in the zip holds a name of the
     trace. Without -o, writes TRACE-stem.nsysdiag.zip into the current folder, with --redact redacted.nsysdiag.zip.
     """
-    from nsysdiag.bundle.archive import is_ours
     from nsysdiag.cli.console import note
     from nsysdiag.cli.destinations import check_file
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import STEM, check_redaction
-    from nsysdiag.config import Settings
-    from nsysdiag.output.write import write
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.formats.write import write
+    from nsysdiag.share.bundle.archive import is_ours
 
     check_redaction(redact_key, redact=redact)
     source = Path(trace)
@@ -81,12 +81,12 @@ def _target(stem: str, output: str | None) -> Path:
 
 
 def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool, quiet: bool) -> "Bundle":
-    from nsysdiag.bundle.contents import bundle_of
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.progress import progress_bar
-    from nsysdiag.output.format import RenderOptions
+    from nsysdiag.formats.format import RenderOptions
     from nsysdiag.private import private_folder
-    from nsysdiag.redaction import Names
+    from nsysdiag.share.bundle.contents import bundle_of
+    from nsysdiag.share.redaction import Names
     from nsysdiag.trace.trace import open_trace
 
     def options(report: "Report") -> RenderOptions:
@@ -103,8 +103,8 @@ def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool
 
 def _warn(made: "Bundle") -> None:
     """What the slice does not show is an error of ours to be told, whoever wants quiet."""
-    from nsysdiag.bundle.summary import LEFT_OUT, differences
     from nsysdiag.cli.console import note
+    from nsysdiag.share.bundle.summary import LEFT_OUT, differences
 
     missing = LEFT_OUT if made.slice_bytes is None else "the slice does not show what the trace shows"
     for difference in differences(made.slice):
@@ -112,7 +112,7 @@ def _warn(made: "Bundle") -> None:
 
 
 def _told(made: "Bundle") -> str:
-    from nsysdiag.bundle.summary import coverage
+    from nsysdiag.share.bundle.summary import coverage
     from nsysdiag.units import format_bytes
 
     if made.slice_bytes is None:

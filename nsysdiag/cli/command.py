@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from nsysdiag.config import OPTION_OF_SETTING, TIMES
+from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsysdiag.model import Report
-    from nsysdiag.model_compare import Comparison
-    from nsysdiag.model_ranks_report import RanksReport
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.report import Report
 
 AFTERWARDS = ("config", "cost")
 """What a saved report can still be given: a price. The other options change the analysis."""

@@ -9,10 +9,10 @@ from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsysdiag.config import Settings
-    from nsysdiag.model import Report
-    from nsysdiag.model_compare import Comparison, SideTrace
-    from nsysdiag.redaction import Names
+    from nsysdiag.comparison.facts import Comparison, SideTrace
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.report import Report
+    from nsysdiag.share.redaction import Names
 
 EPILOG = """\b
 Examples:
@@ -70,10 +70,10 @@ def compare(
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.redaction import check_redaction
     from nsysdiag.cli.settings import require_one_way, say_what_mattered, settings_of_file
-    from nsysdiag.comparing.comparison import compare_reports
-    from nsysdiag.comparing.pairing import require_names
-    from nsysdiag.output.compare.registry import RENDERERS
-    from nsysdiag.redaction import is_redacted, redacted_by
+    from nsysdiag.comparison.compare import compare_reports
+    from nsysdiag.comparison.pairing import require_names
+    from nsysdiag.comparison.show.registry import RENDERERS
+    from nsysdiag.share.redaction import is_redacted, redacted_by
 
     check_redaction(redact_key, redact=redact)
     require_one_way(config, no_config=no_config)
@@ -137,7 +137,7 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
 
 def _names(reports: list["Report"], key: str | None) -> "Names":
     """The same stand-ins for both sides: what has one name before and after still has."""
-    from nsysdiag.redaction import Names, is_redacted
+    from nsysdiag.share.redaction import Names, is_redacted
 
     if any(is_redacted(report) for report in reports):
         raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
@@ -149,7 +149,7 @@ def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names
     from msgspec.structs import replace
 
     from nsysdiag.cli.settings import changes_analysis
-    from nsysdiag.redaction.forms import FILE
+    from nsysdiag.share.redaction.forms import FILE
 
     if file.config is None or not changes_analysis(file, settings):
         return made
@@ -161,7 +161,7 @@ def _given(traces: list["SideTrace"], paths: list[Path], names: "Names | None") 
     """The captures with the files that they were read from, where those are not the traces themselves."""
     from msgspec.structs import replace
 
-    from nsysdiag.redaction.forms import FILE
+    from nsysdiag.share.redaction.forms import FILE
 
     files = [names.of(FILE, path.name) if names else path.name for path in paths]
     return [

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import typer
 
 from nsysdiag.cli.console import complain, emit, note
+from nsysdiag.comparison.facts import Comparison
 from nsysdiag.errors import OutputError, UsageError
-from nsysdiag.model_compare import Comparison
-from nsysdiag.model_ranks_report import RanksReport
 from nsysdiag.printable import printable
+from nsysdiag.ranks.report import RanksReport
 from nsysdiag.shortage import Attempt
 from nsysdiag.workflow_commands import TEXT
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.ci.budgets import Judgement
     from nsysdiag.cli.destinations import Destination
-    from nsysdiag.model import Report
+    from nsysdiag.report import Report
 
     Document = Report | RanksReport | Comparison
     Files = list[tuple[Path | None, bytes]]
@@ -88,8 +88,8 @@ def _try_one(destination: Destination, files: Files | OutputError, *, force: boo
 
 
 def _deliver_one(destination: Destination, files: Files, *, force: bool, quiet: bool) -> None:
-    from nsysdiag.output.registry import FORMATS
-    from nsysdiag.output.write import write
+    from nsysdiag.formats.registry import FORMATS
+    from nsysdiag.formats.write import write
 
     for path, content in files:
         if path is None:
@@ -101,8 +101,8 @@ def _deliver_one(destination: Destination, files: Files, *, force: bool, quiet: 
 
 
 def _files(document: Document, path: Path, format_name: str, data: bytes) -> Files:
-    from nsysdiag.output.csv_ import MAIN_TABLE, table_path, tables
-    from nsysdiag.output.ranks import csv_ as ranks_csv
+    from nsysdiag.formats.csv_ import MAIN_TABLE, table_path, tables
+    from nsysdiag.ranks.show import csv_ as ranks_csv
 
     if format_name != "csv" or isinstance(document, Comparison):
         return [(path, data)]
@@ -123,10 +123,10 @@ def _rendered(
     judged: Judgement | None = None,
 ) -> bytes:
     from nsysdiag.cli import command
-    from nsysdiag.output.compare import registry as comparisons
-    from nsysdiag.output.format import RenderOptions
-    from nsysdiag.output.ranks import registry as ranks
-    from nsysdiag.output.registry import FORMATS
+    from nsysdiag.comparison.show import registry as comparisons
+    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.formats.registry import FORMATS
+    from nsysdiag.ranks.show import registry as ranks
 
     def options(line: str) -> RenderOptions:
         budgets = (tuple(judged.results), tuple(judged.unjudged)) if judged else ((), ())

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
 
 if TYPE_CHECKING:
-    from nsysdiag.model import Report
+    from nsysdiag.report import Report
 
 EPILOG = """\b
 Examples:
@@ -44,7 +44,7 @@ def demo(
 
 def _report(*, quiet: bool) -> "Report":
     from nsysdiag.cli.load import analyze_trace
-    from nsysdiag.config import Settings
+    from nsysdiag.config.settings import Settings
     from nsysdiag.private import private_folder
 
     with private_folder() as folder:

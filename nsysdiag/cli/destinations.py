@@ -57,7 +57,7 @@ def plan(
 
 
 def _default(stem: str, format_name: str) -> Destination:
-    from nsysdiag.output.registry import FORMATS
+    from nsysdiag.formats.registry import FORMATS
 
     return Destination(Path(f"{stem}.nsysdiag{FORMATS[format_name].suffix}"), format_name)
 
@@ -71,7 +71,7 @@ def _destination(output: str, format_name: str | None, kind: Kind) -> Destinatio
 
 
 def _format_of(output: str, format_name: str | None, kind: Kind) -> str:
-    from nsysdiag.output.registry import format_for
+    from nsysdiag.formats.registry import format_for
 
     try:
         return format_for(output, kind.formats)
@@ -82,7 +82,7 @@ def _format_of(output: str, format_name: str | None, kind: Kind) -> str:
 
 
 def _formats() -> list[str]:
-    from nsysdiag.output.registry import FORMATS
+    from nsysdiag.formats.registry import FORMATS
 
     return list(FORMATS)
 
@@ -111,7 +111,7 @@ def _refuse_unused_format(outputs: Sequence[str], format_name: str | None) -> No
 
 
 def _takes_format(output: str) -> bool:
-    from nsysdiag.output.registry import format_for
+    from nsysdiag.formats.registry import format_for
 
     if output == STDOUT:
         return True
@@ -140,7 +140,7 @@ def check(destinations: Sequence[Destination], source: Path | None, *, force: bo
 
 def files_of(destination: Destination) -> list[Path]:
     """Every file that a destination stands for: a CSV result has one for each of its tables."""
-    from nsysdiag.output.csv_ import TABLES, table_path
+    from nsysdiag.formats.csv_ import TABLES, table_path
 
     if destination.path is None:
         return []
@@ -152,7 +152,7 @@ def files_of(destination: Destination) -> list[Path]:
 
 def check_file(path: Path, source: Path | None, *, force: bool, is_ours: Callable[[bytes], bool] | None = None) -> None:
     """Raise OutputError where one file cannot be written, is the input itself, or is not ours to overwrite."""
-    from nsysdiag.output.write import check as check_target
+    from nsysdiag.formats.write import check as check_target
 
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise OutputError(f"{path} is the input itself", hint="choose another -o PATH")

@@ -1,14 +1,19 @@
-"""The facts of a trace that `info` shows: what kind of file it is and what it can tell, unanalysed."""
+"""The facts of a trace that `info` shows, and small tables of them as text, Markdown and JSON."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.printable import printable
+
 if TYPE_CHECKING:
-    from nsysdiag.model import Capability
+    from collections.abc import Sequence
+
+    from nsysdiag.report import Capability
     from nsysdiag.trace.trace import Trace
 
 TABLES_WITH_THREADS = ("CUPTI_ACTIVITY_KIND_RUNTIME", "NVTX_EVENTS", "OSRT_API")
@@ -85,3 +90,23 @@ def _gpus_of(trace: Trace, table: str, sm_count: str, memory: str) -> list[Gpu]:
     names = [rows["name"].values[code] if code >= 0 else "unknown GPU" for code in rows["name"].codes.tolist()]
     counts, sizes = rows[sm_count].tolist(), rows[memory].tolist()
     return [Gpu(name, sms or None, size or None) for name, sms, size in zip(names, counts, sizes, strict=True)]
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], indent: str = "") -> str:
+    """Columns padded to their widest cell, a space of two between; names are made safe for a terminal."""
+    cells = [[printable(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return "".join(f"{indent}{line.rstrip()}\n" for line in lines)
+
+
+def markdown(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A GitHub table; a pipe inside a cell is escaped."""
+    cells = [[printable(cell).replace("|", "\\|") for cell in row] for row in rows]
+    lines = [header, ["---"] * len(header), *cells]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def as_json(value: object) -> str:
+    """Indented JSON, keys sorted, one final newline: same value, same text."""
+    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"

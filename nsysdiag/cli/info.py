@@ -14,7 +14,7 @@ from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
     from nsysdiag.cli.facts import Facts, Gpu
-    from nsysdiag.model import Capability
+    from nsysdiag.report import Capability
 
 EPILOG = """\b
 Examples:
@@ -53,13 +53,13 @@ def info(
 def _json(facts: "Facts") -> str:
     import msgspec
 
-    from nsysdiag.cli.table import as_json
+    from nsysdiag.cli.facts import as_json
 
     return as_json(msgspec.to_builtins(facts))
 
 
 def _text(facts: "Facts") -> str:
-    from nsysdiag.cli.table import aligned
+    from nsysdiag.cli.facts import aligned
 
     tables = [(name, str(rows)) for name, rows in facts.tables.items() if not name.startswith("ENUM_")]
     evidence = [_capability_row(capability) for capability in facts.capabilities]

@@ -14,10 +14,10 @@ from nsysdiag.shortage import Attempt
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nsysdiag.config import Settings
-    from nsysdiag.model import Report
-    from nsysdiag.model_compare import Comparison
-    from nsysdiag.model_ranks_report import RanksReport
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.report import Report
 
 SNIFFED_BYTES = 64
 WHOLE = "a saved report is read whole: give the program more memory"
@@ -68,16 +68,17 @@ def read_document(path: Path) -> Report | RanksReport | Comparison:
 
 
 def _document(path: Path) -> Report | RanksReport | Comparison:
-    from nsysdiag import model_compare, model_ranks_report
+    from nsysdiag.comparison import facts
+    from nsysdiag.ranks import report as model_ranks_report
 
     data = _read_bytes(path)
     kind = _kind(data)
     if kind == model_ranks_report.KIND:
         _require_our_report(path, data, model_ranks_report.RANKS_SCHEMA_VERSION)
         return _decoded(path, data, model_ranks_report.ranks_from_json)
-    if kind == model_compare.KIND:
-        _require_our_report(path, data, model_compare.COMPARISON_SCHEMA_VERSION)
-        return _decoded(path, data, model_compare.comparison_from_json)
+    if kind == facts.KIND:
+        _require_our_report(path, data, facts.COMPARISON_SCHEMA_VERSION)
+        return _decoded(path, data, facts.comparison_from_json)
     return read_report(path)
 
 
@@ -88,7 +89,7 @@ def read_report(path: Path) -> Report:
 
 
 def _report(path: Path) -> Report:
-    from nsysdiag.model import SCHEMA_VERSION, from_json
+    from nsysdiag.report import SCHEMA_VERSION, from_json
 
     data = _read_bytes(path)
     if kind := _kind(data):

@@ -9,8 +9,8 @@ from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsysdiag.config import Settings
-    from nsysdiag.model_ranks_report import RanksReport
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.ranks.report import RanksReport
 
 EPILOG = """\b
 Examples:
@@ -43,9 +43,9 @@ def ranks(
     from nsysdiag.cli.deliver import deliver, require_html
     from nsysdiag.cli.destinations import Kind, check, plan
     from nsysdiag.cli.redaction import check_redaction, redacted_for
-    from nsysdiag.config import Settings
-    from nsysdiag.output.ranks.csv_ import TABLES
-    from nsysdiag.output.ranks.registry import RENDERERS
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.ranks.show.csv_ import TABLES
+    from nsysdiag.ranks.show.registry import RENDERERS
 
     check_redaction(redact_key, redact=redact)
     paths = [Path(trace) for trace in traces]
@@ -68,8 +68,8 @@ def _refuse_repeats(paths: list[Path]) -> None:
 
 
 def _report(paths: list[Path], settings: "Settings", *, quiet: bool) -> "RanksReport":
-    from nsysdiag import ranks as pipeline
     from nsysdiag.cli.progress import progress_bar
+    from nsysdiag.ranks import pipeline
 
     with progress_bar(quiet=quiet) as progress:
         return pipeline.analyze_ranks(paths, settings, progress)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsysdiag.model import Report
-    from nsysdiag.model_ranks_report import RanksReport
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.report import Report
 
 Document = TypeVar("Document", bound="Report | RanksReport")
 STEM = "redacted"
@@ -25,7 +25,7 @@ def check_redaction(key: str | None, *, redact: bool) -> None:
 
 def redacted_for(document: Document, key: str | None, *, redact: bool) -> Document:
     """The document as it is delivered. Raises UsageError for one that was redacted before."""
-    from nsysdiag.redaction import is_redacted, redacted
+    from nsysdiag.share.redaction import is_redacted, redacted
 
     if not redact:
         return document

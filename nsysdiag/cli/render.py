@@ -10,9 +10,9 @@ from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
     from nsysdiag.cli.destinations import Kind
-    from nsysdiag.model import Report
-    from nsysdiag.model_compare import Comparison
-    from nsysdiag.model_ranks_report import RanksReport
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.report import Report
 
 EPILOG = """\b
 Examples:
@@ -61,11 +61,11 @@ def render(
 
 def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":
     from nsysdiag.cli.destinations import Kind
-    from nsysdiag.model_compare import Comparison
-    from nsysdiag.model_ranks_report import RanksReport
-    from nsysdiag.output.compare.registry import RENDERERS as COMPARISONS
-    from nsysdiag.output.ranks.csv_ import TABLES
-    from nsysdiag.output.ranks.registry import RENDERERS
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.ranks.show.csv_ import TABLES
+    from nsysdiag.ranks.show.registry import RENDERERS
 
     if isinstance(document, RanksReport):
         return Kind("a comparison of ranks", [*RENDERERS], TABLES)
@@ -76,7 +76,7 @@ def _redacted(
     document: "Report | RanksReport | Comparison", key: str | None, *, redact: bool
 ) -> "Report | RanksReport | Comparison":
     from nsysdiag.cli.redaction import redacted_for
-    from nsysdiag.model_compare import Comparison
+    from nsysdiag.comparison.facts import Comparison
 
     if not isinstance(document, Comparison):
         return redacted_for(document, key, redact=redact)

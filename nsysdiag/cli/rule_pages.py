@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.finding_rules import FINDING_RULES
-from nsysdiag.analysis.kinds import KINDS
-from nsysdiag.analysis.rulebook import finding_threshold, sources_of, thresholds_of
-from nsysdiag.cli.table import aligned, as_json, markdown
-from nsysdiag.config import FindingThresholds
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.variants import KINDS
+from nsysdiag.cli.facts import aligned, as_json, markdown
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.findings.rulebook import finding_threshold, sources_of, thresholds_of
+from nsysdiag.findings.rules import FINDING_RULES
 
 if TYPE_CHECKING:
-    from nsysdiag.analysis.causes.cause import Cause
-    from nsysdiag.analysis.finding_rules import FindingRule
-    from nsysdiag.analysis.kind import Kind
-    from nsysdiag.analysis.rulebook import Threshold
-    from nsysdiag.analysis.sources import Source
+    from nsysdiag.causes.cause import Cause
+    from nsysdiag.causes.sources import Source
+    from nsysdiag.causes.variant import Variant
+    from nsysdiag.findings.rulebook import Threshold
+    from nsysdiag.findings.rules import FindingRule
 
 SEVERAL = "Findings beside those of the causes"
 LIMITS = "What makes something a finding"
@@ -35,7 +35,7 @@ class RulePage:
     picture: str
     tables: tuple[str, ...]
     thresholds: tuple[Threshold, ...]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[Variant, ...]
     advice: tuple[str, ...]
     sources: tuple[Source, ...]
     color: str

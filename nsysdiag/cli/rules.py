@@ -1,13 +1,22 @@
 """`nsysdiag rules`: the causes of idle time in order of precedence, the rules of findings, or one of them in full."""
 
+from __future__ import annotations
+
+from difflib import get_close_matches
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from nsysdiag.cli.console import emit_text
 from nsysdiag.cli.options import DebugOption
+from nsysdiag.errors import UsageError
 from nsysdiag.workflow_commands import JSON, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsysdiag.causes.cause import Cause
 
 EPILOG = """\b
 Examples:
@@ -36,7 +45,7 @@ def rules(
 
     The order is that of precedence: each takes what those before it left."""
     from nsysdiag.cli import rule_pages
-    from nsysdiag.cli.causes import find_rule
+    # MOVED
 
     syntax = JSON if format_name is RulesFormat.JSON else TEXT
     if rule_id is None:
@@ -54,3 +63,27 @@ def rules(
         RulesFormat.JSON: rule_pages.one_json,
     }
     emit_text(one[format_name](next(page for page in rule_pages.pages() if page.id == found)), syntax)
+
+
+def find_cause(cause_id: str) -> Cause:
+    """The cause with this id. Raises UsageError with the nearest ids, and all of them as the hint."""
+    from nsysdiag.causes import CAUSES
+
+    return CAUSES[_known(cause_id, CAUSES, "cause")]
+
+
+def find_rule(rule_id: str) -> str:
+    """The id if a cause or a rule of findings has it. Raises UsageError like `find_cause`."""
+    from nsysdiag.causes import CAUSES
+    from nsysdiag.findings.rules import FINDING_RULES
+
+    return _known(rule_id, [*CAUSES, *FINDING_RULES], "rule")
+
+
+def _known(wanted: str, ids: Iterable[str], what: str) -> str:
+    known = list(ids)
+    if wanted in known:
+        return wanted
+    nearest = get_close_matches(wanted, known, n=1) or [each for each in known if wanted in each.split("_")]
+    suggestion = f"; did you mean '{nearest[0]}'?" if nearest else ""
+    raise UsageError(f"unknown {what} '{wanted}'{suggestion}", hint=f"{what}s: {', '.join(known)}")

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.budgets import Budget, Judgement
-    from nsysdiag.config import CostSettings, Settings
-    from nsysdiag.model import Report
+    from nsysdiag.config.settings import CostSettings, Settings
+    from nsysdiag.report import Report
 
 
 AFTER_THE_VERDICT = {"config", "cost", "gaps"}
@@ -41,8 +41,8 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
     Without a name a file is looked for where `discover` says so; what it gives is said, unless `quiet`. Inputs that are
     all `saved` take prices and budgets from such a file, as no analysis is left to be set. Raises UsageError.
     """
-    from nsysdiag.config import Settings
-    from nsysdiag.config_discovery import find_settings
+    from nsysdiag.config.file import find_settings
+    from nsysdiag.config.settings import Settings
 
     if name is not None:
         return _read(Path(name))
@@ -59,8 +59,8 @@ def settings_of_file(name: str | None, *, discover: bool = False, saved: bool = 
 
 
 def _read(path: Path) -> FromFile:
-    from nsysdiag.ci.budget_file import budgets_of
-    from nsysdiag.config_file import read_file
+    from nsysdiag.ci.budgets import budgets_of
+    from nsysdiag.config.file import read_file
 
     settings, entries = read_file(path)
     try:
@@ -110,14 +110,14 @@ def require_one_way(config: str | None, *, no_config: bool) -> None:
 
 def known_causes(ids: Sequence[str]) -> tuple[str, ...]:
     """The ids themselves. Raises UsageError for one that no cause has."""
-    from nsysdiag.cli.causes import find_cause
+    from nsysdiag.cli.rules import find_cause
 
     return tuple(find_cause(id).id for id in ids)
 
 
 def with_price(cost: CostSettings, price: float | None) -> CostSettings:
     """The price of an hour of any GPU, which takes the place of all prices in the file."""
-    from nsysdiag.config import MOST_MONEY
+    from nsysdiag.config.settings import MOST_MONEY
 
     if price is None:
         return cost
@@ -129,7 +129,7 @@ def with_price(cost: CostSettings, price: float | None) -> CostSettings:
 def refuse_analysis_settings(path: Path, report: Report, file: Settings, given: Settings) -> None:
     """Raise UsageError where options, or settings of the file, ask a saved report for another analysis than its own."""
     from nsysdiag.cli.command import AFTERWARDS
-    from nsysdiag.config import OPTION_OF_SETTING
+    from nsysdiag.config.settings import OPTION_OF_SETTING
 
     asked, of_file = given.changed(), file.changed()
     options = [
@@ -153,8 +153,8 @@ def refuse_analysis_settings(path: Path, report: Report, file: Settings, given: 
 def priced_again(report: Report, settings: Settings) -> Report:
     """A saved report with today's prices, which its settings tell then; as it is where there are none."""
     from nsysdiag.cli.command import AFTERWARDS
-    from nsysdiag.cost import priced
-    from nsysdiag.redaction import is_redacted
+    from nsysdiag.cost.cost import priced
+    from nsysdiag.share.redaction import is_redacted
 
     made = priced(report, settings.cost)
     if made is report:

@@ -1,0 +1,1 @@
+"""The timeline of a device: levels of detail, and the exact lanes."""

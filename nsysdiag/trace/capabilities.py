@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.model import Capability
+from nsysdiag.report import Capability
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Set

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from nsysdiag.timeline.intervals import FloatArray
+from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
 if TYPE_CHECKING:

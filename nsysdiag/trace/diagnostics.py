@@ -1,4 +1,4 @@
-"""What nsys itself says went wrong while it captured."""
+"""What nsys itself reported, without paths and settings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from nsysdiag.printable import printable
 from nsysdiag.trace.enums import Severity
-from nsysdiag.trace.safe_text import without_private_parts
 
 if TYPE_CHECKING:
     from nsysdiag.trace.columns import Columns
@@ -60,3 +60,13 @@ def _line(severity: int, message: str, count: int) -> str:
     kind = "an error" if -severity == Severity.ERROR else "a warning"
     times = f" ({count} times)" if count > 1 else ""
     return f"nsys reported {kind} while capturing{times}: {message}"
+
+
+_PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")
+_SETTING = re.compile(r"\b([A-Z_][A-Z0-9_]{2,})=\S+")
+
+
+def without_private_parts(text: str) -> str:
+    """One line without paths and without the values of environment variables."""
+    text = _PATH.sub("<path>", " ".join(text.split()))
+    return printable(_SETTING.sub(r"\1=<value>", text))

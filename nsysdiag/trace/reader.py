@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.trace.arrow import NotColumnarError, read_arrow
-from nsysdiag.trace.buffers import Buffers, Sink
+from nsysdiag.trace.buffers import Buffers, Pair, Sink, SplitBuffers
 from nsysdiag.trace.columns import Columns, Text, Values, defaults
 from nsysdiag.trace.query import Choice, ChosenPairs, Within, any_text_sql, count_sql, select_sql
 from nsysdiag.trace.rows import read_rows, read_text
-from nsysdiag.trace.split import Pair, SplitBuffers
 from nsysdiag.trace.tables import TEXTS, ColumnSpec
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from nsysdiag.limits import CELL_BYTES, short_name
 from nsysdiag.printable import printable
 from nsysdiag.shortage import is_shortage, memory_short
 from nsysdiag.trace.ahead import ReadAhead, Request
+from nsysdiag.trace.buffers import Pair
 from nsysdiag.trace.capabilities import capabilities
 from nsysdiag.trace.catalog import FoundTable, Resolution, is_nsys_table, read_schema, resolve
 from nsysdiag.trace.columns import Columns, IntArray, defaults, joined
@@ -25,7 +26,6 @@ from nsysdiag.trace.query import Choice, Chosen, ChosenPairs, ChosenRows, Within
 from nsysdiag.trace.reader import READERS, Reader
 from nsysdiag.trace.sniff import EXPORT_HINT
 from nsysdiag.trace.source import Source
-from nsysdiag.trace.split import Pair
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.tables import TABLES, TableSpec, table_spec
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from nsysdiag.model import Capability
+    from nsysdiag.report import Capability
 
 IDS_PER_QUERY = 20_000
 SLICE = "NSYSDIAG_SLICE"

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.task import Shared, Task
 from nsysdiag.ci.budgets import Judgement
-from nsysdiag.config import Settings
+from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError
 from tests.builder import TraceBuilder
 from tests.output import samples
 
 if TYPE_CHECKING:
-    from nsysdiag.model import Report
+    from nsysdiag.report import Report
 
 
 def load(path: Path, _settings: Settings) -> Report:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.batch.history import append, name_of_run, now, read_history
+from nsysdiag.ci.facts import HistoryLine
 from nsysdiag.errors import OutputError
-from nsysdiag.model_ci import HistoryLine
 
 
 def line(run: str) -> HistoryLine:

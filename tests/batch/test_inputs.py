@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.batch.inputs import Found, find_inputs
+from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchSummary, batch_to_json
 from nsysdiag.errors import UsageError
-from nsysdiag.model import Tool, to_json
-from nsysdiag.model_ci import BATCH_SCHEMA_VERSION, KIND, BatchSummary, batch_to_json
+from nsysdiag.report import Tool, to_json
 from tests.output import samples
 
 
@@ -202,5 +202,5 @@ def test_a_pattern_passes_over_folders_that_cannot_be_listed(here: Path, monkeyp
             raise PermissionError(13, "Permission denied")
         return original(path)
 
-    monkeypatch.setattr("nsysdiag.batch.patterns.os.scandir", scandir)
+    monkeypatch.setattr("nsysdiag.batch.naming.os.scandir", scandir)
     assert shown(find("runs/*/*.sqlite")) == RANKS[1:]

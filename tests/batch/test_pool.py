@@ -21,7 +21,7 @@ from nsysdiag.batch.pool import Limits, run_locally
 from nsysdiag.batch.results import run_all
 from nsysdiag.batch.start import start_worker
 from nsysdiag.batch.task import Task, work
-from nsysdiag.model_ci import BatchEntry
+from nsysdiag.ci.facts import BatchEntry
 from tests.batch.loads import deaf, half_written, loading, tasks_of, telling_its_process
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="kills processes by signals")

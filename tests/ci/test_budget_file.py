@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.ci.budget_file import budgets_of
-from nsysdiag.config import Settings
-from nsysdiag.config_file import read_file
+from nsysdiag.ci.budgets import budgets_of
+from nsysdiag.config.file import read_file
+from nsysdiag.config.settings import Settings
 from nsysdiag.errors import UsageError
 
 GOOD = """

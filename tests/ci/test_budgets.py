@@ -10,18 +10,18 @@ from msgspec.structs import replace
 from nsysdiag.ci.budgets import Budget, check, parse_budgets
 from nsysdiag.ci.expressions import parse
 from nsysdiag.errors import UsageError
-from nsysdiag.model import Capability, DeviceReport, Report
-from nsysdiag.model_utilization import Utilization
+from nsysdiag.report import Capability, DeviceReport, Report
 from nsysdiag.trace.capabilities import KINDS
-from tests.comparing.programs import Program
-from tests.comparing.samples import report_of
+from nsysdiag.utilization.facts import Utilization
+from tests.comparison.programs import Program
+from tests.comparison.samples import report_of
 from tests.output import samples
 from tests.output.gpu_metric_samples import gpu_metrics
 from tests.simulator.capture import CUDA_ONLY
 from tests.simulator.engine import US
 
 if TYPE_CHECKING:
-    from nsysdiag.model_ci import BudgetResult
+    from nsysdiag.ci.facts import BudgetResult
 
 MS = 1_000_000
 

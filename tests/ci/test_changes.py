@@ -11,19 +11,19 @@ import pytest
 from nsysdiag.ci.budgets import Budget
 from nsysdiag.ci.changes import check_comparison
 from nsysdiag.ci.expressions import parse
-from nsysdiag.comparing.comparison import compare_reports
+from nsysdiag.comparison.compare import compare_reports
 from nsysdiag.errors import UsageError
-from tests.comparing.programs import Program
-from tests.comparing.samples import only, part, report_of
+from tests.comparison.programs import Program
+from tests.comparison.samples import only, part, report_of
 from tests.simulator.capture import CUDA_ONLY
 from tests.simulator.engine import US
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.model import Report
-    from nsysdiag.model_ci import BudgetResult
-    from nsysdiag.model_compare import Comparison
+    from nsysdiag.ci.facts import BudgetResult
+    from nsysdiag.comparison.facts import Comparison
+    from nsysdiag.report import Report
 
 PLAIN = Program(seed=1)
 SYNC = Program(sync=True, tail=500 * US)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.model import Capability
+from nsysdiag.report import Capability
 from tests.ci.test_budgets import MS, judged, refused, report
 from tests.output import samples
 
 if TYPE_CHECKING:
-    from nsysdiag.model import Report, SignatureRow
+    from nsysdiag.report import Report, SignatureRow
 
 
 def row(nvtx: list[str], cause: str, total: int, count: int, per_iteration: int | None = None) -> SignatureRow:

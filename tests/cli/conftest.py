@@ -9,14 +9,14 @@ import pytest
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.guard import run
-from nsysdiag.config import Settings
+from nsysdiag.config.settings import Settings
 from tests.output import samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from nsysdiag.model import Report
+    from nsysdiag.report import Report
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.cli.command import command_of
-from nsysdiag.config import OPTION_OF_SETTING, Settings
-from nsysdiag.model import to_json
-from nsysdiag.output.format import RenderOptions
-from nsysdiag.output.registry import FORMATS
+from nsysdiag.config.settings import OPTION_OF_SETTING, Settings
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.registry import FORMATS
+from nsysdiag.report import to_json
 from tests.output import samples
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ import pytest
 
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import Outcome, Task, work
-from nsysdiag.model_ci import BatchEntry, BatchSummary, HistoryLine, batch_from_json
-from nsysdiag.output import write as results
+from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine, batch_from_json
+from nsysdiag.formats import write as results
 from tests.batch.loads import sixty_four
 from tests.builder import TraceBuilder
 

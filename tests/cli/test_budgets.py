@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.model import to_json
-from tests.comparing.programs import Program
+from nsysdiag.report import to_json
+from tests.comparison.programs import Program
 from tests.output import samples
 from tests.simulator.engine import US
 

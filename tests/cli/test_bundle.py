@@ -15,12 +15,12 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import Settings, analyze
-from nsysdiag.bundle import slicing
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.output.packed import unpack
+from nsysdiag.document.packed import unpack
+from nsysdiag.share.bundle import slicing
 from tests.builder import TraceBuilder
-from tests.bundle.bundling import contents_of
-from tests.bundle.test_slicing import MS, steps
+from tests.share.bundle.bundling import contents_of
+from tests.share.bundle.test_slicing import MS, steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable

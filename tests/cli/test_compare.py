@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from nsysdiag.model_compare import Comparison, comparison_from_json
-from tests.comparing.programs import Program
+from nsysdiag.comparison.facts import Comparison, comparison_from_json
+from tests.comparison.programs import Program
 from tests.simulator.capture import CUDA_ONLY
 from tests.simulator.engine import US
 

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.cli.command import command_of
-from nsysdiag.config import CostSettings, Settings, Thresholds
-from nsysdiag.model import from_json, to_json
+from nsysdiag.config.settings import CostSettings, Settings, Thresholds
+from nsysdiag.report import from_json, to_json
 from tests.output import samples
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import pytest
 
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import work
-from nsysdiag.model import to_json
-from nsysdiag.model_ci import batch_from_json
+from nsysdiag.ci.facts import batch_from_json
+from nsysdiag.report import to_json
 from tests.builder import TraceBuilder
 from tests.output import samples
 

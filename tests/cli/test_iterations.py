@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.cli.iterations import parse_iterations
+from nsysdiag.cli.options import parse_iterations
 from nsysdiag.errors import UsageError
 
 bound = st.none() | st.integers(-12, 12)

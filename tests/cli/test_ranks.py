@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.model_ranks_report import ranks_from_json, ranks_to_json
-from tests.analysis.ranks.run import MS, files, one_file
+from nsysdiag.ranks.report import ranks_from_json, ranks_to_json
 from tests.output.rank_samples import ranks_report
+from tests.ranks.run import MS, files, one_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.command import command_of
-from nsysdiag.model import from_json, to_json
-from nsysdiag.output.registry import FORMATS
-from nsysdiag.redaction import redacted
+from nsysdiag.formats.registry import FORMATS
+from nsysdiag.report import from_json, to_json
+from nsysdiag.share.redaction import redacted
 from tests.output import samples
 from tests.output.rank_samples import ranks_report
 
@@ -70,7 +70,7 @@ def test_a_saved_report_can_be_redacted_once(cli: Callable[..., Result], folder:
 
 
 def test_a_comparison_of_ranks_can_be_redacted(cli: Callable[..., Result], folder: Path) -> None:
-    from nsysdiag.model_ranks_report import ranks_to_json
+    from nsysdiag.ranks.report import ranks_to_json
 
     report = ranks_report()
     (folder / "ranks.json").write_bytes(ranks_to_json(report))

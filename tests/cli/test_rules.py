@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.analysis.causes import CAUSES
-from nsysdiag.analysis.finding_rules import FINDING_RULES
-from nsysdiag.analysis.kinds import KINDS
-from nsysdiag.analysis.rulebook import sources_of, thresholds_of
-from nsysdiag.config import FindingThresholds
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.variants import KINDS
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.findings.rulebook import sources_of, thresholds_of
+from nsysdiag.findings.rules import FINDING_RULES
 
 if TYPE_CHECKING:
     from collections.abc import Callable

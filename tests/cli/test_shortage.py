@@ -22,11 +22,11 @@ import pytest
 from numpy._core._exceptions import _ArrayMemoryError
 
 from nsysdiag import analyze
+from nsysdiag.arrays.codes import from_text, to_text
 from nsysdiag.batch.task import work
-from nsysdiag.compact import from_text, to_text
 from nsysdiag.errors import InputError, MemoryShortError
-from nsysdiag.model import to_json
-from nsysdiag.output.registry import FORMATS
+from nsysdiag.formats.registry import FORMATS
+from nsysdiag.report import to_json
 from nsysdiag.shortage import is_shortage
 from tests.batch.loads import loading, tasks_of
 from tests.builder import TraceBuilder
@@ -37,8 +37,8 @@ from tests.simulator.large import write_large
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from nsysdiag.config import Settings
-    from nsysdiag.model import Report
+    from nsysdiag.config.settings import Settings
+    from nsysdiag.report import Report
     from tests.cli.conftest import Result
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="limits of address space are Linux's")
@@ -56,10 +56,10 @@ TRACE, OTHER, SAVED = "a.sqlite", "b.sqlite", "saved.json"
 INJECTED = {
     "analyze": (["analyze", TRACE, "-o", "o.html"], "nsysdiag.pipeline._analyzed", f"analyse '{TRACE}'"),
     "compare": (["compare", TRACE, OTHER, "-o", "o.html"], "nsysdiag.pipeline._analyzed", f"analyse '{TRACE}'"),
-    "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.analyze_devices", f"analyse '{TRACE}'"),
-    "bundle": (["bundle", TRACE, "-o", "o.zip"], "nsysdiag.bundle.contents.slice_of", f"bundle '{TRACE}'"),
+    "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.pipeline.analyze_devices", f"analyse '{TRACE}'"),
+    "bundle": (["bundle", TRACE, "-o", "o.zip"], "nsysdiag.share.bundle.contents.slice_of", f"bundle '{TRACE}'"),
     "info": (["info", TRACE], "nsysdiag.cli.facts.gather", f"read '{TRACE}'"),
-    "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.model.from_json", f"read '{SAVED}'"),
+    "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.report.from_json", f"read '{SAVED}'"),
     "demo": (["demo", "-o", "o.html"], "nsysdiag.pipeline._analyzed", "demo.sqlite'"),
 }
 """A command, where memory runs out in it, and what it says was tried."""
@@ -193,7 +193,7 @@ def test_other_errors_are_no_shortage() -> None:
 
 def test_zlib_without_memory_is_no_damaged_report(monkeypatch: pytest.MonkeyPatch) -> None:
     text = to_text(b"text", 1)
-    monkeypatch.setattr("nsysdiag.compact.base64.b64decode", partial(fail, SHORTAGES["zlib"]))
+    monkeypatch.setattr("nsysdiag.arrays.codes.base64.b64decode", partial(fail, SHORTAGES["zlib"]))
     with pytest.raises(MemoryError):
         from_text(text, 100)
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.errors import InputError
-from nsysdiag.model import Report, from_json, to_json
 from nsysdiag.record import UNREADABLE
+from nsysdiag.report import Report, from_json, to_json
 from tests.hostile.reports import changed, get, kind_of_place, places, uses
 
 if TYPE_CHECKING:

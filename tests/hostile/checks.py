@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.errors import InputError
-from nsysdiag.model import from_json
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.report import from_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from nsysdiag.model import DeviceReport
+    from nsysdiag.report import DeviceReport
 
 QUICK = ("json", "txt")
 ALL = tuple(FORMATS)

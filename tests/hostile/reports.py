@@ -12,20 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import all_gaps, compare, frames
+from nsysdiag.arrays.codes import to_text
 from nsysdiag.batch.entry import entry_of
 from nsysdiag.batch.history import lines_of
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.results import further_files, summary_of
 from nsysdiag.ci.budgets import Judgement
-from nsysdiag.compact import to_text
+from nsysdiag.comparison.facts import Comparison
+from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
 from nsysdiag.errors import InputError, NotComparableError
-from nsysdiag.model import Report
-from nsysdiag.model_compare import Comparison
-from nsysdiag.model_ranks_report import RanksReport
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.compare.registry import RENDERERS as OF_COMPARISONS
-from nsysdiag.output.ranks.registry import RENDERERS as OF_RANKS
-from nsysdiag.redaction.redact import redacted
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.ranks.report import RanksReport
+from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
+from nsysdiag.report import Report
+from nsysdiag.share.redaction.redact import redacted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

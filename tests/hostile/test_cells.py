@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.errors import InputError
-from nsysdiag.model import Report
+from nsysdiag.report import Report
 from nsysdiag.trace.tables import TABLES
 from tests.hostile.checks import ALL, outcome
 from tests.hostile.damage import DAMAGE, change, copied, damage_of, damaged

@@ -15,12 +15,11 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.cli.console import emit
-from nsysdiag.model import to_json
-from nsysdiag.model_compare import comparison_to_json
-from nsysdiag.model_ranks_report import ranks_to_json
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.comparison.facts import comparison_to_json
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.ranks.report import ranks_to_json
+from nsysdiag.report import to_json
 from nsysdiag.workflow_commands import JOINER, JSON, MARKUP
-from tests.analysis.ranks.run import files
 from tests.builder import TraceBuilder
 from tests.hostile.renaming import renamed
 from tests.hostile.runners import SYSTEMS, commands, systems
@@ -28,6 +27,7 @@ from tests.hostile.test_terminal import COMMANDS
 from tests.output.compare_samples import comparison
 from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES
+from tests.ranks.run import files
 from tests.trace.files import small_trace
 
 if TYPE_CHECKING:

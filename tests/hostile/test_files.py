@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.errors import InputError
-from nsysdiag.model import Report
+from nsysdiag.report import Report
 from tests.hostile.checks import QUICK, outcome
 from tests.hostile.damage import change
 from tests.hostile.edits import columns_of, edited, patched
@@ -320,7 +320,7 @@ class TestSavedReports:
         import base64
         import zlib
 
-        from nsysdiag.compact import from_text
+        from nsysdiag.arrays.codes import from_text
 
         packed = base64.b64encode(zlib.compress(bytes(5_000_000), 9)).decode()
         assert len(packed) < 10_000

@@ -15,9 +15,9 @@ import pytest
 
 from nsysdiag import analyze, compare
 from nsysdiag.errors import InputError
+from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, NAME_CHARACTERS, TEXT_BYTES, mark_of, short_name
-from nsysdiag.model import to_json
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.report import to_json
 from nsysdiag.trace import strings
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import open_trace
@@ -28,7 +28,7 @@ from tests.trace.files import NVTX, execute, insert, small_trace
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from nsysdiag.model import Report
+    from nsysdiag.report import Report
     from tests.hostile.conftest import Told
 
 MB = 1_000_000

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import Report, Settings, UsageError, analyze
-from nsysdiag.analysis.missing import DOUBTED
+from nsysdiag.diagnosis.missing import DOUBTED
 from tests.builder import TraceBuilder
 from tests.hostile.damage import change, copied
 from tests.simulator.scenarios import SCENARIOS, scenario
@@ -15,7 +15,7 @@ from tests.simulator.scenarios import SCENARIOS, scenario
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.model import DeviceReport
+    from nsysdiag.report import DeviceReport
 
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 HEALTHY = "The GPU is busy 97.1% of the time: look at the kernels, not at the host."

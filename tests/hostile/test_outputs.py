@@ -16,8 +16,8 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from nsysdiag import Report, analyze
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.csv_ import tables
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
 from tests.builder import TraceBuilder
 from tests.hostile.checks import CONTROL
 from tests.output.samples import HOSTILE

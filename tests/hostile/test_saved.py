@@ -16,15 +16,15 @@ import msgspec
 import pytest
 
 from nsysdiag import analyze, limits, saved
+from nsysdiag.arrays.codes import from_text, names_from, to_text
 from nsysdiag.batch.history import read_history
 from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.cli.load import read_document
-from nsysdiag.compact import from_text, names_from, to_text
+from nsysdiag.comparison.facts import comparison_to_json
 from nsysdiag.errors import InputError, OutputError
-from nsysdiag.model import Report, from_json, to_json
-from nsysdiag.model_compare import comparison_to_json
-from nsysdiag.model_ranks_report import ranks_to_json
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.ranks.report import ranks_to_json
+from nsysdiag.report import Report, from_json, to_json
 from tests.hostile.every_table import write_every_table
 from tests.hostile.reports import changed, get, kind_of_place, places, replacements, uses
 from tests.output.compare_samples import COMPARISONS

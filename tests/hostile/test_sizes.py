@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from nsysdiag import Report, Settings, analyze
-from nsysdiag.activity.gpus import MOST_GPUS
-from nsysdiag.activity.rows import RowsOf
-from nsysdiag.analysis.roots import runs
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.events.gpus import MOST_GPUS
+from nsysdiag.events.rows import RowsOf
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.wakeups import runs
 from tests.hostile.checks import ALL, assert_exact, outcome
 from tests.hostile.sizes import WRITERS, write_devices, write_processes, write_threads
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nsysdiag.model import Tool
-from nsysdiag.model_ci import (
+from nsysdiag.ci.facts import (
     BATCH_SCHEMA_VERSION,
     KIND,
     BatchDevice,
@@ -16,6 +15,7 @@ from nsysdiag.model_ci import (
     HistoryLine,
     UnjudgedBudget,
 )
+from nsysdiag.report import Tool
 from tests.output.samples import CAUSES, HOSTILE, MS
 
 __all__ = ["BATCHES", "CAUSES", "HISTORIES"]

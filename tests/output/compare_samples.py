@@ -18,8 +18,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from nsysdiag.model import CauseInfo, Tool
-from nsysdiag.model_compare import (
+from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
     Change,
@@ -40,6 +39,7 @@ from nsysdiag.model_compare import (
     Strip,
     Unit,
 )
+from nsysdiag.report import CauseInfo, Tool
 from tests.output.samples import HOSTILE
 from tests.output.timeline.samples import timeline
 

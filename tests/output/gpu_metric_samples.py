@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 
-from nsysdiag.model_gpu_metrics import Clocks, GpuMetric, GpuMetrics, IterationMetrics, KernelMetrics, RangeMetrics
+from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, IterationMetrics, KernelMetrics, RangeMetrics
 
 US, MS = 1_000, 1_000_000
 BUCKETS = 200

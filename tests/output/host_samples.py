@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.model_host import (
+from nsysdiag.host.facts import (
     Beginning,
     Contention,
     CpuHolder,

@@ -8,8 +8,7 @@ import zlib
 import msgspec
 import numpy as np
 
-from nsysdiag.model import Copies
-from nsysdiag.model_memory import (
+from nsysdiag.memory.facts import (
     CopyRate,
     DeviceMemory,
     ExposedCopies,
@@ -23,6 +22,7 @@ from nsysdiag.model_memory import (
     TinyCopies,
     UnifiedMemory,
 )
+from nsysdiag.report import Copies
 
 US, MS = 1_000, 1_000_000
 MIB, GIB = 1 << 20, 1 << 30

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.model import CauseInfo, Tool
-from nsysdiag.model_ranks import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
-from nsysdiag.model_ranks_report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
+from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
+from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
+from nsysdiag.report import CauseInfo, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from nsysdiag.model import (
+from nsysdiag.cost.facts import Amount, Cost, Saving, TotalCost
+from nsysdiag.report import (
     ApiRow,
     Bubble,
     Bubbles,
@@ -52,19 +53,13 @@ from nsysdiag.model import (
     Verdict,
     Window,
 )
-from nsysdiag.model_cost import Amount, Cost, Saving, TotalCost
 from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.host_samples import host_report
 from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_memory, hostile_unified, in_full
 from tests.output.rank_samples import comparison
 from tests.output.timeline.samples import timeline
 from tests.output.trouble_samples import sample_trouble
-from tests.output.utilization_samples import (
-    hostile_utilization,
-    long_utilization,
-    measured_utilization,
-    utilization_of,
-)
+from tests.output.utilization_samples import hostile_utilization, long_utilization, measured_utilization, utilization_of
 
 US, MS = 1_000, 1_000_000
 PACKED_CAUSES = ["sync", "host_compute", "dispatch"]

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.document.figures import ink_on, safe_color, stack
+from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.errors import NsysdiagError
-from nsysdiag.output import assets
-from nsysdiag.output.figures import ink_on, safe_color, stack
-from nsysdiag.output.view import UNKNOWN_COLOR
+from nsysdiag.formats.html import assets
 
 ROOT = Path(__file__).parent.parent.parent
 TEXT_ON_GROUNDS = ("ink", "muted", "accent", "high", "medium", "low", "info", "good")

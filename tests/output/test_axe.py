@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import nsysdiag
-from nsysdiag.model import Report
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.report import Report
 from tests.conftest import AXE
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES

@@ -7,8 +7,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.output.bars import HEIGHT, SLOT, Bar, BarChart, draw_bars
-from nsysdiag.output.view import UNKNOWN_COLOR, Share
+from nsysdiag.document.bars import HEIGHT, SLOT, Bar, BarChart, draw_bars
+from nsysdiag.document.view import UNKNOWN_COLOR, Share
 
 RECTANGLE = re.compile(r"M(\d+) (\d+)h(\d+)v(\d+)h-(\d+)z")
 COLORS = ("#445566", "not a colour")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.ranks.registry import RENDERERS
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.ranks.show.registry import RENDERERS
 from tests.output.page import Element, parse
 from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.vendor import plotly
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.vendor import plotly
 from tests.output.devtools import Browser
 from tests.output.samples import SAMPLES
 

@@ -11,20 +11,13 @@ import plotly.io
 import pytest
 
 import nsysdiag
+from nsysdiag.document.histogram import EDGES, bound
+from nsysdiag.document.names import plain
+from nsysdiag.document.view import UNKNOWN_COLOR
+from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.errors import InputError, UsageError
-from nsysdiag.model import CauseInfo
-from nsysdiag.output.charts import (
-    NO_DEPTH,
-    NO_GAPS,
-    PART_COLORS,
-    gap_chart,
-    ledger_chart,
-    run_ahead_chart,
-)
-from nsysdiag.output.lengths import EDGES, bound
-from nsysdiag.output.plotly_text import plain
-from nsysdiag.output.view import UNKNOWN_COLOR
-from nsysdiag.output.words import NO_GPU_WORK
+from nsysdiag.formats.charts import NO_DEPTH, NO_GAPS, PART_COLORS, gap_chart, ledger_chart, run_ahead_chart
+from nsysdiag.report import CauseInfo
 from nsysdiag.units import NS_PER
 from tests.output.samples import SAMPLES, US, device, pack, report
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.model import CallSite, CodeFrame, CodeShare
-from nsysdiag.output.code import call_site_label, host_code_label, whole
+from nsysdiag.document.code import call_site_label, host_code_label, whole
+from nsysdiag.report import CallSite, CodeFrame, CodeShare
 
 
 def native(*symbols: str, module: str = "solver") -> list[CodeFrame]:

@@ -7,10 +7,10 @@ import io
 
 import pytest
 
-from nsysdiag.config import CostSettings
-from nsysdiag.cost import priced
-from nsysdiag.output import FORMATS, RenderOptions, tables
-from nsysdiag.output.cost_words import cost_lines, cost_rows, price_sentences
+from nsysdiag.config.settings import CostSettings
+from nsysdiag.cost.cost import priced
+from nsysdiag.cost.words import cost_lines, cost_rows, price_sentences
+from nsysdiag.formats import FORMATS, RenderOptions, tables
 from tests.output.page import Element, parse
 from tests.output.samples import SAMPLES, device, finding, report
 

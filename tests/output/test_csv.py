@@ -11,10 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.output import FORMATS, TABLES, RenderOptions, table_path, tables
-from nsysdiag.output.columns import Cell
-from nsysdiag.output.csv_ import FORMULA_STARTS, _text, csv_of
-from nsysdiag.output.names import visible
+from nsysdiag.document.columns import Cell
+from nsysdiag.document.names import visible
+from nsysdiag.formats import FORMATS, TABLES, RenderOptions, table_path, tables
+from nsysdiag.formats.csv_ import FORMULA_STARTS, _text, csv_of
 from tests.output.samples import SAMPLES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.errors import UsageError
-from nsysdiag.output import FORMATS, RenderOptions, format_for, tables
+from nsysdiag.formats import FORMATS, RenderOptions, format_for, tables
 from tests.output.samples import SAMPLES
 
 

@@ -14,11 +14,11 @@ import pandas as pd
 import pytest
 
 import nsysdiag
+from nsysdiag.document.columns import Kind
 from nsysdiag.errors import InputError
-from nsysdiag.output import tables
-from nsysdiag.output.columns import Kind
-from nsysdiag.output.frames import _DTYPES, all_gaps, frames
-from nsysdiag.output.rows import BY_NAME
+from nsysdiag.formats import tables
+from nsysdiag.formats.frames import _DTYPES, all_gaps, frames
+from nsysdiag.formats.rows import BY_NAME
 from tests.output.samples import HOSTILE, SAMPLES, device, pack, report
 
 ROOT = Path(__file__).parent.parent.parent

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.output import FORMATS, RenderOptions, tables
-from nsysdiag.output.batch.registry import OURS, write_all
-from nsysdiag.output.compare.registry import RENDERERS
+from nsysdiag.comparison.show.registry import RENDERERS
+from nsysdiag.formats import FORMATS, RenderOptions, tables
+from nsysdiag.formats.batch.registry import OURS, write_all
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
 from tests.output.compare_samples import COMPARISONS
 from tests.output.samples import SAMPLES

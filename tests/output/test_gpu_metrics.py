@@ -8,15 +8,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from nsysdiag.counters.chart import draw_curve
+from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.counters.words import counter_sentences
+from nsysdiag.document.bars import HEIGHT, SLOT
+from nsysdiag.document.packed import unpack_metric
 from nsysdiag.errors import InputError
-from nsysdiag.model import DeviceReport
-from nsysdiag.model_gpu_metrics import GpuMetrics
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.bars import HEIGHT, SLOT
-from nsysdiag.output.csv_ import tables
-from nsysdiag.output.gpu_metric_chart import draw_curve
-from nsysdiag.output.gpu_metric_words import counter_sentences
-from nsysdiag.output.packed import unpack_metric
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
+from nsysdiag.report import DeviceReport
 from tests.output.gpu_metric_samples import BUCKETS, MS, clock, gpu_metrics, kernel, metric, series
 from tests.output.samples import device, gap, report
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from nsysdiag.output.histogram import Column, draw_columns, levels, ticks
-from nsysdiag.output.view import Share
+from nsysdiag.document.histogram import Column, draw_columns, levels, ticks
+from nsysdiag.document.view import Share
 from nsysdiag.units import format_count
 
 

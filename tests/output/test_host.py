@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.model_host import HostReport
-from nsysdiag.output import FORMATS, RenderOptions, tables
-from nsysdiag.output.frames import frames
-from nsysdiag.output.host_chart import draw_windows
-from nsysdiag.output.host_words import facts, host_sentences, role, stall_label, thread_name
+from nsysdiag.formats import FORMATS, RenderOptions, tables
+from nsysdiag.formats.frames import frames
+from nsysdiag.host.chart import draw_windows
+from nsysdiag.host.facts import HostReport
+from nsysdiag.host.words import facts, host_sentences, role, stall_label, thread_name
 from tests.output.host_samples import host_report, launching, unknown
 from tests.output.samples import device, report
 

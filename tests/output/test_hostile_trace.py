@@ -12,7 +12,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from tests.output.reader import Reader
 from tests.output.test_browser import NAMES
 from tests.simulator.scenarios import SCENARIOS, scenario

@@ -13,14 +13,14 @@ from itertools import pairwise
 import msgspec
 import pytest
 
+from nsysdiag.document.names import visible
 from nsysdiag.errors import InputError
-from nsysdiag.model import Report
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.assets import content_hash
-from nsysdiag.output.carried import from_carried
-from nsysdiag.output.markdown import finding_markdown
-from nsysdiag.output.names import visible
-from nsysdiag.output.sections import CLOSING, OPENING, PER_DEVICE
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.assets import content_hash
+from nsysdiag.formats.html.carried import from_carried
+from nsysdiag.formats.html.sections import CLOSING, OPENING, PER_DEVICE
+from nsysdiag.formats.markdown import finding_markdown
+from nsysdiag.report import Report
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, iterations, report
 

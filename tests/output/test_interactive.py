@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from nsysdiag.model import DeviceReport, Report
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.interactive.figure import decimals
-from nsysdiag.output.interactive.ledger import Cut, ledger_figure
-from nsysdiag.output.lengths import bound, edge_label, round_steps, unit_of
-from nsysdiag.output.packed import unpack
-from nsysdiag.output.plotly_text import plain
+from nsysdiag.document.histogram import bound, edge_label, round_steps, unit_of
+from nsysdiag.document.names import plain
+from nsysdiag.document.packed import unpack
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.interactive.figure import decimals
+from nsysdiag.formats.html.interactive.ledger import Cut, ledger_figure
+from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import NS_PER
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE, SAMPLES

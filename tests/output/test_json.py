@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from nsysdiag.model import from_json
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.report import from_json
 from tests.output.samples import SAMPLES
 
 

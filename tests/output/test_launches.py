@@ -9,15 +9,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from nsysdiag.document.bars import HEIGHT, SLOT
+from nsysdiag.document.packed import unpack_series
+from nsysdiag.document.view import Causes
 from nsysdiag.errors import InputError
-from nsysdiag.model import Collapses, DeviceReport
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.bars import HEIGHT, SLOT
-from nsysdiag.output.csv_ import tables
-from nsysdiag.output.depth_chart import draw_depth
-from nsysdiag.output.launch_words import launch_sentences
-from nsysdiag.output.packed import unpack_series
-from nsysdiag.output.view import Causes
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
+from nsysdiag.launches.chart import draw_depth
+from nsysdiag.launches.words import launch_sentences
+from nsysdiag.report import Collapses, DeviceReport
 from tests.output.samples import CAUSES, LAUNCH, MS, SAMPLES, device, launch_in_full, report, run_ahead, squeeze
 
 STEP = re.compile(r"V(\d+)H(\d+)")

@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from nsysdiag.output import FORMATS, RenderOptions, markup
-from nsysdiag.output import markdown as subject
-from nsysdiag.output.names import clip, visible
+from nsysdiag.document import markup
+from nsysdiag.document.names import clip, visible
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats import markdown as subject
 from tests.output.samples import HOSTILE, SAMPLES
 
 anything = st.text(st.characters(exclude_categories=()), max_size=40)

@@ -10,15 +10,15 @@ import msgspec
 import numpy as np
 import pytest
 
+from nsysdiag.document.bars import HEIGHT, SLOT
+from nsysdiag.document.packed import unpack_level
 from nsysdiag.errors import InputError
-from nsysdiag.model import DeviceReport
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.bars import HEIGHT, SLOT
-from nsysdiag.output.csv_ import tables
-from nsysdiag.output.level_chart import draw_level
-from nsysdiag.output.memory_markdown import memory_facts
-from nsysdiag.output.memory_words import brief_sentences, growth_label, memory_sentences
-from nsysdiag.output.packed import unpack_level
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import tables
+from nsysdiag.memory.chart import draw_level
+from nsysdiag.memory.markdown import memory_facts
+from nsysdiag.memory.words import brief_sentences, growth_label, memory_sentences
+from nsysdiag.report import DeviceReport
 from tests.output.memory_samples import (
     CHURN,
     EXPOSED,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.output.names import brief, clip, visible
+from nsysdiag.document.names import brief, clip, visible
 
 # Any character at all, lone surrogates too: a name may hold anything.
 anything = st.text(st.characters(exclude_categories=()))

@@ -11,9 +11,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as prometheus_families
 
 import nsysdiag
-from nsysdiag.model import Report
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.exposition import Family, Sample, clean, exposition, seconds
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.exposition import Family, Sample, clean, exposition, seconds
+from nsysdiag.report import Report
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, finding, report
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

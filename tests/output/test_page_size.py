@@ -9,7 +9,7 @@ import pytest
 
 from nsysdiag import analyze
 from nsysdiag.cli.demo import bundled_trace
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
 from tests.simulator.engine import US
 from tests.simulator.large import write_large
 from tests.simulator.simulation import Simulation

@@ -20,13 +20,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import nsysdiag
+from nsysdiag.document.packed import unpack
 from nsysdiag.errors import InputError
-from nsysdiag.model import Report
-from nsysdiag.model_timeline import TimelineLevel, TimelineLevels
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.packed import unpack
-from nsysdiag.output.perfetto_gaps import gap_events
-from nsysdiag.output.trace_events import Track, micros
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.perfetto.gaps import gap_events
+from nsysdiag.formats.perfetto.trace_events import Track, micros
+from nsysdiag.report import Report
+from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, pack, report, squeeze
 from tests.output.trace_event_schema import SCHEMA
 
@@ -151,7 +151,7 @@ def test_of_too_many_gaps_the_longest_are_kept() -> None:
 
 
 def test_what_is_left_out_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nsysdiag.output.perfetto.MOST_GAPS", 12)
+    monkeypatch.setattr("nsysdiag.formats.perfetto.perfetto.MOST_GAPS", 12)
     found = document(SAMPLES["one_device"]())
     assert len(of("gap", found["traceEvents"])) == 12
     about = found["otherData"]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.model import from_json, to_json
-from nsysdiag.output.packed import unpack
-from nsysdiag.output.view import window_parts
+from nsysdiag.document.packed import unpack
+from nsysdiag.document.view import window_parts
+from nsysdiag.report import from_json, to_json
 from tests.output.samples import SAMPLES
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.model import DeviceReport, Launch
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.sections.section import Page
-from nsysdiag.output.view import Causes
+from nsysdiag.document.view import Causes
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.sections.section import Page
+from nsysdiag.report import DeviceReport, Launch
 from tests.output.page import Element, parse
 from tests.output.samples import MS, SAMPLES, device, report
 from tests.output.trouble_samples import sample_trouble

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import nsysdiag
-from nsysdiag.model import Gap, Report, Slice
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.report import Gap, Report, Slice
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES, device, finding, gap, kernel, report
 from tests.output.test_browser import NAMES

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.text_ import bar
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.text_ import bar
 from tests.output.samples import RECAPTURE, SAMPLES, device, gap
 
 if TYPE_CHECKING:
-    from nsysdiag.model import Gap
+    from nsysdiag.report import Gap
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 

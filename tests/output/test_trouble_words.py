@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from nsysdiag.model_trouble import Trouble, TroubleKind, Workload
-from nsysdiag.output.trouble_words import also_sentence, holds_word, share_label, trouble_sentences
+from nsysdiag.diagnosis.facts import Trouble, TroubleKind, Workload
+from nsysdiag.diagnosis.words import also_sentence, holds_word, share_label, trouble_sentences
 
 
 def kind(name: str, holds: bool | None, share: float | None, advice: list[str] | None = None) -> TroubleKind:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from nsysdiag.analysis.untold import UNTOLD
-from nsysdiag.output.format import RenderOptions
-from nsysdiag.output.registry import FORMATS
+from nsysdiag.diagnosis.health import UNTOLD
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.registry import FORMATS
 from tests.output.samples import no_device, one_device
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.model import from_json, to_json
-from nsysdiag.model_utilization import Utilization
-from nsysdiag.output import FORMATS, RenderOptions, tables
-from nsysdiag.output.utilization_chart import MOST_STEPS, WIDTH, draw_utilization
-from nsysdiag.output.utilization_words import real_note, sm_sentences, utilization_sentences
+from nsysdiag.formats import FORMATS, RenderOptions, tables
+from nsysdiag.report import from_json, to_json
+from nsysdiag.utilization.chart import MOST_STEPS, WIDTH, draw_utilization
+from nsysdiag.utilization.facts import Utilization
+from nsysdiag.utilization.words import real_note, sm_sentences, utilization_sentences
 from tests.output.samples import device, never_idle, report
 from tests.output.utilization_samples import MS, long_utilization, measured_utilization, series, utilization_of
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from plotly.offline import get_plotlyjs_version
 
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.assets import content_hash
-from nsysdiag.output.carried import from_carried
-from nsysdiag.output.vendor import plotly
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.assets import content_hash
+from nsysdiag.formats.html.carried import from_carried
+from nsysdiag.formats.html.vendor import plotly
 from tests.output.page import parse
 from tests.output.samples import SAMPLES
 

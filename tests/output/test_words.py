@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.output import words
+from nsysdiag.document import words
 from tests.output.samples import MS, device, iteration, iterations
 
 

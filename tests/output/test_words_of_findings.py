@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from nsysdiag.model import EvidenceRow
-from nsysdiag.output import words
+from nsysdiag.document import words
+from nsysdiag.report import EvidenceRow
 from tests.output.samples import MS, SAMPLES, device, finding
 
 
@@ -55,8 +55,8 @@ def test_how_much_the_listed_signatures_explain() -> None:
 
 
 def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> None:
-    from nsysdiag.output.format import RenderOptions
-    from nsysdiag.output.registry import FORMATS
+    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.formats.registry import FORMATS
 
     slow = finding(lost_ns=0, lost_share=0.0, ceiling_ns=68 * MS)
     made = msgspec.structs.replace(SAMPLES["one_device"](), findings=[slow])
@@ -67,8 +67,8 @@ def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> No
 
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
 def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
-    from nsysdiag.output.format import RenderOptions
-    from nsysdiag.output.registry import FORMATS
+    from nsysdiag.formats.format import RenderOptions
+    from nsysdiag.formats.registry import FORMATS
 
     shown = " ".join(FORMATS[name].render(SAMPLES["one_device"](), RenderOptions()).decode().split())
     assert "the queue is empty for 170 us at a time, 96 times" in shown

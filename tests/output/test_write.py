@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.errors import OutputError
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.write import check, write
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.write import check, write
 from tests.output.samples import SAMPLES
 
 DATA = b"nsysdiag new\n"

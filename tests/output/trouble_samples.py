@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.model_trouble import Trouble, TroubleKind, Workload
+from nsysdiag.diagnosis.facts import Trouble, TroubleKind, Workload
 
 
 def sample_trouble(name: str = "") -> Trouble:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nsysdiag.model_utilization import KernelShape, SmEstimate, Utilization, UtilizationAlert, UtilizationSeries
+from nsysdiag.utilization.facts import KernelShape, SmEstimate, Utilization, UtilizationAlert, UtilizationSeries
 
 MS = 1_000_000
 BY_TIME = [0.9, 0.1, 0.6, 0.4, 0.7, 0.3, 0.55, 0.55, 0.8, 0.6]

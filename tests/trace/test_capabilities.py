@@ -8,8 +8,7 @@ import pytest
 
 from nsysdiag.printable import printable
 from nsysdiag.trace.capabilities import KINDS, recapture_command
-from nsysdiag.trace.diagnostics import LIMIT
-from nsysdiag.trace.safe_text import without_private_parts
+from nsysdiag.trace.diagnostics import LIMIT, without_private_parts
 from nsysdiag.trace.tables import TABLES
 from nsysdiag.trace.trace import open_trace
 from tests.trace.files import KERNEL_ROW, NVTX, execute, insert, small_trace

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.output.batch.registry import write_all
+from nsysdiag.formats.batch.registry import write_all
 from tests.conftest import AXE, BROWSERS
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
 from tests.output.reader import Reader

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from jsonschema import Draft4Validator, Draft202012Validator
 from msgspec.structs import replace
 
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.batch import github, gitlab, junit, markdown, sarif
-from nsysdiag.output.batch.problems import problems
-from nsysdiag.output.names import visible
+from nsysdiag.document.names import visible
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.batch import github, gitlab, junit, markdown, sarif
+from nsysdiag.formats.batch.problems import problems
 from tests.conftest import NODE_MODULES
 from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
 from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary, unjudged

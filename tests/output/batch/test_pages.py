@@ -11,12 +11,12 @@ from urllib.parse import unquote
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.output.assets import content_hash
-from nsysdiag.output.batch import history, index, line_chart, trend
-from nsysdiag.output.batch.index import link
-from nsysdiag.output.batch.registry import OURS, write_all
-from nsysdiag.output.batch.rows import headline, rows
-from nsysdiag.output.names import visible
+from nsysdiag.document.names import visible
+from nsysdiag.formats.batch import history, index, line_chart, trend
+from nsysdiag.formats.batch.index import link
+from nsysdiag.formats.batch.registry import OURS, write_all
+from nsysdiag.formats.batch.rows import headline, rows
+from nsysdiag.formats.html.assets import content_hash
 from tests.output.batch_samples import (
     BATCHES,
     CAUSES,

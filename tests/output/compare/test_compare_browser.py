@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag.output import RenderOptions
-from nsysdiag.output.compare.registry import RENDERERS
+from nsysdiag.comparison.show.registry import RENDERERS
+from nsysdiag.formats import RenderOptions
 from tests.conftest import AXE, BROWSERS
 from tests.output.compare_samples import COMPARISONS
 from tests.output.reader import Reader

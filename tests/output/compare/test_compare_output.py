@@ -8,17 +8,17 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
+from nsysdiag.comparison.facts import Move, Step, comparison_from_json
+from nsysdiag.comparison.show import words
+from nsysdiag.comparison.show.registry import RENDERERS
+from nsysdiag.comparison.show.rows import OTHERS, levels, lone_findings, matrix, split
+from nsysdiag.comparison.show.strips import strips
+from nsysdiag.comparison.show.waterfall import waterfall
+from nsysdiag.document.names import visible
+from nsysdiag.document.view import Causes
 from nsysdiag.errors import InputError
-from nsysdiag.model_compare import Move, Step, comparison_from_json
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.assets import content_hash
-from nsysdiag.output.compare import words
-from nsysdiag.output.compare.registry import RENDERERS
-from nsysdiag.output.compare.rows import OTHERS, levels, lone_findings, matrix, split
-from nsysdiag.output.compare.strips import strips
-from nsysdiag.output.compare.waterfall import waterfall
-from nsysdiag.output.names import visible
-from nsysdiag.output.view import Causes
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.assets import content_hash
 from tests.output.compare_samples import CAUSES, COMPARISONS, US, change, comparison, device
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE

@@ -10,12 +10,12 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.csv_ import FORMULA_STARTS
-from nsysdiag.output.ranks import words
-from nsysdiag.output.ranks.csv_ import TABLES, tables
-from nsysdiag.output.ranks.registry import RENDERERS
-from nsysdiag.output.view import Causes
+from nsysdiag.document.view import Causes
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.csv_ import FORMULA_STARTS
+from nsysdiag.ranks.show import words
+from nsysdiag.ranks.show.csv_ import TABLES, tables
+from nsysdiag.ranks.show.registry import RENDERERS
 from tests.output.page import Element, parse
 from tests.output.rank_samples import comparison, ranks_report
 from tests.output.samples import HOSTILE

@@ -18,8 +18,8 @@ import zlib
 import numpy as np
 from msgspec import structs
 
-from nsysdiag.model_timeline import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
-from nsysdiag.timeline.planes import to_planes
+from nsysdiag.arrays.codes import to_planes
+from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
 
 BUCKETS = 512
 Row = tuple[int, int, int, int]

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import nsysdiag
-from nsysdiag.model import Gap
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.report import Gap
 from tests.conftest import BROWSERS
 from tests.output.devtools import Browser
 

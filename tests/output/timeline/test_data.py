@@ -11,17 +11,17 @@ import msgspec
 import numpy as np
 import pytest
 
+from nsysdiag.arrays.codes import from_planes
+from nsysdiag.document.packed import unpack, unpack_lanes
+from nsysdiag.document.view import Causes
 from nsysdiag.errors import InputError
-from nsysdiag.model import Hop, Root, Thread
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.carried import from_carried
-from nsysdiag.output.packed import unpack, unpack_lanes
-from nsysdiag.output.sections.timeline import _gaps_sentence
-from nsysdiag.output.timeline.blob import Blob, unpacked
-from nsysdiag.output.timeline.gaps import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
-from nsysdiag.output.timeline.still import still_lanes
-from nsysdiag.output.view import Causes
-from nsysdiag.timeline.planes import from_planes
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.carried import from_carried
+from nsysdiag.formats.html.sections.timeline import _gaps_sentence
+from nsysdiag.formats.html.timeline.blob import Blob, unpacked
+from nsysdiag.formats.html.timeline.gaps import FEWEST_GAPS, MOST_GAPS, DrawnGaps, drawn_gaps
+from nsysdiag.formats.html.timeline.still import still_lanes
+from nsysdiag.report import Hop, Root, Thread
 from tests.output.page import Element, parse
 from tests.output.samples import CAUSES, MS, SAMPLES, device, finding, gap, pack, report, squeeze
 from tests.output.timeline.samples import packed, served, timeline

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.document.names import clip
 from nsysdiag.errors import InputError
-from nsysdiag.output.names import clip
-from nsysdiag.output.timeline.blob import Blob
-from nsysdiag.output.timeline.names import LONGEST_NAME, Directory
+from nsysdiag.formats.html.timeline.blob import Blob
+from nsysdiag.formats.html.timeline.names import LONGEST_NAME, Directory
 from tests.output.timeline.samples import packed
 from tests.output.timeline.test_data import Block
 

@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.output import FORMATS, RenderOptions
-from nsysdiag.output.packed import unpack
-from nsysdiag.output.timeline.data import timelines
-from tests.analysis.lanes.decode import lanes, rows
+from nsysdiag.document.packed import unpack
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.html.timeline.data import timelines
 from tests.output.page import parse
 from tests.output.timeline.test_data import Block, data_of
+from tests.timeline.decode import lanes, rows
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))

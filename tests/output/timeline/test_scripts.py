@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from nsysdiag.output.assets import TIMELINE_SCRIPTS, assembled, asset, templates_folder
+from nsysdiag.formats.html.assets import TIMELINE_SCRIPTS, assembled, asset, templates_folder
 
 FILES = sorted(path.stem for path in (templates_folder() / "assets" / "timeline").glob("*.js"))
 OF_TEXT = (

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.model import Report
-from nsysdiag.output import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.report import Report
 from tests.conftest import BROWSERS
 from tests.output.devtools import Browser
 from tests.output.gpu_metric_samples import gpu_metrics

@@ -1,1 +1,0 @@
-"""Which kind of trouble a device is in."""

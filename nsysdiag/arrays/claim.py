@@ -1,0 +1,76 @@
+"""Giving time away piece by piece: what evidence claims is taken out of what is left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray, Intervals
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Disjoint intervals, sorted by start, each with the index of the gap that it is a part of."""
+
+    spans: Intervals
+    owner: IntArray
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @classmethod
+    def of(cls, spans: Intervals, owner: IntArray) -> Owned:
+        """Sorted by start; empty and reversed intervals are dropped."""
+        kept = spans.end > spans.start
+        if not kept.all():
+            spans, owner = spans[kept], owner[kept]
+        if np.all(spans.start[1:] >= spans.start[:-1]):
+            return cls(spans, owner)
+        order = np.argsort(spans.start, kind="stable")
+        return cls(spans[order], owner[order])
+
+    @classmethod
+    def empty(cls) -> Owned:
+        """No time at all."""
+        return cls(Intervals.empty(), np.empty(0, dtype=np.int64))
+
+
+def claim(left: Owned, evidence: Intervals) -> tuple[Owned, Owned, IntArray]:
+    """Split `left` into what `evidence` (a set) covers and what it does not.
+
+    ```
+    left       0: [---------)   1: [----)
+    evidence        [--)    [--------)
+    claimed    0:   [--)[)      1: [-)
+    rest       0: [)   [-)           1:[)
+    ```
+
+    Returns the claimed pieces, the rest, and for each claimed piece the index of its evidence.
+    """
+    first = np.searchsorted(left.spans.end, evidence.start, side="right")
+    behind = np.searchsorted(left.spans.start, evidence.end, side="left")
+    count = behind - first
+    source = np.repeat(np.arange(len(evidence), dtype=np.int64), count)
+    target = np.arange(len(source)) + np.repeat(first - (np.cumsum(count) - count), count)
+    start = np.maximum(left.spans.start[target], evidence.start[source])
+    end = np.minimum(left.spans.end[target], evidence.end[source])
+    claimed = Owned(Intervals(start, end), left.owner[target])
+    if len(source) == 0:
+        return claimed, left, source
+    return claimed, _without(left, target, claimed.spans), source
+
+
+def _without(left: Owned, target: IntArray, taken: Intervals) -> Owned:
+    """`left` minus the pieces `taken`, sorted, each out of the interval `target` of `left`."""
+    touched = np.zeros(len(left), dtype=np.bool_)
+    touched[target] = True
+    new_target = np.append(True, target[1:] != target[:-1])
+    last_of_target = np.append(target[1:] != target[:-1], True)
+    before_end = taken.start
+    before_start = np.where(new_target, left.spans.start[target], np.append(0, taken.end[:-1]))
+    tail = target[last_of_target]
+    start = np.concatenate((left.spans.start[~touched], before_start, taken.end[last_of_target]))
+    end = np.concatenate((left.spans.end[~touched], before_end, left.spans.end[tail]))
+    owner = np.concatenate((left.owner[~touched], left.owner[target], left.owner[tail]))
+    return Owned.of(Intervals(start, end), owner)

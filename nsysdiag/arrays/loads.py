@@ -1,0 +1,82 @@
+"""Intervals that each take a share of something: how much of it is taken over time, all together."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import AT_ONCE, FloatArray, IntArray, Intervals, coverage
+
+_Order = IntArray | None
+_ALL = slice(None)
+
+
+def taken(spans: Intervals, weights: list[IntArray], most: int, parts: Intervals) -> list[float]:
+    """For each of the weights: the sum of the weights of all spans that are open, never above `most`, times its ns,
+    added up over the set `parts`. Spans run forward, weights are from 0 up.
+
+    ```
+    spans      [---- 4 ----)
+                     [---- 5 ----)
+    sum        4     9     5           most 8:  6 x 4  +  6 x 8  +  6 x 5
+    ```
+    """
+    if not len(spans) or not len(parts):
+        return [0.0 for _ in weights]
+    by_start, by_end = _sorted(spans.start), _sorted(spans.end)
+    start, end = spans.start[_part(by_start, _ALL)], spans.end[_part(by_end, _ALL)]
+    edges = _edges(start, end, int(parts.start[0]), int(parts.end[-1]))
+    sums = [_Sum(weight, by_start, by_end, most) for weight in weights]
+    begun, over = np.searchsorted(start, edges), np.searchsorted(end, edges)
+    for at in range(len(edges) - 1):
+        opened, closed = slice(*begun[at : at + 2]), slice(*over[at : at + 2])
+        # Ends and starts are two sorted runs: a stable sort merges them.
+        times = np.concatenate((edges[at : at + 1], end[closed], start[opened]))
+        order = np.argsort(times, kind="stable")
+        length = _lengths(times[order], int(edges[at + 1]), parts).astype(np.float64)
+        for each in sums:
+            each.add(opened, closed, order, length)
+    return [math.fsum(each.parts) for each in sums]
+
+
+def _edges(start: IntArray, end: IntArray, low: int, high: int) -> IntArray:
+    """Borders of stretches of [low, high) with a bounded number of events each."""
+    some = np.concatenate((start[::AT_ONCE], end[::AT_ONCE]))
+    return np.unique(np.concatenate(([low], some[(some > low) & (some < high)], [high])))
+
+
+class _Sum:
+    """The area under the sum of one weight, stretch by stretch. As floats: share times ns may be beyond 64 bits, and a
+    sum of whole levels is exact before it comes to that."""
+
+    def __init__(self, weight: IntArray, by_start: _Order, by_end: _Order, most: int) -> None:
+        self.weight, self.by_start, self.by_end, self.most = weight, by_start, by_end, most
+        self.level: int | None = None
+        self.parts: list[float] = []
+
+    def add(self, opened: slice, closed: slice, order: IntArray, length: FloatArray) -> None:
+        """A stretch in which the spans of these places begin and end, its events in this order after its own border."""
+        begun, over = self.weight[_part(self.by_start, opened)], self.weight[_part(self.by_end, closed)]
+        if self.level is None:
+            self.level = int(self.weight[_part(self.by_start, slice(0, opened.start))].sum())
+            self.level -= int(self.weight[_part(self.by_end, slice(0, closed.start))].sum())
+        changes = np.concatenate(([self.level], -over, begun))
+        level = np.cumsum(changes[order])
+        self.level = int(level[-1])
+        self.parts.append(float(np.minimum(level, self.most) @ length))
+
+
+def _part(order: _Order, places: slice) -> slice | IntArray:
+    return places if order is None else order[places]
+
+
+def _sorted(times: IntArray) -> _Order:
+    """What puts times in order: None where they are."""
+    return None if np.all(times[1:] >= times[:-1]) else np.argsort(times, kind="stable").astype(np.int32)
+
+
+def _lengths(time: IntArray, high: int, parts: Intervals) -> IntArray:
+    """How long each step lasts inside the parts."""
+    steps = Intervals(time, np.append(time[1:], high))
+    return steps.end - steps.start if len(parts) == 1 else coverage(parts, steps)

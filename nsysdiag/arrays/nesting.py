@@ -1,0 +1,115 @@
+"""Intervals inside intervals: calls within calls, ranges within ranges.
+
+Depth follows the stack that a profiler would keep: an interval is the child of the one that began last
+among those still open at its start. So intervals of one level never overlap, even where the input
+overlaps without nesting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
+
+
+def outermost(intervals: Intervals, group: IntArray | None = None) -> BoolArray:
+    """True where no other interval of the same group contains it, in input order.
+
+    Containing means to start no later and end no earlier. Of identical intervals the first one is outermost.
+
+    ```
+    [--------)        True
+      [---)           False
+           [-----)    True: overlaps, is not contained
+    ```
+    """
+    order = _outer_first(intervals, group)
+    end = intervals.end[order]
+    rank = end if group is None else _rank_within(group[order], end)
+    result = np.ones(len(intervals), np.bool_)
+    # Whatever starts no later stands before, so a container is there if any of those ends no earlier.
+    result[order[1:]] = np.maximum.accumulate(rank)[:-1] < rank[1:]
+    return result
+
+
+def _outer_first(intervals: Intervals, group: IntArray | None = None) -> IntArray:
+    """The order by group, then start, then the later end first, then the input."""
+    # ~end falls as end rises and, unlike -end, never overflows.
+    keys = (~intervals.end, intervals.start) if group is None else (~intervals.end, intervals.start, group)
+    if _is_ordered(keys):
+        return np.arange(len(intervals), dtype=np.int64)
+    return np.lexsort(keys).astype(np.int64, copy=False)
+
+
+def _is_ordered(keys: tuple[IntArray, ...]) -> bool:
+    """True if rows are sorted by the last key, ties by the one before it, and so on."""
+    tied = np.ones(max(len(keys[0]) - 1, 0), np.bool_)
+    for key in reversed(keys):
+        if np.any(tied & (key[1:] < key[:-1])):
+            return False
+        tied &= key[1:] == key[:-1]
+    return True
+
+
+def _rank_within(group: IntArray, end: IntArray) -> IntArray:
+    """Numbers that order the rows by `end` within a group and put each group above all earlier ones.
+
+    `group` is sorted. The ends are replaced by ranks first: times a group number would overflow.
+    """
+    distinct, rank = np.unique(end, return_inverse=True)
+    number = np.concatenate(([0], np.cumsum(group[1:] != group[:-1])))[: len(group)]
+    return number * np.int64(len(distinct)) + rank
+
+
+def levels(intervals: Intervals, limit: int = 64) -> IntArray:
+    """The nesting depth of each interval, in input order; 0 is outermost. What is deeper gets `limit - 1`.
+
+    ```
+    [--------------)     0
+      [----)             1
+         [------)        2: not nested, but [----) is open at its start
+    ```
+    """
+    depth = np.full(len(intervals), limit - 1, np.int64)
+    for level, members in enumerate(_by_level(intervals, limit)):
+        depth[members] = level
+    return depth
+
+
+def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterator[IntArray]:
+    """For each level, outermost first: the index of its interval open at each time, -1 where none is.
+
+    Only the outer `limit` levels are given: time in a deeper interval counts for the one of the last level
+    around it. `times` may stand in any order.
+
+    ```
+    0: [------------)
+    1:    [--------)
+    times    |        |     -> [[0, -1], [1, -1]]
+    ```
+    """
+    return (_open_at(intervals, members, times) for members in _by_level(intervals, limit))
+
+
+def _open_at(intervals: Intervals, members: IntArray, times: IntArray) -> IntArray:
+    at = nearest_before(intervals.start[members], times)
+    candidate = members[at]
+    return np.where((at >= 0) & (intervals.end[candidate] > times), candidate, candidate.dtype.type(-1))
+
+
+def _by_level(intervals: Intervals, limit: int) -> Iterator[IntArray]:
+    """The indices of the intervals of each of the outer `limit` levels, sorted by start.
+
+    A level is peeled off at a time: it is what begins when all that began before has ended. The limit
+    bounds the work, for a trace may well hold a million ranges that were pushed and never popped.
+    """
+    rest = _outer_first(intervals)
+    for _ in range(limit):
+        if not len(rest):
+            return
+        reach = np.maximum.accumulate(intervals.end[rest])
+        is_top = np.append(True, reach[:-1] <= intervals.start[rest[1:]])
+        yield rest[is_top]
+        rest = rest[~is_top]

@@ -1,0 +1,34 @@
+"""Blocked: the thread waited in something that was not traced."""
+
+from __future__ import annotations
+
+from nsysdiag.arrays.intervals import union
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Time scheduled out that nothing explains. It is no evidence of contention: the CPU may have been idle."""
+    out = union(evidence.host.scheduling.out)
+    return [
+        layer_inside(out, evidence.host.mpi, "inside MPI calls"),
+        plain_layer(out, "scheduled out; no OS call was traced"),
+    ]
+
+
+CAUSE = Cause(
+    id="blocked",
+    title="Blocked, not traced in what",
+    meaning="The launching thread was scheduled out and waited in something that was not captured.",
+    side="host",
+    tables=("SCHED_EVENTS",),
+    advice=("Capture again with --trace=osrt: then the trace says in which call it waited.",),
+    color="#9ca3af",
+    picture="""
+device  [==A==)......................[==next==)
+thread         |scheduled out|[launch]
+CPU            |     idle    |
+""",
+    host=evidence,
+    unresolved=True,
+)

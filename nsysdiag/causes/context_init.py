@@ -1,0 +1,52 @@
+"""Context creation: the process starts to use the device."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+
+CALLS = re.compile(
+    r"cuInit|cuCtx(Create|Destroy|Attach|Detach)|cuDevicePrimaryCtx\w+|cuda(InitDevice|DeviceReset)|cuGreenCtxCreate"
+)
+STREAM_CREATION = re.compile(r"(cuda|cu)StreamCreate\w*")
+LONG_NS = 1_000_000
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Outermost context calls, slow stream creation, and a process's first call where that made the context."""
+    host = evidence.host
+    first = host.api.take(evidence.facts.creates_context[host.api.row] & host.api.outermost)
+    return [layer_of(first, "first call of the process"), *_layers(evidence, nested=False)]
+
+
+def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+    """Context calls and slow stream creation inside another call."""
+    return _layers(evidence, nested=True)
+
+
+def _layers(evidence: HostEvidence, *, nested: bool) -> list[Layer]:
+    streams = evidence.calls(STREAM_CREATION, nested=nested)
+    slow = streams.take(streams.spans.end - streams.spans.start > LONG_NS)
+    return [layer_of(evidence.calls(CALLS, nested=nested)), layer_of(slow, "slow stream creation")]
+
+
+CAUSE = Cause(
+    id="context_init",
+    title="Context creation",
+    meaning="The launching thread was creating or resetting a CUDA context.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
+    advice=(
+        "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
+        "Lazy loading (CUDA_MODULE_LOADING=LAZY) and a persistence daemon shorten it.",
+    ),
+    color="#9333ea",
+    picture="""
+device  [==A==)................[==next==)
+thread         [cuCtxCreate ][launch]
+""",
+    host=evidence,
+    call=nested_evidence,
+)

@@ -1,0 +1,38 @@
+"""Device stall: the operation was launched, and the device did not start it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.events.operations import Category
+from nsysdiag.gaps.launch_frame import DeviceSide, Explained
+
+LABELS = ["between queued copies"]
+
+
+def explain(side: DeviceSide) -> Explained:
+    """All that is left on the device side."""
+    gaps, category = side.frame.gaps, side.device.operations.category
+    copies = (category[gaps.previous] == Category.MEMCPY) & (category[gaps.next] == Category.MEMCPY)
+    return Explained(np.ones(len(gaps), dtype=np.bool_), np.where(copies, 0, -1), LABELS, [])
+
+
+CAUSE = Cause(
+    id="device_stall",
+    title="Device stall",
+    meaning="The operation was launched long enough ago, nothing in the trace held it back, and the device did not start it.",
+    side="device",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"),
+    advice=(
+        "Between queued copies this is set-up, some 30 us each: join small copies.",
+        "Else look at what the trace does not hold: dependencies through events that were not traced, other processes, power states.",
+    ),
+    color="#475569",
+    picture="""
+device  [==A==)..............[==next==)
+thread [launch]                          long ago
+""",
+    accepted=True,
+    device=explain,
+)

@@ -1,0 +1,110 @@
+"""Evidence as layers: named rows on the thread axis that one cause may claim time with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces, union
+from nsysdiag.events.axis import Lane
+from nsysdiag.events.host import HostActivity
+from nsysdiag.events.rows import picked
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The rows that speak for one cause, as a set. `name` is each row's code in `names`; `label` tells a kind of the
+    cause apart (what a synchronization waited for), None where it has none; `device` is the number of the device that
+    the calls waited for, None where that is unknown."""
+
+    spans: Intervals
+    name: IntArray
+    names: list[str]
+    label: str | None = None
+    device: int | None = None
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+
+@dataclass(frozen=True, slots=True)
+class CallFacts:
+    """What is known of API calls beyond their name, a flag for each row of the table of calls.
+
+    `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
+    `creates_context`: a process's first call, over 1 ms, before anything ran; `first_launch`: the first launch of a
+    kernel name that took far longer than its API does. `synchronized` is the number of the device that a call waited
+    for, -1 where unknown.
+    """
+
+    pageable: BoolArray
+    read_back: BoolArray
+    creates_context: BoolArray
+    first_launch: BoolArray
+    synchronized: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class HostEvidence:
+    """What the rules look at. Outermost calls speak for the time before a launch, nested ones for time inside it."""
+
+    host: HostActivity
+    facts: CallFacts
+    outer: Lane
+    inner: Lane
+
+    @classmethod
+    def of(cls, host: HostActivity, facts: CallFacts) -> HostEvidence:
+        """Divides the calls once; those that created a context are in neither part: what they are called does not say
+        what took the time."""
+        api = host.api
+        named_well = ~facts.creates_context[api.row]
+        inner = ~api.outermost & named_well
+        whole = bool(named_well.all()) and not inner.any()
+        return cls(host, facts, api if whole else api.take(api.outermost & named_well), api.take(inner))
+
+    def calls(self, pattern: re.Pattern[str] | None = None, *, nested: bool = False) -> Lane:
+        """API calls whose clean name matches: the outermost, or those inside another call."""
+        part = self.inner if nested else self.outer
+        return part if pattern is None else part.take(named(part, pattern))
+
+    def os_calls(self, pattern: re.Pattern[str]) -> Lane:
+        """Outermost OS calls whose name matches."""
+        return self.host.os_calls.take(named(self.host.os_calls, pattern))
+
+
+def named(lane: Lane, pattern: re.Pattern[str]) -> BoolArray:
+    """True for the rows whose name matches from its beginning to its end."""
+    hits = np.array([pattern.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
+    return hits[lane.name] if len(hits) else np.zeros(len(lane), dtype=np.bool_)
+
+
+def layer_of(lane: Lane, label: str | None = None, device: int | None = None) -> Layer:
+    """A lane's rows as a layer; rows that overlap become one, named after the first of them."""
+    kept = picked(lane.spans.end > lane.spans.start)
+    spans, name = lane.spans[kept], lane.shown[kept]
+    if np.all(spans.start[1:] >= spans.end[:-1]):
+        return Layer(spans, name, lane.shown_names, label, device)
+    merged = union(spans)
+    return Layer(merged, name[np.searchsorted(spans.start, merged.start)], lane.shown_names, label, device)
+
+
+def layer_inside(time: Intervals, lane: Lane, label: str) -> Layer:
+    """The part of `time` (a set) that lies inside the lane's rows, named after them; for rows that do not overlap."""
+    row, spans = pieces(time, lane.spans)
+    if not np.all(spans.start[1:] >= spans.end[:-1]):
+        return plain_layer(spans, label, label)
+    return Layer(spans, lane.shown[row], lane.shown_names, label)
+
+
+def plain_layer(spans: Intervals, what: str, label: str | None = None) -> Layer:
+    """Time that one sentence describes, without rows of its own to name."""
+    time = union(spans)
+    return Layer(time, np.zeros(len(time), dtype=np.int64), [what], label)
+
+
+def joined(layers: list[Layer], what: str) -> Layer:
+    """Several layers as one, under one description."""
+    return plain_layer(union(*(layer.spans for layer in layers)), what, what)

@@ -1,0 +1,65 @@
+"""Waits for CPython's global interpreter lock, told apart from other waits."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, Intervals
+from nsysdiag.events.host import HostActivity
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.streams import distinct
+
+_TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
+SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)
+LATE_NS = 20_000_000
+AGAIN_NS = 100_000
+LEAST = 3
+RATHER = 4
+
+
+def gil_waits(host: HostActivity) -> BoolArray:
+    """True for each row of `host.os_calls` that waits for the interpreter lock.
+
+    A thread that wants it waits for the switch interval of 5 ms, asks the holder to let go, and waits again; so the
+    waits end by themselves after 5.0 to 5.2 ms, but for the last, which the holder ends by a signal.
+
+    ```
+    thread   [timedwait 5.1 ms ][timedwait 5.1 ms ][0.3]     all three
+    holder   compute .............................. signal
+    ```
+
+    A process has such waits if at least three are that long, and no more are longer. Where none is longer, the shorter
+    ones are of the same kind. A longer one is, where the thread waits again at once and at most one in five of its long
+    waits is such: its timer was late.
+    """
+    lane = host.os_calls
+    named = np.array([_TIMED_WAIT.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
+    timed = named[lane.name] if len(named) else np.zeros(len(lane), dtype=np.bool_)
+    rows = np.flatnonzero(timed)
+    result = np.zeros(len(lane), dtype=np.bool_)
+    if len(rows) == 0:
+        return result
+    spans = lane.spans[rows]
+    length = spans.end - spans.start
+    full = (length >= SWITCH_INTERVAL_NS[0]) & (length <= SWITCH_INTERVAL_NS[1])
+    _, process = distinct(process_of(host.axis.threads))
+    process = process[spans.start // host.axis.stride]
+    longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])
+    often = np.bincount(process, full) >= np.maximum(longer, LEAST)
+    again = _again(spans, host.axis.stride)
+    late = (length > SWITCH_INTERVAL_NS[1]) & (length <= LATE_NS) & np.append(again, False)
+    _, thread = distinct(spans.start // host.axis.stride)
+    seldom = np.bincount(thread, full) >= RATHER * np.bincount(thread, length > SWITCH_INTERVAL_NS[1])
+    late &= seldom[thread]
+    follows = np.append(False, again & (full | late)[:-1])
+    result[rows] = often[process] & (full | late | follows | (longer == 0)[process])
+    return result
+
+
+def _again(spans: Intervals, stride: int) -> BoolArray:
+    """True for each wait but the last that the same thread's next one follows at once."""
+    soon = spans.start[1:] - spans.end[:-1] <= AGAIN_NS
+    soon &= spans.start[1:] // stride == spans.start[:-1] // stride
+    return soon

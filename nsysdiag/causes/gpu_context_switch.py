@@ -1,0 +1,39 @@
+"""GPU context switch: the device belonged to another process."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.events.context_switches import slices_of_others
+from nsysdiag.events.streams import distinct_values
+from nsysdiag.gaps.launch_frame import DeviceSide, Explained
+
+
+def explain(side: DeviceSide) -> Explained:
+    """The overlap with time slices of other processes."""
+    count = len(side.frame.gaps)
+    owners = distinct_values(side.device.operations.process[side.frame.gaps.next]).tolist()
+    slices = [
+        (owner, slices_of_others(side.activity.time_slices, side.device.gpu_id, owner))
+        for owner in owners
+        if len(side.activity.time_slices)
+    ]
+    return Explained(np.zeros(count, dtype=np.bool_), np.full(count, -1, dtype=np.int64), [], slices)
+
+
+CAUSE = Cause(
+    id="gpu_context_switch",
+    title="Another process had the GPU",
+    meaning="The operation was launched, and the GPU was in the time slice of another process.",
+    side="device",
+    tables=("GPU_CONTEXT_SWITCH_EVENTS",),
+    advice=("Two processes share this GPU: use MPS, MIG or another GPU.",),
+    color="#14b8a6",
+    picture="""
+process 1  [==A==)              [==next==)
+process 2         [time slice)
+""",
+    accepted=True,
+    device=explain,
+)

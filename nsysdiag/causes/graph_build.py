@@ -1,0 +1,56 @@
+"""Graph building: a CUDA graph is captured, instantiated, updated or uploaded."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.arrays.intervals import Intervals, nearest_before
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
+
+CALLS = re.compile(
+    r"(cuda|cu)Graph(Instantiate|Upload|Create|Clone|Add\w*Node|AddDependencies|Exec\w*(Update|SetParams)|KernelNodeSetParams)\w*"
+)
+BEGIN = re.compile(r"(cuda|cu)StreamBeginCapture\w*")
+END = re.compile(r"(cuda|cu)StreamEndCapture")
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Stream captures from begin to end, each as one interval, and outermost calls that build or change a graph."""
+    return [_captures(evidence), layer_of(evidence.calls(CALLS))]
+
+
+def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+    """Calls inside the launch call that build or change a graph."""
+    return [layer_of(evidence.calls(CALLS, nested=True))]
+
+
+def _captures(evidence: HostEvidence) -> Layer:
+    """Each end of a capture with the last begin before it on the same thread."""
+    begin, end = evidence.calls(BEGIN), evidence.calls(END)
+    before = nearest_before(begin.spans.start, end.spans.start)
+    stride = evidence.host.axis.stride
+    paired = before >= 0
+    paired &= begin.spans.start[before] // stride == end.spans.start // stride if len(begin) else False
+    spans = Intervals(begin.spans.start[before[paired]], end.spans.end[paired])
+    return plain_layer(spans, "stream capture", "capture")
+
+
+CAUSE = Cause(
+    id="graph_build",
+    title="Graph building",
+    meaning="The launching thread was capturing, instantiating, updating or uploading a CUDA graph.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
+    advice=(
+        "Build graphs once and replay them; update parameters in place instead of instantiating again.",
+        "Varying shapes force new captures: pad to a few sizes.",
+    ),
+    color="#6d28d9",
+    picture="""
+device  [==A==).......................[==graph==)
+thread         [capture][instantiate][launch]
+""",
+    host=evidence,
+    call=nested_evidence,
+)

@@ -1,0 +1,20 @@
+"""Untraced graphs: launches that left no trace of what they ran."""
+
+from __future__ import annotations
+
+from nsysdiag.causes.cause import Cause
+
+CAUSE = Cause(
+    id="graph_untraced",
+    title="Inside an untraced CUDA graph",
+    meaning="A graph was launched, and the trace holds neither its kernels nor a graph row: the device was probably busy, and nobody saw.",
+    side="gap",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
+    advice=("Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows.",),
+    color="#a8a29e",
+    picture="""
+device  [==A==)  ? ? ? ? ? ?  [==B==)
+thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
+""",
+    unresolved=True,
+)

@@ -1,0 +1,20 @@
+"""Inside a graph: dependencies between the nodes of one launch."""
+
+from __future__ import annotations
+
+from nsysdiag.causes.cause import Cause
+
+CAUSE = Cause(
+    id="intra_graph",
+    title="Between nodes of one CUDA graph",
+    meaning="The operations on both sides are nodes of the same graph launch: the graph itself has the dependency.",
+    side="gap",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    advice=("Look for long dependency chains in the graph; independent branches can run side by side.",),
+    color="#64748b",
+    picture="""
+device  [node 1)......[node 2)
+thread [cudaGraphLaunch]         one launch for both
+""",
+    accepted=True,
+)

@@ -1,0 +1,20 @@
+"""Unknown launch: an operation without an API call."""
+
+from __future__ import annotations
+
+from nsysdiag.causes.cause import Cause
+
+CAUSE = Cause(
+    id="launch_unknown",
+    title="Launch not in the trace",
+    meaning="The next operation has no API call in the trace, so nobody can say whether the host was late.",
+    side="gap",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    advice=("Capture again with --trace=cuda for all processes of the run, so that each operation has its launch.",),
+    color="#a1a1aa",
+    picture="""
+device  [==A==)..........[==B==)
+thread   ?                       no call has B's correlation id
+""",
+    unresolved=True,
+)

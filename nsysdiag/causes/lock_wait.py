@@ -1,0 +1,45 @@
+"""Waits for another thread: locks, condition variables, semaphores."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.causes.gil import gil_waits
+
+CALLS = re.compile(
+    r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_(timed|clock)?(rd|wr)lock|cond_\w*wait\w*|barrier_wait|spin_lock)"
+    r"|_*sem_(timed|clock)?wait(_np)?|sem(timed)?op|futex\w*|sched_yield|pthread_yield|flockfile|flock|lockf\w*"
+)
+
+
+INTERPRETER_LOCK = "GIL"
+"""The label of waits for the lock of CPython's interpreter."""
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """OS calls that wait for another thread; signalling and unlocking are not waits."""
+    calls = evidence.host.os_calls
+    waits, interpreter = named(calls, CALLS), gil_waits(evidence.host)
+    return [layer_of(calls.take(interpreter), INTERPRETER_LOCK), layer_of(calls.take(waits & ~interpreter))]
+
+
+CAUSE = Cause(
+    id="lock_wait",
+    title="Waiting for another thread",
+    meaning="The launching thread waited for a lock, a condition variable, a semaphore or a barrier: another thread had to act first.",
+    side="host",
+    tables=("OSRT_API",),
+    advice=(
+        "Find who holds the lock or fills the queue: that thread is the root.",
+        "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or free the GIL.",
+        "An input queue that is empty means that the workers are too slow: more workers, prefetching, cheaper decoding.",
+    ),
+    color="#dc2626",
+    picture="""
+device  [==A==)....................[==next==)
+thread         [pthread_cond_wait][launch]
+""",
+    host=evidence,
+)

@@ -1,0 +1,44 @@
+"""Memory allocation: device or pinned memory is asked for or given back."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+
+CALLS = re.compile(
+    r"(cuda|cu)(Malloc|Free|HostAlloc|HostRegister|HostUnregister|Ipc(Open|Close)MemHandle|MemPool(TrimTo|Create|Destroy)).*"
+    r"|cuMem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|Host(Alloc|Register|Unregister)).*"
+    r"|cuArray(3D)?(Create|Destroy)|cuMipmappedArray(Create|Destroy)"
+)
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Outermost calls that allocate, free, map or register memory."""
+    return [layer_of(evidence.calls(CALLS))]
+
+
+def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+    """Such calls inside another call."""
+    return [layer_of(evidence.calls(CALLS, nested=True))]
+
+
+CAUSE = Cause(
+    id="memory_allocation",
+    title="Memory allocation",
+    meaning="The launching thread was allocating, freeing, mapping or registering device or pinned memory; many of these calls wait for the device as well.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
+    advice=(
+        "Allocate once and reuse, or use a caching or stream-ordered allocator (cudaMallocAsync, PyTorch's caching allocator).",
+        "In PyTorch, churn comes from fragmentation: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer varying shapes, no empty_cache() in the step.",
+    ),
+    color="#db2777",
+    picture="""
+device  [==A==)..............[==next==)
+thread         [cudaMalloc][launch]
+""",
+    host=evidence,
+    call=nested_evidence,
+)

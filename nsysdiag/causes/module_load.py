@@ -1,0 +1,66 @@
+"""Module loading: code is compiled, loaded or sent to the device."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import contains, union
+from nsysdiag.causes import memory_allocation
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
+from nsysdiag.events.overhead import UNKNOWN_LOADING
+from nsysdiag.trace.enums import OverheadType
+
+CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
+LOADING_KINDS = (
+    OverheadType.DRIVER_COMPILER,
+    OverheadType.RUNTIME_MODULE_LOADING,
+    OverheadType.LAZY_FUNCTION_LOADING,
+)
+_ALLOCATING = memory_allocation.CALLS
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Outermost loading calls, slow first launches of a kernel, and loading that the profiler saw."""
+    api = evidence.host.api
+    first = api.take(api.outermost & evidence.facts.first_launch[api.row])
+    return [layer_of(evidence.calls(CALLS)), loading_rows(evidence), layer_of(first, "first launch of a kernel")]
+
+
+def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+    """Loading calls inside the launch call, and loading that the profiler saw."""
+    return [layer_of(evidence.calls(CALLS, nested=True)), loading_rows(evidence)]
+
+
+def loading_rows(evidence: HostEvidence) -> Layer:
+    """Overhead rows of JIT compilation, module and lazy function loading. Up to schema 3.23 loading is called `Unknown`,
+    which inside an allocation call is something else."""
+    overhead = evidence.host.overhead
+    loading = overhead.take(np.isin(overhead.kind, LOADING_KINDS))
+    unnamed = overhead.take(overhead.kind == UNKNOWN_LOADING)
+    api = evidence.host.api
+    allocating = union(api.spans[named(api, _ALLOCATING)])
+    unnamed = unnamed.take(~contains(allocating, unnamed.spans.start))
+    return joined([layer_of(loading), layer_of(unnamed)], "loading seen by the profiler")
+
+
+CAUSE = Cause(
+    id="module_load",
+    title="Module loading",
+    meaning="Code for the device was compiled, loaded or sent there: a loading call, lazy loading at the first launch, or a JIT.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD"),
+    advice=(
+        "Warm up before measuring and before serving: run each kernel once.",
+        "CUDA_MODULE_LOADING=EAGER moves the cost to the start; ship code for this architecture so that nothing is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, inductor and Triton caches).",
+    ),
+    color="#c026d3",
+    picture="""
+device  [==A==)........................[==next==)
+thread         [launch, loads its code     ]
+""",
+    host=evidence,
+    call=nested_evidence,
+)

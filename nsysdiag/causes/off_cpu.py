@@ -1,0 +1,56 @@
+"""Preempted: the thread could have run, and had no CPU."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.arrays.intervals import subtract, union
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, named, plain_layer
+
+# These return at once: whoever is scheduled out inside one was preempted.
+NON_WAITS = re.compile(
+    r"_*pthread_(cond_(signal|broadcast|init|destroy)|mutex_(unlock|trylock|init|destroy)|rwlock_(unlock|try\w+|init|destroy)"
+    r"|spin_(unlock|trylock)|detach|attr_\w+|setname_np|[gs]etaffinity_np|self|equal)"
+    r"|_*sem_(post|trywait|init|destroy|getvalue)|sched_[gs]et\w+|signal|sigaction|raise|kill"
+)
+
+UNTRACED = "in no captured OS call"
+"""Preempted, or in a wait that nsys does not trace: CPython's timed waits for a lock are one."""
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Time scheduled out in which the thread waited for nothing: OS calls of its process were captured (a wait would be
+    one of them, and comes first), or the scheduler says runnable, or others held its CPU for at least 80 % of it."""
+    scheduling = evidence.host.scheduling
+    lane = scheduling.out.start // evidence.host.axis.stride
+    traced = evidence.host.os_traced[lane]
+    # In a captured call that may have waited for something it was not simply without a CPU.
+    calls = evidence.host.os_calls
+    may_wait = union(calls.take(~named(calls, NON_WAITS)).spans)
+    in_no_call = subtract(union(scheduling.out[traced]), may_wait)
+    return [
+        plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
+        plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
+        plain_layer(in_no_call, "scheduled out in no OS call that was captured", UNTRACED),
+    ]
+
+
+CAUSE = Cause(
+    id="off_cpu",
+    title="Preempted",
+    meaning="The launching thread was ready to run and had no CPU: something else held it.",
+    side="host",
+    tables=("SCHED_EVENTS", "OSRT_API"),
+    advice=(
+        "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, torch.set_num_threads, data loader workers, the container's CPU limit.",
+        "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
+    ),
+    color="#b91c1c",
+    picture="""
+device  [==A==)......................[==next==)
+thread         |scheduled out|[launch]
+CPU            |another thread|
+""",
+    host=evidence,
+)

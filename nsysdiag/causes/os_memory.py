@@ -1,0 +1,35 @@
+"""Memory of the operating system: mapping and unmapping."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+
+CALLS = re.compile(
+    r"_*(mmap(64)?|munmap|mremap|madvise|posix_madvise|s?brk|mprotect|pkey_mprotect|mlock(2|all)?|munlock(all)?|mbind|shm(at|dt|get|ctl)|shm_(open|unlink)|memfd_create|posix_fallocate(64)?)"
+)
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """OS calls that map, unmap or protect memory."""
+    return [layer_of(evidence.os_calls(CALLS))]
+
+
+CAUSE = Cause(
+    id="os_memory",
+    title="OS memory call",
+    meaning="The launching thread was mapping, unmapping or protecting memory: large buffers that come and go.",
+    side="host",
+    tables=("OSRT_API",),
+    advice=(
+        "Reuse host buffers; a malloc that returns memory to the system (jemalloc, tcmalloc, MALLOC_TRIM_THRESHOLD_) avoids the calls.",
+    ),
+    color="#be185d",
+    picture="""
+device  [==A==)..........[==next==)
+thread         [munmap][launch]
+""",
+    host=evidence,
+)

@@ -1,0 +1,38 @@
+"""Profiler overhead: time that the measurement itself took."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
+from nsysdiag.events.overhead import OF_CUPTI, PROFILER
+
+KINDS = (*OF_CUPTI, PROFILER)
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """The thread's own overhead rows, and CUPTI's on other threads while this one is inside a CUDA call."""
+    host = evidence.host
+    own = host.overhead.take(np.isin(host.overhead.kind, KINDS))
+    return [layer_of(own), plain_layer(host.cupti, "CUPTI overhead of another thread")]
+
+
+CAUSE = Cause(
+    id="profiler_overhead",
+    title="Profiler overhead",
+    meaning="The profiler itself held the launching thread: buffer flushes, instrumentation, resource tracking.",
+    side="host",
+    tables=("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"),
+    advice=(
+        "This time is the measurement, not the program: leave it out of any estimate.",
+        "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
+    ),
+    color="#b4b4b4",
+    picture="""
+device  [==A==).............[==next==)
+thread         [flush]  [launch]
+""",
+    host=evidence,
+    call=evidence,
+)

@@ -1,0 +1,36 @@
+"""Queue full: the host is so far ahead that the launch queue has no room."""
+
+from __future__ import annotations
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.trace.enums import OverheadType
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Command-buffer-full rows of the thread."""
+    overhead = evidence.host.overhead
+    return [layer_of(overhead.take(overhead.kind == OverheadType.COMMAND_BUFFER_FULL))]
+
+
+nested_evidence = evidence
+
+
+CAUSE = Cause(
+    id="queue_full",
+    title="Command buffer full",
+    meaning="The launch queue of a device was full, so the launching thread had to wait: the host is ahead, not late.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_OVERHEAD",),
+    advice=(
+        "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each.",
+    ),
+    color="#0891b2",
+    picture="""
+device 0 [==A==)..................[==next==)
+device 1 [==========================)
+thread     [launch to 1, buffer full][launch]
+""",
+    host=evidence,
+    call=nested_evidence,
+)

@@ -1,0 +1,38 @@
+"""Sleep: the program asked to wait, or waited for a process or thread to start or end."""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+
+CALLS = re.compile(
+    r"_*((clock_)?nanosleep|u?sleep|pause|(rt_)?sig(suspend|wait|timedwait|waitinfo)|alarm"
+    r"|v?fork|clone3?|posix_spawnp?|exec[vl]p?e?|fexecve|system|p(open|close)|daemon"
+    r"|pthread_(create|join|tryjoin_np|timedjoin_np|clockjoin_np|kill|cancel)|thrd_(create|join|sleep)|wait[34]?|waitp?id)"
+)
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """OS calls that sleep, or that start or await a process or thread."""
+    return [layer_of(evidence.os_calls(CALLS))]
+
+
+CAUSE = Cause(
+    id="sleep",
+    title="Sleep, or waiting for a process or thread",
+    meaning="The launching thread slept, or created or awaited a process or thread.",
+    side="host",
+    tables=("OSRT_API",),
+    advice=(
+        "Remove the sleep or the polling interval; wait on a condition instead.",
+        "Keep worker processes and threads alive (PyTorch: persistent_workers=True).",
+    ),
+    color="#f43f5e",
+    picture="""
+device  [==A==)..............[==next==)
+thread         [nanosleep][launch]
+""",
+    host=evidence,
+)

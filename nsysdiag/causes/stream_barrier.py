@@ -1,0 +1,40 @@
+"""Stream barrier: the legacy default stream waits for all others, and they for it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.causes.cause import Cause
+from nsysdiag.gaps.launch_frame import DeviceSide, Explained
+
+
+def explain(side: DeviceSide) -> Explained:
+    """Gaps between two streams of one context of which one is its legacy default stream; streams that were made
+    non-blocking take no part."""
+    gaps, streams = side.frame.gaps, side.activity.streams
+    operations, code = side.device.operations, side.device.stream_code
+    before, after = code[gaps.previous], code[gaps.next]
+    same_context = operations.context[gaps.previous] == operations.context[gaps.next]
+    same_context &= operations.process[gaps.previous] == operations.process[gaps.next]
+    one_is_null = streams.null[before] | streams.null[after]
+    blocking = ~(streams.non_blocking[before] | streams.non_blocking[after])
+    known = (operations.stream[gaps.previous] >= 0) & (operations.stream[gaps.next] >= 0)
+    whole = known & (before != after) & same_context & one_is_null & blocking
+    return Explained(whole, np.full(len(gaps), -1, dtype=np.int64), [], [])
+
+
+CAUSE = Cause(
+    id="stream_barrier",
+    title="Barrier of the default stream",
+    meaning="The operations run on different streams and one of them is the legacy default stream, which waits for all others and they for it.",
+    side="device",
+    tables=("TARGET_INFO_CUDA_STREAM",),
+    advice=("Use explicit non-blocking streams, or compile with --default-stream per-thread.",),
+    color="#38bdf8",
+    picture="""
+default   [==A==)
+stream 9          ....[==next==)      barrier between them
+""",
+    accepted=True,
+    device=explain,
+)

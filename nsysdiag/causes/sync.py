@@ -1,0 +1,89 @@
+"""Synchronization: the thread waits for the device."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.events.axis import Lane
+
+CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
+_KINDS = (
+    ("waits for a stream", re.compile(r".*StreamSynchronize")),
+    ("waits for an event", re.compile(r".*EventSynchronize")),
+    ("waits for the device", re.compile(r".*(Device|Thread|Ctx)Synchronize")),
+)
+_QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
+SPINS = "spins on a query"
+NOT_READY = (600, 34)
+SPIN_NS = 20_000
+
+
+def evidence(evidence: HostEvidence) -> list[Layer]:
+    """Outermost synchronization calls, and spins on a query."""
+    return [*_by_kind(evidence, evidence.calls(CALLS)), query_spins(evidence)]
+
+
+def nested_evidence(evidence: HostEvidence) -> list[Layer]:
+    """Synchronization inside another call."""
+    return _by_kind(evidence, evidence.calls(CALLS, nested=True))
+
+
+def _by_kind(evidence: HostEvidence, calls: Lane) -> list[Layer]:
+    """A layer for each kind of synchronization and each device that was waited for."""
+    kinds = [(label, calls.take(named(calls, pattern))) for label, pattern in _KINDS]
+    devices = [evidence.facts.synchronized[kind.row] for _, kind in kinds]
+    return [
+        layer_of(kind.take(device == number), label, number if number >= 0 else None)
+        for (label, kind), device in zip(kinds, devices, strict=True)
+        for number in np.unique(device).tolist()
+    ]
+
+
+def label_of(name: str) -> str:
+    """What a call of this name waits for; a query that holds its thread is part of a spin."""
+    return next((label for label, pattern in _KINDS if pattern.match(name)), SPINS)
+
+
+def query_spins(evidence: HostEvidence) -> Layer:
+    """Two or more queries in a row with no other call between, all but the last not ready, under 20 us apart.
+
+    ```
+    thread  [query 600][query 600][query 600][query 0]    one wait from the first start to the last end
+    ```
+    """
+    calls = evidence.calls()
+    query = named(calls, _QUERIES)
+    follows = query[1:] & query[:-1] & np.isin(calls.kind[:-1], NOT_READY)
+    follows &= calls.spans.start[1:] - calls.spans.end[:-1] < SPIN_NS
+    lane = calls.spans.start // evidence.host.axis.stride
+    follows &= lane[1:] == lane[:-1]
+    first = np.flatnonzero(np.append(follows, False) & ~np.append(False, follows))
+    last = np.flatnonzero(np.append(False, follows) & ~np.append(follows, False))
+    spins = Intervals(calls.spans.start[first], calls.spans.end[last])
+    return Layer(spins, calls.shown[first], calls.shown_names, SPINS)
+
+
+CAUSE = Cause(
+    id="sync",
+    title="Synchronization",
+    meaning="The launching thread was inside a call that waits for the device, a stream or an event, so it could not launch.",
+    side="host",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
+    advice=(
+        "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; synchronize once per many steps.",
+        "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
+        "cudaEventQuery in a loop blocks the thread all the same; poll from another thread.",
+    ),
+    color="#2563eb",
+    picture="""
+device  [==A==)..................[==next==)
+thread    [cudaStreamSynchronize] [launch]
+""",
+    host=evidence,
+    call=nested_evidence,
+)

@@ -1,0 +1,20 @@
+"""Uncovered: nothing in the trace tells what the thread did."""
+
+from __future__ import annotations
+
+from nsysdiag.causes.cause import Cause
+
+CAUSE = Cause(
+    id="uncovered",
+    title="No evidence",
+    meaning="Nothing in the trace tells what the launching thread did here.",
+    side="host",
+    tables=(),
+    advice=("Capture again with the options below: --trace=osrt, --cpuctxsw and --sample tell what the thread did.",),
+    color="#d4d4d8",
+    picture="""
+device  [==A==)......................[==next==)
+thread             ?  ?  ?  ?  [launch]
+""",
+    unresolved=True,
+)

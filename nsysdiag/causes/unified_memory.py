@@ -1,0 +1,23 @@
+"""Unified memory: pages move before work that was already launched."""
+
+from __future__ import annotations
+
+from nsysdiag.causes.cause import Cause
+
+CAUSE = Cause(
+    id="unified_memory",
+    title="Unified-memory migration",
+    meaning="The next operation is a page migration of unified memory in front of work that was already launched: the device waits for page-fault handling.",
+    side="gap",
+    tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    advice=(
+        "Prefetch with cudaMemPrefetchAsync before the kernel that touches the pages.",
+        "Advise the preferred location with cudaMemAdvise, or use explicit copies from pinned memory.",
+    ),
+    color="#0d9488",
+    picture="""
+device  [==A==).....[migration)[==B==)
+thread [B]                       B was launched long ago
+""",
+    accepted=True,
+)

@@ -1,0 +1,40 @@
+"""What a cause looks like in detail, as far as it changes what to do: the kinds of each cause, with their fixes.
+
+A kind is told by the label of its slices, by the call or sentence behind them, or by what the launching thread did just
+before. The first kind that matches is taken; the last of each cause takes what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+AFTER_READ_BACK = "after a read-back"
+IN_COLLECTOR, IN_INTERPRETER = "samples in the garbage collector", "samples in the interpreter"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """`title` is added to that of the cause, empty for none; `fix` is the short form of `advice` that ends a causal
+    chain. `label` and `call` are patterns on a slice's label and text; `hint` is one of the facts above."""
+
+    id: str
+    title: str
+    fix: str
+    advice: tuple[str, ...] = ()
+    label: re.Pattern[str] | None = None
+    call: re.Pattern[str] | None = None
+    hint: str | None = None
+
+    def matches(self, label: str, call: str, hint: str | None) -> bool:
+        """Is this a slice with this label and text (empty: none)?"""
+        if self.hint is not None and self.hint != hint:
+            return False
+        if self.label is not None and not self.label.search(label):
+            return False
+        return self.call is None or self.call.search(call) is not None
+
+
+def matching(pattern: str) -> re.Pattern[str]:
+    """A pattern for labels or calls, looked for anywhere in them."""
+    return re.compile(pattern)

@@ -1,0 +1,150 @@
+"""What CI is told, as plain data: budgets that were checked, and what became of many traces."""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.report import Tool
+from nsysdiag.saved import from_saved
+
+BATCH_SCHEMA_VERSION = "1"
+KIND = "batch"
+
+
+class BudgetResult(Record, frozen=True):
+    """One budget on one device of one trace, or on a comparison.
+
+    `budget` is the expression as it was written, `source` where (`--fail-on`, or file and key), `level` fail or warn.
+    `device` is the key of the device that came closest to the limit or broke it most, empty for what is of the whole
+    trace; `nvtx` the range that the budget is about, empty for all time. `value` and `limit` are in `unit`: ns, share,
+    count. `broken` says whether the expression holds, `sentence` the same for a person.
+    """
+
+    id: str
+    budget: str
+    source: str
+    level: str
+    device: str
+    nvtx: str
+    value: float
+    limit: float
+    unit: str
+    broken: bool
+    sentence: str
+
+
+class UnjudgedBudget(Record, frozen=True):
+    """A budget that a trace cannot tell: neither kept nor broken. The fields are those of BudgetResult, `device` is the
+    one that the budget names. `error` is the whole sentence, `why` the reason in it, `hint` what to do."""
+
+    id: str
+    budget: str
+    source: str
+    level: str
+    device: str
+    nvtx: str
+    error: str
+    why: str
+    hint: str
+
+
+class BatchDevice(Record, frozen=True):
+    """One device of a trace in a batch; times in ns, `iteration_ns` the median steady iteration, None without any.
+    `causes` are the causes of idle time, largest first."""
+
+    key: str
+    name: str
+    verdict: str
+    sentence: str
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    coverage: float | None
+    iteration_ns: int | None
+    causes: list[tuple[str, int]]
+
+
+class BatchFinding(Record, frozen=True):
+    """A finding of a trace in a batch, without its evidence."""
+
+    id: str
+    device: str
+    cause: str
+    severity: str
+    title: str
+    lost_ns: int
+    lost_share: float
+
+
+class BatchEntry(Record, frozen=True):
+    """What became of one input. `input` is its path as found, `/` between its parts, relative to what was named; `name`
+    the path of its outputs within the folder, without a suffix. `status`: analysed, resumed (done before, unchanged) or
+    failed, where `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the page within
+    the folder. `budgets` are those that the trace can tell, `unjudged` the others."""
+
+    input: str
+    name: str
+    status: str
+    fingerprint: str
+    size_bytes: int
+    report: str
+    devices: list[BatchDevice]
+    findings: list[BatchFinding]
+    budgets: list[BudgetResult]
+    warnings: list[str]
+    error: str = ""
+    hint: str = ""
+    exit_code: int = 0
+    unjudged: list[UnjudgedBudget] = []
+
+
+class BatchSummary(Record, frozen=True):
+    """A batch: its entries by their names. `failed`, `broken`, `warned` and `unjudged` count inputs that could not be
+    analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell. `settings` are those
+    that differ from their defaults, as text; `config` names the file that they come from."""
+
+    schema_version: str
+    kind: str
+    tool: Tool
+    entries: list[BatchEntry]
+    failed: int
+    broken: int
+    warned: int
+    unjudged: int = 0
+    settings: dict[str, str] = {}
+
+
+class HistoryLine(Record, frozen=True):
+    """One run of one device in a history, a line of JSON. `at` is the UTC second since 1970 of the run, `run` what the
+    caller calls it (a commit, a job), `input` as in BatchEntry."""
+
+    at: int
+    run: str
+    input: str
+    device: str
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    iteration_ns: int | None
+    causes: dict[str, int]
+    broken: int
+
+
+def batch_to_json(summary: BatchSummary) -> bytes:
+    """As UTF-8 JSON, keys sorted, indented by two, one final newline: same batch, same bytes."""
+    return to_saved(summary)
+
+
+def batch_from_json(data: bytes) -> BatchSummary:
+    """Read a saved summary back. Raises one of UNREADABLE where it is none."""
+    return from_saved(data, BatchSummary)
+
+
+def batch_schema() -> bytes:
+    """The JSON Schema of a saved summary; the copy in nsysdiag/data is made from it."""
+    return schema_of(BatchSummary)

@@ -1,0 +1,1 @@
+"""Collectives and MPI calls: how much of them is exposed."""

@@ -1,0 +1,110 @@
+"""Communication by kind: how much of it computing hides, and what MPI calls of the host cost the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.arrays.groups import group_durations
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect, subtract, union
+from nsysdiag.events.axis import Lane, ThreadAxis
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives, kind_of
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.streams import distinct_values
+from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.report import CollectiveKind, MpiCall
+
+
+def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) -> list[CollectiveKind]:
+    """One row a kind, most time first. `inside` tells for each operation of the device whether tables count it.
+
+    ```
+    compute     [------)
+    AllReduce      [--------------)        most time in all: takes what it covers
+    AllGather               [-----------)  takes the rest
+    exposed            [AllReduce)[Gather)
+    ```
+    """
+    spans = Intervals(found.start, found.end)
+    exposed, hidden = split.parts[1], intersect(split.parts[0], union(spans))
+    count, total = _counted(found, inside)
+    rows = []
+    # Kinds of which nothing begins inside come last: their ends may reach into the window.
+    present = np.flatnonzero(np.bincount(found.kind, minlength=len(KINDS)))
+    for kind in present[np.lexsort((present, -total[present]))].tolist():
+        time = union(spans[found.kind == kind])
+        shown, covered = intersect(exposed, time), intersect(hidden, time)
+        exposed, hidden = subtract(exposed, shown), subtract(hidden, covered)
+        row = CollectiveKind(
+            kind=KINDS[kind],
+            count=int(count[kind]),
+            total_ns=int(total[kind]),
+            exposed_ns=shown.total(),
+            overlapped_ns=covered.total(),
+        )
+        rows += [row] if row.count or row.exposed_ns or row.overlapped_ns else []
+    return rows
+
+
+def _counted(found: Collectives, inside: BoolArray) -> tuple[IntArray, IntArray]:
+    """How many of each kind begin inside, and how long they run in all."""
+    counted = np.flatnonzero(inside[found.row])
+    kind, length = found.kind[counted], (found.end - found.start)[counted]
+    total = np.zeros(len(KINDS), dtype=np.int64)
+    np.add.at(total, kind, length)
+    return np.bincount(kind, minlength=len(KINDS)), total
+
+
+def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:
+    """The lanes of the threads that launched on the device."""
+    launch = device.launch[device.launch >= 0]
+    return axis.rank(distinct_values(calls.thread[launch]) if len(launch) else launch)
+
+
+def mpi_meetings(mpi: Lane, threads: IntArray, axis: ThreadAxis) -> Collectives:
+    """The blocking MPI calls that no rank leaves before all have come, by the threads with these lanes: what ranks meet
+    in where no communication kernels run."""
+    kind_of_name = np.array([_meeting(name) for name in mpi.names], dtype=np.int64)
+    lane, length = mpi.spans.start // axis.stride, mpi.spans.end - mpi.spans.start
+    kind = kind_of_name[mpi.name] if len(kind_of_name) else mpi.name
+    row = np.flatnonzero(np.isin(lane, threads) & (length > 0) & (kind >= 0))
+    start = axis.time(mpi.spans.start[row])
+    row = row[np.argsort(start, kind="stable")]
+    start = axis.time(mpi.spans.start[row])
+    nothing = np.zeros(len(row), dtype=np.int64)
+    return Collectives(row, start, start + length[row], kind[row], nothing, lane[row])
+
+
+def _meeting(name: str) -> int:
+    """The kind of a blocking MPI call; -1 for all that may leave early: MPI_Iallreduce, MPI_Send, MPI_Init."""
+    kind = kind_of(name)
+    blocking = name.startswith("MPI_") and not name.startswith("MPI_I") and not name.endswith("_init")
+    return kind if blocking and KINDS[kind] in MEETINGS else -1
+
+
+def mpi_calls(mpi: Lane, gaps: Gaps, lane: IntArray, threads: IntArray, axis: ThreadAxis) -> list[MpiCall]:
+    """One row a function, most time first. `lane` is that of the thread behind each gap, `threads` are the lanes of all
+    that launched on the device.
+
+    ```
+    device  ==A==)........................[==next==
+    T          [MPI_Wait       ][launch]
+                 ^---- idle ---^
+    ```
+    """
+    its = np.flatnonzero(np.isin(mpi.spans.start // axis.stride, threads) & (mpi.spans.end > mpi.spans.start))
+    spans, name = mpi.spans[its], mpi.name[its]
+    behind = np.flatnonzero(lane >= 0)
+    waited = Intervals(*(axis.position(lane[behind], side[behind]) for side in (gaps.start, gaps.end)))
+    idle = coverage(union(waited), spans)
+    groups = group_durations(name, spans.end - spans.start)
+    return [
+        MpiCall(
+            name=mpi.names[code],
+            count=int(groups.count[at]),
+            total_ns=int(groups.total[at]),
+            idle_ns=int(idle[name == code].sum()),
+        )
+        for at, code in enumerate(groups.code.tolist())
+    ]

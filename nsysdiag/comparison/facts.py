@@ -1,0 +1,270 @@
+"""Two sides of a comparison as plain data: what a unit of work took before and after, and why it changed.
+
+All times are integer nanoseconds for one unit of work, an iteration where there are iterations, as a mean over the
+steady ones. Work and causes go by the names that iterations give them: compute, exposed_comm, exposed_copy, and the
+causes of idle time.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.report import CauseInfo, Tool
+from nsysdiag.saved import from_saved
+from nsysdiag.timeline.facts import TimelineLevel
+
+COMPARISON_SCHEMA_VERSION = "1"
+KIND = "comparison"
+
+
+class Change(Record, frozen=True):
+    """A time for a unit of work on both sides; `change_ns` is after - before.
+
+    [low_ns, high_ns] is the 95 % interval of the change, None where too little comes round to tell. `verdict`:
+    `improved` or `regressed` where the interval leaves 0 out and the change is larger than `least_ns`, what does not
+    count as one; else `same`. Where several devices are compared the interval of one alone must leave 0 out by more,
+    see the README. Without an interval it is `unknown`.
+    """
+
+    before_ns: int
+    after_ns: int
+    change_ns: int
+    low_ns: int | None
+    high_ns: int | None
+    least_ns: int
+    verdict: str
+
+
+class PartChange(Record, frozen=True):
+    """A part of the time, or a cause of idle time. `id` is `not_compared` for the causes that some captures alone have
+    the evidence for, or were analysed for, and those that such time falls to without: they are one row."""
+
+    id: str
+    change: Change
+
+
+class Step(Record, frozen=True):
+    """A step of the way from the length before to the length after; all of them add up to the change."""
+
+    id: str
+    change_ns: int
+
+
+class Move(Record, frozen=True):
+    """Time that was counted as `before` and is counted as `after`: work or a cause; None before is time that came, None
+    after is time that went. Moves between equal ids are time that stayed. `seen_ns` of it lies in gaps between the same
+    operations, in the same NVTX range, on both sides."""
+
+    before: str | None
+    after: str | None
+    ns: int
+    seen_ns: int
+
+
+class Renaming(Record, frozen=True):
+    """Where the idle time went that causes lost. `lost_ns` = `removed_ns` + `renamed_ns`, the time that went, and that
+    other causes, exposed communication and exposed copies got; `verdict`: removed, renamed, partly, or none where no
+    cause lost time that counts."""
+
+    lost_ns: int
+    removed_ns: int
+    renamed_ns: int
+    verdict: str
+    sentence: str
+
+
+class CountChange(Record, frozen=True):
+    """Operations of a kind for a unit of work; `changed` where they differ by more than 2 %."""
+
+    id: str
+    before: float
+    after: float
+    changed: bool
+
+
+class KernelChange(Record, frozen=True):
+    """A kernel by name: how often it runs and how long, for a unit of work. `status`: both, added, gone."""
+
+    name: str
+    short_name: str
+    communication: bool
+    status: str
+    count_before: float
+    count_after: float
+    mean_before_ns: int
+    mean_after_ns: int
+    change: Change
+
+
+class SignatureChange(Record, frozen=True):
+    """Gaps between the same operations in the same NVTX range, and their time for a unit of work. `status`: both,
+    added, gone, or recaused where they have another largest cause after than before; the id is that of the side that
+    has them, after first. The verdict is unknown where a report does not hold their times one by one, or cut its list:
+    on that side they may be below those that it keeps."""
+
+    id: str
+    status: str
+    previous_op: str
+    next_op: str
+    nvtx: list[str]
+    cause_before: str | None
+    cause_after: str | None
+    count_before: float
+    count_after: float
+    change: Change
+
+
+class CopyChange(Record, frozen=True):
+    """Copies or sets of one kind between two kinds of memory, for a unit of work."""
+
+    operation: str
+    src: str | None
+    dst: str | None
+    count_before: float
+    count_after: float
+    bytes_before: int
+    bytes_after: int
+    before_ns: int
+    after_ns: int
+
+
+class CollectiveChange(Record, frozen=True):
+    """Collectives of one kind for a unit of work: all their time, and that which no compute hides."""
+
+    kind: str
+    count_before: float
+    count_after: float
+    before_ns: int
+    after_ns: int
+    exposed_before_ns: int
+    exposed_after_ns: int
+
+
+class MetricChange(Record, frozen=True):
+    """A number that is not a time for a unit of work. `unit`: ns, share, count; None where a side cannot tell."""
+
+    id: str
+    title: str
+    unit: str
+    before: float | None
+    after: float | None
+
+
+class FindingChange(Record, frozen=True):
+    """A finding by its id, with what it costs a unit of work. `status`: both, added, gone, or not_compared where not
+    all captures can tell its cause: then it may be on one side, or larger there, for that reason alone."""
+
+    id: str
+    title: str
+    cause: str
+    status: str
+    severity_before: str | None
+    severity_after: str | None
+    before_ns: int
+    after_ns: int
+
+
+class Unit(Record, frozen=True):
+    """What is compared: `iterations`, or `kernels`, the whole window for as many runs of the kernels that both sides
+    share. `scale` is how many iterations (windows) after do the work of one before. The counts are of the units behind
+    each side, names what the iterations go by."""
+
+    kind: str
+    name_before: str
+    name_after: str
+    count_before: int
+    count_after: int
+    scale: float
+
+
+class Strip(Record, frozen=True):
+    """One side's whole timeline in little: `level` covers [start_ns, end_ns) of the trace's own clock, and `cause_ids`
+    names its causes."""
+
+    start_ns: int
+    end_ns: int
+    cause_ids: list[str]
+    level: TimelineLevel
+
+
+class DeviceComparison(Record, frozen=True):
+    """One GPU before and after.
+
+    `parts` and `length` are changes for a unit of work; `ledger` divides the idle time of `parts`, `root_ledger` again
+    after wake-ups were followed. `waterfall` leads from length.before_ns to length.after_ns. `noise` is how much a side
+    differs from itself beyond chance, as a share of its length: its drift from its first half to its second.
+    """
+
+    key: str
+    name_before: str
+    name_after: str
+    unit: Unit
+    verdict: str
+    sentence: str
+    noise: float
+    length: Change
+    parts: list[PartChange]
+    ledger: list[PartChange]
+    root_ledger: list[PartChange]
+    waterfall: list[Step]
+    moves: list[Move]
+    renaming: Renaming
+    workload: list[CountChange]
+    kernels: list[KernelChange]
+    signatures: list[SignatureChange]
+    copies: list[CopyChange]
+    communication: list[CollectiveChange]
+    launch: list[MetricChange]
+    utilization: list[MetricChange]
+    findings: list[FindingChange]
+    notes: list[str]
+    strip_before: Strip | None = None
+    strip_after: Strip | None = None
+
+
+class SideTrace(Record, frozen=True):
+    """One of the captures of a side; `given` is the name of the file that it was read from where that is another one
+    than `file`, the trace: a report of it."""
+
+    file: str
+    size_bytes: int
+    fingerprint: str
+    nsys_version: str | None
+    window: list[str]
+    warnings: list[str]
+    given: str = ""
+
+
+class Comparison(Record, frozen=True):
+    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
+    changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
+    are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
+    models were to be compared."""
+
+    schema_version: str
+    kind: str
+    tool: Tool
+    before: list[SideTrace]
+    after: list[SideTrace]
+    verdict: str
+    sentence: str
+    devices: list[DeviceComparison]
+    not_compared: list[str]
+    notes: list[str]
+    causes: list[CauseInfo]
+    settings: dict[str, str]
+    across_gpus: bool = False
+
+
+def comparison_to_json(comparison: Comparison) -> bytes:
+    """As UTF-8 JSON, keys sorted, indented by two, one final newline: same comparison, same bytes."""
+    return to_saved(comparison)
+
+
+def comparison_from_json(data: bytes) -> Comparison:
+    """Read a saved comparison back. Raises one of UNREADABLE where it is none."""
+    return from_saved(data, Comparison)
+
+
+def comparison_schema() -> bytes:
+    """The JSON Schema of a saved comparison; the copy in nsysdiag/data is made from it."""
+    return schema_of(Comparison)

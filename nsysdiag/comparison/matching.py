@@ -1,0 +1,217 @@
+"""Rows of both sides beside each other: kernels, copies, collectives, findings, numbers of operations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from nsysdiag.comparison.changes import LEAST_CHANGE
+from nsysdiag.comparison.evidence import NOT_COMPARED
+from nsysdiag.comparison.facts import Change, CollectiveChange, CopyChange, CountChange, FindingChange, KernelChange
+from nsysdiag.comparison.side import LENGTH, Capture, Quantity, column, holds, mean_count
+from nsysdiag.report import CollectiveKind, CopyRow, Finding, KernelRow
+
+BOTH, ADDED, GONE = "both", "added", "gone"
+MOST_KERNELS, EDGES = 60, 2
+Row = TypeVar("Row")
+
+
+def status(before: object, after: object) -> str:
+    """Whether a row is there on both sides, after alone or before alone."""
+    return BOTH if before and after else ADDED if after else GONE
+
+
+def kernel_times(before: Sequence[Capture], after: Sequence[Capture]) -> dict[Hashable, Quantity]:
+    """The kernels, by name, whose times are known for each unit of work wherever they ran."""
+    sides = [
+        [{_kernel_key(row): f"kernel.{at}" for at, row in enumerate(capture.device.kernels)} for capture in side]
+        for side in (before, after)
+    ]
+    found: dict[Hashable, Quantity] = {}
+    for key in dict.fromkeys(key for side in sides for names in side for key in names):
+        one, two = ([[names[key]] if key in names else [] for names in side] for side in sides)
+        if all(holds(rows, side, complete=[True] * len(side)) for rows, side in ((one, before), (two, after))):
+            found[key] = Quantity(one, two)
+    return found
+
+
+def _kernel_key(row: KernelRow) -> tuple[str, bool]:
+    return row.name, row.communication
+
+
+def kernel_changes(
+    before: Sequence[Capture],
+    after: Sequence[Capture],
+    known: Mapping[Hashable, Change],
+    plain: Callable[[int, int], Change],
+) -> list[KernelChange]:
+    """Kernels by name, those whose time changed most first. Of `known` ones the interval is known, the change of others
+    is made by `plain`."""
+    left, right = _added(before, _kernels, _kernel_key), _added(after, _kernels, _kernel_key)
+    found = []
+    for key in dict.fromkeys([*left, *right]):
+        one, two = left.get(key), right.get(key)
+        row = (two or one or _Sum()).row
+        assert isinstance(row, KernelRow)
+        sums = one or _Sum(), two or _Sum()
+        found.append(
+            KernelChange(
+                name=row.name,
+                short_name=row.short_name,
+                communication=row.communication,
+                status=status(one, two),
+                count_before=_rounded(mean_count(before, [sums[0].count])),
+                count_after=_rounded(mean_count(after, [sums[1].count])),
+                mean_before_ns=sums[0].ns // max(sums[0].count, 1),
+                mean_after_ns=sums[1].ns // max(sums[1].count, 1),
+                change=known.get(_kernel_key(row))
+                or plain(_per_unit(before, sums[0].ns), _per_unit(after, sums[1].ns)),
+            )
+        )
+    found.sort(key=lambda each: (-abs(each.change.change_ns), -each.change.before_ns, each.name, each.communication))
+    return found[:MOST_KERNELS]
+
+
+@dataclass(slots=True)
+class _Sum:
+    """Rows of one key over the captures of a side."""
+
+    row: object = None
+    count: int = 0
+    ns: int = 0
+    extra: int = 0
+
+
+def _added(
+    captures: Sequence[Capture],
+    rows: Callable[[Capture], Iterable[tuple[Row, int, int, int]]],
+    key: Callable[[Row], Hashable],
+) -> dict[object, _Sum]:
+    found: dict[object, _Sum] = {}
+    for capture in captures:
+        for row, count, ns, extra in rows(capture):
+            mine = found.setdefault(key(row), _Sum(row))
+            mine.count, mine.ns, mine.extra = mine.count + count, mine.ns + ns, mine.extra + extra
+    return found
+
+
+def _kernels(capture: Capture) -> Iterable[tuple[KernelRow, int, int, int]]:
+    return ((row, row.count, row.total_ns, 0) for row in capture.device.kernels)
+
+
+def _per_unit(captures: Sequence[Capture], ns: int) -> int:
+    return round(mean_count(captures, [ns]))
+
+
+def _rounded(count: float) -> float:
+    return round(count, 3)
+
+
+def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[CopyChange]:
+    """Copies and sets by operation and memory, those with most time first."""
+
+    def rows(capture: Capture) -> Iterable[tuple[CopyRow, int, int, int]]:
+        return ((row, row.count, row.total_ns, row.bytes) for row in capture.device.copies.rows)
+
+    def key(row: CopyRow) -> Hashable:
+        return row.operation, row.src, row.dst
+
+    left, right = _added(before, rows, key), _added(after, rows, key)
+    found = []
+    for each in dict.fromkeys([*left, *right]):
+        one, two = left.get(each, _Sum()), right.get(each, _Sum())
+        row = one.row or two.row
+        assert isinstance(row, CopyRow)
+        found.append(
+            CopyChange(
+                operation=row.operation,
+                src=row.src,
+                dst=row.dst,
+                count_before=_rounded(mean_count(before, [one.count])),
+                count_after=_rounded(mean_count(after, [two.count])),
+                bytes_before=_per_unit(before, one.extra),
+                bytes_after=_per_unit(after, two.extra),
+                before_ns=_per_unit(before, one.ns),
+                after_ns=_per_unit(after, two.ns),
+            )
+        )
+    return sorted(
+        found, key=lambda row: (-max(row.before_ns, row.after_ns), row.operation, row.src or "", row.dst or "")
+    )
+
+
+def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[CollectiveChange]:
+    """Collectives by kind, those with most time first."""
+
+    def rows(capture: Capture) -> Iterable[tuple[CollectiveKind, int, int, int]]:
+        return ((row, row.count, row.total_ns, row.exposed_ns) for row in capture.device.communication.kinds)
+
+    left, right = (_added(side, rows, lambda row: row.kind) for side in (before, after))
+    found = []
+    for kind in dict.fromkeys([*left, *right]):
+        one, two = left.get(kind, _Sum()), right.get(kind, _Sum())
+        found.append(
+            CollectiveChange(
+                kind=str(kind),
+                count_before=_rounded(mean_count(before, [one.count])),
+                count_after=_rounded(mean_count(after, [two.count])),
+                before_ns=_per_unit(before, one.ns),
+                after_ns=_per_unit(after, two.ns),
+                exposed_before_ns=_per_unit(before, one.extra),
+                exposed_after_ns=_per_unit(after, two.extra),
+            )
+        )
+    return sorted(found, key=lambda row: (-max(row.before_ns, row.after_ns), row.kind))
+
+
+def workload(before: Sequence[Capture], after: Sequence[Capture]) -> list[CountChange]:
+    """Operations by kind, for a unit of work: other counts are another workload, or a fix that launches less. The first
+    and the last unit of a side may have lost one each to their neighbours."""
+    entries = [sum(len(capture.table[LENGTH]) for capture in side) for side in (before, after)]
+    found = []
+    for kind in ("kernel", "memcpy", "memset", "graph"):
+        sums = [sum(float(values.sum()) for values in column(side, f"ops.{kind}")) for side in (before, after)]
+        one, two = (total / count for total, count in zip(sums, entries, strict=True))
+        if one or two:
+            least = max(LEAST_CHANGE * max(one, two), EDGES / min(entries) if min(entries) > 1 else 0.0)
+            changed = abs(two - one) > least
+            found.append(CountChange(id=kind, before=_rounded(one), after=_rounded(two), changed=changed))
+    return found
+
+
+def finding_changes(
+    before: Sequence[Capture], after: Sequence[Capture], pooled: Collection[str] = ()
+) -> list[FindingChange]:
+    """Findings of the device by id, those that cost most first. Those of causes in `pooled` are not compared: one that
+    is missing may be hidden by another capture."""
+    left, right = _findings(before), _findings(after)
+    found = []
+    for key in dict.fromkeys([*left, *right]):
+        one, two = left.get(key), right.get(key)
+        shown = two or one
+        assert shown is not None
+        found.append(
+            FindingChange(
+                id=key,
+                title=shown[0].title,
+                cause=shown[0].cause,
+                status=NOT_COMPARED if shown[0].cause in pooled else status(one, two),
+                severity_before=one[0].severity if one else None,
+                severity_after=two[0].severity if two else None,
+                before_ns=round(one[1]) if one else 0,
+                after_ns=round(two[1]) if two else 0,
+            )
+        )
+    return sorted(found, key=lambda row: (-max(row.before_ns, row.after_ns), row.id))
+
+
+def _findings(captures: Sequence[Capture]) -> dict[str, tuple[Finding, float]]:
+    found: dict[str, tuple[Finding, float]] = {}
+    units = sum(capture.units for capture in captures)
+    for capture in captures:
+        for finding in capture.report.findings:
+            if finding.device == capture.device.key:
+                known, ns = found.get(finding.id, (finding, 0.0))
+                found[finding.id] = (known, ns + finding.lost_ns / units)
+    return found

@@ -1,0 +1,21 @@
+"""The formats of a comparison of two sides: the names, suffixes and markers of those of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nsysdiag.comparison.facts import Comparison, comparison_to_json
+from nsysdiag.comparison.show import html, markdown, text
+from nsysdiag.formats.format import RenderOptions
+
+
+def _json(comparison: Comparison, _options: RenderOptions) -> bytes:
+    return comparison_to_json(comparison)
+
+
+RENDERERS: dict[str, Callable[[Comparison, RenderOptions], bytes]] = {
+    "html": html.render,
+    "json": _json,
+    "md": markdown.render,
+    "txt": text.render,
+}

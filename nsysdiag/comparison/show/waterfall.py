@@ -1,0 +1,110 @@
+"""The way from the length before to the length after as bars: where each begins and how wide it is.
+
+```
+before   [==============================]
+sync               [--------------------|
+kernel             |-----]
+after    [===============]
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.comparison.show import words
+from nsysdiag.comparison.show.rows import Level, entry, levels
+from nsysdiag.document.figures import percent
+from nsysdiag.document.histogram import EDGES
+from nsysdiag.units import format_ns, format_signed_share
+
+if TYPE_CHECKING:
+    from nsysdiag.comparison.facts import DeviceComparison
+    from nsysdiag.document.bars import LegendEntry
+    from nsysdiag.document.view import Causes
+
+MOST_STEPS, MOST_TICKS = 14, 5
+# An axis begins at 0, but where all lengths lie far from it; so much of the longest is always in view.
+FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The lengths from `low` to `high` in ns, which fill the width, and the ticks on it."""
+
+    low: int
+    high: int
+    ticks: list[tuple[str, str]]
+
+    def at(self, ns: int) -> str:
+        """Where a length lies, in per cent of the width."""
+        return percent(max(ns - self.low, 0), self.high - self.low)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of the waterfall: a length from the left, or a step from one length to the next. `begin` and `end` are
+    where lines lead to the bars above and below; `entry` is None for a length, and for small steps as one."""
+
+    label: str
+    entry: LegendEntry | None
+    is_length: bool
+    ns: int
+    share: str
+    x: str
+    width: str
+    begin: str
+    end: str
+
+
+@dataclass(frozen=True, slots=True)
+class Waterfall:
+    """The bars from before to after. `cut` says where the axis begins, empty where at 0."""
+
+    bars: list[Bar]
+    axis: Axis
+    cut: str
+
+
+def waterfall(device: DeviceComparison, causes: Causes) -> Waterfall:
+    """The drawing; its steps add up to the change of the length."""
+    before, after = device.length.before_ns, device.length.after_ns
+    steps = levels(device, MOST_STEPS)
+    axis = _axis([before, after, *(step.to_ns for step in steps)])
+    bars = [
+        _length("Before", before, axis),
+        *(_step(step, before, axis, causes) for step in steps),
+        _length("After", after, axis),
+    ]
+    return Waterfall(bars, axis, f"The axis begins at {format_ns(axis.low)}." if axis.low else "")
+
+
+def _axis(lengths: list[int]) -> Axis:
+    high, lowest = max(*lengths, 1), min(lengths)
+    low = 0
+    if lowest > FAR * high:
+        low = max(0, round(high - max(ROOM * (high - lowest), LEAST_VIEW * high)))
+    step = next((edge for edge in EDGES if (high - low) // edge < MOST_TICKS), EDGES[-1])
+    bare = Axis(low // step * step, high, [])
+    return Axis(bare.low, high, [(bare.at(ns), format_ns(ns)) for ns in range(bare.low, high + 1, step)])
+
+
+def _length(label: str, ns: int, axis: Axis) -> Bar:
+    at = axis.at(ns)
+    return Bar(label, None, True, ns, "", "0%", at, at, at)
+
+
+def _step(step: Level, before: int, axis: Axis, causes: Causes) -> Bar:
+    left, right = sorted((step.from_ns, step.to_ns))
+    return Bar(
+        label=entry(step.id, causes).label if step.id else words.smaller(step.count),
+        entry=entry(step.id, causes) if step.id else None,
+        is_length=False,
+        ns=step.change_ns,
+        share=format_signed_share(step.change_ns, before) if before else words.NOTHING,
+        x=axis.at(left),
+        width=percent(right - left, axis.high - axis.low),
+        begin=axis.at(step.from_ns),
+        end=axis.at(step.to_ns),
+    )

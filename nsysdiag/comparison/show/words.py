@@ -1,0 +1,185 @@
+"""The words and signs of a comparison: what a change is called, and how its numbers read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.names import brief, clip
+from nsysdiag.document.words import counted
+from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.comparison.facts import (
+        Change,
+        Comparison,
+        CountChange,
+        DeviceComparison,
+        MetricChange,
+        SideTrace,
+        Unit,
+    )
+
+UNIT_NAME, MOST_FILES = 60, 3
+GONE, NEW, NOTHING = "gone", "new", "–"
+ELSEWHERE = "Kernels, recurring gaps and findings of each device are in the page."
+RENAMING = "Did the idle time go, or only its name?"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A judgement as a sign and words, so that colour is not all that tells; `tone` names a colour of the theme."""
+
+    icon: str
+    word: str
+    tone: str
+
+
+_VERDICTS = {
+    "improved": Mark("▼", "Improved", "better"),
+    "regressed": Mark("▲", "Regressed", "worse"),
+    "same": Mark("=", "No difference", "same"),
+    "mixed": Mark("▲▼", "Mixed", "mixed"),
+}
+_CHANGES = {
+    "improved": Mark("▼", "better", "better"),
+    "regressed": Mark("▲", "worse", "worse"),
+    "same": Mark("=", "same", "same"),
+}
+_STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
+_RENAMINGS = {"removed": _VERDICTS["improved"], "renamed": _VERDICTS["regressed"], "partly": _VERDICTS["mixed"]}
+
+
+def verdict_mark(verdict: str) -> Mark:
+    """The verdict on a device, or on all."""
+    return _VERDICTS.get(verdict, Mark("?", "Cannot be told", "unknown"))
+
+
+def change_mark(verdict: str) -> Mark:
+    """The verdict on one time: less of it is better."""
+    return _CHANGES.get(verdict, Mark("?", "cannot be told", "unknown"))
+
+
+def renaming_tone(verdict: str) -> str:
+    """The colour of the sentence about renaming."""
+    return _RENAMINGS.get(verdict, _VERDICTS["same"]).tone
+
+
+def status_word(status: str) -> str:
+    """Which side has it."""
+    return _STATUSES.get(status, status)
+
+
+def interval_ns(change: Change) -> str:
+    """The interval of a change as times: `-527 us to -515 us`; a dash where there is none."""
+    if change.low_ns is None or change.high_ns is None:
+        return NOTHING
+    return f"{format_signed_ns(change.low_ns)} to {format_signed_ns(change.high_ns)}"
+
+
+def interval_share(change: Change) -> str:
+    """The interval of a change as shares of the time before."""
+    if change.low_ns is None or change.high_ns is None or not change.before_ns:
+        return NOTHING
+    return " to ".join(format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
+
+
+def change_label(change: Change) -> str:
+    """A change as time and share: `-521 us (-33.2%)`."""
+    share = f" ({format_signed_share(change.change_ns, change.before_ns)})" if change.before_ns else ""
+    return f"{format_signed_ns(change.change_ns)}{share}"
+
+
+def least_label(change: Change) -> str:
+    """The change that must be passed to count."""
+    share = f" ({format_share(change.least_ns, change.before_ns)})" if change.before_ns else ""
+    return f"{format_ns(change.least_ns)}{share}"
+
+
+def length_sentence(change: Change) -> str:
+    """What became of the length, in numbers."""
+    interval = interval_share(change)
+    told = f"95% interval {interval}" if interval != NOTHING else "no interval: too little comes round"
+    return (
+        f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}, {told}; "
+        f"{least_label(change)} or less would not count."
+    )
+
+
+def unit_sentence(unit: Unit) -> str:
+    """What is compared, and how often it comes round on each side."""
+    before, after = (clip(brief(name), UNIT_NAME) for name in (unit.name_before, unit.name_after))
+    if unit.kind == "iterations":
+        what = "an iteration"
+        by = f" by “{before}”" if before and before == after else ""
+    else:
+        what, by = "the whole window, for as many runs of the kernels that both sides share", ""
+    scale = "" if unit.scale == 1 else f" {unit.scale:,.4g} after do the work of one before."
+    return f"Compared: {what}{by}, mean of {unit.count_before:,} before and {unit.count_after:,} after.{scale}"
+
+
+def noise_sentence(device: DeviceComparison) -> str:
+    """How far a side is from itself; empty where chance explains it."""
+    if not device.noise:
+        return ""
+    return f"A side drifts by {format_share(device.noise, 1)} from its first half to its second."
+
+
+def workload_sentence(device: DeviceComparison) -> str:
+    """The operations of a unit of work where they are the same on both sides; else a note of the device says so."""
+    if not device.workload or any(row.changed for row in device.workload):
+        return ""
+    told = "; ".join(f"{row.id} {_both(row)}" for row in device.workload)
+    return f"The same workload, operations for a unit of work: {told}."
+
+
+def _both(row: CountChange) -> str:
+    """`18`, or `119 and 117.1` where a few operations more or less change nothing."""
+    return " and ".join(dict.fromkeys(f"{count:,.4g}" for count in (row.before, row.after)))
+
+
+def count_label(count: float) -> str:
+    """How often something comes for a unit of work."""
+    if not count:
+        return NOTHING
+    return f"{count:,.0f}" if count >= 1000 else f"{count:.3g}"
+
+
+def metric_label(row: MetricChange, value: float | None) -> str:
+    """A number in its unit; a dash where a side cannot tell."""
+    if value is None:
+        return NOTHING
+    if row.unit == "ns":
+        return format_ns(round(value))
+    return format_share(value, 1) if row.unit == "share" else f"{value:,.4g}"
+
+
+def metric_change(row: MetricChange) -> str:
+    """The difference of a number, of shares in percentage points; a dash where a side cannot tell."""
+    if row.before is None or row.after is None:
+        return NOTHING
+    change = row.after - row.before
+    if row.unit == "share":
+        return f"{100 * change:+.1f} points" if abs(change) >= 0.0005 else "="
+    return "=" if not change else format_signed_share(change, row.before)
+
+
+def files_label(traces: Sequence[SideTrace]) -> str:
+    """The files of a side; of many the first ones and a number."""
+    more = f" and {len(traces) - MOST_FILES:,} more" if len(traces) > MOST_FILES else ""
+    return ", ".join(trace.file for trace in traces[:MOST_FILES]) + more
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What is wrong with the traces, each with its side and file."""
+    sides = (("before", comparison.before), ("after", comparison.after))
+    return [
+        f"{side}, {trace.file}: {warning}" for side, traces in sides for trace in traces for warning in trace.warnings
+    ]
+
+
+def smaller(count: int) -> str:
+    """The name of steps that are too small to be drawn one by one."""
+    return counted(count, "smaller step")

@@ -1,0 +1,126 @@
+"""One device on one side of a comparison: its captures, each with a table of what each unit of work took."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.arrays.codes import WIDEST, from_planes, from_text
+from nsysdiag.errors import InputError
+from nsysdiag.report import DeviceReport, IterationsPacked, Report
+
+LENGTH = "length"
+WORK = ("compute", "exposed_comm", "exposed_copy")
+IDLE = "idle"
+Column = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One device of one report: `table` holds ns of each entry by column, for a unit of work; `units` is how many units
+    of work its window holds, `fold` how many are in an iteration, `entries` how many iterations it has."""
+
+    report: Report
+    device: DeviceReport
+    table: dict[str, Column]
+    units: float
+    entries: int
+    fold: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A time of both sides beside work and causes: for each capture the columns that it is the sum of, none where there
+    is nothing of it."""
+
+    before: list[list[str]]
+    after: list[list[str]]
+
+
+def holds(rows: Sequence[list[str]], captures: Sequence[Capture], *, complete: Sequence[bool]) -> bool:
+    """Do the captures hold these columns for each unit of work? Without a column there is nothing of it where the rows
+    of the capture are `complete`."""
+    return all(
+        whole if not names else all(name in capture.table for name in names)
+        for names, capture, whole in zip(rows, captures, complete, strict=True)
+    )
+
+
+def by_iterations(report: Report, device: DeviceReport) -> Capture | None:
+    """A capture whose entries are its steady iterations; None where it has none, or a report that does not hold them.
+    Raises InputError where the report is damaged."""
+    packed = device.iterations.packed if device.iterations is not None else None
+    if packed is None or not packed.count:
+        return None
+    try:
+        table = _table(packed)
+    except ValueError as error:
+        raise InputError(f"the iterations of {report.trace.file} cannot be read: the report is damaged") from error
+    ops = sum(float(column.mean()) for name, column in table.items() if name.startswith("ops."))
+    units = _operations(device) / ops if ops else float(packed.count * packed.each)
+    return Capture(report, device, table, units, packed.count * packed.each)
+
+
+def by_window(report: Report, device: DeviceReport, units: float) -> Capture:
+    """A capture of one entry, its whole window, which holds so many units of work."""
+    table = {
+        LENGTH: device.window_ns,
+        "compute": device.compute_ns,
+        "exposed_comm": device.exposed_comm_ns,
+        "exposed_copy": device.exposed_copy_ns,
+        IDLE: device.idle_ns,
+        **{f"ledger.{cause}": ns for cause, ns in device.ledger.items()},
+        **{f"root.{cause}": ns for cause, ns in device.root_ledger.items()},
+        **{f"kernel.{number}": row.total_ns for number, row in enumerate(device.kernels)},
+        **{f"signature.{number}": row.total_ns for number, row in enumerate(device.signatures)},
+        **{f"ops.{kind}": getattr(device.ops, kind) for kind in ("kernel", "memcpy", "memset", "graph")},
+    }
+    return Capture(report, device, {name: np.array([ns / units]) for name, ns in table.items()}, units, 1)
+
+
+def column(captures: Sequence[Capture], name: str) -> list[Column]:
+    """A column of each capture; a cause that a capture does not name took no time there."""
+    return [capture.table.get(name, np.zeros(len(capture.table[LENGTH]))) for capture in captures]
+
+
+def mean_count(captures: Sequence[Capture], counts: Sequence[float]) -> float:
+    """What all captures counted in their windows, for a unit of work."""
+    return sum(counts) / max(sum(capture.units for capture in captures), 1e-9)
+
+
+def scaled(capture: Capture, scale: float) -> Capture:
+    """The same in units of which `scale` are in one of its own."""
+    if scale == 1.0:
+        return capture
+    table = {name: values / scale for name, values in capture.table.items()}
+    return Capture(capture.report, capture.device, table, capture.units * scale, capture.entries, capture.fold * scale)
+
+
+def _operations(device: DeviceReport) -> int:
+    return device.ops.kernel + device.ops.memcpy + device.ops.memset + device.ops.graph
+
+
+def _table(packed: IterationsPacked) -> dict[str, Column]:
+    """Every column for one iteration, idle time among them. Raises ValueError where they are damaged."""
+
+    def read(text: str) -> Column:
+        values = from_planes(from_text(text, WIDEST * packed.count), packed.count).astype(np.float64) / packed.each
+        return np.asarray(values, dtype=np.float64)
+
+    lengths = read(packed.lengths)
+    zero = np.zeros(len(lengths))
+    ledger = {f"ledger.{cause}": read(text) for cause, text in packed.ledger.items()}
+    return {
+        LENGTH: lengths,
+        **dict.fromkeys(WORK, zero),
+        **{name: read(text) for name, text in packed.work.items()},
+        IDLE: sum(ledger.values(), start=zero),
+        **ledger,
+        **{f"root.{cause}": read(text) for cause, text in packed.root_ledger.items()},
+        **{f"ops.{kind}": read(text) for kind, text in packed.ops.items()},
+        **{f"kernel.{number}": read(text) for number, text in enumerate(packed.kernels)},
+        **{f"signature.{number}": read(text) for number, text in enumerate(packed.signatures)},
+    }

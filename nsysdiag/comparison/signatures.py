@@ -1,0 +1,175 @@
+"""Gaps at one place of the program, before and after: whether they are there, and by which cause."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nsysdiag.comparison.evidence import NOT_COMPARED
+from nsysdiag.comparison.facts import Change, SignatureChange
+from nsysdiag.comparison.matching import status
+from nsysdiag.comparison.side import Capture, Quantity, holds
+from nsysdiag.gap_groups.groups import MOST
+from nsysdiag.report import SignatureRow
+
+RECAUSED = "recaused"
+MOST_SIGNATURES = 60
+Place = tuple[str, str, tuple[str, ...]]
+
+
+@dataclass(slots=True)
+class _Kind:
+    """Gaps of one cause at a place: a row of them, count and ns for a unit of work, and their columns in each capture
+    of the side."""
+
+    row: SignatureRow
+    columns: list[list[str]]
+    count: float = 0.0
+    ns: float = 0.0
+
+
+Kinds = dict[str, _Kind]
+"""By largest cause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The gaps of a side by place, over all its captures; causes that are compared as one are one."""
+
+    captures: Sequence[Capture]
+    places: dict[Place, Kinds]
+
+    def columns(self, place: Place, cause: str | None) -> list[list[str]] | None:
+        """The columns of the gaps of a cause in each capture; None where it is not known how long they took in each
+        unit of work: the list of a report may be cut."""
+        kind = self.places.get(place, {}).get(cause or "")
+        columns = kind.columns if kind else [[] for _capture in self.captures]
+        complete = [len(capture.device.signatures) < MOST for capture in self.captures]
+        return columns if holds(columns, self.captures, complete=complete) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Gaps at a place by their cause before and their cause after, None where a side has none."""
+
+    place: Place
+    before: str | None
+    after: str | None
+
+
+def gaps_of(captures: Sequence[Capture], pooled: Collection[str]) -> Gaps:
+    """The gaps of a side; causes in `pooled` are one."""
+    found: dict[Place, Kinds] = defaultdict(dict)
+    for number, capture in enumerate(captures):
+        for at, row in enumerate(capture.device.signatures):
+            cause = NOT_COMPARED if row.cause in pooled else row.cause
+            kind = found[_place(row)].setdefault(cause, _Kind(row, [[] for _capture in captures]))
+            kind.columns[number].append(f"signature.{at}")
+            kind.count += row.count / capture.units / len(captures)
+            kind.ns += _ns(capture, row) / len(captures)
+    return Gaps(captures, dict(found))
+
+
+def _place(row: SignatureRow) -> Place:
+    """Where in the program: between the same operations, in the same NVTX range."""
+    return row.previous_op, row.next_op, tuple(row.nvtx)
+
+
+def _ns(capture: Capture, row: SignatureRow) -> float:
+    """Its time for a unit of work: in the steady iterations where there are some."""
+    if row.per_iteration_ns is None or capture.entries == 1:
+        return row.total_ns / capture.units
+    return row.per_iteration_ns / capture.fold
+
+
+def gap_times(before: Gaps, after: Gaps) -> dict[Hashable, Quantity]:
+    """The gaps whose times are known for each unit of work."""
+    found: dict[Hashable, Quantity] = {}
+    for pair in _pairs(before, after):
+        one, two = before.columns(pair.place, pair.before), after.columns(pair.place, pair.after)
+        if one is not None and two is not None:
+            found[pair] = Quantity(one, two)
+    return found
+
+
+def signature_changes(
+    before: Gaps, after: Gaps, known: Mapping[Hashable, Change], plain: Callable[[int, int], Change]
+) -> list[SignatureChange]:
+    """Gaps by place, those whose time changed most first. At each place the causes of both sides that have no like on
+    the other one are told as one that was recaused. Of `known` ones the interval is known, the change of others is made
+    by `plain`."""
+    found = []
+    for pair in _pairs(before, after):
+        one = before.places.get(pair.place, {}).get(pair.before or "")
+        two = after.places.get(pair.place, {}).get(pair.after or "")
+        change = known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0)
+        found.append(_row(pair, one, two, change))
+    found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))
+    return found[:MOST_SIGNATURES]
+
+
+def _pairs(before: Gaps, after: Gaps) -> list[_Pair]:
+    return [
+        _Pair(place, *causes)
+        for place in dict.fromkeys([*before.places, *after.places])
+        for causes in _by_cause(before.places.get(place, {}), after.places.get(place, {}))
+    ]
+
+
+def _by_cause(left: Kinds, right: Kinds) -> list[tuple[str | None, str | None]]:
+    """Which cause before is which after: the same one, or the largest of those that are left."""
+    same: list[tuple[str | None, str | None]] = [(cause, cause) for cause in left if cause in right]
+    gone = sorted((cause for cause in left if cause not in right), key=lambda cause: (-left[cause].ns, cause))
+    came = sorted((cause for cause in right if cause not in left), key=lambda cause: (-right[cause].ns, cause))
+    same += zip(gone, came, strict=False)
+    same += [(cause, None) for cause in gone[len(came) :]]
+    return same + [(None, cause) for cause in came[len(gone) :]]
+
+
+def _row(pair: _Pair, before: _Kind | None, after: _Kind | None, change: Change) -> SignatureChange:
+    shown = after or before
+    assert shown is not None
+    other = before is not None and after is not None and pair.before != pair.after
+    return SignatureChange(
+        id=shown.row.id,
+        status=RECAUSED if other else status(before, after),
+        previous_op=pair.place[0],
+        next_op=pair.place[1],
+        nvtx=list(pair.place[2]),
+        cause_before=pair.before,
+        cause_after=pair.after,
+        count_before=round(before.count, 3) if before else 0.0,
+        count_after=round(after.count, 3) if after else 0.0,
+        change=change,
+    )
+
+
+def cut_notes(captures: Sequence[Capture]) -> list[str]:
+    """What is to be said where a report had more kinds of gaps than it keeps."""
+    if all(len(capture.device.signatures) < MOST for capture in captures):
+        return []
+    return [
+        f"A report keeps the {MOST} kinds of recurring gaps with most idle time: one that is new or gone may lie below "
+        "them on the other side."
+    ]
+
+
+def recaused(before: Gaps, after: Gaps) -> dict[tuple[str, str], float]:
+    """How much time of gaps at one place of the program changed from one largest cause to another, for a unit of
+    work."""
+    left, right = before.places, after.places
+    found: defaultdict[tuple[str, str], float] = defaultdict(float)
+    for place in [each for each in left if each in right]:  # in order: sums of fractions depend on it
+        lost, won = _less(left[place], right[place]), _less(right[place], left[place])
+        most = max(sum(lost.values()), sum(won.values()))
+        for one, gone in lost.items():
+            for two, came in won.items():
+                found[one, two] += gone * came / most
+    return dict(sorted(found.items()))
+
+
+def _less(kinds: Kinds, other: Kinds) -> dict[str, float]:
+    """By how much each has more time here than on the other side, of those that do."""
+    less = {cause: kind.ns - (other[cause].ns if cause in other else 0.0) for cause, kind in sorted(kinds.items())}
+    return {cause: ns for cause, ns in less.items() if ns > 0}

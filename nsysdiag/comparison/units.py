@@ -1,0 +1,214 @@
+"""What one side did for what the other did: iterations, or the runs of the kernels that both share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.comparison.facts import Unit
+from nsysdiag.comparison.pairing import is_keyed
+from nsysdiag.comparison.side import Capture, by_iterations, by_window, scaled
+from nsysdiag.errors import NotComparableError
+from nsysdiag.limits import short_name
+from nsysdiag.report import DeviceReport, Report
+
+LEAST_SHARED = 0.5
+WHOLE_NUMBER = 0.1
+MOST_FOLD = 16
+GRAPH = "graph "
+HINT = "compare two captures of the same program, with NVTX ranges around its steps"
+ITERATIONS, KERNELS = "iterations", "kernels"
+On = tuple[Report, DeviceReport]
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """One device's captures before and after, all in the same unit of work."""
+
+    before: list[Capture]
+    after: list[Capture]
+    unit: Unit
+    notes: list[str]
+
+
+def in_units(before: Sequence[On], after: Sequence[On]) -> Sides:
+    """Bring all captures of a device to one unit of work. Raises NotComparableError where there is none in common."""
+    left = [by_iterations(*each) for each in before]
+    right = [by_iterations(*each) for each in after]
+    found = [each for each in (*left, *right) if each is not None]
+    if len(found) == len(left) + len(right):
+        return _by_iterations(found[: len(left)], found[len(left) :])
+    return _by_kernels(before, after)
+
+
+def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
+    first = left[0]
+    for other in (*left[1:], *right):
+        if not _alike(first, other):
+            raise _nothing_in_common(first, other)
+    folds = [_fold(first, each) for each in (*left, *right)]
+    both = [scaled(each, fold) for each, fold in zip((*left, *right), folds, strict=True)]
+    before, after = both[: len(left)], both[len(left) :]
+    names = [_iteration_name(captures) for captures in (left, right)]
+    scale = folds[len(left)]
+    notes = []
+    if names[0] != names[1]:
+        notes.append(
+            f"Iterations go by {names[0]} before and by {names[1]} after"
+            + (
+                f"; {_times(scale)} after does the work of one before."
+                if scale != 1
+                else ", with as much work in each."
+            )
+        )
+    unit = Unit(
+        kind=ITERATIONS,
+        name_before=names[0],
+        name_after=names[1],
+        count_before=sum(each.entries for each in left),
+        count_after=sum(each.entries for each in right),
+        scale=1 / scale,
+    )
+    return Sides(before, after, unit, notes)
+
+
+def _alike(first: Capture, other: Capture) -> bool:
+    """Are these iterations of the same program: by their name, or by what they run? Of graphs that a trace holds as
+    wholes nobody knows what runs in them."""
+    one, two = first.device.iterations, other.device.iterations
+    named = one is not None and two is not None and (one.source, one.name) == (two.source, two.name)
+    return named or _shared(first.device, other.device) >= LEAST_SHARED or _in_graphs(first) or _in_graphs(other)
+
+
+def _in_graphs(capture: Capture) -> bool:
+    """Is most of what ran in graphs that the trace holds as wholes?"""
+    counts = _counts(capture.device)
+    inside = sum(ns for name, (_count, ns) in counts.items() if name.startswith(GRAPH))
+    return inside >= LEAST_SHARED * max(sum(ns for _count, ns in counts.values()), 1)
+
+
+def _iteration_name(captures: Sequence[Capture]) -> str:
+    """What the iterations go by; a kernel by its short name."""
+    device = captures[0].device
+    assert device.iterations is not None
+    name = device.iterations.name
+    return next((row.short_name for row in device.kernels if short_name(row.name) == name), name)
+
+
+def _times(fold: float) -> str:
+    parts = {2: "half an iteration", 3: "one third of an iteration"}
+    return parts.get(round(fold), f"one {fold:.0f}th of an iteration") if fold > 1 else f"{1 / fold:.0f} iterations"
+
+
+def _fold(first: Capture, other: Capture) -> float:
+    """How many iterations of the first are in one of the other: 1 where both go by the same NVTX range, or where the
+    kernels that both share tell no whole number."""
+    one, two = first.device.iterations, other.device.iterations
+    if one is None or two is None or (one.source == two.source == "nvtx" and one.name == two.name):
+        return 1.0
+    ratio = _runs(first, other)
+    if ratio is None:
+        return 1.0
+    whole = round(ratio) if ratio >= 1 else 1 / round(1 / ratio)
+    return float(whole) if abs(ratio / whole - 1) <= WHOLE_NUMBER and 1 / MOST_FOLD <= whole <= MOST_FOLD else 1.0
+
+
+def _runs(first: Capture, other: Capture) -> float | None:
+    """How often the shared kernels run in a unit of the other for once in one of the first: the median, by time."""
+    counts = _counts(first.device), _counts(other.device)
+    shared = sorted(counts[0].keys() & counts[1].keys())
+    if not shared:
+        return None
+    ratio = np.array([counts[1][name][0] / other.units / (counts[0][name][0] / first.units) for name in shared])
+    weight = np.array([min(counts[0][name][1], counts[1][name][1]) for name in shared], dtype=np.float64)
+    return _weighted_median(ratio, weight)
+
+
+def _weighted_median(values: np.ndarray[tuple[int], np.dtype[np.float64]], weight: object) -> float:
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(np.maximum(np.asarray(weight, dtype=np.float64), 1.0)[order])
+    return float(values[order][int(np.searchsorted(reached, reached[-1] / 2))])
+
+
+def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
+    """How often each kernel ran and how long in all; graphs that the trace holds as wholes count as their launches."""
+    found = {row.name: (row.count, row.total_ns) for row in device.kernels if row.count}
+    graphs = device.launch.graphs
+    for row in graphs.rows if graphs is not None else ():
+        if row.nodes is None and row.launches:
+            name = f"{GRAPH}{row.name}"
+            count, ns = found.get(name, (0, 0))
+            found[name] = (count + row.launches, ns + row.work_ns)
+    return found
+
+
+def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
+    reports = [*before, *after]
+    first = by_window(*before[0], 1.0)
+    units = [1.0]
+    for each in reports[1:]:
+        other = by_window(*each, 1.0)
+        ratio = _runs(first, other)
+        if ratio is None or _shared(first.device, other.device) < LEAST_SHARED:
+            raise _nothing_in_common(first, other)
+        units.append(ratio)
+    captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
+    unit = Unit(
+        kind=KERNELS,
+        name_before="",
+        name_after="",
+        count_before=len(before),
+        count_after=len(after),
+        scale=1 / units[len(before)],
+    )
+    notes = [_why_windows(reports), *_window_notes(units[len(before)])]
+    return Sides(captures[: len(before)], captures[len(before) :], unit, notes)
+
+
+def _why_windows(reports: Sequence[On]) -> str:
+    """Which sides have no iterations, or a saved report that does not hold them one by one."""
+    unpacked = [
+        report.trace.file
+        for report, device in reports
+        if device.iterations is not None and device.iterations.steady and device.iterations.packed is None
+    ]
+    if unpacked:
+        return (
+            f"The report of {' and '.join(dict.fromkeys(unpacked))} does not hold its iterations one by one: whole "
+            "windows are compared. Analyse the trace again."
+        )
+    return "Nothing comes round on both sides: whole windows are compared."
+
+
+def _window_notes(ratio: float) -> list[str]:
+    if abs(ratio - 1) > 0.02:
+        return [f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."]
+    return []
+
+
+def _shared(one: DeviceReport, two: DeviceReport) -> float:
+    """The share of the time in kernels that is in kernels of the other side too, of the side where it is larger."""
+    counts = _counts(one), _counts(two)
+    names = counts[0].keys() & counts[1].keys()
+    shares = [
+        sum(each[name][1] for name in names) / total if (total := sum(ns for _count, ns in each.values())) else 0.0
+        for each in counts
+    ]
+    return max(shares)
+
+
+def _nothing_in_common(first: Capture, other: Capture) -> NotComparableError:
+    share = _shared(first.device, other.device)
+    files = f"{first.report.trace.file} and {other.report.trace.file}"
+    if not share and is_keyed(first.report) and is_keyed(other.report):
+        return NotComparableError(
+            f"{files} have no name in common: both were redacted, by different keys if they are of one program",
+            hint="redact both with the same --redact-key, or compare the traces themselves with --redact",
+        )
+    return NotComparableError(
+        f"{files} have no unit of work in common: no iterations of the same program, and kernels of the same names "
+        f"make up {share:.0%} of the time in kernels, less than half",
+        hint=HINT,
+    )

@@ -1,0 +1,132 @@
+"""The way from the length before to the length after, and where the idle time went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN, Changes
+from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
+from nsysdiag.comparison.side import IDLE, WORK
+from nsysdiag.units import format_ns, format_share
+
+COMPUTE = "compute"
+MOSTLY, PARTLY = 0.5, 0.1
+Flow = npt.NDArray[np.float64]
+
+
+def cut(changes: Changes) -> list[PartChange]:
+    """The unit of work cut into work and causes, once: they add up to its length."""
+    return [part for part in changes.parts if part.id != IDLE] + changes.ledgers["ledger"]
+
+
+def waterfall(rows: Sequence[PartChange]) -> list[Step]:
+    """A step for each part that changed, the largest first."""
+    steps = [Step(id=row.id, change_ns=row.change.change_ns) for row in rows if row.change.change_ns]
+    return sorted(steps, key=lambda step: (-abs(step.change_ns), step.id))
+
+
+def moves(rows: Sequence[PartChange], seen: Mapping[tuple[str, str], float]) -> list[Move]:
+    """Where the time of each part went. What both sides have stayed; of the rest, first what is `seen` between two
+    causes at one place of the program, then in proportion, from causes to causes and to exposed work. Compute is never
+    taken for idle time under another name. Times before and after add up to those of `rows`."""
+    ids = [row.id for row in rows]
+    before = np.array([row.change.before_ns for row in rows], dtype=np.int64)
+    after = np.array([row.change.after_ns for row in rows], dtype=np.int64)
+    stayed = np.minimum(before, after)
+    lost, won = before - stayed, after - stayed
+    source = np.where([each not in WORK for each in ids], lost, 0).astype(np.float64)
+    target = np.where([each != COMPUTE for each in ids], won, 0).astype(np.float64)
+    known = _known(ids, seen, source, target)
+    left, open_ = source - known.sum(axis=1), target - known.sum(axis=0)
+    most = max(float(left.sum()), float(open_.sum()), 1.0)
+    flow = known + np.outer(left, open_) / most
+    found = [
+        Move(before=each, after=each, ns=int(ns), seen_ns=int(ns)) for each, ns in zip(ids, stayed, strict=True) if ns
+    ]
+    whole = np.floor(flow + 1e-9).astype(np.int64)
+    for one, two in np.argwhere(whole > 0).tolist():
+        seen_ns = min(int(known[one, two]), int(whole[one, two]))
+        found.append(Move(before=ids[one], after=ids[two], ns=int(whole[one, two]), seen_ns=seen_ns))
+    went, came = lost - whole.sum(axis=1), won - whole.sum(axis=0)
+    found += [Move(before=each, after=None, ns=int(ns), seen_ns=0) for each, ns in zip(ids, went, strict=True) if ns]
+    found += [Move(before=None, after=each, ns=int(ns), seen_ns=0) for each, ns in zip(ids, came, strict=True) if ns]
+    return sorted(found, key=lambda move: (-move.ns, move.before or "", move.after or ""))
+
+
+def _known(ids: list[str], seen: Mapping[tuple[str, str], float], source: Flow, target: Flow) -> Flow:
+    """What is seen to have changed its cause, no more of it than each cause lost and the other one got."""
+    place = {each: at for at, each in enumerate(ids)}
+    flow = np.zeros((len(ids), len(ids)))
+    for (one, two), ns in seen.items():
+        if one in place and two in place and one != two:
+            flow[place[one], place[two]] += ns
+    for axis, limit in ((1, source), (0, target)):
+        total = flow.sum(axis=axis)
+        share = np.minimum(limit / np.maximum(total, 1.0), 1.0)
+        flow *= share[:, None] if axis == 1 else share[None, :]
+    return flow
+
+
+def renaming(rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[str, str]) -> Renaming:
+    """Whether the time that causes lost, beyond chance, went or has other names now."""
+    changes = {row.id: row.change for row in rows}
+    lost = [row.id for row in rows if row.id not in WORK and _counts(row.change, IMPROVED)]
+    won = {row.id for row in rows if _counts(row.change, REGRESSED)}
+    renamed = [move for move in found if move.before in lost and move.after in won]
+    lost_ns = sum(-changes[each].change_ns for each in lost)
+    renamed_ns = sum(move.ns for move in renamed)
+    removed_ns = lost_ns - renamed_ns
+    verdict = _renaming_verdict(lost_ns, renamed_ns)
+    sentence = _sentence(verdict, lost, renamed, lost_ns, titles)
+    unknown = any(row.change.verdict == UNKNOWN for row in rows)
+    return Renaming(
+        lost_ns=lost_ns,
+        removed_ns=removed_ns,
+        renamed_ns=renamed_ns,
+        verdict=verdict,
+        sentence=_hedged(verdict, sentence) if unknown else sentence,
+    )
+
+
+def _counts(change: Change, verdict: str) -> bool:
+    """Is it a change for certain, or, where nothing tells of chance, large enough for one?"""
+    if change.verdict != UNKNOWN:
+        return change.verdict == verdict
+    return (-change.change_ns if verdict == IMPROVED else change.change_ns) > change.least_ns
+
+
+def _renaming_verdict(lost_ns: int, renamed_ns: int) -> str:
+    if lost_ns == 0:
+        return "none"
+    share = renamed_ns / lost_ns
+    return "renamed" if share >= MOSTLY else "partly" if share >= PARTLY else "removed"
+
+
+def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, titles: Mapping[str, str]) -> str:
+    if verdict == "none":
+        return "No cause of idle time lost more than chance takes."
+    what = _listed([titles.get(each, each) for each in lost])
+    if verdict == "removed":
+        return f"The idle time that {what} lost, {format_ns(lost_ns)}, is gone."
+    to: dict[str, int] = {}
+    for move in renamed:
+        to[move.after or ""] = to.get(move.after or "", 0) + move.ns
+    names = _listed([titles.get(each, each) for each in sorted(to, key=lambda each: (-to[each], each))])
+    share = format_share(sum(to.values()), lost_ns)
+    start = "The idle time was renamed, not removed" if verdict == "renamed" else "Part of the idle time was renamed"
+    return f"{start}: of {format_ns(lost_ns)} that {what} lost, {share} came back as {names}."
+
+
+def _hedged(verdict: str, sentence: str) -> str:
+    """The same where nothing tells of chance."""
+    if verdict == "none":
+        return "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
+    return f"{sentence} Whether that is more than chance cannot be told."
+
+
+def _listed(names: list[str]) -> str:
+    few = names[:3] + ([f"{len(names) - 3} more"] if len(names) > 3 else [])
+    return few[0] if len(few) == 1 else f"{', '.join(few[:-1])} and {few[-1]}"

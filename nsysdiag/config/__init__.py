@@ -1,0 +1,1 @@
+"""Settings: their defaults and meaning, the settings file, and how it is found."""

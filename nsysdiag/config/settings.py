@@ -1,0 +1,231 @@
+"""The settings of one analysis: what the options say, with the defaults that the rules document."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+Share = Annotated[float, Meta(ge=0, le=1)]
+Count = Annotated[int, Meta(ge=0, le=10**15)]
+MOST_MONEY = 1_000_000
+Money = Annotated[float, Meta(gt=0, le=MOST_MONEY)]
+Hours = Annotated[float, Meta(gt=0, le=1_000_000)]
+Word = Annotated[str, Meta(min_length=1)]
+"""What a settings file may hold: a limit is checked where a value is read, see `nsysdiag.config.file`."""
+
+
+class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """From which share on a verdict holds: of the window for `busy`, `copies` and `communication`, else of idle time.
+
+    `likely` and `unresolved_claim` are coverages: below them a sentence says so. `root_floor` is the confidence from
+    which on a wait is followed to the thread that ended it.
+
+    A gap of more than `bubble_gap_ns` is no part of a launch bubble, nor is a run of more than `bubble_run` launches in
+    a row that found the device at work; a bubble has at least `bubble_launches` launches. A queue that runs dry
+    collapses if at least `collapse_depth` operations were outstanding at the last launch before.
+
+    `clock` is the share of the highest clock below which a clock is low, `gap_sm_active` the mean share of active SMs
+    from which on gaps hold work that the trace does not show.
+    """
+
+    busy: Share = 0.05
+    copies: Share = 0.10
+    communication: Share = 1 / 3
+    unresolved: Share = 0.5
+    input: Share = 1 / 3
+    contended: Share = 1 / 3
+    sync: Share = 0.5
+    launch: Share = 0.5
+    leading: Share = 0.30
+    likely: Share = 0.5
+    unresolved_claim: Share = 0.2
+    root_floor: Share = 0.5
+    bubble_gap_ns: Count = 50_000
+    bubble_run: Count = 8
+    bubble_launches: Count = 20
+    collapse_depth: Count = 4
+    clock: Share = 0.90
+    gap_sm_active: Share = 0.20
+
+
+class FindingThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """When something is a finding, and how much of it is said.
+
+    `smallest`, `high`, `medium` and `low` are shares of the window; `empty` is the share of iterations without work;
+    `collector` and `interpreter` are shares of the CPU samples of a place. `most` findings are kept of a report,
+    `places` of one cause and device, `rows` of evidence for each.
+    """
+
+    most: Count = 12
+    places: Count = 3
+    rows: Count = 3
+    smallest: Share = 0.01
+    high: Share = 0.20
+    medium: Share = 0.05
+    low: Share = 0.01
+    empty: Share = 0.10
+    collector: Share = 0.25
+    interpreter: Share = 0.50
+
+
+class CostSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What an hour of a GPU costs: `gpus` by a part of its name, upper or lower case, of which the longest that fits
+    wins, `gpu_hour_cost` for all others. `run_hours` is the length of the whole run that the trace is a piece of."""
+
+    gpu_hour_cost: Money | None = None
+    currency: Annotated[str, Meta(min_length=1, max_length=8)] = "USD"
+    run_hours: Hours | None = None
+    gpus: dict[Word, Money] = {}
+
+
+class TroubleThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """When a kind of trouble holds; shares are of the judged time unless said otherwise.
+
+    `feed`, `communication` and `runtime` are what their causes take, `kernels` is compute. A batch is too small where
+    the kernels that compute keep less than `filled` of the chip at work while they run, and compute and launching are
+    at least `batch`; `tiny_kernel_ns` is what the median kernel is compared with. Work is small where all of it would
+    keep less than `small` of the chip at work.
+
+    Steps are steady if the median deviation from the median length is at most `regular` of that. A gap of at least
+    `burst_gap_ns` in which the host had nothing to do separates bursts; there are at least `fewest_bursts`, and what
+    lies between them is at least `between` of the window.
+    """
+
+    feed: Share = 0.10
+    communication: Share = 0.15
+    batch: Share = 0.10
+    runtime: Share = 0.10
+    kernels: Share = 0.50
+    filled: Share = 0.50
+    tiny_kernel_ns: Count = 10_000
+    small: Share = 0.10
+    regular: Share = 0.25
+    burst_gap_ns: Count = 1_000_000
+    fewest_bursts: Count = 5
+    between: Share = 0.20
+
+
+class UtilizationThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dashboard samples, and when its number is misleading.
+
+    `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. An alert is
+    due from `hollow_utilization` on with SM activity below `hollow_activity`, and from `inefficient_utilization` on
+    with SM activity / utilization below `inefficient_efficiency`. A poll misleads where its share of periods is at
+    least `poll_factor` times the share of time and `poll_difference` above it.
+    """
+
+    sample_ns: Count = 166_666_667
+    poll_ns: Count = 50_000_000
+    hollow_utilization: Share = 0.80
+    hollow_activity: Share = 0.30
+    inefficient_utilization: Share = 0.50
+    inefficient_efficiency: Share = 0.30
+    poll_factor: Annotated[float, Meta(ge=1)] = 2.0
+    poll_difference: Share = 0.20
+
+
+class MemoryThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """Sizes in bytes and shares. Copies of at least `large_copy` are limited by their link, those below `tiny_copy` by
+    what a copy costs at least; a copy is slow below `slow_copy` of what is possible.
+
+    Blocks of unified memory thrash that moved `thrash_moves` times, to and fro. Memory is suspected to leak if over at
+    least `leak_iterations` steady iterations it grows by more than `leak_share` of its level and `leak_bytes`. A peak
+    of `near_limit` of the device's memory is near the limit.
+    """
+
+    large_copy: Count = 1 << 20
+    tiny_copy: Count = 4096
+    slow_copy: Share = 0.5
+    thrash_moves: Count = 3
+    leak_iterations: Count = 5
+    leak_share: Share = 0.01
+    leak_bytes: Count = 1 << 20
+    near_limit: Share = 0.90
+
+
+class BudgetEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """A budget in a settings file: an expression that `fail`s or `warn`s where it is true, one of the two. `device`
+    (key or part of the name), `nvtx` (a range) and `trace` (a pattern for its path) limit what it is about."""
+
+    fail: Word | None = None
+    warn: Word | None = None
+    device: Word | None = None
+    nvtx: Word | None = None
+    trace: Word | None = None
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Times in ns, `memory_limit` in bytes. `device` selects by key, number or name part; `start_ns`, `end_ns`, `nvtx`
+    and `iterations` (from the first, up to but not including the second) narrow the window. `config` names the file
+    that some of the others come from."""
+
+    device: str | None = None
+    same_gpu: bool = False
+    start_ns: int | None = None
+    end_ns: int | None = None
+    nvtx: str | None = None
+    iterations: tuple[int | None, int | None] | None = None
+    gaps: Count = 200
+    disabled: tuple[Word, ...] = ()
+    communication_patterns: tuple[Word, ...] = ("nccl", "nvshmem", "rccl")
+    thresholds: Thresholds = Thresholds()
+    findings: FindingThresholds = FindingThresholds()
+    trouble: TroubleThresholds = TroubleThresholds()
+    memory: MemoryThresholds = MemoryThresholds()
+    full_hash: bool = False
+    memory_limit: int | None = None
+    timeline: bool = True
+    reader: str = "adbc"
+    utilization: UtilizationThresholds = UtilizationThresholds()
+    cost: CostSettings = CostSettings()
+    config: str | None = None
+
+    def changed(self, *, partial: bool = False) -> dict[str, str]:
+        """The settings that differ from their defaults, as text; how a trace was read changes no result, nor does a
+        limit of memory, unless only a part of the trace was read for it."""
+        default = Settings()
+        without_effect = ("reader",) if partial else ("reader", "memory_limit")
+        return {
+            name: _text(name, value)
+            for name in self.__struct_fields__
+            if name not in without_effect and (value := getattr(self, name)) != getattr(default, name)
+        }
+
+
+OPTION_OF_SETTING = {
+    "device": "--device",
+    "same_gpu": "--same-gpu",
+    "start_ns": "--from",
+    "end_ns": "--to",
+    "nvtx": "--nvtx",
+    "iterations": "--iterations",
+    "gaps": "--gaps",
+    "disabled": "--disable",
+    "full_hash": "--full-hash",
+    "memory_limit": "--memory-limit",
+    "config": "--config",
+    "cost": "--gpu-hour-cost",
+}
+"""The options that a report remembers; `timeline` is not one, since it can be left out of a saved report too."""
+TIMES = ("start_ns", "end_ns")
+
+
+def _text(name: str, value: object) -> str:
+    if isinstance(value, msgspec.Struct):
+        plain = type(value)()
+        changed = {each: getattr(value, each) for each in value.__struct_fields__}
+        return ", ".join(_text_within(each, new) for each, new in changed.items() if new != getattr(plain, each))
+    if isinstance(value, tuple):
+        return (":" if name == "iterations" else ", ").join("" if part is None else str(part) for part in value)
+    return str(value)
+
+
+def _text_within(name: str, value: object) -> str:
+    """A field of a nested struct; one with several values as one of them after the other."""
+    if isinstance(value, msgspec.Struct):
+        return f"{name} ({_text(name, value)})"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}.{key} {each}" for key, each in value.items())
+    return f"{name} {_text(name, value)}"

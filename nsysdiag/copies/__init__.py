@@ -1,0 +1,1 @@
+"""Copies: how many, how fast, and what keeps them from being hidden."""

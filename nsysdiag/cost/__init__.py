@@ -1,0 +1,1 @@
+"""What lost time costs at a price for an hour of the GPU."""

@@ -1,0 +1,182 @@
+"""What lost time costs, in sentences and rows; nothing where no device has a price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.names import clip
+from nsysdiag.document.view import WORK
+from nsysdiag.document.words import counted
+from nsysdiag.units import format_money, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.cost.facts import Amount, Cost, TotalCost
+    from nsysdiag.report import DeviceReport, Report
+
+TITLE = 60
+DEVICES_IN_FULL = 3
+IF_TYPICAL = "if the whole run is like this window"
+TYPICAL = f"The amounts hold {IF_TYPICAL}."
+BEST = "What a fix saves at best may overlap with what other fixes save: it may not be added up."
+PARTS = {"idle": "Idle", "exposed_comm": WORK["exposed_comm"][1], "exposed_copy": WORK["exposed_copy"][1]}
+LOST = "Lost together"
+
+
+@dataclass(frozen=True, slots=True)
+class CostRow:
+    """An amount of one device, or of all of them: `what` it is lost to, or saved by; `kind` is `part`, `sum` or
+    `best`."""
+
+    device: str
+    what: str
+    kind: str
+    hour: str
+    run: str
+    thousand_steps: str
+
+
+def cost_lines(report: Report) -> list[str]:
+    """The summary: what is lost of one device in full; of several together, and in a line of each."""
+    priced = [device for device in report.devices if device.cost is not None]
+    if report.cost is None or not priced:
+        return []
+    if len(report.devices) == 1:
+        return _device_lines(report, priced[0])
+    lines = [f"{_all(report.cost)}: {_lost(report.cost)}. {_run(report.cost, _run_hours(report))}."]
+    return lines + [f"{device.key}: {_brief(report, device)}." for device in priced]
+
+
+def _device_lines(report: Report, device: DeviceReport) -> list[str]:
+    cost = device.cost
+    if cost is None:
+        return []
+    best = _best(report, cost)
+    return [
+        f"{_lost(cost)}.",
+        *([f"{_steps(cost)}."] if cost.step is not None else []),
+        f"{_run(cost, cost.run_hours)}.",
+        *([f"{best[:1].upper()}{best[1:]}."] if best else []),
+    ]
+
+
+def _brief(report: Report, device: DeviceReport) -> str:
+    cost = device.cost
+    if cost is None:
+        return ""
+    lost = f"{_money(cost, cost.lost.hour)} of {_money(cost, cost.gpu_hour_cost)} an hour is lost"
+    best = _best(report, cost)
+    return f"{lost}; {best}" if best else lost
+
+
+def price_sentences(report: Report) -> list[str]:
+    """What an hour and a step of each device cost, and which devices have no price; like ones share a sentence."""
+    keys: dict[tuple[str, str], list[str]] = {}
+    for device in report.devices:
+        keys.setdefault(_price(device), []).append(device.key)
+    return [f"{before} {', '.join(names)}{after}." for (before, after), names in keys.items()]
+
+
+def _price(device: DeviceReport) -> tuple[str, str]:
+    """What is said of the price before the name of the device, and what after it."""
+    cost = device.cost
+    if cost is None:
+        return "There is no price for", f", {device.name}"
+    by = f", the price for “{cost.matched}”" if cost.matched is not None else ""
+    step = f"; a step costs {_money(cost, cost.step)}" if cost.step is not None else ""
+    return "An hour of", f" costs {_money(cost, cost.gpu_hour_cost)}{by}{step}"
+
+
+def run_title(report: Report) -> str:
+    """What a run is, as the title of a column."""
+    if report.cost is not None and report.cost.run_given:
+        return f"A run of {_hours(_run_hours(report))}"
+    return "This window"
+
+
+def cost_rows(report: Report) -> list[CostRow]:
+    """The amounts of all devices that have a price together, where those are several, then of each; of many devices
+    the sums alone."""
+    if report.cost is None:
+        return []
+    several, in_full = len(report.cost.devices) > 1, len(report.cost.devices) <= DEVICES_IN_FULL
+    rows = _rows(_all(report.cost), report.cost) if several else []
+    for device in report.devices:
+        if device.cost is not None:
+            own = _rows(device.key, device.cost)
+            rows += own if in_full else [row for row in own if row.kind == "sum"]
+            rows += _best_rows(report, device.key, device.cost)
+    return rows
+
+
+def _rows(device: str, cost: Cost | TotalCost) -> list[CostRow]:
+    parts = [_row(cost, device, label, "part", getattr(cost, name)) for name, label in PARTS.items()]
+    return [*parts, _row(cost, device, LOST, "sum", cost.lost)]
+
+
+def _best_rows(report: Report, device: str, cost: Cost) -> list[CostRow]:
+    if cost.best is None:
+        return []
+    what = f"At best saved by fixing “{_title(report, cost.best.finding)}”"
+    return [_row(cost, device, what, "best", cost.best.amount)]
+
+
+def _row(cost: Cost | TotalCost, device: str, what: str, kind: str, amount: Amount) -> CostRow:
+    steps = "–" if amount.thousand_steps is None else _money(cost, amount.thousand_steps)
+    return CostRow(device, what, kind, _money(cost, amount.hour), _money(cost, amount.run), steps)
+
+
+def _lost(cost: Cost | TotalCost) -> str:
+    parts = ", ".join(
+        f"{label.lower()} {_money(cost, amount.hour)}"
+        for name, label in PARTS.items()
+        if (amount := getattr(cost, name)).hour
+    )
+    share = format_share(cost.lost.hour, cost.gpu_hour_cost)
+    of = f"{_money(cost, cost.gpu_hour_cost)} an hour"
+    return f"{_money(cost, cost.lost.hour)} of {of} is lost, {share}" + (f": {parts}" if parts else "")
+
+
+def _steps(cost: Cost) -> str:
+    lost = cost.lost.thousand_steps
+    of_it = "" if lost is None else f", {_money(cost, lost)} of it lost"
+    step = 0.0 if cost.step is None else cost.step
+    return f"1,000 steps cost {_money(cost, 1000 * step)}{of_it}"
+
+
+def _run(cost: Cost | TotalCost, hours: float) -> str:
+    """The loss of the run where its length is known, and what that rests on."""
+    if cost.run_given:
+        return f"A run of {_hours(hours)} loses {_money(cost, cost.lost.run)}, {IF_TYPICAL}"
+    return f"Each hour loses that much {IF_TYPICAL}"
+
+
+def _best(report: Report, cost: Cost) -> str:
+    if cost.best is None:
+        return ""
+    amount = cost.best.amount
+    saved = [f"{_money(cost, amount.hour)} an hour"]
+    saved += [f"{_money(cost, amount.run)} a run"] if cost.run_given else []
+    saved += [f"{_money(cost, amount.thousand_steps)} in 1,000 steps"] if amount.thousand_steps is not None else []
+    return f"fixing “{_title(report, cost.best.finding)}” saves at best {', '.join(saved)}"
+
+
+def _title(report: Report, finding: str) -> str:
+    return next((clip(each.title, TITLE) for each in report.findings if each.id == finding), finding)
+
+
+def _all(cost: TotalCost) -> str:
+    together = " together" if len(cost.devices) > 1 else ""
+    return counted(len(cost.devices), "GPU") + together
+
+
+def _run_hours(report: Report) -> float:
+    return next((device.cost.run_hours for device in report.devices if device.cost is not None), 0.0)
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.6g} h" if hours < 100_000 else f"{hours:,.0f} h"
+
+
+def _money(cost: Cost | TotalCost, amount: float) -> str:
+    return format_money(amount, cost.currency)

@@ -1,0 +1,69 @@
+"""The course of a GPU metric over the window, as numbers for a drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.counters.words import share
+from nsysdiag.document.bars import HEIGHT, SLOT, Spot
+from nsysdiag.document.packed import unpack_metric
+from nsysdiag.document.words import instant
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nsysdiag.counters.facts import GpuMetric, GpuMetrics
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """A metric from 0 at the bottom to 100 % at the top of a drawing of `width` by `height` units, a slot a bucket.
+    `area` is filled down to 0, and has holes where nothing was sampled."""
+
+    title: str
+    mean: str
+    width: int
+    height: int
+    area: str
+    spots: list[Spot]
+    spot_width: int
+
+
+def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Curve:
+    """The curve of a share. Raises InputError where the report is damaged."""
+    values = unpack_metric(found, row)
+    together = -(-len(values) // most_spots)
+    return Curve(
+        title=row.title,
+        mean=share(row.window),
+        width=SLOT * len(values),
+        height=HEIGHT,
+        area=_area(values),
+        spots=[_spot(found, values, at, together) for at in range(0, len(values), together)],
+        spot_width=SLOT * together,
+    )
+
+
+def _area(values: npt.NDArray[np.float64]) -> str:
+    path = ""
+    for sampled, run in groupby(range(len(values)), key=lambda at: not np.isnan(values[at])):
+        places = list(run)
+        if sampled:
+            steps = "".join(f"V{_level(values[at])}H{SLOT * (at + 1)}" for at in places)
+            path += f"M{SLOT * places[0]} {HEIGHT}{steps}V{HEIGHT}z"
+    return path
+
+
+def _level(value: float) -> int:
+    return round(HEIGHT * (1 - min(max(value, 0.0), 1.0)))
+
+
+def _spot(found: GpuMetrics, values: npt.NDArray[np.float64], at: int, together: int) -> Spot:
+    part = values[at : at + together]
+    mean = None if np.isnan(part).all() else float(np.nanmean(part))
+    start = found.start_ns + (found.end_ns - found.start_ns) * at // found.buckets
+    return Spot(SLOT * at, f"at {instant(start)}: {'not sampled' if mean is None else share(mean)}")

@@ -1,0 +1,76 @@
+"""The hardware counters of each device, and what has to be said where there are none, or where they speak against the
+trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.counters.report import Measured
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.gpu_metrics import Chip, GpuMetricSamples, chip_of, gpu_numbers, read_chips, read_gpu_metrics
+from nsysdiag.trace.trace import Trace
+from nsysdiag.units import format_share
+
+FEWEST_GAP_SAMPLES = 10
+MOST_NAMES, LONGEST_NAME = 5, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Counters:
+    """All that was sampled, the chips that the trace describes, and the GPU of each device by its key."""
+
+    samples: GpuMetricSamples
+    chips: list[Chip]
+    number_of: dict[str, int]
+
+    def of(self, device: DeviceTimeline) -> Measured | None:
+        """The series of a device; None where there are none, or where it is not certain which are its own."""
+        number = self.number_of.get(device.key)
+        series = self.samples.by_gpu.get(number) if number is not None else None
+        if number is None or series is None:
+            return None
+        return Measured(number, series, chip_of(number, self.chips))
+
+    def absence(self, device: DeviceTimeline) -> list[str]:
+        """Why a device has no metrics although the trace has some; empty where it has, or where none were captured."""
+        if not self.samples.captured or self.of(device) is not None:
+            return []
+        measured = sorted(self.samples.by_gpu)
+        if not measured:
+            return [_nothing_known(self.samples.unknown)]
+        gpus = f"GPU {', '.join(map(str, measured))}"
+        number = self.number_of.get(device.key)
+        if number is None:
+            return [
+                f"The GPU metrics of {gpus} could not be matched: the trace does not tell which GPU this device is."
+            ]
+        return [f"GPU metrics were captured of {gpus}, not of this one, which is GPU {number}."]
+
+
+def read_counters(trace: Trace, devices: Sequence[DeviceTimeline]) -> Counters:
+    """What the trace holds for its devices."""
+    samples = read_gpu_metrics(trace)
+    chips = read_chips(trace) if samples.captured else []
+    numbers = gpu_numbers(devices, chips, set(samples.by_gpu)) if samples.captured else {}
+    return Counters(samples, chips, numbers)
+
+
+def _nothing_known(names: list[str]) -> str:
+    if not names:
+        return "GPU_METRICS has rows that cannot be read: no names, or no usable values."
+    shown = ", ".join(f"'{name[:LONGEST_NAME]}'" for name in names[:MOST_NAMES])
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"GPU_METRICS holds no metric that is known here, but {shown}{more}."
+
+
+def gap_notes(found: GpuMetrics | None, limit: float) -> list[str]:
+    """What speaks against the gaps: SMs that were active in them."""
+    rows = [row for row in found.metrics if row.id == "sm_active"] if found is not None else []
+    if not rows or rows[0].gaps is None or rows[0].gaps < limit or rows[0].gap_samples < FEWEST_GAP_SAMPLES:
+        return []
+    return [
+        f"In the gaps {format_share(rows[0].gaps, 1)} of the SMs were active by the GPU's own counters: another program"
+        " used the GPU, or kernels are missing in the trace. What is called idle here was not idle."
+    ]

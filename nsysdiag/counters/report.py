@@ -1,0 +1,141 @@
+"""The part of a device's report that is about its hardware counters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.counters.clocks import clocks
+from nsysdiag.counters.facts import GpuMetric, GpuMetrics
+from nsysdiag.counters.joins import Joins, rounded
+from nsysdiag.counters.masks import Parted, Sampled, Within
+from nsysdiag.counters.targets import Lens, Spans, Target, kernel_targets, range_targets
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.gpu_metric_names import METRICS, Unit
+from nsysdiag.events.gpu_metrics import Chip, Series
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.ledger import packed
+from nsysdiag.report import IterationReport
+from nsysdiag.trace.strings import Strings
+
+BUCKETS = 1_000
+NOTHING = -1
+CLOCK = "gpc_clock"
+MEMORY = ("dram_read", "dram_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The series of one device's GPU by metric, what is known of the chip, and the GPU's number."""
+
+    gpu: int
+    series: dict[str, Series]
+    chip: Chip | None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The device under analysis: its operations, the sets `parts` (the window) and `gaps`, the window's split, its
+    iterations, and the names of its kernels."""
+
+    device: DeviceTimeline
+    calls: CallRows
+    ranges: NvtxRanges
+    strings: Strings
+    parts: Intervals
+    gaps: Intervals
+    split: WindowSplit
+    iterations: IterationReport | None
+
+
+def gpu_metrics(measured: Measured, subject: Subject, clock_limit: float) -> GpuMetrics | None:
+    """All of it; None where nothing was sampled inside the window."""
+    series = [measured.series[metric] for metric in METRICS if metric in measured.series]
+    series = [each for each in series if len(Within.of(each.grid, subject.parts).index)]
+    if not series:
+        return None
+    periods = [each.grid.period_ns for each in series]
+    edges, joins = _edges(subject.parts, min(periods)), _joins(subject, max(periods))
+    spans, lens = _spans(subject, joins.targets), None
+    rows, clock = [], None
+    for each in series:
+        lens = lens if lens is not None and lens.grid is each.grid else Lens.of(each.grid, spans)
+        parted, sampled = lens.work.part(each), Sampled.of(each)
+        rows.append(_metric(each, parted, lens, measured.chip, _series(sampled, edges, METRICS[each.metric].unit)))
+        if METRICS[each.metric].joined:
+            joins.add(each.metric, parted, sampled, lens)
+        if each.metric == CLOCK:
+            clock = clocks(each, spans.kernels, measured.chip.clock_hz if measured.chip else None, clock_limit)
+    return GpuMetrics(
+        gpu=measured.gpu,
+        period_ns=max(periods),
+        metrics=rows,
+        clocks=clock,
+        ranges=joins.ranges(),
+        kernels=joins.kernels(),
+        iterations=joins.iterations(),
+        start_ns=int(edges.start[0]),
+        end_ns=int(edges.end[-1]),
+        buckets=len(edges),
+    )
+
+
+def _joins(subject: Subject, period_ns: int) -> Joins:
+    ranges = range_targets(subject.device, subject.calls, subject.ranges, subject.parts)
+    kernels = kernel_targets(subject.device, subject.parts, subject.strings, period_ns)
+    return Joins(ranges, kernels, subject.iterations)
+
+
+def _spans(subject: Subject, targets: list[Target]) -> Spans:
+    operations, split = subject.device.operations, subject.split
+    return Spans(
+        window=subject.parts,
+        kernels=split.kernels,
+        compute=split.parts[0],
+        gaps=subject.gaps,
+        busy=union(Intervals(operations.start, operations.end)),
+        targets=targets,
+    )
+
+
+def _metric(found: Series, parted: Parted, lens: Lens, chip: Chip | None, series: str) -> GpuMetric:
+    known, values = METRICS[found.metric], found.value[lens.window.index]
+    values = values[~np.isnan(values)]
+    gaps, gap_samples = lens.gaps.whole_mean(found.value)
+    return GpuMetric(
+        id=known.id,
+        title=known.title,
+        unit=known.unit.value,
+        names=list(found.names),
+        samples=len(values),
+        left_out=found.left_out,
+        capped=found.capped,
+        window=rounded(lens.window.mean(found.value)),
+        kernels=rounded(parted.mean(lens.kernels)),
+        compute=rounded(parted.mean(lens.compute)),
+        gaps=rounded(gaps),
+        gap_samples=gap_samples,
+        idle=rounded(parted.idle),
+        lowest=rounded(values.min() if len(values) else None),
+        highest=rounded(values.max() if len(values) else None),
+        peak_bytes_per_second=chip.memory_bytes_per_second if chip and known.id in MEMORY else None,
+        series=series,
+    )
+
+
+def _edges(parts: Intervals, period_ns: int) -> Intervals:
+    """The window in equal buckets that are no shorter than a sample."""
+    low, high = int(parts.start[0]), int(parts.end[-1])
+    count = max(1, min(BUCKETS, (high - low) // period_ns))
+    edges = np.array([low + (high - low) * at // count for at in range(count + 1)], dtype=np.int64)
+    return Intervals(edges[:-1], edges[1:])
+
+
+def _series(sampled: Sampled, edges: Intervals, unit: Unit) -> str:
+    scale = 1000 if unit is Unit.SHARE else 1e-6
+    means = np.round(sampled.means(edges) * scale)
+    return packed(np.nan_to_num(means, nan=NOTHING).astype("<i2"))

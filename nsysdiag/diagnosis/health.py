@@ -1,0 +1,85 @@
+"""What the trace could not tell, the capture that would, and what no capture of nsys tells."""
+
+from __future__ import annotations
+
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.report import Capability, DeviceReport, Untold
+from nsysdiag.trace.capabilities import recapture_command
+from nsysdiag.units import format_count, format_share
+
+# Which evidence would turn an unresolved cause into a resolved one.
+_WOULD_TELL = {
+    "uncovered": ("os-runtime", "scheduling", "cpu-samples"),
+    "blocked": ("os-runtime",),
+    "launch_unknown": ("cuda-api",),
+    "graph_untraced": ("cuda-graphs",),
+}
+_ALWAYS_WORTH = ("os-runtime", "scheduling", "cpu-samples")
+_NEEDED = ("kernels", "cuda-api")
+NOTABLE_MIGRATION = 0.1
+
+
+def recapture(devices: list[DeviceReport], capabilities: list[Capability]) -> str | None:
+    """The `nsys profile` line that brings what is missing beside what was there; None where nothing is missing."""
+    absent = {capability.id for capability in capabilities if not capability.available}
+    present = {capability.id for capability in capabilities} - absent
+    if not devices:
+        return recapture_command(present | absent & {*_NEEDED, *_ALWAYS_WORTH})
+    wanted = {
+        kind
+        for device in devices
+        for cause, kinds in _WOULD_TELL.items()
+        if device.ledger.get(cause, 0) > 0
+        for kind in kinds
+    }
+    return recapture_command(present | absent & wanted) if absent & wanted else None
+
+
+def device_notes(
+    *, sharing: str | None, malformed: int, narrowed_away: bool, migrated_share: float, batched: bool
+) -> list[str]:
+    """Sentences about one device that a reader must know before trusting its numbers."""
+    notes = [sharing] if sharing else []
+    if malformed:
+        notes.append(f"{malformed:,} malformed operation rows were left out (no valid start and end).")
+    if narrowed_away:
+        notes.append("No GPU work of this device lies in the chosen time.")
+    if migrated_share >= NOTABLE_MIGRATION:
+        notes.append(
+            f"Pages of unified memory migrated during {format_share(migrated_share, 1)} of the time in which kernels"
+            " ran: part of their time is page-fault handling. Prefetch with cudaMemPrefetchAsync."
+        )
+    if batched:
+        notes.append(
+            "The driver ran in WDDM mode, which batches launches: launch latency includes the time in its batch."
+        )
+    return notes
+
+
+def left_out_gpus(activity: DeviceActivity) -> list[str]:
+    """A sentence where there were too many GPUs to analyse them all."""
+    if not activity.left_out_gpus:
+        return []
+    way = ": --same-gpu takes one device number of several processes for one GPU" if activity.assumed_apart else ""
+    total = format_count(activity.left_out_gpus + len(activity.devices))
+    return [f"work on {total} GPUs: only the {len(activity.devices)} with most operations were analysed{way}"]
+
+
+def malformed_warnings(malformed: dict[str, int]) -> list[str]:
+    """A sentence for each kind of host rows of which some were left out."""
+    return [
+        f"{format_count(count)} malformed {kind} row{'s' if count > 1 else ''} left out (no valid start and end)"
+        for kind, count in malformed.items()
+        if count
+    ]
+
+
+UNTOLD = (
+    Untold(what="temperature, power draw, and why clocks were low", told_by="nvidia-smi -q -d PERFORMANCE, or DCGM"),
+    Untold(what="swapping and page faults of the host", told_by="vmstat 1, or sar -B"),
+    Untold(what="device memory that other programs use", told_by="nvidia-smi"),
+    Untold(what="generation and width of the PCIe link", told_by="nvidia-smi -q"),
+    Untold(what="CPU quotas of a container", told_by="cat /sys/fs/cgroup/cpu.max"),
+    Untold(what="hardware errors that cost time (ECC, Xid)", told_by="dmesg, or nvidia-smi -q -d ECC"),
+    Untold(what="what limits a single kernel inside", told_by="Nsight Compute"),
+)

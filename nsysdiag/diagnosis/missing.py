@@ -1,0 +1,146 @@
+"""What the trace itself shows not to have been recorded: kernels that were launched and never seen, operations that
+nobody launched, and events that nsys reports as lost."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.identity import once, process_of
+from nsysdiag.events.rows import RowsOf, taken
+from nsysdiag.events.streams import distinct_values
+from nsysdiag.ledger.untraced_graphs import has_operations, is_outermost
+from nsysdiag.units import format_count, format_share
+
+FEWEST, NOTABLE, MOST = 10, 0.02, 0.2
+"""How many rows must be missing, and which share of them, to be told, and from which share on nothing can be said."""
+DOUBTED = 0.5
+"""What becomes of the confidence of findings on a device of which rows are missing."""
+_KERNEL_LAUNCH = re.compile(r"cu(da)?Launch(Cooperative)?(Kernel.*|Grid.*)?(_v\d+)?(_ptsz)?")
+_BEGIN, _END = re.compile(r"cu(da)?StreamBeginCapture.*"), re.compile(r"cu(da)?StreamEndCapture.*")
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """Of a device: `unseen` of the `launches` of its processes have no operation, `unlaunched` of its `operations` no
+    launch, and `malformed` of them were left out. `reported` says that nsys lost events."""
+
+    unseen: int = 0
+    launches: int = 0
+    unlaunched: int = 0
+    operations: int = 0
+    malformed: int = 0
+    reported: bool = False
+
+    @property
+    def unseen_share(self) -> float:
+        """The share of the launches of which nothing was recorded but the call."""
+        return self.unseen / self.launches if self.unseen >= FEWEST else 0.0
+
+    def reasons(self) -> list[str]:
+        """Parts of a sentence, one for each way in which rows are missing; the worst first."""
+        found = []
+        if self.unseen_share >= NOTABLE:
+            found.append(f"{_of(self.unseen, self.launches)} kernel launches have no kernel in it")
+        if self._is_notable(self.malformed):
+            found.append(f"{_of(self.malformed, self.operations)} operations have times that cannot be")
+        if self._is_notable(self.unlaunched):
+            found.append(f"{_of(self.unlaunched, self.operations)} operations have no launch in it")
+        if self.reported:
+            found.append("nsys reports that events were lost")
+        return found
+
+    def _is_notable(self, rows: int) -> bool:
+        return rows >= FEWEST and rows >= NOTABLE * self.operations
+
+    def note(self) -> list[str]:
+        """A sentence for the device, where anything is missing."""
+        reasons = self.reasons()
+        if not reasons:
+            return []
+        return [
+            f"The trace is incomplete: {'; '.join(reasons)}. Busy and idle time are those of what was recorded."
+            " Capture a shorter time, or fewer kinds of events."
+        ]
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{format_count(part)} of {format_count(whole)} ({format_share(part, whole)})"
+
+
+@dataclass(frozen=True, slots=True)
+class UnseenLaunches:
+    """The process of each kernel launch of a trace, and whether anything but the call was recorded of it."""
+
+    process: IntArray
+    unseen: BoolArray
+    known: bool = True
+
+    @classmethod
+    def untold(cls) -> UnseenLaunches:
+        """Of a trace of which only a part was read: at its borders launches and operations are parted anyway."""
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_), known=False)
+
+    @classmethod
+    def of(cls, activity: DeviceActivity) -> UnseenLaunches:
+        """Of successful launches, outermost calls only; not those that were recorded into a graph, which run later."""
+        calls, names = activity.api_calls.rows, activity.api_calls.names
+        launches = np.flatnonzero(_named(names, _KERNEL_LAUNCH)[calls.name]) if len(calls) else np.empty(0, np.int64)
+        launches = launches[(calls.returned[launches] == 0) & (calls.correlation[launches] > 0)]
+        if len(launches) == 0 or activity.left_out_gpus:
+            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_))
+        launches = launches[is_outermost(activity, launches)]
+        launches = launches[~_into_graphs(activity, launches)]
+        return cls(process_of(taken(calls.thread, launches)), ~has_operations(activity, launches))
+
+
+def missing_of(
+    device: DeviceTimeline, activity: DeviceActivity, launches: UnseenLaunches, *, reported: bool
+) -> Missing:
+    """What is missing of one device."""
+    owners = distinct_values(device.operations.process)
+    mine: BoolArray = once(launches.process, lambda each: np.isin(each, owners))
+    # Rows that cannot be are told by themselves.
+    unseen = max(int(np.count_nonzero(mine & launches.unseen)) - device.malformed, 0)
+    unlaunched = (device.launch < 0) & ~device.operations.migration & (device.operations.correlation > 0)
+    traced = len(activity.api_calls.rows) > 0 and launches.known
+    return Missing(
+        unseen=unseen,
+        launches=int(np.count_nonzero(mine)),
+        unlaunched=int(np.count_nonzero(unlaunched)) if traced else 0,
+        operations=len(device.operations) + device.malformed,
+        malformed=device.malformed,
+        reported=reported,
+    )
+
+
+def unseen_everywhere(launches: UnseenLaunches) -> list[str]:
+    """A sentence where kernels were launched and a trace without any device holds none."""
+    count = int(np.count_nonzero(launches.unseen))
+    return (
+        [f"{format_count(count)} kernel launches, and no kernel: the work of the GPU was not recorded"] if count else []
+    )
+
+
+def _named(names: list[str], pattern: re.Pattern[str]) -> BoolArray:
+    return np.array([pattern.fullmatch(name) is not None for name in names], dtype=np.bool_)
+
+
+def _into_graphs(activity: DeviceActivity, launches: IntArray) -> BoolArray:
+    """True for launches while their process records a graph, on whatever thread."""
+    calls, names = activity.api_calls.rows, activity.api_calls.names
+    begins, ends = (np.flatnonzero(_named(names, pattern)[calls.name]) for pattern in (_BEGIN, _END))
+    result = np.zeros(len(launches), dtype=np.bool_)
+    if len(begins) == 0:
+        return result
+    of_process = RowsOf(process_of(calls.thread[launches]))
+    for owner in distinct_values(process_of(calls.thread[begins])).tolist():
+        rows = of_process[owner]
+        time = calls.start[launches[rows]]
+        begun, ended = (np.sort(calls.start[at[process_of(calls.thread[at]) == owner]]) for at in (begins, ends))
+        result[rows] = np.searchsorted(begun, time, side="right") > np.searchsorted(ended, time, side="right")
+    return result

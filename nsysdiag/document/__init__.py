@@ -1,0 +1,1 @@
+"""What all formats share: names made safe, words, tables, drawings."""

@@ -1,0 +1,179 @@
+"""Stacked bars and steps as numbers for a drawing: one path a colour."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.figures import percent, safe_color
+from nsysdiag.document.view import WORK
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsysdiag.document.view import Share
+
+# The height of the drawing in its own units, and the slot of one bar; the browser stretches both.
+HEIGHT, SLOT = 1000, 10
+# So many bars fill the width; fewer leave a part of it empty, or they would be as wide as a page.
+FEWEST_SLOTS = 20
+# Lines closer than this, in units of the drawing, would write over each other.
+LINE_ROOM = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """`parts` from the bottom up; `told` is what the pointer shows. `faded` bars do not count."""
+
+    total: int
+    parts: list[Share]
+    told: str
+    slow: bool
+    faded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """All rectangles of one colour: `part` names a colour of the theme where `color` is empty."""
+
+    part: str
+    color: str
+    faded: bool
+    d: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A sign above a bar; `x` is its middle in per cent of the width."""
+
+    x: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A level across the bars, `y` from the top in per cent of the height."""
+
+    y: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where the pointer finds the bar, in units of the drawing."""
+
+    x: int
+    told: str
+
+
+@dataclass(frozen=True, slots=True)
+class LegendEntry:
+    """What a colour means."""
+
+    label: str
+    part: str
+    color: str
+
+
+@dataclass(frozen=True, slots=True)
+class BarChart:
+    """A drawing of `width` by HEIGHT units with slots of SLOT, and what lies over it unstretched."""
+
+    width: int
+    height: int
+    slot: int
+    paths: list[Path]
+    marks: list[Mark]
+    lines: list[Line]
+    spots: list[Spot]
+    legend: list[LegendEntry]
+    cut: bool
+
+    @property
+    def kinds(self) -> set[str]:
+        """The kinds of marks that the chart has."""
+        return {mark.kind for mark in self.marks}
+
+
+def draw_bars(bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int = FEWEST_SLOTS) -> BarChart | None:
+    """The bars in order, with lines at the levels; `top` is the length that fills the height, longer ones are cut off.
+
+    `levels` has the text of each line and its value. None without bars.
+    """
+    if not bars or top <= 0:
+        return None
+    width = max(len(bars), fewest) * SLOT
+    room = 0 if len(bars) > FEWEST_SLOTS * SLOT else 2  # gaps of less than a pixel only blur
+    return BarChart(
+        width=width,
+        height=HEIGHT,
+        slot=SLOT,
+        paths=_paths(bars, top, SLOT - room),
+        marks=[
+            Mark(percent(at * SLOT + SLOT // 2, width), "slow" if bar.slow else "left-out")
+            for at, bar in enumerate(bars)
+            if bar.slow or bar.faded
+        ],
+        lines=_lines(top, levels),
+        spots=[Spot(at * SLOT, bar.told) for at, bar in enumerate(bars)],
+        legend=_legend(bars),
+        cut=any(bar.total > top for bar in bars),
+    )
+
+
+def _paths(bars: list[Bar], top: int, width: int) -> list[Path]:
+    """One path for each colour of the bars that count, and one of those that do not."""
+    drawn: dict[tuple[str, str, bool], list[str]] = {}
+    left = (SLOT - width) // 2
+    for at, bar in enumerate(bars):
+        below = before = 0
+        for share in bar.parts:
+            before += share.ns
+            level = min(HEIGHT, round(HEIGHT * before / top))
+            if level > below:
+                entry = legend_entry(share)
+                key = (entry.part, entry.color, bar.faded)
+                drawn.setdefault(key, []).append(
+                    f"M{at * SLOT + left} {HEIGHT - level}h{width}v{level - below}h-{width}z"
+                )
+            below = level
+    return [Path(part, color, faded, "".join(pieces)) for (part, color, faded), pieces in drawn.items()]
+
+
+def _lines(top: int, levels: dict[str, int]) -> list[Line]:
+    """The levels that lie inside the drawing, without those that lie upon one before them."""
+    lines: list[Line] = []
+    taken: list[int] = []
+    for label, ns in levels.items():
+        at = round(HEIGHT * (1 - ns / top))
+        if 0 <= at < HEIGHT and all(abs(at - other) >= LINE_ROOM for other in taken):
+            lines.append(Line(percent(at, HEIGHT), label))
+            taken.append(at)
+    return lines
+
+
+def _legend(bars: Iterable[Bar]) -> list[LegendEntry]:
+    """The colours in use: what ran, then the causes with the most time first."""
+    total: dict[str, int] = {}
+    shares: dict[str, Share] = {}
+    for share in (share for bar in bars for share in bar.parts):
+        shares.setdefault(share.id, share)
+        total[share.id] = total.get(share.id, 0) + share.ns
+    causes = sorted((id for id in shares if not shares[id].part), key=lambda id: (-total[id], id))
+    return [legend_entry(shares[id]) for id in (*(id for id in WORK if id in shares), *causes)]
+
+
+def legend_entry(share: Share) -> LegendEntry:
+    """The label and colour of some time."""
+    return LegendEntry(share.label, share.part, safe_color(share.color) if share.color else "")
+
+
+def stairs(levels: list[int]) -> str:
+    """A line from slot to slot; `levels` is not empty."""
+    return f"M0 {levels[0]}" + "".join(f"V{level}H{SLOT * (at + 1)}" for at, level in enumerate(levels))
+
+
+def band(lowest: list[int], highest: list[int]) -> str:
+    """The area between two lines of equally many slots."""
+    back = "".join(f"V{lowest[at]}H{SLOT * at}" for at in range(len(lowest) - 1, -1, -1))
+    return f"{stairs(highest)}{back}z"

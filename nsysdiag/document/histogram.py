@@ -1,0 +1,118 @@
+"""Histograms over lengths, in bins of 1, 2 and 5 times a power of ten."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.document.bars import Bar, BarChart, draw_bars
+from nsysdiag.document.figures import percent
+from nsysdiag.document.packed import unpack
+from nsysdiag.units import NS_PER, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import numpy.typing as npt
+
+    from nsysdiag.document.view import Share
+    from nsysdiag.report import DeviceReport
+
+# More edges than this would write over each other on a narrow page: then only those of decades are named.
+MOST_LABELS = 9
+LEVELS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """An edge: where it is, in bins from the left and in per cent of the width, and what stands below it."""
+
+    at: int
+    x: str
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """What lies in one bin: `parts` from the bottom up, and what the pointer shows."""
+
+    parts: list[Share]
+    told: str
+
+
+def draw_columns(columns: list[Column], told: Callable[[int], str]) -> BarChart | None:
+    """The columns side by side with lines at round values, which `told` writes; None where all are empty."""
+    bars = [
+        Bar(sum(part.ns for part in each.parts), each.parts, each.told, slow=False, faded=False) for each in columns
+    ]
+    top = max((bar.total for bar in bars), default=0)
+    return draw_bars(bars, top, levels(top, told), fewest=1)
+
+
+def levels(top: int, told: Callable[[int], str]) -> dict[str, int]:
+    """Round values up to the top, by what `told` writes for them."""
+    return {told(step): step for step in round_steps(top, LEVELS)}
+
+
+def ticks(edges: list[int]) -> list[Tick]:
+    """The edges of the bins from the first to that behind the last, in ns."""
+    named = list(enumerate(edges))
+    if len(edges) > MOST_LABELS:
+        named = [(at, edge) for at, edge in named if str(edge).strip("0") in ("", "1")]
+    return [Tick(at, percent(at, len(edges) - 1), edge_label(edge)) for at, edge in named]
+
+
+# 1, 2 and 5 of every decade that an int64 holds: the last is where the last bin begins.
+EDGES = [step * 10**power for power in range(19) for step in (1, 2, 5)]
+UNITS = ("s", "ms", "us")
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The number of gaps of one dominant cause in each bin, and their ns."""
+
+    count: npt.NDArray[np.int64]
+    ns: npt.NDArray[np.int64]
+
+
+def tally_gaps(devices: Iterable[DeviceReport]) -> dict[str, Tally]:
+    """The gaps of the devices by dominant cause, the cause with the most time first.
+
+    Raises InputError where a saved report is damaged.
+    """
+    tallies: dict[str, Tally] = {}
+    for device in devices:
+        _starts, lengths, causes = unpack(device.gaps_packed)
+        place = np.maximum(np.searchsorted(np.array(EDGES), lengths, side="right") - 1, 0)
+        for cause in np.unique(causes).tolist():
+            nothing = np.zeros(len(EDGES), dtype=np.int64)
+            tally = tallies.setdefault(device.gaps_packed.cause_ids[cause], Tally(nothing, nothing.copy()))
+            mine = causes == cause
+            np.add.at(tally.count, place[mine], 1)
+            np.add.at(tally.ns, place[mine], lengths[mine])
+    return dict(sorted(tallies.items(), key=lambda item: (-int(item[1].ns.sum()), item[0])))
+
+
+def bound(at: int) -> str:
+    """Where a bin begins, in the unit that suits it: `200 us`."""
+    return "more" if at == len(EDGES) else edge_label(EDGES[at])
+
+
+def edge_label(ns: int) -> str:
+    """An edge of a bin in the unit that suits it."""
+    scale, unit = unit_of(ns)
+    return f"{format_count(ns // scale)} {unit}"
+
+
+def unit_of(longest: int) -> tuple[int, str]:
+    """The unit that suits the longest time of an axis: its length in ns, and its name."""
+    unit = next((unit for unit in UNITS if longest >= NS_PER[unit]), "ns")
+    return NS_PER[unit], unit
+
+
+def round_steps(top: int, most: int = 5) -> list[int]:
+    """Multiples of 1, 2 or 5 times a power of ten up to `top`, at most so many, without 0."""
+    step = next((edge for edge in EDGES if top // edge <= most), EDGES[-1])
+    return list(range(step, top + 1, step))

@@ -1,0 +1,145 @@
+"""What a saved report keeps in packed form, read back into arrays: all gaps, the host's lead, timelines, metrics and
+the level of device memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.arrays.codes import from_text, running_sums
+from nsysdiag.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nsysdiag.counters.facts import GpuMetric, GpuMetrics
+    from nsysdiag.memory.facts import DeviceMemory
+    from nsysdiag.report import GapsPacked, RunAhead
+    from nsysdiag.timeline.facts import TimelineLevels
+
+LANES = ("compute", "communication", "copies", "idle")
+FULL = 255
+"""What a lane holds for all of a bucket."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The depth in buckets: `edges` in ns has one element more than the others; the mean is a fraction."""
+
+    edges: npt.NDArray[np.int64]
+    lowest: npt.NDArray[np.int64]
+    mean: npt.NDArray[np.float64]
+    highest: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Bytes given out, in buckets: `edges` in ns has one element more than the others."""
+
+    edges: npt.NDArray[np.int64]
+    lowest: npt.NDArray[np.int64]
+    highest: npt.NDArray[np.int64]
+
+
+def unpack_level(memory: DeviceMemory) -> Level:
+    """The level of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
+    edges, (lowest, highest) = _buckets("memory", memory, (memory.lowest, memory.highest))
+    return Level(edges, lowest, highest)
+
+
+def unpack_series(packed: RunAhead) -> Series:
+    """The series of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
+    texts = (packed.lowest, packed.mean_thousandths, packed.highest)
+    edges, (lowest, mean, highest) = _buckets("run-ahead", packed, texts)
+    return Series(edges, lowest, mean / 1000, highest)
+
+
+def _buckets(
+    what: str, packed: DeviceMemory | RunAhead, texts: tuple[str, ...]
+) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
+    """The edges of the buckets, and a column for each of `texts`."""
+    try:
+        columns = [_array(text, "<i8", packed.buckets) for text in texts]
+    except ValueError as error:
+        raise InputError(f"the packed {what} of this report cannot be read: the file is damaged") from error
+    if packed.buckets < 1 or any(len(column) != packed.buckets for column in columns):
+        raise InputError(f"the packed {what} of this report contradicts itself: the file is damaged")
+    span = packed.end_ns - packed.start_ns
+    edges = np.array([packed.start_ns + span * at // packed.buckets for at in range(packed.buckets + 1)])
+    return edges, columns
+
+
+def unpack_metric(found: GpuMetrics, row: GpuMetric) -> npt.NDArray[np.float64]:
+    """The mean of each bucket: shares from 0 to 1, or Hz; NaN where nothing was sampled. Raises InputError where it
+    cannot be decoded or is not as long as it should be."""
+    try:
+        values = _array(row.series, "<i2", found.buckets)
+    except ValueError as error:
+        raise InputError("the packed GPU metrics of this report cannot be read: the file is damaged") from error
+    if found.buckets < 1 or len(values) != found.buckets:
+        raise InputError("the packed GPU metrics of this report contradict themselves: the file is damaged")
+    return np.where(values < 0, np.nan, values * 1e6 if row.unit == "Hz" else values / 1000)
+
+
+def unpack(packed: GapsPacked) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Start and length in ns and the index into `cause_ids` of every gap, one element each; not to be written to.
+
+    Raises InputError where the fields contradict each other or cannot be decoded.
+    """
+    try:
+        starts, lengths, causes = _unpacked(packed.count, packed.starts, packed.lengths, packed.causes)
+    except ValueError as error:
+        raise InputError("the packed gaps of this report cannot be read: the file is damaged") from error
+    known = len(packed.cause_ids)
+    if not len(starts) == len(lengths) == len(causes) == packed.count or np.any(causes >= known):
+        raise InputError("the packed gaps of this report contradict each other: the file is damaged")
+    return starts, lengths, causes
+
+
+@lru_cache(maxsize=4)
+def _unpacked(count: int, *columns: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Kept for the next section of a page that draws the same gaps."""
+    starts, lengths, causes = (
+        _array(text, kind, count) for text, kind in zip(columns, ("<i8", "<i8", "u1"), strict=True)
+    )
+    starts = running_sums(starts)
+    if len(lengths) and int(lengths.min()) < 0:
+        raise ValueError("a gap of negative length")
+    running_sums(lengths)
+    for each in (starts, lengths, causes):
+        each.flags.writeable = False
+    return starts, lengths, causes
+
+
+def _array(text: str, kind: str, count: int) -> npt.NDArray[np.int64]:
+    """At most `count` numbers. Raises ValueError where the text is damaged or holds more."""
+    return np.frombuffer(from_text(text, count * np.dtype(kind).itemsize), dtype=kind).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """A timeline in buckets: `edges` in ns has one element more than each lane; a lane is 0 to FULL for none to all."""
+
+    edges: list[int]
+    lanes: dict[str, npt.NDArray[np.int64]]
+
+
+def unpack_lanes(timeline: TimelineLevels, most: int) -> Lanes | None:
+    """The finest level of at most so many buckets, None where there is none. Raises InputError where it is damaged."""
+    level = max(
+        (each for each in timeline.levels if 0 < each.buckets <= most), key=lambda each: each.buckets, default=None
+    )
+    if level is None:
+        return None
+    packed = {name: getattr(level, name) for name in LANES}
+    try:
+        lanes = {name: _array(text, "u1", level.buckets) for name, text in packed.items()}
+    except ValueError as error:
+        raise InputError("the packed timeline of this report cannot be read: the file is damaged") from error
+    if any(len(lane) != level.buckets for lane in lanes.values()):
+        raise InputError("the packed timeline of this report contradicts itself: the file is damaged")
+    span = timeline.end_ns - timeline.start_ns
+    return Lanes([timeline.start_ns + span * at // level.buckets for at in range(level.buckets + 1)], lanes)

@@ -1,0 +1,229 @@
+"""What every format draws: rows picked out of the report, in the order in which a person reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.report import CauseInfo
+from nsysdiag.units import format_count, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsysdiag.report import DeviceReport, Finding, Gap, Iteration, Report, SignatureRow, Slice, SlowIteration
+
+UNKNOWN_COLOR = "#8a8f98"
+# Tables that an export has whatever was captured.
+BOOKKEEPING = ("ENUM_", "META_", "EXPORT_", "TARGET_", "ANALYSIS_", "StringIds", "PROCESSES", "ThreadNames")
+# The kinds of work as iterations name them: the part of the window, and its label.
+WORK = {
+    "compute": ("compute", "Compute"),
+    "exposed_comm": ("communication", "Exposed communication"),
+    "exposed_copy": ("copies", "Exposed copies"),
+}
+NOTABLE_ACTIVITY = 0.2
+"""The share of active SMs from which on a gap was hardly one."""
+SEVERITIES = ("high", "medium", "low", "info")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One of the four parts of a window, which add up to it."""
+
+    id: str
+    label: str
+    ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Some of an iteration's time: what ran, with the id of a part of the window, or the cause of idle time, with its
+    colour; the other one is empty."""
+
+    id: str
+    label: str
+    ns: int
+    part: str
+    color: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerRow:
+    """The idle time of one cause, with its sub-labels; `root_ns` is the cause's time after wake-ups were followed."""
+
+    cause: CauseInfo
+    ns: int
+    root_ns: int
+    labels: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RootRow:
+    """A cause after wake-ups were followed: its time then, what it was before, and the kinds within it."""
+
+    cause: CauseInfo
+    ns: int
+    before_ns: int
+    labels: tuple[tuple[str, int], ...]
+
+
+class Causes:
+    """The causes that the report was made with, by id; an id that it does not list stands for itself."""
+
+    def __init__(self, causes: Iterable[CauseInfo]) -> None:
+        self._causes = {cause.id: cause for cause in causes}
+        self._rank = {cause: rank for rank, cause in enumerate(self._causes)}
+
+    def __getitem__(self, cause: str) -> CauseInfo:
+        known = self._causes.get(cause)
+        return known or CauseInfo(id=cause, title=cause.replace("_", " "), meaning="", color=UNKNOWN_COLOR)
+
+    def knows(self, cause: str) -> bool:
+        """Is this one of the causes of the report? A loss that is not idle time, such as an exposed copy, is none."""
+        return cause in self._causes
+
+    def rank(self, cause: str) -> int:
+        """The place of the cause in the report's order; what it does not list comes last."""
+        return self._rank.get(cause, len(self._rank))
+
+    def title(self, cause: str) -> str:
+        """The title of the cause with this id."""
+        return self[cause].title
+
+
+def window_parts(device: DeviceReport) -> tuple[Part, ...]:
+    """Compute, exposed communication, exposed copies and idle of a device: the sum is its window."""
+    return (
+        Part(*WORK["compute"], device.compute_ns),
+        Part(*WORK["exposed_comm"], device.exposed_comm_ns),
+        Part(*WORK["exposed_copy"], device.exposed_copy_ns),
+        Part("idle", "Idle", device.idle_ns),
+    )
+
+
+def iteration_shares(row: Iteration, causes: Causes) -> list[Share]:
+    """What ran in an iteration, then its idle time by cause, in the report's order; the sum is its length."""
+    work = {"compute": row.compute_ns, "exposed_comm": row.exposed_comm_ns, "exposed_copy": row.exposed_copy_ns}
+    ledger = sorted(row.ledger.items(), key=lambda item: (causes.rank(item[0]), item[0]))
+    return [share_of(each, ns, causes) for each, ns in (*work.items(), *ledger) if ns]
+
+
+def more_shares(slow: SlowIteration, causes: Causes) -> list[Share]:
+    """What a slow iteration has more of than the median one, most first: a saved report keeps no order."""
+    return [share_of(each, ns, causes) for each, ns in by_time(slow.more)]
+
+
+def share_of(id: str, ns: int, causes: Causes) -> Share:
+    """Time by the id of a kind of work or of a cause."""
+    if id in WORK:
+        part, label = WORK[id]
+        return Share(id, label, ns, part, "")
+    return Share(id, causes.title(id), ns, "", causes[id].color)
+
+
+def ledger_rows(device: DeviceReport, causes: Causes) -> list[LedgerRow]:
+    """The causes of a device's idle time, longest first; causes known only after following wake-ups come last."""
+    ids = [cause for cause in {**device.ledger, **device.root_ledger} if _ns(device, cause) != (0, 0)]
+    ids.sort(key=lambda cause: (*(-ns for ns in _ns(device, cause)), cause))
+    return [LedgerRow(causes[cause], *_ns(device, cause), by_time(device.labels.get(cause, {}))) for cause in ids]
+
+
+def _ns(device: DeviceReport, cause: str) -> tuple[int, int]:
+    return device.ledger.get(cause, 0), device.root_ledger.get(cause, 0)
+
+
+def by_time(times: dict[str, int]) -> tuple[tuple[str, int], ...]:
+    """Names and times, most time first; equal ones by name."""
+    return tuple(sorted(times.items(), key=lambda item: (-item[1], item[0])))
+
+
+def follows_wakes(device: DeviceReport) -> bool:
+    """Did following wake-ups move any idle time to another cause?"""
+    return bool(device.root_ledger) and any(
+        device.root_ledger.get(cause, 0) != device.ledger.get(cause, 0)
+        for cause in {**device.ledger, **device.root_ledger}
+    )
+
+
+def moved(device: DeviceReport, causes: Causes) -> list[RootRow]:
+    """The causes that following wake-ups gave time to or took it from, by what they have then."""
+    if not follows_wakes(device):
+        return []
+    rows = [
+        RootRow(row.cause, row.root_ns, row.ns, _root_labels(device, row.cause.id, causes))
+        for row in ledger_rows(device, causes)
+        if row.ns != row.root_ns
+    ]
+    return sorted(rows, key=lambda row: (-row.ns, row.cause.id))
+
+
+def _root_labels(device: DeviceReport, cause: str, causes: Causes) -> tuple[tuple[str, int], ...]:
+    """Kinds within a root cause; those of data loading are the workers' own causes."""
+    labels = by_time(device.root_labels.get(cause, {}))
+    return tuple((causes.title(label) if causes.knows(label) else label, ns) for label, ns in labels)
+
+
+def by_length(gaps: list[Gap]) -> list[Gap]:
+    """Gaps, longest first; of equal ones the earlier first."""
+    return sorted(gaps, key=lambda gap: (gap.start_ns - gap.end_ns, gap.start_ns))
+
+
+def by_total(rows: list[SignatureRow]) -> list[SignatureRow]:
+    """Signatures, most time first; equal ones by id."""
+    return sorted(rows, key=lambda row: (-row.total_ns, row.id))
+
+
+def slices_by_time(gap: Gap) -> list[Slice]:
+    """The slices of a gap, longest first, without the empty ones; equal ones keep the report's order."""
+    return sorted((part for part in gap.slices if part.ns > 0), key=lambda part: -part.ns)
+
+
+def evidence(part: Slice, causes: Causes) -> str:
+    """The evidence of a slice, empty where it says no more than the cause's title."""
+    return "" if part.evidence.casefold() == causes.title(part.cause).casefold() else part.evidence
+
+
+def flags(gap: Gap) -> list[str]:
+    """What else is known about a gap, in words."""
+    drained = f"queue emptied by {gap.drained_by}" if gap.drained_by else "queue emptied by a sync"
+    active = f"{format_share(gap.sm_active or 0, 1)} of the SMs active by the GPU's own counters"
+    seen = gap.sm_active is not None and gap.sm_active >= NOTABLE_ACTIVITY
+    return [*([drained] if gap.sync_drained else []), *([active] if seen else [])]
+
+
+def by_rank(findings: list[Finding]) -> list[Finding]:
+    """Findings by severity, then in the report's order, which is by lost time."""
+    return sorted(findings, key=lambda finding: severity_rank(finding.severity))
+
+
+def namesake(finding: Finding, findings: list[Finding]) -> Finding | None:
+    """The first of these findings with this title, where that is on another device."""
+    first = next((each for each in findings if each.title == finding.title), finding)
+    return first if first.device != finding.device else None
+
+
+def severity_rank(severity: str) -> int:
+    """0 for high up to 3 for info; what is unknown comes last."""
+    return SEVERITIES.index(severity) if severity in SEVERITIES else len(SEVERITIES)
+
+
+def missing(report: Report) -> list[str]:
+    """The ids of the kinds of evidence that the trace does not hold."""
+    return [capability.id for capability in report.trace.capabilities if not capability.available]
+
+
+def device_label(report: Report, key: str) -> str:
+    """The name and key of a device by its key."""
+    names = [device.name for device in report.devices if device.key == key]
+    return f"{names[0]} ({key})" if names else key
+
+
+def held(report: Report) -> list[str]:
+    """What was captured into a trace without GPU work: each table of events that has rows, with their number."""
+    rows = {table: rows for table, rows in report.trace.tables.items() if rows not in (0, "~0")}
+    return [f"{table} ({_rows(rows[table])} rows)" for table in sorted(rows) if not table.startswith(BOOKKEEPING)]
+
+
+def _rows(rows: int | str) -> str:
+    return rows if isinstance(rows, str) else format_count(rows)

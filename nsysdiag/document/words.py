@@ -1,0 +1,294 @@
+"""The sentences of the outputs: how sure a claim is, what a window is, what a thread is called."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.names import brief, clip
+from nsysdiag.document.view import more_shares
+from nsysdiag.units import NS_PER, format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.document.view import Causes, RootRow
+    from nsysdiag.report import (
+        CollectiveKind,
+        DeviceReport,
+        EvidenceRow,
+        Finding,
+        Gap,
+        IterationReport,
+        MpiCall,
+        OpCounts,
+        SignatureRow,
+        SlowIteration,
+        Thread,
+        Untold,
+    )
+
+ITERATION_NAME, MOST_MORE, CALL_NAME = 60, 3, 60
+LIKELY_BELOW = 0.5
+UNRESOLVED_BELOW = 0.2
+NO_GPU_WORK = "No GPU work in this trace"
+SEVERITY_ICONS = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
+OVERLAP = (
+    "Lost times are exclusive and may be added up. "
+    "What a fix brings at best may overlap with other findings and may not be added up."
+)
+METHOD = (
+    "A device is busy while any kernel, copy, memory set or graph of any process runs on it; all the rest of its "
+    "window is idle. Each maximal idle interval is a gap. The operation that ends the gap leads to the call that "
+    "launched it and to the thread that made the call. The time until that call is explained by what the thread did: "
+    "CUDA calls first, then operating-system calls, then scheduling and CPU samples. The call itself, the launch "
+    "latency and waits on the device follow. Every nanosecond goes to the first cause that has evidence, and to "
+    "“no evidence” where none has, so the causes add up to the idle time exactly."
+)
+
+
+def instant(ns: int) -> str:
+    """A moment of the trace in seconds with microseconds, as the Nsight timeline shows it: `12.345678 s`."""
+    return f"{ns / NS_PER['s']:,.6f} s"
+
+
+def confidence_word(coverage: float) -> str:
+    """How far a claim may be trusted by the share of the time behind it that has evidence."""
+    if coverage < UNRESOLVED_BELOW:
+        return "unresolved"
+    return "likely" if coverage < LIKELY_BELOW else "supported"
+
+
+def coverage_sentence(coverage: float | None) -> str:
+    """What the coverage of a device means for its ledger."""
+    if coverage is None:
+        return "No idle time here needs evidence from the host."
+    share = format_share(coverage, 1)
+    if coverage < UNRESOLVED_BELOW:
+        return f"Only {share} of the idle time that the host must explain has evidence: its causes are unresolved."
+    if coverage < LIKELY_BELOW:
+        return f"{share} of the idle time that the host must explain has evidence: read its causes as likely."
+    return f"{share} of the idle time that the host must explain has evidence."
+
+
+def root_sentence(gap: Gap) -> str:
+    """How sure the chain behind a gap is, empty where it has none."""
+    return f"{format_share(gap.root.confidence, 1)} sure" if gap.root and gap.root.hops else ""
+
+
+def root_kinds(row: RootRow) -> str:
+    """The kinds of what a cause is after wake-ups were followed; empty where there are none."""
+    return ", ".join(f"{label} {format_ns(ns)}" for label, ns in row.labels)
+
+
+def root_change(row: RootRow) -> str:
+    """What a cause was before wake-ups were followed, and the kinds of what it is then."""
+    kinds = root_kinds(row)
+    was = f"was {format_ns(row.before_ns)}" if row.before_ns else ""
+    return "; ".join(part for part in (was, kinds) if part)
+
+
+def window_sentence(device: DeviceReport) -> str:
+    """Length, place and reason of a device's window, and the time left out of it."""
+    window = device.window
+    where = f"{format_ns(device.window_ns)} from {instant(window.start_ns)} to {instant(window.end_ns)}"
+    parts = f" in {format_count(len(window.parts))} parts" if len(window.parts) > 1 else ""
+    outside = f"; {format_ns(window.outside_ns)} of it left out" if window.outside_ns else ""
+    edge = f"; {format_ns(window.edge_ns)} of the capture before and after" if window.edge_ns else ""
+    return f"{where}{parts}, {window.reason}{outside}{edge}"
+
+
+def ops_sentence(ops: OpCounts) -> str:
+    """What ran in the window, counted."""
+    kinds = [
+        counted(ops.kernel, "kernel"),
+        counted(ops.memcpy, "copy", "copies"),
+        counted(ops.memset, "memory set"),
+        counted(ops.graph, "graph"),
+    ]
+    odd = []
+    if ops.zero_length:
+        odd.append(f"{format_count(ops.zero_length)} of no length")
+    if ops.malformed:
+        odd.append(f"{format_count(ops.malformed)} malformed, left out")
+    return ", ".join(kinds) + (f" ({'; '.join(odd)})" if odd else "")
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: `1 copy`, `2 copies`."""
+    return f"{format_count(count)} {one if count == 1 else many or one + 's'}"
+
+
+def drained_sentence(device: DeviceReport) -> str | None:
+    """How many gaps a synchronization opened by emptying the queue, None where none did."""
+    gaps, ns = device.sync_drained.get("gaps", 0), device.sync_drained.get("ns", 0)
+    if not gaps:
+        return None
+    share = format_share(ns, device.idle_ns)
+    verb = "follows" if gaps == 1 else "follow"
+    return (
+        f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronization "
+        "or blocking call that emptied the queue: whatever the cause, without that call the host might have run ahead."
+    )
+
+
+def kind_sentence(row: CollectiveKind) -> str:
+    """What collectives of one kind took, and how much of it computing hid."""
+    hidden = f", {format_ns(row.overlapped_ns)} of it beside compute" if row.overlapped_ns else ""
+    alone = f"{format_ns(row.exposed_ns)} with no compute beside it"
+    return f"{format_count(row.count)} × {row.kind}: {format_ns(row.total_ns)}{hidden}, {alone}"
+
+
+def mpi_sentence(row: MpiCall) -> str:
+    """What one MPI function took of the launching threads, and how long the device was idle meanwhile."""
+    idle = f"the GPU idle for {format_ns(row.idle_ns)} of it"
+    return f"{format_count(row.count)} × {row.name}: {format_ns(row.total_ns)}, {idle}"
+
+
+def thread_label(thread: Thread | None) -> str:
+    """A thread by name and ids."""
+    if thread is None:
+        return "unknown thread"
+    name = f"{thread.name} " if thread.name else "thread "
+    return f"{name}{thread.tid} of process {thread.pid}"
+
+
+def short_thread_label(thread: Thread) -> str:
+    """A thread by name and thread id."""
+    return f"{thread.name or 'thread'} {thread.tid}"
+
+
+def path_label(nvtx: list[str]) -> str:
+    """An NVTX path, outermost first; empty where no range is open."""
+    return " › ".join(nvtx)
+
+
+def iterations_found(found: IterationReport) -> str:
+    """How many iterations there are, and by what they were told apart."""
+    by = "NVTX range" if found.source == "nvtx" else "each start of"
+    return f"{counted(found.count, 'iteration')} by {by} “{clip(brief(found.name), ITERATION_NAME)}”"
+
+
+def iterations_sentence(found: IterationReport) -> str:
+    """The iterations of a device in one sentence."""
+    lengths = f"p50 {format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, worst {format_ns(found.worst_ns)}"
+    left_out = left_out_sentence(found)
+    return f"{iterations_found(found)}: {lengths}" + (f"; {left_out}" if left_out else "")
+
+
+def left_out_sentence(found: IterationReport) -> str:
+    """How many iterations the percentiles leave out, and why; empty where none."""
+    reasons = Counter(left_out_reason(found, index) for index in found.left_out)
+    if len(reasons) < 2:
+        return "".join(f"{format_count(count)} left out ({reason})" for reason, count in reasons.items())
+    which = ", ".join(f"{format_count(count)} {reason}" for reason, count in reasons.items())
+    return f"{format_count(len(found.left_out))} left out ({which})"
+
+
+def left_out_reason(found: IterationReport, index: int) -> str:
+    """Why the percentiles leave an iteration out."""
+    row = next((row for row in found.rows if row.index == index), None)
+    if row is not None and row.ledger.get("graph_build"):
+        return "graph capture"
+    if index < found.count - 1:
+        return "warm-up"
+    longer = row is not None and row.end_ns - row.start_ns > found.p50_ns
+    return "the last, with what follows it" if longer else "cut short at the end"
+
+
+def slow_sentence(slow: SlowIteration, causes: Causes) -> str:
+    """How much longer a slow iteration is than the median one, and what it has more of."""
+    return f"#{slow.index} took {format_ns(slow.extra_ns)} more than the median one: {more_label(slow, causes)}"
+
+
+def more_label(slow: SlowIteration, causes: Causes) -> str:
+    """What a slow iteration has more of than the median one, most first."""
+    shares = more_shares(slow, causes)[:MOST_MORE]
+    return ", ".join(f"{share.label} +{format_ns(share.ns)}" for share in shares) or "no part alone"
+
+
+def lost_sentence(finding: Finding) -> str:
+    """What a finding costs, and what its fix may bring where that is more."""
+    if finding.lost_ns == 0 and finding.ceiling_ns > 0:
+        return f"nothing of its own, at best {format_ns(finding.ceiling_ns)} that other findings have as well"
+    best = f"; at best {format_ns(finding.ceiling_ns)} with what others have" if _brings_more(finding) else ""
+    return f"{format_ns(finding.lost_ns)}, {format_share(finding.lost_share, 1)} of the window{best}"
+
+
+def _brings_more(finding: Finding) -> bool:
+    return finding.ceiling_ns > finding.lost_ns
+
+
+def overlap_note(findings: list[Finding]) -> str | None:
+    """How the figures of findings may be added up; None where no ceiling differs from what is lost."""
+    return OVERLAP if any(_brings_more(finding) for finding in findings) else None
+
+
+def where_sentence(finding: Finding) -> str:
+    """The gaps of a finding and the call behind them; empty where it is about no gaps."""
+    if not finding.gaps:
+        return ""
+    call = f" in {clip(brief(finding.call), CALL_NAME)}" if finding.call else ""
+    return counted(finding.gaps, "gap") + call
+
+
+def chain_label(chain: list[str]) -> str:
+    """A causal chain on one line, from root to fix."""
+    return " → ".join(chain)
+
+
+def row_query(row: EvidenceRow) -> str:
+    """The SELECT that finds a row of evidence in the trace."""
+    where = " AND ".join(f"{column} = {value}" for column, value in _identity(row))
+    return f"SELECT * FROM {row.table} WHERE {where}"
+
+
+def _identity(row: EvidenceRow) -> list[tuple[str, int]]:
+    columns = (
+        ("start", row.start_ns),
+        ("globalTid", row.thread),
+        ("globalPid", row.process),
+        ("correlationId", row.correlation),
+    )
+    return [(column, value) for column, value in columns if value is not None]
+
+
+def signatures_sentence(device: DeviceReport) -> str:
+    """How much of the idle time the listed signatures explain together."""
+    total = sum(row.total_ns for row in device.signatures)
+    kinds = counted(len(device.signatures), "kind of gap", "kinds of gaps")
+    return f"{kinds}, together {format_share(total, device.idle_ns)} of the idle time"
+
+
+def signature_sentence(row: SignatureRow) -> str:
+    """How much of the idle time a recurring gap is, and what it costs an iteration."""
+    facts = [f"{format_share(row.share_of_idle, 1)} of idle", counted(row.count, "gap")]
+    facts += [f"{format_ns(row.per_iteration_ns)} an iteration"] if row.per_iteration_ns else []
+    return " · ".join(facts)
+
+
+def lengths_sentence(row: SignatureRow) -> str:
+    """How long the gaps of one kind are, and where the longest is."""
+    where = f"at {instant(row.representative_start_ns)}"
+    if row.count == 1:
+        return where
+    return f"p50 {format_ns(row.median_ns)}, p95 {format_ns(row.p95_ns)}, max {format_ns(row.max_ns)} {where}"
+
+
+def between_label(row: SignatureRow, room: int) -> str:
+    """The operations on both sides of a recurring gap, in `room` characters."""
+    half = max(12, (room - 3) // 2)
+    return f"{clip(row.previous_op, half)} → {clip(row.next_op, half)}"
+
+
+def calibration_sentence(device: DeviceReport) -> str:
+    """The two thresholds of a device and where they come from."""
+    floor = "learnt from this trace" if device.floor_calibrated else "default"
+    latency = "learnt from this trace" if device.launch_latency_calibrated else "default"
+    return (
+        f"Gaps up to {format_ns(device.floor_ns)} between issued operations are the device's own dispatch ({floor}); "
+        f"a launch reaches the idle device in {format_ns(device.launch_latency_ns)} ({latency})."
+    )
+
+
+def untold_sentence(rows: list[Untold]) -> str:
+    """What no such trace tells."""
+    return f"No trace of this kind tells: {'; '.join(row.what for row in rows)}."

@@ -1,0 +1,126 @@
+"""CUDA API calls of all threads, with clean names; and the call that launched each operation."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.spill import laid_away
+from nsysdiag.events.identity import once, process_of
+from nsysdiag.events.rows import Rows
+from nsysdiag.events.streams import distinct, distinct_values
+from nsysdiag.trace.trace import Trace
+
+_SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
+_CORRELATION_BITS = 32
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+
+
+def clean_api_name(name: str) -> str:
+    """An API name without its version and default-stream suffixes: `cudaLaunchKernel_v7000` is `cudaLaunchKernel`."""
+    return _SUFFIX.sub("", name)
+
+
+@dataclass(frozen=True, slots=True)
+class CallRows(Rows):
+    """Calls in the order of the export: start and end in ns, `name` an index into the names beside it."""
+
+    start: IntArray
+    end: IntArray
+    thread: IntArray
+    correlation: IntArray
+    name: IntArray
+    returned: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCalls:
+    """Runtime and driver API calls (CUPTI_ACTIVITY_KIND_RUNTIME), names without suffixes. `malformed` counts the rows
+    left out; `chain` is the id of each row's call chain, empty where the trace holds no call chains of CUDA calls."""
+
+    rows: CallRows
+    names: list[str]
+    malformed: int
+    chain: IntArray
+
+
+def call_columns(trace: Trace) -> tuple[str, ...]:
+    """What is read of the table of API calls."""
+    read = ("start", "end", "globalTid", "correlationId", "nameId", "returnValue")
+    return (*read, "callchainId") if trace.has("CUDA_CALLCHAINS") else read
+
+
+def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
+    """All API calls with 0 <= start <= end <= `latest`; names without suffixes."""
+    columns = trace.read(CALLS, *call_columns(trace))
+    chained = "callchainId" in columns
+    start, end = columns["start"], columns["end"]
+    code, raw_names = coded_names(trace, columns["nameId"])
+    clean = [clean_api_name(name) for name in raw_names]
+    names = sorted(set(clean))
+    position = {name: index for index, name in enumerate(names)}
+    recode = np.array([position[name] for name in clean], dtype=np.int32)
+    name = recode[code] if len(code) else code
+    rows = CallRows(start, end, columns["globalTid"], columns["correlationId"], name, columns["returnValue"])
+    valid = (start >= 0) & (start <= end) & (end <= latest)
+    malformed = len(rows) - int(np.count_nonzero(valid))
+    chain = columns["callchainId"] if chained else np.empty(0, dtype=np.int64)
+    if malformed:
+        rows, chain = rows.take(valid), chain[valid] if chained else chain
+    return ApiCalls(laid_away(rows), names, malformed, chain)
+
+
+def coded_names(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:
+    """String ids as (code of each row, text of each code): every distinct id is looked up once."""
+    if len(ids) == 0:
+        return np.empty(0, dtype=np.int32), []
+    unique, codes = distinct(ids)
+    return codes.astype(np.int32), trace.strings.texts(unique)
+
+
+def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) -> IntArray:
+    """For each operation, the row of the outermost call with its correlation id in its process; -1 where none.
+
+    Runtime and driver rows may share the id of one launch: the outermost is the one that starts first and, of those,
+    ends last. Ids repeat across processes, so the process is part of the key.
+    """
+    processes = distinct_values(process)
+    wanted = _launch_key(processes, process, correlation)
+    keys = _launch_key(processes, process_of(calls.thread), calls.correlation)
+    rows = np.flatnonzero(keys >= 0)
+    rows = rows[np.argsort(keys[rows], kind="stable")]
+    rows = _outermost_of_each(keys, rows, calls)
+    if len(rows) == 0:
+        return np.full(len(wanted), -1, dtype=np.int32)
+    known = keys[rows]
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    return np.where((wanted >= 0) & (known[at] == wanted), rows[at].astype(np.int32), np.int32(-1))
+
+
+def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:
+    """One integer for (process, correlation id); -1 for what cannot match: id 0 or below, an unknown process."""
+    if len(processes) == 0:
+        return np.full(len(process), -1, dtype=np.int64)
+    rank: IntArray = once(process, lambda each: np.minimum(np.searchsorted(processes, each), len(processes) - 1))
+    valid = (processes[rank] == process) & (correlation > 0) & (correlation < 1 << _CORRELATION_BITS)
+    return np.where(valid, (rank << _CORRELATION_BITS) | correlation, -1)
+
+
+def _outermost_of_each(keys: IntArray, rows: IntArray, calls: CallRows) -> IntArray:
+    """One row a key out of `rows`, which are sorted by key."""
+    ordered = keys[rows]
+    repeats = ordered[1:] == ordered[:-1]
+    if not repeats.any():
+        return rows
+    shared = np.concatenate((repeats, [False])) | np.concatenate(([False], repeats))
+    group = rows[shared]
+    # By name and thread last: which of two calls at the very same time it is must not depend on the order of rows.
+    group = group[
+        np.lexsort((calls.thread[group], calls.name[group], -calls.end[group], calls.start[group], keys[group]))
+    ]
+    first = np.concatenate(([True], keys[group][1:] != keys[group][:-1]))
+    merged = np.concatenate((rows[~shared], group[first]))
+    return merged[np.argsort(keys[merged], kind="stable")]

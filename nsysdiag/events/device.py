@@ -1,0 +1,247 @@
+"""What each physical GPU did: the operations of all processes on it, in order, each with its launch."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
+from nsysdiag.arrays.spill import laid_away
+from nsysdiag.events.calls import ApiCalls, CallRows, match_launches, read_api_calls
+from nsysdiag.events.context_switches import TimeSlices, read_time_slices
+from nsysdiag.events.event_waits import StreamWaits, read_stream_waits, synchronized_devices
+from nsysdiag.events.gpus import DeviceKeys, Gpu, busiest, describe, device_keys
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.launch_shapes import LaunchShapes
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.operations import (
+    Category,
+    Operations,
+    latest_host_time,
+    malformed,
+    read_operations,
+    session_duration,
+)
+from nsysdiag.events.rows import RowsOf, picked
+from nsysdiag.events.streams import Streams, describe_streams, distinct, distinct_values
+from nsysdiag.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTimeline:
+    """Operations of one GPU, sorted by start; those that start together: launched ones first, then by launch time,
+    correlation id and stream. `launch` is the row of the launching call, -1 where the trace has none.
+
+    `running` marks operations with a length above zero: only they make the device busy. `malformed` counts rows that
+    were left out.
+    """
+
+    number: int
+    key: str
+    gpu: Gpu
+    gpu_id: int | None
+    ids: list[tuple[int, int]]
+    operations: Operations
+    launch: IntArray
+    communication: BoolArray
+    running: BoolArray
+    stream_code: IntArray
+    malformed: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceActivity:
+    """All GPUs of a trace with what they share. `operations`, `launch`, `communication` and `device` (an index into
+    `devices`) describe the operations of all GPUs, one GPU after another; those of a timeline are a part of them, not a
+    copy. `streams` is by stream code.
+    `synchronized` is the number of the device that each call waited for, -1 where unknown or where there is one device
+    only; `synchronized_stream` the code of the stream, -1 where unknown. `left_out_gpus` is how many GPUs were too many
+    to be analysed."""
+
+    devices: list[DeviceTimeline]
+    api_calls: ApiCalls
+    operations: Operations
+    launch: IntArray
+    communication: BoolArray
+    device: IntArray
+    streams: Streams
+    waits: StreamWaits
+    time_slices: TimeSlices
+    first_correlation: dict[int, int]
+    synchronized: IntArray
+    synchronized_stream: IntArray
+    duration_ns: int | None
+    latest_ns: int
+    assumed_apart: bool
+    shapes: LaunchShapes
+    left_out_gpus: int
+
+
+def read_device_activity(
+    trace: Trace, ranges: NvtxRanges, *, same_gpu: bool, communication_patterns: tuple[str, ...]
+) -> DeviceActivity:
+    """Reads operations and API calls, joins them, and divides them by GPU."""
+    every, shapes = read_operations(trace)
+    duration = session_duration(trace)
+    wrong = malformed(every, duration)
+    latest = latest_host_time(every, wrong, duration)
+    api_calls = read_api_calls(trace, latest)
+    every = _with_process(every, api_calls)
+    keys = busiest(device_keys(trace, every.process, every.device, same_gpu=same_gpu))
+    index = keys.index
+    lost = np.bincount(index[wrong & (index >= 0)], minlength=len(keys.keys))
+    wrong |= index < 0
+    if wrong.any():
+        every, index = every.take(~wrong), index[~wrong]
+    launch = match_launches(every.process, every.correlation, api_calls.rows)
+    order = _order(every, launch, api_calls.rows, index)
+    if order is not None:
+        every, index, launch = every.take(order), index[order], launch[order]
+    every, launch = laid_away((every, launch))
+    communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
+    issued = issue_times(every.start, launch, api_calls.rows)
+    waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)
+    activity = DeviceActivity(
+        devices=[],
+        api_calls=api_calls,
+        operations=every,
+        launch=launch,
+        communication=communication,
+        device=index.astype(np.int32),
+        streams=describe_streams(trace, stream_keys),
+        waits=waits,
+        time_slices=read_time_slices(trace),
+        first_correlation=_first_correlations(api_calls.rows),
+        synchronized=_synchronized(trace, api_calls, keys),
+        synchronized_stream=synchronized_stream,
+        duration_ns=duration,
+        latest_ns=latest,
+        assumed_apart=keys.assumed_apart,
+        shapes=shapes,
+        left_out_gpus=keys.left_out,
+    )
+    borders = np.searchsorted(index, np.arange(len(lost) + 1))
+    parts = [slice(begin, end) for begin, end in itertools.pairwise(borders.tolist())]
+    devices = [
+        _device(trace, activity, keys, number, stream_code, part, int(lost[number]))
+        for number, part in enumerate(parts)
+    ]
+    return dataclasses.replace(activity, devices=devices)
+
+
+def _first_correlations(calls: CallRows) -> dict[int, int]:
+    """The lowest correlation id that each process's calls recorded."""
+    numbered = picked(calls.correlation > 0)
+    correlation = calls.correlation[numbered]
+    processes, process = distinct(process_of(calls.thread[numbered]))
+    if len(processes) == 1:
+        return {int(processes[0]): int(correlation.min())}
+    lowest = np.full(len(processes), np.iinfo(np.int64).max)
+    np.minimum.at(lowest, process, correlation)
+    return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
+
+
+def _synchronized(trace: Trace, api_calls: ApiCalls, keys: DeviceKeys) -> IntArray:
+    if len(keys.keys) < 2:
+        return np.broadcast_to(np.int32(-1), len(api_calls.rows))
+    number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
+    return synchronized_devices(trace, api_calls, number_of)
+
+
+def issue_times(start: IntArray, launch: IntArray, calls: CallRows) -> IntArray:
+    """When each operation was launched; its start, where the trace does not know the launch."""
+    if len(calls) == 0:
+        return start
+    return np.where(launch >= 0, calls.start[launch], start)
+
+
+def _device(
+    trace: Trace,
+    activity: DeviceActivity,
+    keys: DeviceKeys,
+    number: int,
+    stream_code: IntArray,
+    part: slice,
+    lost: int,
+) -> DeviceTimeline:
+    operations = activity.operations.take(part)
+    return DeviceTimeline(
+        number=number,
+        key=keys.keys[number],
+        gpu=describe(trace, keys.gpu_id[number], keys.ids[number]),
+        gpu_id=keys.gpu_id[number],
+        ids=keys.ids[number],
+        operations=operations,
+        launch=activity.launch[part],
+        communication=activity.communication[part],
+        running=operations.end > operations.start,
+        stream_code=stream_code[part].astype(np.int32),
+        malformed=lost,
+    )
+
+
+def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:
+    """Exports before 2021 have no globalPid: where only one process made API calls, it launched everything."""
+    unknown = operations.process <= 0
+    if not unknown.any():
+        return operations
+    processes = distinct_values(process_of(api_calls.rows.thread))
+    if len(processes) != 1:
+        return operations
+    values = {name: getattr(operations, name) for name in operations.__dataclass_fields__}
+    values["process"] = np.where(unknown, processes[0], operations.process)
+    return Operations(**values)
+
+
+def _is_communication(
+    trace: Trace,
+    operations: Operations,
+    launch: IntArray,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    patterns: tuple[str, ...],
+) -> BoolArray:
+    """Kernels whose short name begins with a pattern, or that were launched inside a range of the domain NCCL."""
+    kernel: BoolArray = operations.category == Category.KERNEL
+    starts = tuple(pattern.lower() for pattern in patterns)
+    named = trace.strings.ids_where(lambda text: text.lower().startswith(starts), np.unique(operations.short_name))
+    result: BoolArray = kernel & np.isin(operations.short_name, named)
+    inside = ranges.rows.take(ranges.rows.communication)
+    launched = np.flatnonzero(kernel & (launch >= 0)) if len(inside) else np.empty(0, dtype=np.int64)
+    of_thread = RowsOf(inside.thread)
+    launched_by = RowsOf(calls.thread[launch[launched]], of_thread.values())
+    for thread in of_thread.values():
+        mine = inside.take(of_thread[thread])
+        spans = union(Intervals(mine.start, mine.end))
+        its = launched[launched_by[thread]]
+        result[its] |= contains(spans, calls.start[launch[its]])
+    return result
+
+
+def _order(operations: Operations, launch: IntArray, calls: CallRows, device: IntArray) -> IntArray | None:
+    """The order of the rows by device, then by start; ties by launched first, launch time, correlation id, stream. None
+    where they are in that order."""
+    start = operations.start
+    in_order = (device[1:] > device[:-1]) | ((device[1:] == device[:-1]) & (start[1:] >= start[:-1]))
+    sorted_already = bool(in_order.all())
+    order = np.arange(len(start)) if sorted_already else np.lexsort((start, device))
+    same = (np.diff(start[order]) == 0) & (np.diff(device[order]) == 0)
+    if not same.any():
+        return None if sorted_already else order
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    group = order[tied]
+    # -1 would pick the last call; what has no launch is behind everything that has one.
+    api_start = np.where(launch[group] >= 0, calls.start[launch[group]], 0) if len(calls) else np.zeros(len(group))
+    keys = (
+        operations.stream[group],
+        operations.correlation[group],
+        api_start,
+        launch[group] < 0,
+        start[group],
+        device[group],
+    )
+    order[tied] = group[np.lexsort(keys)]
+    return order

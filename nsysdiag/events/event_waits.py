@@ -1,0 +1,162 @@
+"""cudaStreamWaitEvent: which stream waited from when on, and for which operation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.events.calls import ApiCalls, match_launches
+from nsysdiag.events.identity import pid_of
+from nsysdiag.events.operations import Operations
+from nsysdiag.events.rows import Rows
+from nsysdiag.events.streams import distinct, stream_codes
+from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.enums import NO_EVENT
+from nsysdiag.trace.trace import Trace
+
+UNKNOWN_PRODUCER = -1
+NO_PRODUCER = -2
+_WAIT_NAMES = ("cudaStreamWaitEvent", "cuStreamWaitEvent")
+_STREAM_SYNC_NAMES = ("cudaStreamSynchronize", "cuStreamSynchronize")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamWaits(Rows):
+    """Waits sorted by stream code, then by the time at which they were issued. `producer` is the row of the operation
+    waited for among all operations, UNKNOWN_PRODUCER, or NO_PRODUCER where the event had nothing before it."""
+
+    stream: IntArray
+    issued: IntArray
+    producer: IntArray
+
+
+def read_stream_waits(
+    trace: Trace, api_calls: ApiCalls, operations: Operations, issued: IntArray
+) -> tuple[StreamWaits, IntArray, list[tuple[int, int, int]], IntArray]:
+    """The waits, the stream code of every operation, the stream of each code, and for each call the code of the stream
+    that it synchronized with, -1 where nothing says so.
+
+    Waits are told by the name of their API call: the export's syncType is wrong in some versions. `issued` is when each
+    operation was launched (its start, where nobody knows).
+    """
+    sync = trace.read(
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        *("globalPid", "contextId", "streamId", "correlationId", "eventId", "eventSyncId"),
+    )
+    records = trace.read(
+        "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+        *("globalPid", "contextId", "streamId", "correlationId", "eventId", "eventSyncId"),
+    )
+    parts = [(operations.process, operations.context, operations.stream)]
+    parts += [(table["globalPid"], table["contextId"], table["streamId"]) for table in (sync, records)]
+    code, keys = stream_codes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+    op_code, sync_code, record_code = np.split(code, np.cumsum([len(operations), len(sync)]))
+    call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
+    waits = _made_by(_WAIT_NAMES, call, api_calls)
+    time = api_calls.rows.start[call[waits]] if len(waits) else waits
+    record = _record_of(sync, waits, time, records, api_calls)
+    producer = _producers(record, records, record_code, api_calls, op_code, issued)
+    order = np.lexsort((time, sync_code[waits]))
+    stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
+    synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
+    if len(stream_syncs):
+        synchronized = synchronized.copy()
+        synchronized[call[stream_syncs]] = sync_code[stream_syncs]
+    return StreamWaits(sync_code[waits][order], time[order], producer[order]), op_code, keys, synchronized
+
+
+def _made_by(names: tuple[str, ...], call: IntArray, api_calls: ApiCalls) -> IntArray:
+    """The rows whose call, -1 where there is none, has one of these names."""
+    codes = [at for at, name in enumerate(api_calls.names) if name in names]
+    rows = np.flatnonzero(call >= 0)
+    return rows[np.isin(api_calls.rows.name[call[rows]], codes)] if len(rows) else rows
+
+
+def synchronized_devices(trace: Trace, api_calls: ApiCalls, number_of: dict[tuple[int, int], int]) -> IntArray:
+    """For each call the number of the device that it synchronized with; -1 where nothing says so.
+
+    `number_of` maps (pid, the process's device number) to the number of the device.
+    """
+    result = np.full(len(api_calls.rows), -1, dtype=np.int32)
+    sync = trace.read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "deviceId", "correlationId")
+    call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
+    for (pid, ordinal), number in number_of.items():
+        theirs = (call >= 0) & (pid_of(sync["globalPid"]) == pid) & (sync["deviceId"] == ordinal)
+        result[call[theirs]] = number
+    return result
+
+
+def _issue_times(table: Columns, api_calls: ApiCalls) -> IntArray:
+    """When each row's API call began; -1 where there is none."""
+    call = match_launches(table["globalPid"], table["correlationId"], api_calls.rows)
+    if len(api_calls.rows) == 0:
+        return np.full(len(table), -1, dtype=np.int64)
+    return np.where(call >= 0, api_calls.rows.start[call], -1)
+
+
+def _record_of(sync: Columns, waits: IntArray, time: IntArray, records: Columns, api_calls: ApiCalls) -> IntArray:
+    """The row of the event record that each wait waits for: the last one of its event before it, by eventSyncId too
+    where both tables have it; -1 where there is none."""
+    record_time = _issue_times(records, api_calls)
+    by_event = _last_record(sync, waits, time, records, record_time, ("eventId",))
+    if not (records.present("eventSyncId") and sync.present("eventSyncId")):
+        return by_event
+    exact = _last_record(sync, waits, time, records, record_time, ("eventId", "eventSyncId"))
+    return np.where(exact >= 0, exact, by_event)
+
+
+def _last_record(
+    sync: Columns, waits: IntArray, time: IntArray, records: Columns, record_time: IntArray, keys: tuple[str, ...]
+) -> IntArray:
+    """The last record before each wait with the same process and `keys`, whose values must be real ids."""
+    nothing = np.full(len(waits), -1, dtype=np.int64)
+    if len(waits) == 0 or len(records) == 0:
+        return nothing
+    count = len(records)
+    group = distinct(np.concatenate((records["globalPid"], sync["globalPid"][waits])))[1]
+    real = np.ones(count + len(waits), dtype=np.bool_)
+    for key in keys:
+        values = np.concatenate((records[key], sync[key][waits]))
+        real &= (values >= (0 if key == "eventId" else 1)) & (values != NO_EVENT)
+        present, number = distinct(values)
+        group = distinct(group * len(present) + number)[1]
+    # One number for (group, time), then one search among the records.
+    moments, rank = distinct(np.concatenate((record_time, time)))
+    position = group * len(moments) + rank
+    usable = np.flatnonzero(real[:count])
+    usable = usable[np.argsort(position[usable], kind="stable")]
+    if len(usable) == 0:
+        return nothing
+    at = np.searchsorted(position[usable], position[count:], side="right") - 1
+    found = usable[np.maximum(at, 0)]
+    return np.where((at >= 0) & real[count:] & (group[found] == group[count:]), found, -1)
+
+
+def _producers(
+    record: IntArray,
+    records: Columns,
+    record_code: IntArray,
+    api_calls: ApiCalls,
+    op_code: IntArray,
+    issued: IntArray,
+) -> IntArray:
+    """The last operation issued to the record's stream before the record."""
+    if len(record) == 0:
+        return record
+    known = np.flatnonzero(record >= 0)
+    result = np.full(len(record), UNKNOWN_PRODUCER, dtype=np.int64)
+    if len(known) == 0:
+        return result
+    record_time = _issue_times(records, api_calls)[record[known]]
+    stream = record_code[record[known]]
+    order = np.lexsort((issued, op_code))
+    moments, rank = distinct(np.concatenate((issued[order], record_time)))
+    position = op_code[order] * len(moments) + rank[: len(order)]
+    at = np.searchsorted(position, stream * len(moments) + rank[len(order) :], side="left") - 1
+    before = order[np.maximum(at, 0)] if len(order) else np.full(len(known), -1, dtype=np.int64)
+    found = (at >= 0) & (op_code[before] == stream) if len(order) else np.zeros(len(known), dtype=np.bool_)
+    producer = np.where(found, before, NO_PRODUCER)
+    result[known] = np.where(record_time >= 0, producer, UNKNOWN_PRODUCER)
+    return result

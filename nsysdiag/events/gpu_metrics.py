@@ -1,0 +1,267 @@
+"""The hardware counters of each GPU: their samples in time, and which GPU they are of (GPU_METRICS)."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.gpu_metric_names import METRICS, Combine, Unit, matched
+from nsysdiag.trace.buffers import Pair
+from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.trace import Trace
+
+GPU_BITS = 0xFF
+"""The low byte of a typeId is the id of the GPU, as in TARGET_INFO_GPU."""
+
+Names = dict[Pair, str]
+
+
+@dataclass(frozen=True, slots=True)
+class GpuMetricSamples:
+    """`by_gpu`: the series of each GPU, by the GPU's id and the metric's id; a GPU of which nothing was understood has
+    none. `unknown` are the names of metrics that nothing is known of, sorted; `captured` says whether there are rows at
+    all."""
+
+    captured: bool
+    by_gpu: dict[int, dict[str, Series]]
+    unknown: list[str]
+
+
+def read_gpu_metrics(trace: Trace) -> GpuMetricSamples:
+    """All metrics that are known, of all GPUs, in one pass over the table. Ids mean something only together: the same
+    metricId can be another metric under another typeId."""
+    if not trace.has("GPU_METRICS"):
+        return GpuMetricSamples(False, {}, [])
+    names = _names(trace)
+    wanted = _wanted(names)
+    pairs = sorted({pair for parts in wanted.values() for part in parts.values() for pair in part})
+    rows = trace.read_split("GPU_METRICS", ("typeId", "metricId"), pairs, "timestamp", "value")
+    used = {names[pair] for pair in pairs}
+    by_gpu: dict[int, dict[str, Series]] = defaultdict(dict)
+    for (gpu, metric), types in wanted.items():
+        series = _series(metric, _fullest(types, rows), names, rows)
+        if series is not None:
+            by_gpu[gpu][metric] = _on_shared_grid(series, by_gpu[gpu])
+    return GpuMetricSamples(True, dict(by_gpu), sorted(set(names.values()) - used))
+
+
+def _names(trace: Trace) -> Names:
+    columns = trace.read("TARGET_INFO_GPU_METRICS", "typeId", "metricId", "metricName")
+    ids = zip(columns["typeId"].tolist(), columns["metricId"].tolist(), strict=True)
+    return {pair: name for pair, name in zip(ids, columns.text("metricName").texts(), strict=True) if name}
+
+
+def _wanted(names: Names) -> dict[tuple[int, str], dict[int, list[Pair]]]:
+    """The pairs of ids that make up each metric of each GPU, by typeId: a GPU may have several."""
+    by_type: dict[int, Names] = defaultdict(dict)
+    for pair, name in sorted(names.items()):
+        by_type[pair[0]][pair] = name
+    wanted: dict[tuple[int, str], dict[int, list[Pair]]] = defaultdict(dict)
+    for kind, its in by_type.items():
+        # Of two ids with one name the lower is read.
+        id_of = {name: pair for pair, name in sorted(its.items(), reverse=True)}
+        for metric, chosen in matched(its.values()).items():
+            wanted[kind & GPU_BITS, metric][kind] = [id_of[name] for name in chosen]
+    return wanted
+
+
+def _fullest(types: dict[int, list[Pair]], rows: dict[Pair, Columns]) -> list[Pair]:
+    """The parts of the type with most rows; of equal ones the lowest: their values are never mixed."""
+    return max(sorted(types.items()), key=lambda item: sum(len(rows[pair]) for pair in item[1] if pair in rows))[1]
+
+
+def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Columns]) -> Series | None:
+    """The parts of a metric put together; None without samples, or where a part that has to be added has none."""
+    there = [pair for pair in parts if pair in rows]
+    adds = METRICS[metric].combine is Combine.ADD
+    if not there or (adds and len(there) < len(parts)):
+        return None
+    found, left_out, capped = [], 0, 0
+    for pair in there:
+        times, values, repeated = in_order(rows[pair]["timestamp"], rows[pair].reals("value"))
+        values, over = shares(values) if METRICS[metric].unit is Unit.SHARE else (hertz(values), 0)
+        found.append((times, values))
+        left_out, capped = left_out + repeated + int(np.isnan(values).sum()), capped + over
+    times, columns = aligned(found)
+    grid = Grid.of(times)
+    if grid is None or all(np.isnan(column).all() for column in columns):
+        return None
+    name = tuple(names[pair] for pair in there)
+    return Series(metric, name, grid, _combined(columns, adds=adds), left_out, capped)
+
+
+def _combined(columns: list[FloatArray], *, adds: bool) -> FloatArray:
+    if len(columns) == 1:
+        return columns[0]
+    together: FloatArray = np.minimum(np.sum(columns, axis=0), 1.0) if adds else np.fmax.reduce(columns)
+    return together
+
+
+def _on_shared_grid(series: Series, others: dict[str, Series]) -> Series:
+    """With the grid of the metrics before, where it is the same: nsys samples all metrics of a GPU at once."""
+    for other in others.values():
+        if np.array_equal(other.grid.end, series.grid.end):
+            return replace(series, grid=other.grid)
+    return series
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A row of TARGET_INFO_GPU. `memory_bytes_per_second` and `clock_hz` are the chip's maximum, None where the trace
+    does not say."""
+
+    number: int
+    ordinal: int
+    memory_bytes_per_second: int | None
+    clock_hz: int | None
+
+
+def read_chips(trace: Trace) -> list[Chip]:
+    """The GPUs that the trace describes."""
+    names = ("id", "cuDevice", "memoryBandwidth", "clockRate")
+    table = trace.read("TARGET_INFO_GPU", *names)
+    rows = zip(*(table[name].tolist() for name in names), strict=True)
+    chips = {Chip(number, ordinal, memory or None, clock or None) for number, ordinal, memory, clock in rows}
+    return sorted(chips, key=lambda chip: (chip.number, chip.ordinal))
+
+
+def gpu_numbers(devices: Sequence[DeviceTimeline], chips: list[Chip], measured: set[int]) -> dict[str, int]:
+    """The GPU of each device, by the device's key; devices of which it is not certain are left out.
+
+    By the trace's map of devices; else the only GPU there is; else by the CUDA number of the GPU, where no other device
+    has it too: processes that see different GPUs may use one number for several.
+    """
+    found = {device.key: device.gpu_id for device in devices if device.gpu_id is not None}
+    open_ = [device for device in devices if device.gpu_id is None]
+    numbers = {chip.number for chip in chips} or measured
+    if len(numbers) == 1 and (chips or len(devices) == 1):
+        return found | {device.key: next(iter(numbers)) for device in open_}
+    by_ordinal = {device.key: _by_ordinal(device, chips) for device in open_}
+    claimed = Counter([*found.values(), *by_ordinal.values()])
+    return found | {key: number for key, number in by_ordinal.items() if number is not None and claimed[number] == 1}
+
+
+def _by_ordinal(device: DeviceTimeline, chips: list[Chip]) -> int | None:
+    ordinals = {ordinal for _, ordinal in device.ids}
+    numbers = {chip.number for chip in chips if chip.ordinal in ordinals}
+    return next(iter(numbers)) if len(ordinals) == len(numbers) == 1 else None
+
+
+def chip_of(number: int, chips: list[Chip]) -> Chip | None:
+    """The description of a GPU, None where there is none, or several that differ."""
+    found = [chip for chip in chips if chip.number == number]
+    return found[0] if len(found) == 1 else None
+
+
+HOLE = 2
+"""After more than so many periods without a sample nothing is known of the time before the next one's own period."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """The time of each sample: a value is the average over the sampling interval that ends at its timestamp.
+
+    ```
+    timestamps     t0    t1    t2                t3    t4
+    samples    [---)[----)[----)           [-----)[----)
+                0     1     2       hole      3     4
+    ```
+
+    `start` and `end` rise, and no two samples overlap. `period_ns` is the median step; the first sample, and one after
+    a hole, stand for one period.
+    """
+
+    start: IntArray
+    end: IntArray
+    period_ns: int
+
+    @property
+    def spans(self) -> Intervals:
+        """The time of each sample."""
+        return Intervals(self.start, self.end)
+
+    @classmethod
+    def of(cls, times: IntArray) -> Grid | None:
+        """The grid of rising timestamps; None for fewer than two, which tell no period."""
+        if len(times) < 2:
+            return None
+        steps = np.diff(times)
+        period = int(np.median(steps))
+        length = np.append(np.int64(period), np.where(steps > HOLE * period, period, steps))
+        return cls(times - length, times, period)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """A metric of one GPU: `value` has an element for each sample of `grid`, NaN where there is no valid one.
+
+    `names` are those of the trace. `left_out` counts values that are none: NULL, out of range, or a second row of the
+    same moment; `capped` those a little over a full share, which count as full.
+    """
+
+    metric: str
+    names: tuple[str, ...]
+    grid: Grid
+    value: FloatArray
+    left_out: int
+    capped: int
+
+
+LATEST = 1 << 60
+"""No session lasts 36 years; what is later would not survive being multiplied."""
+
+
+def in_order(times: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray, int]:
+    """Rows by time, one each; of several with the same timestamp the largest value, and how many that removed, with
+    those whose time is none."""
+    possible = (times >= 0) & (times <= LATEST)
+    if not possible.all():
+        times, values, repeated = in_order(times[possible], values[possible])
+        return times, values, repeated + int((~possible).sum())
+    if np.any(times[1:] <= times[:-1]):
+        order = np.lexsort((np.where(np.isnan(values), -np.inf, values), times))
+        times, values = times[order], values[order]
+        last = np.append(times[1:] != times[:-1], True)
+        return times[last], values[last], len(times) - int(last.sum())
+    return times, values, 0
+
+
+MOST_PERCENT = 110.0
+"""A share over 100 % by no more than this comes from rounding, and from counters that are not read at one moment."""
+LEAST_HERTZ, MOST_HERTZ = 1e6, 1e11
+
+
+def shares(percent: FloatArray) -> tuple[FloatArray, int]:
+    """Percentages as shares from 0 to 1, NaN for what is none, and how many were a little over 100 %."""
+    none = (percent < 0) | (percent > MOST_PERCENT)
+    capped = int(((percent > 100) & ~none).sum())
+    return np.where(none, np.nan, np.minimum(percent, 100.0) / 100), capped
+
+
+def hertz(values: FloatArray) -> FloatArray:
+    """Clocks in Hz, NaN for what is none.
+
+    Real exports hold 1.57e+09 under a name that ends in "[MHz]": Hz. Values over a million are taken as Hz, smaller
+    ones as MHz. A clock of 0 is no clock.
+    """
+    scaled = np.where(values > LEAST_HERTZ, values, values * 1e6)
+    return np.where((scaled <= 0) | (scaled > MOST_HERTZ), np.nan, scaled)
+
+
+def aligned(parts: list[tuple[IntArray, FloatArray]]) -> tuple[IntArray, list[FloatArray]]:
+    """The moments that all parts have, which rise in each, and the values of each part there."""
+    times = parts[0][0]
+    if all(np.array_equal(times, other) for other, _ in parts[1:]):
+        return times, [values for _, values in parts]
+    for other, _ in parts[1:]:
+        times = np.intersect1d(times, other, assume_unique=True)
+    return times, [values[_places(own, times)] for own, values in parts]
+
+
+def _places(times: IntArray, wanted: IntArray) -> IntArray:
+    return np.searchsorted(times, wanted).astype(np.int64, copy=False)

@@ -1,0 +1,166 @@
+"""Which physical GPU an operation ran on, and what that GPU is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.events.identity import pid_of
+from nsysdiag.events.streams import distinct
+from nsysdiag.limits import MOST_GPUS
+from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.trace import Trace
+
+UNKNOWN_GPU = "GPU"
+WARP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class SmLimits:
+    """What one SM holds at a time; 0 where the export does not say. `shared_memory` is in bytes, `compute` the compute
+    capability, as in (8, 0)."""
+
+    warps: int = 0
+    blocks: int = 0
+    registers: int = 0
+    shared_memory: int = 0
+    threads_per_warp: int = WARP
+    compute: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """A physical GPU as the export describes it; `sm_count` is None where it does not say."""
+
+    name: str
+    sm_count: int | None
+    limits: SmLimits = SmLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKeys:
+    """`index` of each operation points into `keys`; `gpu_id` is the export's id of the GPU, None where it is unknown.
+
+    `assumed_apart` says that several processes used the same device number without a map to GPUs. The index of
+    operations on GPUs that were `left_out` is -1.
+    """
+
+    index: IntArray
+    keys: list[str]
+    gpu_id: list[int | None]
+    ids: list[list[tuple[int, int]]]
+    assumed_apart: bool
+    left_out: int = 0
+
+
+def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: bool) -> DeviceKeys:
+    """Group operations by GPU: through TARGET_INFO_CUDA_DEVICE where it has the pair, else by (process, device number).
+
+    `same_gpu` unites equal device numbers of different processes where no map says what they are.
+    """
+    pairs, index = _distinct_pairs(process, device)
+    table = trace.read("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid")
+    rows = zip(*(table[name].tolist() for name in ("gpuId", "cudaId", "pid")), strict=True)
+    # Sorted backwards: of rows that contradict each other the lowest GPU stays.
+    gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid in sorted(rows, reverse=True) if gpu >= 0}
+    known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
+    shared = _may_be_shared(pairs, known)
+    names = [_key(pair, gpu, apart=shared and not same_gpu) for pair, gpu in zip(pairs, known, strict=True)]
+    keys = sorted(set(names), key=_natural)
+    position = {key: place for place, key in enumerate(keys)}
+    place_of_pair = np.array([position[name] for name in names], dtype=np.int64)
+    gpu_id: list[int | None] = [None] * len(keys)
+    ids: list[list[tuple[int, int]]] = [[] for _ in keys]
+    for (owner, ordinal), gpu, name in zip(pairs, known, names, strict=True):
+        gpu_id[position[name]] = gpu
+        ids[position[name]].append((pid_of(owner), ordinal))
+    return DeviceKeys(
+        place_of_pair[index] if len(pairs) else index,
+        keys,
+        gpu_id,
+        [sorted(each) for each in ids],
+        shared and not same_gpu,
+    )
+
+
+def busiest(keys: DeviceKeys) -> DeviceKeys:
+    """Those with most operations, MOST_GPUS at most: more are no machine's, and each costs an analysis of its own."""
+    if len(keys.keys) <= MOST_GPUS:
+        return keys
+    count = np.bincount(keys.index, minlength=len(keys.keys))
+    kept = np.sort(np.argsort(-count, kind="stable")[:MOST_GPUS])
+    place = np.full(len(keys.keys), -1)
+    place[kept] = np.arange(MOST_GPUS)
+    chosen = kept.tolist()
+    return DeviceKeys(
+        place[keys.index],
+        [keys.keys[at] for at in chosen],
+        [keys.gpu_id[at] for at in chosen],
+        [keys.ids[at] for at in chosen],
+        keys.assumed_apart,
+        len(keys.keys) - MOST_GPUS,
+    )
+
+
+def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
+    processes, owner = distinct(process)
+    devices, ordinal = distinct(device)
+    combined, index = distinct(owner * max(len(devices), 1) + ordinal)
+    pairs = [(int(processes[key // len(devices)]), int(devices[key % len(devices)])) for key in combined.tolist()]
+    return pairs, index
+
+
+def _may_be_shared(pairs: list[tuple[int, int]], known: list[int | None]) -> bool:
+    """True where a number without a GPU occurs twice, or reads like a GPU that another process's number means."""
+    unmapped = [ordinal for (_, ordinal), gpu in zip(pairs, known, strict=True) if gpu is None]
+    return len(set(unmapped)) < len(unmapped) or not set(unmapped).isdisjoint(gpu for gpu in known if gpu is not None)
+
+
+def _key(pair: tuple[int, int], gpu: int | None, *, apart: bool) -> str:
+    if gpu is not None:
+        return f"gpu{gpu}"
+    return f"gpu{pair[1]}-pid{pid_of(pair[0])}" if apart else f"gpu{pair[1]}"
+
+
+def _natural(key: str) -> tuple[int, str]:
+    number = key.removeprefix("gpu").partition("-")[0]
+    return (int(number), key) if number.lstrip("-").isdigit() else (0, key)
+
+
+def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
+    """A GPU: by its id, else by the process's device number, else what all GPUs have in common."""
+    old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "name", *_OLD_LIMITS)
+    known = set(ids)
+    for row in range(len(old)):
+        if (int(old["pid"][row]), int(old["deviceId"][row])) in known:
+            return _gpu(old, row, _OLD_LIMITS)
+    table = trace.read("TARGET_INFO_GPU", "id", "cuDevice", "name", *_LIMITS)
+    rows = [_gpu(table, row, _LIMITS) for row in range(len(table))]
+    if gpu_id is not None:
+        matching = [gpu for gpu, number in zip(rows, table["id"].tolist(), strict=True) if number == gpu_id]
+    else:
+        ordinals = {ordinal for _, ordinal in ids}
+        cuda = [gpu for gpu in rows if gpu.sm_count or len(rows) == 1] or rows
+        same = [gpu for gpu, number in zip(rows, table["cuDevice"].tolist(), strict=True) if number in ordinals]
+        matching = cuda if len(set(cuda)) == 1 else same
+    return matching[0] if matching else Gpu(UNKNOWN_GPU, None)
+
+
+# The number of SMs, then what SmLimits holds, in its order.
+_LIMITS = (
+    *("smCount", "maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm"),
+    *("threadsPerWarp", "computeMajor", "computeMinor"),
+)
+_OLD_LIMITS = (
+    *("numMultiprocessors", "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
+    *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
+    *("numThreadsPerWarp", "computeCapabilityMajor", "computeCapabilityMinor"),
+)
+
+
+def _gpu(table: Columns, row: int, columns: tuple[str, ...]) -> Gpu:
+    sm_count, warps, blocks, registers, shared, width, *compute = (max(int(table[name][row]), 0) for name in columns)
+    limits = SmLimits(warps, blocks, registers, shared, width or WARP, (compute[0], compute[1]))
+    return Gpu(table["name"].text(row) or UNKNOWN_GPU, sm_count or None, limits)

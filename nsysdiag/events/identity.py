@@ -1,0 +1,92 @@
+"""Packed ids (globalTid = hardware << 56 | vm << 48 | pid << 24 | tid), and names of threads and processes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.trace.trace import Trace
+
+_LOW_24_BITS = 0xFFFFFF
+
+
+@overload
+def process_of(thread: int) -> int: ...
+@overload
+def process_of(thread: IntArray) -> IntArray: ...
+def process_of(thread: int | IntArray) -> int | IntArray:
+    """The globalPid of a globalTid."""
+    found: int | IntArray = once(thread, lambda value: value & ~_LOW_24_BITS)
+    return found
+
+
+@overload
+def pid_of(identity: int) -> int: ...
+@overload
+def pid_of(identity: IntArray) -> IntArray: ...
+def pid_of(identity: int | IntArray) -> int | IntArray:
+    """The operating system's process id in a globalTid or globalPid."""
+    found: int | IntArray = once(identity, lambda value: (value >> 24) & _LOW_24_BITS)
+    return found
+
+
+@overload
+def tid_of(thread: int) -> int: ...
+@overload
+def tid_of(thread: IntArray) -> IntArray: ...
+def tid_of(thread: int | IntArray) -> int | IntArray:
+    """The operating system's thread id in a globalTid."""
+    found: int | IntArray = once(thread, lambda value: value & _LOW_24_BITS)
+    return found
+
+
+def is_constant(values: npt.NDArray[Any]) -> bool:
+    """Does one value stand for all rows, as in a column that is the same throughout?"""
+    return values.strides == (0,) and len(values) > 0
+
+
+def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:
+    """One number for each pair of codes, the second of `width`; in 64 bits, as codes are kept in 32 where they fit."""
+    return first.astype(np.int64, copy=False) * width + second
+
+
+def once(value: Any, of: Callable[[Any], Any]) -> Any:
+    """`of` of a number or of all values of an array, worked out for one of them where they are the same."""
+    if isinstance(value, np.ndarray) and is_constant(value):
+        return np.broadcast_to(of(value[:1])[0], len(value))
+    return of(value)
+
+
+_PROFILER = re.compile(r"\[NSys.*|.*CommsProcess.*|nsys-\w*|CUPTI.*", re.IGNORECASE)
+
+
+def is_profiler(name: str) -> bool:
+    """Whether a thread of this name is the profiler's own."""
+    return _PROFILER.fullmatch(name) is not None
+
+
+def thread_names(trace: Trace) -> dict[int, str]:
+    """The name of each thread (globalTid) that has one; of several names the first in the alphabet."""
+    columns = trace.read("ThreadNames", "nameId", "globalTid")
+    named = zip(columns["globalTid"].tolist(), trace.strings.texts(columns["nameId"]), strict=True)
+    return dict(sorted(named, reverse=True))
+
+
+def profiler_threads(trace: Trace) -> IntArray:
+    """The profiler's own threads inside the profiled processes (globalTids): nothing of the program waits for them."""
+    columns = trace.read("ThreadNames", "nameId", "globalTid")
+    names = trace.strings.texts(columns["nameId"])
+    own = np.array([is_profiler(name) for name in names], dtype=np.bool_)
+    return np.unique(columns["globalTid"][own])
+
+
+def process_names(trace: Trace) -> dict[int, str]:
+    """The program of each process (globalPid) that has a name; of several names the first in the alphabet."""
+    columns = trace.read("PROCESSES", "globalPid", "name")
+    named = zip(columns["globalPid"].tolist(), columns.text("name").texts(), strict=True)
+    return dict(sorted(((process, name) for process, name in named if name), reverse=True))

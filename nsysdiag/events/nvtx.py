@@ -1,0 +1,176 @@
+"""NVTX ranges: what the program called its own time, on its own thread and on others (NVTX_EVENTS)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.arrays.nesting import enclosing
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.calls import coded_names
+from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.nccl_payload import read_communicators
+from nsysdiag.events.rows import Rows, picked
+from nsysdiag.events.streams import distinct
+from nsysdiag.limits import short_path
+from nsysdiag.trace.enums import NvtxEvent
+from nsysdiag.trace.trace import Trace
+
+RANGES = "NVTX_EVENTS"
+RANGE_COLUMNS = ("start", "end", "eventType", "text", "textId", "globalTid", "domainId")
+RANGE_TYPES = (
+    NvtxEvent.PUSH_POP_RANGE,
+    NvtxEvent.START_END_RANGE,
+    NvtxEvent.PAYLOAD_PUSH_POP_RANGE,
+    NvtxEvent.PAYLOAD_START_END_RANGE,
+)
+START_END_TYPES = (NvtxEvent.START_END_RANGE, NvtxEvent.PAYLOAD_START_END_RANGE)
+COMMUNICATION_DOMAIN = "NCCL"
+MPI_DOMAIN = "MPI"
+GIL_DOMAIN, PYTHON_DOMAIN = "GIL Trace", "Python Backtrace"
+"""What nsys itself writes as NVTX: ranges (--trace=python-gil) and marks (--python-sampling), none of the program."""
+UNNAMED = "(unnamed range)"
+
+
+@dataclass(frozen=True, slots=True)
+class RangeRows(Rows):
+    """Push/pop and start/end ranges; times in ns, `name` an index into the names beside it. A range that was never
+    closed ends with the trace. `thread` is where a range began; a start/end range may end on any thread. `communicator`
+    is the number of the communicator that an NCCL call names, else 0."""
+
+    start: IntArray
+    end: IntArray
+    thread: IntArray
+    name: IntArray
+    communication: BoolArray
+    mpi: BoolArray
+    start_end: BoolArray
+    communicator: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class PythonMarks(Rows):
+    """The marks that hold Python stacks: when, on which thread they were written, and their category."""
+
+    start: IntArray
+    thread: IntArray
+    category: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class NvtxRanges:
+    """All ranges of the trace in the order of the export."""
+
+    rows: RangeRows
+    names: list[str]
+    python: PythonMarks
+
+
+def read_ranges(trace: Trace) -> NvtxRanges:
+    """Every range with a start that the program made; `communication` marks those of the domain named NCCL, `mpi` those
+    of the domain MPI."""
+    columns = trace.read(RANGES, *RANGE_COLUMNS)
+    kinds, start, end = columns["eventType"], columns["start"], columns["end"]
+    thread, domain = columns["globalTid"], columns["domainId"]
+    chosen = picked(np.isin(kinds, RANGE_TYPES) & ((end >= start) | (end < 0)))
+    name, names = _names(trace, columns["text"].codes[chosen], columns["text"].values, columns["textId"][chosen])
+    created = np.flatnonzero(kinds == NvtxEvent.DOMAIN_CREATE)
+    domains = columns["text"][created].texts()
+    thread, domain = thread[chosen], domain[chosen]
+
+    def in_domain(wanted: str, thread: IntArray = thread, domain: IntArray = domain) -> BoolArray:
+        """Domain ids are a process's own."""
+        rows = created[np.array([text == wanted for text in domains], dtype=np.bool_)]
+        if len(rows) == 0:
+            return np.zeros(len(thread), dtype=np.bool_)
+        owners, ids = columns["globalTid"][rows], columns["domainId"][rows]
+        _, process = distinct(process_of(np.concatenate((owners, thread))))
+        _, number = distinct(np.concatenate((ids, domain)))
+        key = process * (int(number.max()) + 1) + number
+        return np.isin(key[len(rows) :], key[: len(rows)])
+
+    closed = np.where(end < 0, np.iinfo(np.int64).max, end)[chosen]
+    start_end = np.isin(kinds[chosen], START_END_TYPES)
+    communicator = read_communicators(trace, len(kinds))[chosen]
+    nccl, mpi = in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN)
+    rows = RangeRows(start[chosen], closed, thread, name, nccl, mpi, start_end, communicator)
+    if GIL_DOMAIN in domains:
+        rows = rows.take(~in_domain(GIL_DOMAIN))
+    nothing = np.empty(0, dtype=np.int64)
+    python = PythonMarks(nothing, nothing, nothing)
+    if PYTHON_DOMAIN in domains:
+        marks = np.flatnonzero(kinds == NvtxEvent.MARK)
+        marks = marks[in_domain(PYTHON_DOMAIN, columns["globalTid"][marks], columns["domainId"][marks])]
+        category = trace.read("NVTX_EVENTS", "category").integers("category")
+        python = PythonMarks(start[marks], columns["globalTid"][marks], category[marks])
+    return NvtxRanges(rows, names, python)
+
+
+def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:
+    """The text itself where a row has one, else the string that its textId names."""
+    if not values:
+        coded, known = coded_names(trace, ids)
+        return np.where(ids < 0, len(known), coded), [*known, UNNAMED]
+    coded, known = coded_names(trace, np.where(text >= 0, -1, ids))
+    names = [*values, *known, UNNAMED]
+    code = np.where(text >= 0, text, coded + len(values))
+    return np.where((text < 0) & (ids < 0), len(names) - 1, code), names
+
+
+def path_codes(
+    ranges: NvtxRanges, axis: ThreadAxis, rank: IntArray, time: IntArray
+) -> tuple[IntArray, list[list[str]]]:
+    """The ranges open on lane `rank` at each `time`: the code of each time's path, and the path of each code, the names
+    of its ranges from the outermost in, cut where they are long together (limits.short_path). Code 0 is the empty path,
+    as is that of lane -1."""
+    rows = ranges.rows
+    lane = axis.rank(rows.thread)
+    rows, lane = rows.take(lane >= 0), lane[lane >= 0]
+    spans = axis.place(lane, Intervals(rows.start, rows.end))
+    position = np.where(rank >= 0, axis.position(np.maximum(rank, 0), time), -1)
+    code = np.zeros(len(time), dtype=np.int32)
+    paths: list[list[str]] = [[]]
+    for level in enclosing(spans, position):
+        inside = np.flatnonzero(level >= 0)
+        width = len(ranges.names) + 1
+        unique, inverse = distinct(joint(code[inside], rows.name[level[inside]], width))
+        code[inside] = len(paths) + inverse
+        paths += [[*paths[int(key) // width], ranges.names[int(key) % width]] for key in unique]
+    return code, [short_path(path) for path in paths]
+
+
+MOST_NAMES = 8
+
+
+def ranges_elsewhere(ranges: NvtxRanges, thread: IntArray, time: IntArray) -> list[list[str]]:
+    """For each thread (a globalTid, -1 for none) and time the start/end ranges that other threads of its process had
+    begun and nobody had ended: the eight that were begun last, the earliest of them first. Of more than 64 that are
+    open at once those that were begun first count.
+
+    ```
+    thread 1            [==== epoch ============)         push/pop: a range of this thread alone
+    thread 1          [----- prefetch -------]            start/end, may end on any thread
+    thread 2   [========= step =========)
+                              ^ time, thread 2            -> prefetch
+    ```
+    """
+    rows = ranges.rows.take(np.flatnonzero(ranges.rows.start_end))
+    moments = np.sort(time)
+    rows = rows.take(np.flatnonzero(np.searchsorted(moments, rows.start) < np.searchsorted(moments, rows.end)))
+    found: list[list[str]] = [[] for _ in time]
+    if len(rows) == 0:
+        return found
+    rows = rows.take(np.lexsort((rows.name, -rows.end, rows.start)))
+    # A lane a process here, so that no process sees the ranges of another.
+    axis = ThreadAxis.over(process_of(rows.thread), int(moments[0]), int(moments[-1]) + 1)
+    lane = axis.rank(process_of(thread))
+    spans = axis.place(axis.rank(process_of(rows.thread)), Intervals(rows.start, rows.end))
+    position = np.where(lane >= 0, axis.position(np.maximum(lane, 0), time), -1)
+    for level in enclosing(spans, position):
+        inside = np.flatnonzero(level >= 0)
+        inside = inside[rows.thread[level[inside]] != thread[inside]]
+        for at, name in zip(inside.tolist(), rows.name[level[inside]].tolist(), strict=True):
+            found[at].append(ranges.names[name])
+    return [names[-MOST_NAMES:] for names in found]

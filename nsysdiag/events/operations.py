@@ -1,0 +1,165 @@
+"""Operations on all devices: kernels, copies, sets and graph launches, one row each, in one table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.launch_shapes import SHAPE_COLUMNS, LaunchShapes, launch_shapes
+from nsysdiag.events.rows import Rows
+from nsysdiag.trace.columns import Columns
+from nsysdiag.trace.enums import MIGRATIONS, CopyKind, MemoryKind
+from nsysdiag.trace.trace import Trace
+
+
+class Category(IntEnum):
+    """What an operation is; the order breaks no tie."""
+
+    KERNEL = 0
+    MEMCPY = 1
+    MEMSET = 2
+    GRAPH = 3
+
+
+TABLES = {
+    Category.KERNEL: "CUPTI_ACTIVITY_KIND_KERNEL",
+    Category.MEMCPY: "CUPTI_ACTIVITY_KIND_MEMCPY",
+    Category.MEMSET: "CUPTI_ACTIVITY_KIND_MEMSET",
+    Category.GRAPH: "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+}
+SECOND_NS = 1_000_000_000
+UNKNOWN_SESSION_FACTOR = 100
+FIRST_MIGRATION, LAST_MIGRATION = min(MIGRATIONS), max(MIGRATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Operations(Rows):
+    """Times in ns. `name` and `short_name` are string ids, -1 where the operation has none; `graph_node` is 0 or -1
+    outside graphs; `copy_kind`, `src_kind`, `dst_kind` are CUPTI's numbers, -1 where there are none; `graph` is the
+    number of an instantiated graph that was recorded as a whole, else -1; `shape` is a place in the table of launch
+    shapes, -1 for what is no kernel or has no known shape."""
+
+    start: IntArray
+    end: IntArray
+    process: IntArray
+    device: IntArray
+    context: IntArray
+    stream: IntArray
+    correlation: IntArray
+    category: IntArray
+    name: IntArray
+    short_name: IntArray
+    graph_node: IntArray
+    copy_kind: IntArray
+    src_kind: IntArray
+    dst_kind: IntArray
+    size: IntArray
+    graph: IntArray
+    shape: IntArray
+
+    @property
+    def migration(self) -> BoolArray:
+        """True for page migrations of unified memory: nobody launched them."""
+        return (self.copy_kind >= FIRST_MIGRATION) & (self.copy_kind <= LAST_MIGRATION)
+
+
+_COMMON = ("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid")
+_SPECIAL: dict[Category, tuple[str, ...]] = {
+    Category.KERNEL: ("demangledName", "shortName", "graphNodeId", *SHAPE_COLUMNS),
+    Category.MEMCPY: ("graphNodeId", "copyKind", "srcKind", "dstKind", "bytes"),
+    Category.MEMSET: ("graphNodeId", "memKind", "bytes"),
+    Category.GRAPH: ("graphExecId",),
+}
+
+
+def operation_columns(category: Category) -> tuple[str, ...]:
+    """What is read of the table of a category."""
+    return (*_COMMON, *_SPECIAL[category])
+
+
+def read_operations(trace: Trace) -> tuple[Operations, LaunchShapes]:
+    """Every row of the four tables, valid or not, and the shapes of kernels that occur; see `malformed` for rows that
+    may not be used."""
+    read = {category: trace.read(TABLES[category], *operation_columns(category)) for category in Category}
+    shapes, shape = launch_shapes(read[Category.KERNEL])
+    parts = [
+        _operations(category, columns, shape if category is Category.KERNEL else None)
+        for category, columns in read.items()
+    ]
+    return Operations.concatenate([part for part in parts if len(part)] or parts[:1]), shapes
+
+
+def _operations(category: Category, columns: Columns, shape: IntArray | None) -> Operations:
+    count = len(columns)
+
+    def column(name: str) -> IntArray:
+        return columns[name] if name in _SPECIAL[category] else np.broadcast_to(np.int32(-1), count)
+
+    return Operations(
+        start=columns["start"],
+        end=columns["end"],
+        process=columns["globalPid"],
+        device=columns["deviceId"],
+        context=columns["contextId"],
+        stream=columns["streamId"],
+        correlation=columns["correlationId"],
+        category=np.broadcast_to(np.int32(category), count),
+        name=column("demangledName"),
+        short_name=column("shortName"),
+        graph_node=column("graphNodeId"),
+        copy_kind=column("copyKind"),
+        src_kind=column("srcKind"),
+        dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
+        size=column("bytes"),
+        graph=column("graphExecId"),
+        shape=np.broadcast_to(np.int32(-1), count) if shape is None else shape,
+    )
+
+
+def malformed(operations: Operations, duration_ns: int | None) -> BoolArray:
+    """True where a row cannot be: no `0 < start <= end`, or an end after the session's (None: unknown)."""
+    wrong = (operations.start <= 0) | (operations.end < operations.start)
+    if duration_ns is not None:
+        wrong |= operations.end > duration_ns
+    return wrong
+
+
+def latest_host_time(operations: Operations, wrong: BoolArray, duration_ns: int | None) -> int:
+    """The time after which no host row can end, with room to spare: rows of the host may outlast the session a little.
+    Where the trace does not say how long it is, far beyond the last operation that can be."""
+    if duration_ns is not None:
+        return duration_ns + max(duration_ns, SECOND_NS)
+    last = int(operations.end[~wrong].max()) if not wrong.all() else 0
+    return min(UNKNOWN_SESSION_FACTOR * max(last, SECOND_NS), int(np.iinfo(np.int64).max) // 2)
+
+
+def session_duration(trace: Trace) -> int | None:
+    """Length of the capture in ns (ANALYSIS_DETAILS.duration), None where the trace does not say."""
+    durations = trace.read("ANALYSIS_DETAILS", "duration")["duration"]
+    return int(durations.max()) if len(durations) and durations.max() > 0 else None
+
+
+_SHORT_SIDES = {"Host": "H", "Device": "D", "Array": "A", "Peer": "P"}
+
+
+def copy_name(kind: int) -> str:
+    """The kind of a copy in the field's short form: `memcpy HtoD`, `unified memory DtoH`."""
+    try:
+        label = CopyKind(kind).label
+    except ValueError:
+        return f"memcpy kind {kind}"
+    for side, letter in _SHORT_SIDES.items():
+        label = label.replace(side, letter)
+    label = label.replace("-", "")
+    return label.replace("Unified", "unified memory") if kind in MIGRATIONS else f"memcpy {label}"
+
+
+def memory_name(kind: int) -> str | None:
+    """The kind of memory on a side of a copy: `pageable`; None where the export does not say."""
+    return MemoryKind(kind).label if kind in _KNOWN_MEMORY else None
+
+
+_KNOWN_MEMORY = frozenset(MemoryKind) - {MemoryKind.UNKNOWN}

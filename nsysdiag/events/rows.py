@@ -1,0 +1,85 @@
+"""A table as a record of equally long arrays, and how rows are picked from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.events.identity import is_constant
+
+
+def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
+    """For a mask of rows that follow each other the slice that picks them, which copies nothing; any other index as it
+    is."""
+    if isinstance(mask, slice) or mask.dtype != np.bool_:
+        return mask
+    first = int(mask.argmax()) if len(mask) else 0
+    count = int(np.count_nonzero(mask))
+    return slice(first, first + count) if mask[first : first + count].all() else mask
+
+
+def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDArray[Any]:
+    """The values at `index`; one value that stands for all rows still takes the memory of one."""
+    if isinstance(index, slice) or not is_constant(values):
+        return values[index]
+    count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
+    return np.broadcast_to(values[:1].reshape(()), count) if count else values[:0]
+
+
+class RowsOf:
+    """Which rows hold each of the distinct values of a column, or of those `among` them: found by one sort however many
+    values there are, and by none where there is one."""
+
+    def __init__(self, column: IntArray, among: IntArray | list[int] | None = None) -> None:
+        rows = np.arange(len(column), dtype=np.int32) if among is None else _rows_of(column, among)
+        values = taken(column, rows)
+        if len(values) and values.min() != values.max():
+            order = np.argsort(values, kind="stable")
+            rows, values = rows[order], values[order]
+        borders = np.flatnonzero(values[1:] != values[:-1]) + 1
+        self._rows = np.split(rows, borders) if len(rows) else []
+        self._at = {int(column[rows[0]]): at for at, rows in enumerate(self._rows)}
+
+    def __getitem__(self, value: int) -> IntArray:
+        """The rows in their order; none where the column does not hold the value."""
+        at = self._at.get(value)
+        return np.empty(0, dtype=np.int32) if at is None else self._rows[at]
+
+    def values(self) -> list[int]:
+        """The distinct values, sorted."""
+        return list(self._at)
+
+
+def _rows_of(column: IntArray, among: IntArray | list[int]) -> IntArray:
+    return np.flatnonzero(np.isin(column, among)).astype(np.int32)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rows:
+    """Base of records whose fields are all arrays of one length, a row an index."""
+
+    def __len__(self) -> int:
+        first: npt.NDArray[Any] = getattr(self, dataclasses.fields(self)[0].name)
+        return len(first)
+
+    def take(self, index: npt.NDArray[Any] | slice) -> Self:
+        """The rows at `index`: positions in the order asked for, a mask, or a slice, whose rows are not copied."""
+        index = picked(index)
+        return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
+
+    @classmethod
+    def concatenate(cls, parts: list[Self]) -> Self:
+        """All rows of `parts`, one table after the other; `parts` holds at least one."""
+        parts = [part for part in parts if len(part)] or parts[:1]
+        if len(parts) == 1:
+            return parts[0]
+        return cls(
+            **{
+                field.name: np.concatenate([getattr(part, field.name) for part in parts])
+                for field in dataclasses.fields(cls)
+            }
+        )

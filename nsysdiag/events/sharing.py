@@ -1,0 +1,156 @@
+"""Processes that use the same device number in a trace without a map to GPUs: do they share one?
+
+```
+launched       |       |                 while the other's kernel runs ...
+one        [==]    [==]    [==]          ... and begun right after it: it waited its turn on one GPU
+other          [==]    [==]    [==]
+```
+
+Kernels that never run at once, however busy both processes are, may also be those of programs that wait for each other
+on two GPUs; kernels that do run at once those of one GPU with MPS, or cut into time slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray, Intervals, clip, coverage, nearest_before, union
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.operations import Category
+from nsysdiag.units import format_count, format_share
+
+ENOUGH = 10
+"""So many stretches of work must meet the other's by chance, and so many change hands, to tell anything."""
+SELDOM = 0.01
+OFTEN = 0.5
+AT_ONCE_NS = 100_000
+"""How soon after the other's work one that waited its turn begins."""
+MOST_DEVICES = 16
+_KEPT_APART = "Several processes use this device number and the trace has no map to GPUs: they are kept apart here"
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """When kernels of a process ran, one after the other without a break in each stretch, and when the call that
+    launched the first of a stretch ended; the largest number where that is not known."""
+
+    stretches: Intervals
+    launched: IntArray
+
+    @classmethod
+    def of(cls, device: DeviceTimeline, call_end: IntArray) -> _Work:
+        rows = np.flatnonzero(device.running & (device.operations.category == Category.KERNEL))
+        start, end = device.operations.start[rows], device.operations.end[rows]
+        stretches = union(Intervals(start, end))
+        launch = device.launch[rows[np.searchsorted(start, stretches.start)]]
+        never = np.iinfo(np.int64).max
+        ends = call_end[np.maximum(launch, 0)] if len(call_end) else launch
+        return cls(stretches, np.where(launch >= 0, ends, never))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Of the stretches of one process while another was at work, too: how many, how many met the other's, how many
+    chance lets meet at least; how often work changed hands; how many had waited their turn; and the share of their
+    time that went by beside the other's."""
+
+    stretches: int = 0
+    met: int = 0
+    expected: float = 0
+    turns: int = 0
+    waited: int = 0
+    beside: float = 0
+
+    @property
+    def takes_turns(self) -> bool:
+        enough = self.expected >= ENOUGH and self.turns >= ENOUGH
+        return enough and self.met <= SELDOM * self.stretches
+
+    @property
+    def at_once(self) -> bool:
+        return self.expected >= ENOUGH and self.met >= OFTEN * self.expected
+
+
+def sharing_notes(activity: DeviceActivity) -> dict[str, str]:
+    """By device key a sentence for each device that may be the same GPU as others."""
+    if not activity.assumed_apart:
+        return {}
+    apart = [device for device in activity.devices if device.gpu_id is None]
+    few = len(apart) <= MOST_DEVICES
+    work = {device.key: _Work.of(device, activity.api_calls.rows.end) for device in apart} if few else {}
+    return {
+        device.key: _note([_pair(work[device.key], work[each.key]) for each in others] if few else [])
+        for device in apart
+        if (others := _others(device, apart))
+    }
+
+
+def _others(device: DeviceTimeline, apart: list[DeviceTimeline]) -> list[DeviceTimeline]:
+    """Those that go by the same number in other processes."""
+    numbers = {number for _, number in device.ids}
+    return [each for each in apart if each is not device and numbers & {number for _, number in each.ids}]
+
+
+def _note(pairs: list[_Pair]) -> str:
+    in_turns = [pair for pair in pairs if pair.takes_turns]
+    if in_turns:
+        return f"{_KEPT_APART}. {_in_turns(max(in_turns, key=lambda pair: (pair.waited, pair.stretches)))}"
+    if pairs and all(pair.at_once for pair in pairs):
+        beside = format_share(max(pair.beside for pair in pairs), 1)
+        return (
+            f"{_KEPT_APART}. While both are at work, up to {beside} of its kernels' time goes by beside kernels of"
+            " another process: these are different GPUs, or one with MPS or time slices; --same-gpu unites them."
+        )
+    return f"{_KEPT_APART}, and may share a GPU. --same-gpu unites them."
+
+
+def _in_turns(pair: _Pair) -> str:
+    told = (
+        f"{pair.met or 'None'} of {format_count(pair.stretches)} stretches of its kernels meets those of another"
+        f" process, where chance would let {format_count(round(pair.expected))} do so"
+    )
+    if pair.waited >= max(ENOUGH, OFTEN * pair.stretches):
+        return (
+            f"{told}, and {format_count(pair.waited)} were launched meanwhile and began as soon as those ended: they"
+            " take turns, as on one GPU. --same-gpu unites them."
+        )
+    return f"{told}: they share a GPU, which --same-gpu tells, or wait for each other."
+
+
+def _pair(one: _Work, other: _Work) -> _Pair:
+    mine, others = one.stretches, other.stretches
+    if len(mine) == 0 or len(others) == 0:
+        return _Pair()
+    low, high = max(int(mine.start[0]), int(others.start[0])), min(int(mine.end[-1]), int(others.end[-1]))
+    if low >= high:
+        return _Pair()
+    mine, others = clip(mine, low, high), clip(others, low, high)
+    beside = coverage(others, mine)
+    chance = float((others.end - others.start).sum()) / (high - low)
+    return _Pair(
+        stretches=len(mine),
+        met=int(np.count_nonzero(beside)),
+        expected=len(mine) * chance,
+        turns=_turns(mine, others),
+        waited=_waited(one, other.stretches, low, high),
+        beside=float(beside.sum()) / max(int((mine.end - mine.start).sum()), 1),
+    )
+
+
+def _turns(mine: Intervals, others: Intervals) -> int:
+    """How often work goes over from one to the other."""
+    order = np.argsort(np.concatenate((mine.start, others.start)), kind="stable")
+    return int(np.count_nonzero(np.diff((order < len(mine)).astype(np.int8))))
+
+
+def _waited(one: _Work, others: Intervals, low: int, high: int) -> int:
+    """How many stretches were launched while the other worked, and begun right after."""
+    inside = (one.stretches.start >= low) & (one.stretches.start < high)
+    start, launched = one.stretches.start[inside], one.launched[inside]
+    before = nearest_before(others.end, start)
+    known = before >= 0
+    before = np.maximum(before, 0)
+    right_after = known & (start - others.end[before] <= AT_ONCE_NS)
+    return int(np.count_nonzero(right_after & (launched < others.end[before]) & (launched >= others.start[before])))

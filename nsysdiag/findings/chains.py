@@ -1,0 +1,69 @@
+"""The causal chain of a finding in words: root, effect, where it shows, fix."""
+
+from __future__ import annotations
+
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.host_compute import INSIDE_MPI
+from nsysdiag.report import Root, Thread
+from nsysdiag.units import format_count, format_ns
+
+_OPENINGS = {
+    "uncovered": "nothing is known of what {thread} did",
+    "blocked": "{thread} is scheduled out, in nothing that was traced",
+    "off_cpu": "{thread} has no CPU{label}",
+    "host_compute": "{thread} computes{code}",
+    "profiler_overhead": "the profiler holds {thread}",
+    "launch_call": "{thread} is inside {call}",
+    "launch_latency": "launches of {thread} find the device idle",
+    "data_loading": "{thread} waits for input data in {call}",
+}
+_IN_MPI = "{thread} is inside {call}{code}"
+_ON_THREAD = "{call}{label} on {thread}"
+_ON_DEVICE = "{title}{label}"
+
+
+def thread_words(thread: Thread | None, others: int) -> str:
+    """The thread with most of it, and how many more there are: `thread 4242 'python' and 2 more`."""
+    if thread is None:
+        return "an unknown thread"
+    name = f" '{thread.name}'" if thread.name else ""
+    return f"thread {thread.tid}{name}" + (f" and {others} more" if others else "")
+
+
+def opening(cause: str, *, call: str | None, label: str, thread: str, code: str) -> str:
+    """What stood at the beginning, where nothing leads further back; `code` is what CPU samples were in."""
+    rule = CAUSES[cause]
+    pattern = _OPENINGS.get(cause, _ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
+    if label == INSIDE_MPI:
+        pattern = _IN_MPI
+    return pattern.format(
+        call=call or rule.title.lower(),
+        label=f" ({label})" if label and label != call else "",
+        thread=thread,
+        title=rule.title.lower(),
+        code=f": {code}" if code else "",
+    )
+
+
+def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, drained: bool) -> str:
+    """What that did to the device, over `count` gaps."""
+    times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
+    if 2 * median_ns * count < total_ns:
+        times = f"{format_ns(total_ns)} in {format_count(count)} gaps, {format_ns(longest_ns)} in the longest"
+    if 2 * longest_ns >= total_ns:
+        rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
+        times = f"{format_ns(longest_ns)} in one gap{rest}"
+    if drained:
+        return f"the queue runs dry, and stays so for {times}"
+    late = CAUSES[cause].side in ("host", "call", "root")
+    return f"the queue is empty for {times}" if late else f"the device waits {times}"
+
+
+def shown(next_operation: str, path: list[str]) -> str:
+    """Where it shows."""
+    return f"idle before {next_operation}" + (f" in {' › '.join(path)}" if path else "")
+
+
+def from_root(root: Root | None, cause: str) -> list[str]:
+    """The steps from the root to the wait, where wake-ups were followed there and led to `cause`."""
+    return list(reversed(root.chain)) if root is not None and root.cause in ("", cause) else []

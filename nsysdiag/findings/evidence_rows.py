@@ -1,0 +1,186 @@
+"""The rows of the trace behind slices of idle time: what a reader can look up with one SELECT."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.axis import Lane
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.operations import TABLES, Category
+from nsysdiag.events.overhead import PROFILER
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.kernels.operation_names import operation_names
+from nsysdiag.ledger.classify import LayeredEvidence
+from nsysdiag.report import EvidenceRow
+
+RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
+_OWN_CALL = ("launch_call", "launch_latency")
+_OVERHEAD = ("profiler_overhead", "queue_full", "module_load")
+_IN_CALLS = (
+    "sync",
+    "blocking_copy",
+    "memory_allocation",
+    "context_init",
+    "module_load",
+    "graph_build",
+    "cuda_api",
+)
+_IN_OS_CALLS = ("lock_wait", "io_wait", "os_memory", "sleep")
+_SCHEDULED = ("host_compute", "off_cpu", "blocked")
+_TRIED_PER_ROW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sightings:
+    """Finds the rows behind the slices of one device; `own` is what the launching thread itself did in each.
+    With `several` processes ids repeat, and operations need theirs
+    to be told apart."""
+
+    context: GapContext
+    evidence: LayeredEvidence
+    own: IntArray
+    several: bool
+
+    @classmethod
+    def of(cls, context: GapContext, evidence: LayeredEvidence, own: IntArray) -> Sightings:
+        """The rows of a device's trace, by what its host side made calls from."""
+        process = process_of(evidence.host.api_calls.rows.thread)
+        return cls(context, evidence, own, bool(len(process)) and bool(process.min() != process.max()))
+
+    def rows(self, slices: IntArray, most: int) -> list[EvidenceRow]:
+        """The rows behind the longest of `slices`, at most `most`, each once."""
+        ns = self.context.slices.lengths(slices)
+        start = self.context.slices.rows.start[slices]
+        order = np.lexsort((start, -ns))[: most * _TRIED_PER_ROW]
+        found: dict[tuple[str, int, int | None], EvidenceRow] = {}
+        for each in slices[order].tolist():
+            row = self._row(each)
+            found.setdefault((row.table, row.start_ns, row.thread), row)
+        return list(found.values())[:most]
+
+    def next_operation(self, gap: int, ns: int) -> EvidenceRow:
+        """The operation that ended a gap."""
+        return self.operation(int(self.context.frame.gaps.next[gap]), ns)
+
+    def operation(self, row: int, ns: int) -> EvidenceRow:
+        """An operation of the device, by its place in the device's operations."""
+        operations = self.context.device.operations
+        _, names = operation_names(self.context.device, np.array([row]), self.context.strings)
+        correlation, process = int(operations.correlation[row]), int(operations.process[row])
+        return EvidenceRow(
+            table=TABLES[Category(int(operations.category[row]))],
+            name=names[0],
+            start_ns=int(operations.start[row]),
+            ns=ns,
+            correlation=correlation if correlation > 0 else None,
+            process=process if self.several and process > 0 else None,
+        )
+
+    def launch(self, gap: int, ns: int) -> EvidenceRow | None:
+        """The call that launched the operation after a gap."""
+        call = int(self.context.frame.call[gap])
+        return self._api(call, ns) if call >= 0 else None
+
+    def draining_call(self, gap: int, ns: int) -> EvidenceRow | None:
+        """The outermost call of the launching thread that was running when a gap opened."""
+        at = self._covering(self.evidence.host.api, gap, int(self.context.frame.gaps.opened[gap]), "")
+        return None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
+
+    def _row(self, each: int) -> EvidenceRow:
+        """The row behind one slice; where it has none of its own, the operation that the device waited for."""
+        rows = self.context.slices.rows
+        cause = list(CAUSES)[int(self.own[each])]
+        gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])
+        text = self.context.slices.texts[int(rows.text[each])] if rows.text[each] >= 0 else ""
+        found: EvidenceRow | None = None
+        if cause in _OVERHEAD:
+            found = self._overhead(gap, start, ns)
+        if found is None and cause in _IN_CALLS:
+            at = self._covering(self.evidence.host.api, gap, start, text)
+            found = None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
+        elif cause in _OWN_CALL:
+            found = self.launch(gap, ns)
+        elif cause in _IN_OS_CALLS:
+            found = self._os_call(gap, start, text, ns)
+        elif cause in _SCHEDULED:
+            found = self._scheduled(gap, start, int(rows.end[each]), ns, on_cpu=cause == "host_compute")
+        return found or self.next_operation(gap, ns)
+
+    def _covering(self, lane: Lane, gap: int, time: int, text: str) -> int | None:
+        """The row of `lane` that holds the launching thread at `time`: the one shown as `text`, else the outermost."""
+        thread = int(self.context.lane[gap])
+        if thread < 0 or len(lane) == 0:
+            return None
+        position = self._position(thread, time)
+        behind = int(np.searchsorted(lane.spans.start, position, side="right"))
+        outer = behind - 1
+        while outer >= 0 and not lane.outermost[outer]:
+            outer -= 1
+        inside = [at for at in range(max(outer, 0), behind) if lane.spans.end[at] > position]
+        named = [at for at in inside if lane.shown_names[int(lane.shown[at])] == text]
+        return next(iter(named or inside), None)
+
+    def _position(self, thread: int, time: int) -> int:
+        return int(self.context.axis.position(np.array([thread]), np.array([time]))[0])
+
+    def _api(self, call: int, ns: int) -> EvidenceRow:
+        calls: CallRows = self.evidence.host.api_calls.rows
+        correlation = int(calls.correlation[call])
+        return EvidenceRow(
+            table=RUNTIME,
+            name=self.evidence.host.api_calls.names[int(calls.name[call])],
+            start_ns=int(calls.start[call]),
+            ns=ns,
+            thread=int(calls.thread[call]),
+            correlation=correlation if correlation > 0 else None,
+        )
+
+    def _os_call(self, gap: int, start: int, text: str, ns: int) -> EvidenceRow | None:
+        lane = self.evidence.host.os_calls
+        at = self._covering(lane, gap, start, text)
+        return None if at is None else self._on_lane(lane, at, gap, "OSRT_API", ns)
+
+    def _overhead(self, gap: int, start: int, ns: int) -> EvidenceRow | None:
+        lane = self.evidence.host.overhead
+        at = self._covering(lane, gap, start, "")
+        if at is None:
+            return None
+        table = "PROFILER_OVERHEAD" if lane.kind[at] >= PROFILER else "CUPTI_ACTIVITY_KIND_OVERHEAD"
+        return self._on_lane(lane, at, gap, table, ns)
+
+    def _on_lane(self, lane: Lane, at: int, gap: int, table: str, ns: int) -> EvidenceRow | None:
+        name = lane.names[int(lane.name[at])]
+        return self._at(int(lane.spans.start[at]), gap, table, name, ns)
+
+    def _at(self, position: int, gap: int, table: str, name: str, ns: int) -> EvidenceRow | None:
+        """A row that begins at a position of the axis; one that began before the axis does has lost its start."""
+        axis = self.context.axis
+        time = int(axis.time(np.array([position]))[0])
+        if time <= axis.origin:
+            return None
+        thread = int(axis.threads[int(self.context.lane[gap])])
+        return EvidenceRow(table=table, name=name, start_ns=time, ns=ns, thread=thread)
+
+    def _scheduled(self, gap: int, start: int, end: int, ns: int, *, on_cpu: bool) -> EvidenceRow | None:
+        """The scheduling event that began the state of the thread, else the first CPU sample of the slice."""
+        thread = int(self.context.lane[gap])
+        if thread < 0:
+            return None
+        low, high = self._position(thread, start), self._position(thread, end)
+        scheduling = self.evidence.host.scheduling
+        spans: Intervals = scheduling.on_cpu if on_cpu else scheduling.out
+        inside = np.flatnonzero((spans.start <= low) & (spans.end > low))
+        name = "scheduled in" if on_cpu else "scheduled out"
+        found = self._at(int(spans.start[inside[0]]), gap, "SCHED_EVENTS", name, ns) if len(inside) else None
+        if found is not None or not on_cpu:
+            return found
+        samples = self.evidence.host.samples.position
+        first = int(np.searchsorted(samples, low))
+        if first == len(samples) or samples[first] >= high:
+            return None
+        return self._at(int(samples[first]), gap, "COMPOSITE_EVENTS", "CPU sample", ns)

@@ -1,0 +1,195 @@
+"""Where a cause costs most: its largest places, the gaps there, and the host code that samples saw in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.groups import group_totals
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.causes import CAUSES
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.events.identity import joint, pid_of, tid_of
+from nsysdiag.events.streams import distinct
+from nsysdiag.findings.attribution import Shares
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.report import Thread
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Part of one cause's time. `rows` are its places in the shares; `kind` and `path` are None for a spot of several
+    places; `rest` marks what a cause has besides its large places."""
+
+    cause: str
+    kind: int | None
+    path: int | None
+    rest: bool
+    rows: IntArray
+    lost_ns: int
+    drained_ns: int
+    ceiling_ns: int
+
+    @property
+    def runs_dry(self) -> bool:
+        """Are the gaps that its calls opened more than what it loses itself?"""
+        return self.drained_ns > self.lost_ns
+
+
+def spots_of(shares: Shares, window_ns: int, busy_ns: int, thresholds: FindingThresholds) -> list[Spot]:
+    """The spots of a device that reach the smallest share of the window, those that may bring most first.
+
+    A cause is divided only if two of its places or more are large, and never one that nobody can explain:
+
+    ```
+    sync   forward 9 %   loss 4 %   a, b, c 0.5 % each    ->  forward, loss, the rest
+    sync   forward 9 %              a, b, c 0.5 % each    ->  one
+    ```
+
+    No host can hide more idle time than there is work to hide it under, so the ceiling of drained gaps is `busy_ns`.
+    """
+    least = max(thresholds.smallest * window_ns, 1)
+    found: list[Spot] = []
+    for cause in np.unique(shares.cause).tolist():
+        rows = np.flatnonzero(shares.cause == cause)
+        whole = _spot(shares, list(CAUSES)[cause], rows, busy_ns)
+        if whole.ceiling_ns < least:
+            continue
+        divisible = not CAUSES[whole.cause].unresolved
+        found += _divided(shares, whole, busy_ns, least, thresholds.places) if divisible else [whole]
+    return sorted(found, key=lambda spot: (-spot.ceiling_ns, -spot.lost_ns, spot.cause))
+
+
+def _spot(
+    shares: Shares,
+    cause: str,
+    rows: IntArray,
+    busy_ns: int,
+    *,
+    kind: int | None = None,
+    path: int | None = None,
+    rest: bool = False,
+) -> Spot:
+    lost, drained = int(shares.lost[rows].sum()), int(shares.drained[rows].sum())
+    return Spot(cause, kind, path, rest, rows, lost, drained, max(lost, min(drained, busy_ns)))
+
+
+def _divided(shares: Shares, whole: Spot, busy_ns: int, least: float, most: int) -> list[Spot]:
+    rows = whole.rows
+    width = int(shares.path[rows].max()) + 1
+    present, code = distinct(joint(shares.kind[rows], shares.path[rows], width))
+    lost, drained = (_by_place(code, len(present), side[rows]) for side in (shares.lost, shares.drained))
+    ceiling = np.maximum(lost, np.minimum(drained, busy_ns))
+    large = np.flatnonzero(ceiling >= least)
+    if len(large) < 2:
+        return [whole]
+    large = large[np.lexsort((large, -ceiling[large], -lost[large]))][:most]
+    places = [
+        _spot(
+            shares,
+            whole.cause,
+            rows[code == at],
+            busy_ns,
+            kind=int(present[at]) // width,
+            path=int(present[at]) % width,
+        )
+        for at in large.tolist()
+    ]
+    rest = _spot(shares, whole.cause, rows[~np.isin(code, large)], busy_ns, rest=True)
+    return [*places, rest] if rest.ceiling_ns >= least else places
+
+
+def _by_place(code: IntArray, places: int, ns: IntArray) -> IntArray:
+    total = np.zeros(places, dtype=np.int64)
+    np.add.at(total, code, ns)
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class SpotGaps:
+    """The time of a spot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. Where the
+    gaps that its calls opened are more than what it loses itself, they are those gaps."""
+
+    gap: IntArray
+    ns: IntArray
+
+    @classmethod
+    def of(cls, shares: Shares, spot: Spot) -> SpotGaps:
+        """The gaps of a spot whose shares these are."""
+        total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
+        np.add.at(total, shares.gap, shares.drained if spot.runs_dry else shares.lost)
+        gap = np.flatnonzero(total)
+        return cls(gap, total[gap])
+
+    @property
+    def longest(self) -> int:
+        """The gap that contributes most, of equal ones the first."""
+        return int(self.gap[np.argmax(self.ns)])
+
+    @property
+    def median_ns(self) -> int:
+        """The lower of the two middle ones where their number is even."""
+        return int(np.sort(self.ns)[(len(self.ns) - 1) // 2])
+
+    def leading(self, code: IntArray) -> tuple[int, float]:
+        """Of a code for each gap of the device the one with most time here, and its share."""
+        groups = group_totals(code[self.gap], self.ns)
+        return int(groups.code[0]), int(groups.total[0]) / int(self.ns.sum())
+
+    def typical(self, keys: GapKeys) -> int:
+        """The first gap of the signature with most of the time."""
+        leading, _ = self.leading(keys.code)
+        return int(self.gap[np.argmax(keys.code[self.gap] == leading)])
+
+    def path(self, keys: GapKeys, spot: Spot) -> list[str]:
+        """The NVTX path: the spot's own, that of most of its time, or what all of its paths begin with."""
+        if spot.path is not None:
+            return keys.paths[spot.path]
+        leading, share = self.leading(keys.path)
+        if share > 0.5:
+            return keys.paths[leading]
+        return _common_beginning([keys.paths[code] for code in np.unique(keys.path[self.gap]).tolist()])
+
+    def threads(self, context: GapContext) -> tuple[Thread | None, int]:
+        """The launching thread with most of the time (None: unknown), and the number of others."""
+        known = context.lane[self.gap] >= 0
+        groups = group_totals(context.lane[self.gap][known], self.ns[known])
+        if len(groups.code) == 0:
+            return None, 0
+        identity = int(context.axis.threads[int(groups.code[0])])
+        name = context.thread_names.get(identity)
+        return Thread(pid=pid_of(identity), tid=tid_of(identity), name=name), len(groups.code) - 1
+
+
+def _common_beginning(paths: list[list[str]]) -> list[str]:
+    common: list[str] = []
+    for names in zip(*paths, strict=False):
+        if len(set(names)) > 1:
+            break
+        common.append(names[0])
+    return common
+
+
+MOST_SAMPLES = 5_000
+
+
+def symbols_in(context: GapContext, slices: IntArray) -> dict[str, int]:
+    """The innermost functions of the samples inside the longest of `slices`, with the number of samples, most first."""
+    ns = context.slices.lengths(slices)
+    chosen = slices[np.argsort(-ns, kind="stable")[:MOST_SAMPLES]]
+    rows = context.slices.rows.take(chosen)
+    lane = context.lane[rows.gap]
+    low, high = (context.axis.position(np.maximum(lane, 0), side) for side in (rows.start, rows.end))
+    first, behind = (np.searchsorted(context.samples.position, side) for side in (low, high))
+    count = np.where(lane >= 0, behind - first, 0)
+    # Whole slices in order, as many as fit.
+    count = np.where(np.cumsum(count) <= MOST_SAMPLES, count, 0)
+    sample = np.arange(count.sum()) + np.repeat(first - (np.cumsum(count) - count), count)
+    if len(sample) == 0:
+        return {}
+    code, names = context.leaf_symbols(context.samples.id[sample])
+    present, number = np.unique(code[code >= 0], return_counts=True)
+    found = {names[each]: times for each, times in zip(present.tolist(), number.tolist(), strict=True)}
+    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))

@@ -1,0 +1,149 @@
+"""Findings that point to time which other findings account for: they lose nothing of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import Intervals, coverage, union
+from nsysdiag.causes import CAUSES
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.events.identity import pid_of, tid_of
+from nsysdiag.findings.chains import thread_words
+from nsysdiag.findings.empty_iterations import EmptyIterations
+from nsysdiag.findings.evidence_rows import Sightings
+from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
+from nsysdiag.report import DeviceReport, EvidenceRow, Finding, IterationReport, SlowIteration, Thread
+from nsysdiag.units import format_count, format_ns, format_share
+
+_WORK = {"compute": "compute", "exposed_comm": "exposed communication", "exposed_copy": "exposed copies"}
+
+
+def pointers_of(
+    device: DeviceReport, sightings: Sightings, empty: EmptyIterations | None, thresholds: FindingThresholds
+) -> list[Finding]:
+    """Slow iterations, and iterations without work."""
+    found = []
+    if device.iterations is not None and device.iterations.slow:
+        slow = _slow(device, device.iterations, sightings, thresholds)
+        found += [slow] if slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
+    if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
+        found.append(_empty(device, empty, sightings, thresholds))
+    return found
+
+
+def _pointer(
+    device: DeviceReport,
+    rule: FindingRule,
+    ceiling_ns: int,
+    thresholds: FindingThresholds,
+    *,
+    title: str,
+    evidence: list[str],
+    chain: list[str],
+    rows: list[EvidenceRow],
+    nvtx: list[str],
+) -> Finding:
+    return Finding(
+        id=f"f-{device.key}-{rule.id}",
+        cause=rule.id,
+        device=device.key,
+        severity=severity(ceiling_ns / device.window_ns, thresholds),
+        title=title,
+        lost_ns=0,
+        lost_share=0.0,
+        ceiling_ns=ceiling_ns,
+        confidence=1.0,
+        nvtx=nvtx,
+        evidence=evidence,
+        advice=list(rule.advice),
+        chain=[*chain, rule.fix],
+        rows=rows[: thresholds.rows],
+    )
+
+
+def _slow(
+    device: DeviceReport, iterations: IterationReport, sightings: Sightings, thresholds: FindingThresholds
+) -> Finding:
+    """What slow iterations take more than the median one: an upper bound, for much of it is in other findings."""
+    slow = iterations.slow
+    extra = sum(each.extra_ns for each in slow)
+    worst = slow[0]
+    chain = [
+        f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median one"
+        + (f", {len(slow) - 1} more are slow" if len(slow) > 2 else ", one more is slow" if len(slow) == 2 else "")
+    ]
+    more = _more(worst)
+    chain += [f"mostly {more[0]}"] if more else []
+    return _pointer(
+        device,
+        SLOW_ITERATIONS,
+        extra,
+        thresholds,
+        title=f"{SLOW_ITERATIONS.title} than the median one",
+        evidence=[
+            f"iteration {each.index}: +{format_ns(each.extra_ns)}: {', '.join(_more(each)[:2])}" for each in slow[:4]
+        ],
+        chain=chain,
+        rows=_first_operations(iterations, sightings, slow),
+        nvtx=[iterations.name] if iterations.source == "nvtx" else [],
+    )
+
+
+def _more(slow: SlowIteration) -> list[str]:
+    ranked = sorted(slow.more.items(), key=lambda item: (-item[1], item[0]))
+    return [f"{_WORK.get(name) or CAUSES[name].title.lower()} +{format_ns(ns)}" for name, ns in ranked]
+
+
+def _first_operations(
+    iterations: IterationReport, sightings: Sightings, slow: list[SlowIteration]
+) -> list[EvidenceRow]:
+    """The operation that each slow iteration begins with."""
+    starts = {row.index: row.start_ns for row in iterations.rows}
+    device = sightings.context.device
+    rows = []
+    for each in slow:
+        begins = np.flatnonzero((device.operations.start == starts.get(each.index, -1)) & device.running)
+        rows += [sightings.operation(int(begins[0]), each.extra_ns)] if len(begins) else []
+    return rows
+
+
+def _empty(
+    device: DeviceReport, empty: EmptyIterations, sightings: Sightings, thresholds: FindingThresholds
+) -> Finding:
+    """Idle time of the device during instances in which nothing was launched to it: other findings have it as well."""
+    gaps = sightings.context.frame.gaps
+    ns = int(coverage(union(Intervals(gaps.start, gaps.end)), union(empty.spans)).sum())
+    thread = Thread(
+        pid=pid_of(empty.thread),
+        tid=tid_of(empty.thread),
+        name=sightings.context.thread_names.get(empty.thread),
+    )
+    count, all_of = format_count(len(empty.spans)), format_count(empty.count)
+    length = empty.spans.end - empty.spans.start
+    longest = np.lexsort((empty.spans.start, -length))[: thresholds.rows].tolist()
+    return _pointer(
+        device,
+        EMPTY_ITERATIONS,
+        ns,
+        thresholds,
+        title=f"{count} of {all_of} iterations have no work for the device",
+        evidence=[
+            f"{count} of {all_of} instances of “{empty.name}” launched nothing to it",
+            f"it was idle for {format_ns(ns)} of them, {format_share(ns, device.window_ns)} of the window",
+        ],
+        chain=[
+            f"{thread_words(thread, 0)} goes through {count} of {all_of} instances of “{empty.name}”",
+            "no thread of its process launches anything to the device meanwhile",
+        ],
+        rows=[
+            EvidenceRow(
+                table="NVTX_EVENTS",
+                name=empty.name,
+                start_ns=int(empty.spans.start[at]),
+                ns=int(length[at]),
+                thread=empty.thread,
+            )
+            for at in longest
+        ],
+        nvtx=[empty.name],
+    )

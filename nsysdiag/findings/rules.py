@@ -1,0 +1,114 @@
+"""The rules of findings that are no cause of idle time, and how much a finding matters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag.config.settings import FindingThresholds
+
+
+@dataclass(frozen=True, slots=True)
+class FindingRule:
+    """A finding beside those of the causes: its name in the report, what it says, and what to do about it.
+
+    `fix` is the short form of `advice` that ends a causal chain; `thresholds` names the settings that it depends on
+    (fields of FindingThresholds), `sources` the documents (keys of SOURCES)."""
+
+    id: str
+    title: str
+    meaning: str
+    color: str
+    picture: str
+    tables: tuple[str, ...]
+    thresholds: tuple[str, ...]
+    sources: tuple[str, ...]
+    fix: str
+    advice: tuple[str, ...]
+
+
+EXPOSED_COPY = FindingRule(
+    id="exposed_copy",
+    title="Copies that no kernel hides",
+    meaning="The device copied or set memory while no kernel ran beside it.",
+    color="#a16207",
+    picture="""
+stream 7  [==A==)          [==B==)
+stream 9         [=copy==)          no kernel runs beside it
+""",
+    tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
+    thresholds=("smallest",),
+    sources=("pinned_memory", "tuning_guide"),
+    fix="overlap copies with compute, on a stream of their own",
+    advice=(
+        "Overlap copies with compute: a stream of their own, pinned memory, the next batch while this one computes.",
+        "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
+    ),
+)
+EXPOSED_COMM = FindingRule(
+    id="exposed_comm",
+    title="Communication that no compute hides",
+    meaning="Communication kernels ran while no other kernel did.",
+    color="#7e57c2",
+    picture="""
+stream 7  [==backward==)                  [==optimizer==)
+stream 9              [==nccl AllReduce==)               the part behind backward is exposed
+""",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="overlap it with compute",
+    advice=(
+        "Overlap communication with the backward pass: gradient buckets of another size (DistributedDataParallel "
+        "bucket_cap_mb), a stream of its own.",
+        "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
+    ),
+)
+SLOW_ITERATIONS = FindingRule(
+    id="slow_iterations",
+    title="Some iterations take far longer",
+    meaning="Steady iterations, at most the ten longest, that exceed the median one by three times the usual deviation and 5 %. Points "
+    "to time that other findings account for: nothing is counted twice.",
+    color="#b45309",
+    picture="""
+device  [step 1)[step 2)[step 3              )[step 4)
+                        |median |-- extra ---|
+""",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
+    thresholds=("smallest",),
+    sources=("nsight_cli", "gc"),
+    fix="look at what these iterations have more of",
+    advice=(
+        "Look at what these iterations have more of; a spike that comes round is garbage collection, a checkpoint, logging, "
+        "an evaluation, or a reader that starts a new file.",
+    ),
+)
+EMPTY_ITERATIONS = FindingRule(
+    id="empty_iterations",
+    title="Iterations without work for the device",
+    meaning="A range of the program comes round, and in some of its instances nothing was launched to the device. Points "
+    "to time that other findings account for: nothing is counted twice.",
+    color="#0e7490",
+    picture="""
+thread  [step 1    ][step 2    ][step 3    ][step 4    ]
+launches   |  |                    |  |                     steps 2 and 4 launch nothing here
+""",
+    tables=("NVTX_EVENTS", "CUPTI_ACTIVITY_KIND_RUNTIME"),
+    thresholds=("empty",),
+    sources=("nsight_cli",),
+    fix="give the device work in them, or give it to another job meanwhile",
+    advice=(
+        "See whether the device is meant to work in each of them: a rank without data, a stage of a pipeline that waits, work "
+        "sent to another device.",
+        "Where a program only uses the device now and then, batch its work, or give the device to another job meanwhile.",
+    ),
+)
+FINDING_RULES = {rule.id: rule for rule in (EXPOSED_COPY, EXPOSED_COMM, SLOW_ITERATIONS, EMPTY_ITERATIONS)}
+
+
+def severity(share: float, thresholds: FindingThresholds | None = None, *, unresolved: bool = False) -> str:
+    """high, medium, low or info, by the share of the window; what the trace cannot tell is information."""
+    limits = thresholds or FindingThresholds()
+    if unresolved:
+        return "info"
+    words = ((limits.high, "high"), (limits.medium, "medium"), (limits.low, "low"))
+    return next((word for least, word in words if share >= least), "info")

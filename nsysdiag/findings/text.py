@@ -1,0 +1,247 @@
+"""The story of one spot: its title, where it is, its causal chain, its evidence and what to do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.groups import group_totals
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
+from nsysdiag.causes.variants import KINDS
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.events.program_code import interpreter_part
+from nsysdiag.findings import chains
+from nsysdiag.findings.attribution import Blame, Shares
+from nsysdiag.findings.evidence_rows import Sightings
+from nsysdiag.findings.hotspots import Spot, SpotGaps, symbols_in
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.kernels.names import normal_kernel
+from nsysdiag.ledger.classify import LayeredEvidence
+from nsysdiag.report import DeviceReport, EvidenceRow, Root
+from nsysdiag.units import format_count, format_moment, format_ns
+
+MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
+ALMOST_ALL = 0.95
+UNNAMED_ROOT = 0.5
+"""How sure a root is that no described gap names."""
+# A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
+_FUNCTION = re.compile(r"[^\s]+( in [^\s]+| of [\d,]+ nodes)?")
+Times = dict[str, tuple[int, int]]
+"""Time in ns and number of pieces by word, most time first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ground:
+    """What findings of a device are made from. `blame` is the cause that each slice counts for."""
+
+    context: GapContext
+    evidence: LayeredEvidence
+    keys: GapKeys
+    blame: Blame
+    thresholds: FindingThresholds
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What a finding says beside its figures."""
+
+    title: str
+    kind: str
+    path: list[str]
+    signature: str
+    call: str | None
+    gaps: int
+    confidence: float
+    evidence: list[str]
+    advice: list[str]
+    chain: list[str]
+    rows: list[EvidenceRow]
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is known of a spot, before it is told; `symbols` is what CPU samples were in, for host code only."""
+
+    spot: Spot
+    gaps: SpotGaps
+    slices: IntArray
+    kind: Variant
+    alone: bool
+    path: list[str]
+    labels: Times
+    calls: Times
+    symbols: dict[str, int]
+    root: Root | None
+
+
+def story_of(device: DeviceReport, ground: Ground, sightings: Sightings, shares: Shares, spot: Spot) -> Story:
+    """Everything that is said about a spot; `shares` are its own."""
+    facts = _facts(device, ground, shares, spot)
+    functions = (name for name in (*facts.calls, *facts.symbols) if _FUNCTION.fullmatch(name))
+    return Story(
+        title=_title(facts),
+        kind=facts.kind.id,
+        path=facts.path,
+        signature=ground.keys.signature(facts.gaps.typical(ground.keys)),
+        call=next(functions, None),
+        gaps=len(facts.gaps.gap),
+        confidence=_confidence(device, ground, facts),
+        evidence=_evidence(ground, facts),
+        advice=_advice(facts.kind, CAUSES[spot.cause].advice),
+        chain=_chain(ground, facts),
+        rows=_rows(ground, sightings, facts),
+    )
+
+
+def _facts(device: DeviceReport, ground: Ground, shares: Shares, spot: Spot) -> _Facts:
+    gaps = SpotGaps.of(shares, spot)
+    slices = shares.slice[shares.slice >= 0]
+    symbols = symbols_in(ground.context, slices) if spot.cause == "host_compute" else {}
+    kind, alone = _kind(shares, spot, symbols, ground.thresholds)
+    return _Facts(
+        spot=spot,
+        gaps=gaps,
+        slices=slices,
+        kind=kind,
+        alone=alone,
+        path=gaps.path(ground.keys, spot),
+        labels=_by_words(ground.blame.label[slices], ground.blame.labels, ground.context.slices.lengths(slices)),
+        calls=_calls(ground, shares, slices),
+        symbols=symbols,
+        root=_root(device, ground, gaps),
+    )
+
+
+def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Variant, bool]:
+    """The kind with most of the spot's time, and whether that is almost all of it."""
+    kinds = KINDS[spot.cause]
+    groups = group_totals(shares.kind, np.maximum(shares.lost, shares.drained))
+    kind, share = kinds[int(groups.code[0])], int(groups.total[0]) / max(int(groups.total.sum()), 1)
+    hints = (
+        (IN_COLLECTOR, "garbage collector", thresholds.collector),
+        (IN_INTERPRETER, "interpreter", thresholds.interpreter),
+    )
+    for hint, word, least in hints if symbols and kind is kinds[-1] else ():
+        inside = sum(count for symbol, count in symbols.items() if interpreter_part(symbol) == word)
+        if inside >= least * sum(symbols.values()):
+            return next(each for each in kinds if each.hint == hint), True
+    return kind, share >= ALMOST_ALL
+
+
+def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
+    """Pieces without a word are left out."""
+    known = code >= 0
+    groups = group_totals(code[known], ns[known])
+    columns = (groups.code.tolist(), groups.total.tolist(), groups.count.tolist())
+    return {words[each]: (total, count) for each, total, count in zip(*columns, strict=True)}
+
+
+def _calls(ground: Ground, shares: Shares, slices: IntArray) -> Times:
+    """The calls behind the spot; where it has no time of its own, those that emptied the queue."""
+    context = ground.context
+    found = _by_words(context.slices.rows.text[slices], context.slices.texts, context.slices.lengths(slices))
+    drained = shares.slice < 0
+    return found or _by_words(context.drained.name[shares.gap[drained]], context.drained.names, shares.drained[drained])
+
+
+def _root(device: DeviceReport, ground: Ground, gaps: SpotGaps) -> Root | None:
+    """Who ended the wait in the gap with most of the spot's time, where the report describes that gap."""
+    start = int(ground.context.frame.gaps.start[gaps.longest])
+    return next((gap.root for gap in device.gaps if gap.start_ns == start), None)
+
+
+def _title(facts: _Facts) -> str:
+    """The cause, its kind where that is almost all of it, and the place where the cause has several."""
+    spot, title = facts.spot, CAUSES[facts.spot.cause].title
+    if spot.rest:
+        return f"{title}, elsewhere"
+    title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title
+    return f"{title}, in {facts.path[-1][:LONGEST_PLACE]}" if spot.path is not None and facts.path else title
+
+
+def _confidence(device: DeviceReport, ground: Ground, facts: _Facts) -> float:
+    """Coverage is about the host: what the device did is known, what nobody knows is not. Time that only counts for the
+    cause because wake-ups were followed is as sure as they are."""
+    rule, slices = CAUSES[facts.spot.cause], facts.slices
+    if rule.unresolved:
+        return 0.0
+    known = 1.0 if rule.accepted or device.coverage is None else device.coverage
+    ns = ground.context.slices.lengths(slices)
+    moved = ground.blame.cause[slices] != ground.blame.own[slices]
+    share = int(ns[moved].sum()) / max(int(ns.sum()), 1)
+    # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
+    sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
+    return round(known * (1 - share + share * sure), 4)
+
+
+def _evidence(ground: Ground, facts: _Facts) -> list[str]:
+    """Labels, the calls with most of the time, what CPU samples were in, the longest gap, and the gaps drained."""
+    lines = [f"{_worded(label)}: {format_ns(ns)}" for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]]
+    if facts.spot.lost_ns:
+        lines += [
+            f"{call}: {format_ns(ns)} in {format_count(count)} {'piece' if count == 1 else 'pieces'}"
+            for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
+            if call not in facts.labels and _FUNCTION.fullmatch(call)
+        ]
+    if facts.symbols:
+        most = list(facts.symbols.items())[:MOST_EVIDENCE]
+        lines.append(f"CPU samples in {', '.join(f'{symbol} × {format_count(count)}' for symbol, count in most)}")
+    start = int(ground.context.frame.gaps.start[facts.gaps.longest])
+    lines.append(f"longest: {format_ns(int(facts.gaps.ns.max()))} in the gap at {format_moment(start)}")
+    if facts.spot.drained_ns:
+        lines.append(f"{format_ns(facts.spot.drained_ns)} of gaps began when such a call had emptied the queue")
+    return lines
+
+
+def _worded(label: str) -> str:
+    """A label in words: those of data loading are the ids of what the workers did."""
+    return CAUSES[label].title.lower() if label in CAUSES else label
+
+
+def _advice(kind: Variant, general: tuple[str, ...]) -> list[str]:
+    """What to do about this kind; where it has no advice of its own, the cause's."""
+    return list(kind.advice or general[:MOST_ADVICE])
+
+
+def _chain(ground: Ground, facts: _Facts) -> list[str]:
+    """Root, effect, where it shows, fix."""
+    cause, gaps = facts.spot.cause, facts.gaps
+    opening = chains.opening(
+        cause,
+        call=next(iter(facts.calls), None),
+        label=_label(facts),
+        thread=chains.thread_words(*gaps.threads(ground.context)),
+        code=", ".join(normal_kernel(symbol) for symbol in list(facts.symbols)[:MOST_SYMBOLS]),
+    )
+    effect = chains.effect(
+        cause,
+        total_ns=int(gaps.ns.sum()),
+        longest_ns=int(gaps.ns.max()),
+        median_ns=gaps.median_ns,
+        count=len(gaps.gap),
+        drained=facts.spot.runs_dry,
+    )
+    following = ground.keys.next_names[int(ground.keys.following[gaps.typical(ground.keys)])]
+    roots = chains.from_root(facts.root, cause)
+    return [*(roots or [opening]), effect, chains.shown(following, facts.path), facts.kind.fix]
+
+
+def _label(facts: _Facts) -> str:
+    """The label of most of the spot's time, empty for none."""
+    label, (ns, _) = next(iter(facts.labels.items()), ("", (0, 0)))
+    return label if 2 * ns > facts.spot.lost_ns else ""
+
+
+def _rows(ground: Ground, sightings: Sightings, facts: _Facts) -> list[EvidenceRow]:
+    """The rows behind the longest slices, or the calls that emptied the queue before the longest gaps."""
+    most = ground.thresholds.rows
+    if not facts.spot.runs_dry:
+        return sightings.rows(facts.slices, most)
+    order = np.argsort(-facts.gaps.ns, kind="stable")[:most]
+    pairs = [(int(facts.gaps.gap[at]), int(facts.gaps.ns[at])) for at in order.tolist()]
+    return [sightings.draining_call(gap, ns) or sightings.next_operation(gap, ns) for gap, ns in pairs]

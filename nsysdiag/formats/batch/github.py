@@ -1,0 +1,47 @@
+"""GitHub workflow commands: lines which a job prints and GitHub shows as annotations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.names import visible
+from nsysdiag.formats.batch.problems import ERROR, NOTE, WARNING, problems
+from nsysdiag.formats.batch.rows import headline
+
+if TYPE_CHECKING:
+    from nsysdiag.ci.facts import BatchSummary
+    from nsysdiag.formats.batch.problems import Problem
+
+MOST = 10
+"""GitHub shows so many annotations of each kind and step."""
+_COMMANDS = {ERROR: "error", WARNING: "warning", NOTE: "notice"}
+_DATA = str.maketrans({"%": "%25", "\r": "%0D", "\n": "%0A"})
+_PROPERTY = {**_DATA, **str.maketrans({":": "%3A", ",": "%2C"})}
+
+
+def render(summary: BatchSummary) -> bytes:
+    """A line that says what it is, then one line an annotation; where there are more than GitHub shows, the last of
+    the kind says how many."""
+    found = problems(summary)
+    lines = [f"nsysdiag {visible(summary.tool.version)}: {headline(summary)}"]
+    for level, command in _COMMANDS.items():
+        lines += _annotations(command, [problem for problem in found if problem.level == level])
+    return ("\n".join(lines) + "\n").encode()
+
+
+def _annotations(command: str, found: list[Problem]) -> list[str]:
+    shown = found if len(found) <= MOST else found[: MOST - 1]
+    lines = [annotation(command, problem.title, problem.sentence) for problem in shown]
+    if len(found) > len(shown):
+        more = len(found) - len(shown)
+        lines.append(annotation(command, "nsysdiag", f"{more:,} more: see the summary of this batch"))
+    return lines
+
+
+def annotation(command: str, title: str, message: str) -> str:
+    """One workflow command; neither its title nor its message can end it or begin another."""
+    return f"::{command} title={_escaped(title, _PROPERTY)}::{_escaped(message, _DATA)}"
+
+
+def _escaped(text: str, signs: dict[int, str]) -> str:
+    return visible(text).translate(signs)

@@ -1,0 +1,117 @@
+"""JUnit XML: a suite a trace, a test case a budget.
+
+There are two schemas in use, that of Ant and that of Jenkins; a file fits both. So nothing stands at the root, what a
+case that passes has to say is in the output of its suite, and a suite has a host and a time, which nobody reads.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+from nsysdiag.ci.facts import UnjudgedBudget
+from nsysdiag.document.names import clip
+from nsysdiag.document.view import severity_rank
+from nsysdiag.epoch import source_date_epoch
+from nsysdiag.formats.batch.problems import SENTENCE
+from nsysdiag.formats.batch.rows import FAIL, FAILED, shown_name
+
+if TYPE_CHECKING:
+    from nsysdiag.ci.facts import BatchEntry, BatchSummary, BudgetResult
+
+NAME = "nsysdiag"
+MARK = f"<!-- {NAME} -->"
+CASE = "analysed"
+"""The case of a trace without budgets, and of one that could not be analysed."""
+LONGEST = 300
+HEAD_BYTES = 200
+LATEST = 253_402_300_799
+"""The end of the year 9999."""
+
+
+def render(summary: BatchSummary) -> bytes:
+    """As UTF-8 XML. What XML 1.0 forbids in a text does not print either, and is written out."""
+    root = ET.Element("testsuites")
+    moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(min(source_date_epoch() or 0, LATEST)))
+    for number, entry in enumerate(summary.entries):
+        root.append(_suite(entry, summary.tool.version, {"id": str(number), "timestamp": moment}))
+    ET.indent(root)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=False)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{MARK}\n'.encode() + document + b"\n"
+
+
+def _count(element: ET.Element, cases: list[ET.Element]) -> None:
+    element.set("tests", str(len(cases)))
+    for count, kind in (("failures", "failure"), ("errors", "error")):
+        element.set(count, str(sum(case.find(kind) is not None for case in cases)))
+
+
+def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element:
+    fixed = {"package": NAME, "hostname": "localhost", "time": "0"}
+    suite = ET.Element("testsuite", {"name": _shown(entry.input), **facts, **fixed})
+    properties = ET.SubElement(suite, "properties")  # not without one
+    ET.SubElement(properties, "property", {"name": "version", "value": _shown(version)})
+    told: list[str] = []
+    if entry.status == FAILED:
+        _problem(_case(suite, entry, CASE), "error", NAME, entry.error or "not analysed", entry.hint)
+    elif not entry.budgets and not entry.unjudged:
+        _case(suite, entry, CASE)
+        told += _told(entry)
+    budgets: list[BudgetResult | UnjudgedBudget] = [*entry.budgets, *entry.unjudged]
+    names: dict[str, int] = {}
+    for budget in [] if entry.status == FAILED else budgets:
+        name = _name(budget)
+        number = names[name] = names.get(name, 0) + 1
+        case = _case(suite, entry, name if number == 1 else f"{name} ({number})")
+        if isinstance(budget, UnjudgedBudget):
+            _problem(case, "error", "budget", f"It cannot be judged: {budget.why}", f"{budget.source}: {budget.budget}")
+        else:
+            told += _judged(case, budget)
+    _count(suite, suite.findall("testcase"))
+    ET.SubElement(suite, "system-out").text = "\n".join(told)
+    ET.SubElement(suite, "system-err")
+    return suite
+
+
+def _case(suite: ET.Element, entry: BatchEntry, name: str) -> ET.Element:
+    return ET.SubElement(suite, "testcase", {"name": name, "classname": _shown(entry.name), "time": "0"})
+
+
+def _name(budget: BudgetResult | UnjudgedBudget) -> str:
+    where = f" in {budget.nvtx}" if budget.nvtx else ""
+    return _shown(f"{budget.budget}{where}")
+
+
+def _judged(case: ET.Element, budget: BudgetResult) -> list[str]:
+    """A broken budget that fails is a failure; all others pass, and what they found is said."""
+    if budget.broken and budget.level == FAIL:
+        _problem(case, "failure", "budget", budget.sentence, f"{budget.source}: {budget.budget}")
+        return []
+    told = f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, LONGEST)})"
+    return [f"Warning: {told}" if budget.broken else told]
+
+
+def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -> None:
+    found = ET.SubElement(case, kind, {"type": type_, "message": clip(message, SENTENCE)})
+    found.text = "\n".join(clip(line, SENTENCE) for line in (message, more) if line)
+
+
+def _told(entry: BatchEntry) -> list[str]:
+    """The verdict of each device and the findings that weigh most."""
+    verdicts = [clip(f"{device.key}: {device.sentence}", SENTENCE) for device in entry.devices]
+    ranked = sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))
+    top = [each for each in ranked if each.severity in ("high", "medium")]
+    return [
+        *(verdicts or ["No GPU work in this trace."]),
+        *(clip(f"{each.device}: {each.severity}: {each.title}", SENTENCE) for each in top),
+    ]
+
+
+def _shown(text: str) -> str:
+    return clip(shown_name(text), LONGEST)
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the document begin with our mark?"""
+    return MARK.encode() in data[:HEAD_BYTES]

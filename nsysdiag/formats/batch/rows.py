@@ -1,0 +1,134 @@
+"""The rows of a batch, one a trace and device, in the order in which a person wants to see them: the worst first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.comparison.show.words import Mark
+from nsysdiag.document.names import visible
+from nsysdiag.document.view import Part, severity_rank
+from nsysdiag.document.words import counted
+
+if TYPE_CHECKING:
+    from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, BudgetResult, UnjudgedBudget
+
+FAIL = "fail"
+FAILED = "failed"
+_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN = (
+    Mark("✕", "Not analysed", "worse"),
+    Mark("▲", "Budget broken", "worse"),
+    Mark("✕", "Budget not judged", "worse"),
+    Mark("◆", "Warning", "mixed"),
+    Mark("◇", "More on another GPU", "mixed"),
+    Mark("✓", "Budgets kept", "better"),
+    Mark("○", "No budgets", "same"),
+)
+MARKS = (_FAILED, _BROKEN, _UNJUDGED, _WARNED, _ELSEWHERE, _KEPT, _PLAIN)
+"""What can become of a trace, the worst first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A device of a trace; `device` is None where the trace could not be analysed or has no GPU work. `broken` are the
+    broken budgets of this device and of the whole trace, `unjudged` those that the trace cannot tell, `top` its first
+    finding."""
+
+    entry: BatchEntry
+    device: BatchDevice | None
+    mark: Mark
+    broken: list[BudgetResult]
+    unjudged: list[UnjudgedBudget]
+    top: BatchFinding | None
+
+
+def rows(summary: BatchSummary) -> list[Row]:
+    """Not analysed, then with budgets that are broken and fail, that cannot be judged, that warn; within each by the
+    idle share."""
+    found = [row for entry in summary.entries for row in _rows_of(entry)]
+    return sorted(found, key=_badness)
+
+
+def _badness(row: Row) -> tuple[int, float, str, str]:
+    rank = min(MARKS.index(row.mark), MARKS.index(_KEPT))  # a trace is not better for having no budgets
+    return rank, -idle_share(row.device), row.entry.input, row.device.key if row.device else ""
+
+
+def _rows_of(entry: BatchEntry) -> list[Row]:
+    if entry.status == FAILED:
+        return [Row(entry, None, _FAILED, [], [], None)]
+    return [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
+
+
+def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:
+    key = device.key if device else ""
+    broken = [each for each in entry.budgets if each.broken and (device is None or each.device in ("", key))]
+    broken.sort(key=lambda each: each.level != FAIL)
+    findings = [each for each in entry.findings if device is None or each.device == key]
+    top = min(findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id), default=None)
+    return Row(entry, device, _mark(broken, entry), broken, entry.unjudged, top)
+
+
+def _mark(broken: list[BudgetResult], entry: BatchEntry) -> Mark:
+    """A budget that is kept is kept on all devices; of a broken one only the device that breaks it most is known."""
+    if broken and broken[0].level == FAIL:
+        return _BROKEN
+    if entry.unjudged:
+        return _UNJUDGED
+    if broken:
+        return _WARNED
+    if any(each.broken for each in entry.budgets):
+        return _ELSEWHERE
+    return _KEPT if entry.budgets else _PLAIN
+
+
+def shown_name(name: str) -> str:
+    """The name of a trace or run as a link can show it: never nothing."""
+    return visible(name).strip() or "(no name)"
+
+
+def idle_share(device: BatchDevice | None) -> float:
+    """Idle time as a part of the window, 0..1; 0 without a device."""
+    return device.idle_ns / device.window_ns if device and device.window_ns else 0.0
+
+
+def parts(device: BatchDevice) -> tuple[Part, ...]:
+    """Compute, exposed communication, exposed copies and idle: the sum is the window."""
+    return (
+        Part("compute", "Compute", device.compute_ns),
+        Part("communication", "Exposed communication", device.exposed_comm_ns),
+        Part("copies", "Exposed copies", device.exposed_copy_ns),
+        Part("idle", "Idle", device.idle_ns),
+    )
+
+
+def result(summary: BatchSummary) -> Mark:
+    """The worst that became of any trace."""
+    if summary.failed:
+        return Mark(
+            _FAILED.icon, "Some not analysed" if summary.failed < len(summary.entries) else "None analysed", "worse"
+        )
+    if summary.broken:
+        return Mark(_BROKEN.icon, "Budgets broken", "worse")
+    if summary.unjudged:
+        return Mark(_UNJUDGED.icon, "Budgets not judged", "worse")
+    if summary.warned:
+        return Mark(_WARNED.icon, "Warnings", "mixed")
+    return _KEPT if any(entry.budgets for entry in summary.entries) else _PLAIN
+
+
+def headline(summary: BatchSummary) -> str:
+    """What became of all, counted."""
+    entries = summary.entries
+    devices = sum(len(entry.devices) for entry in entries)
+    resumed = sum(entry.status == "resumed" for entry in entries)
+    size = counted(len(entries), "trace") + (f" with {counted(devices, 'GPU')}" if devices else "")
+    facts = [f"{summary.failed:,} not analysed"]
+    if summary.unjudged:
+        facts += [counted(summary.unjudged, "budget") + " not judged"]
+    if any(entry.budgets for entry in entries):
+        facts += [counted(summary.broken, "budget") + " broken", counted(summary.warned, "warning")]
+    elif not summary.unjudged:
+        facts += ["no budgets"]
+    unchanged = f"; {resumed:,} unchanged since the last run" if resumed else ""
+    return f"{size}: {', '.join(facts)}{unchanged}."

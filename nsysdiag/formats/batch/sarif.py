@@ -1,0 +1,140 @@
+"""SARIF 2.1.0: broken budgets and the findings that weigh most, for viewers of code scanning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import msgspec
+
+from nsysdiag.document.names import clip, visible
+from nsysdiag.document.view import Causes
+from nsysdiag.formats.batch.problems import BUDGET, ERROR, NOT_ANALYSED, NOTE, WARNING, problems, why_failed
+from nsysdiag.formats.batch.rows import FAILED
+from nsysdiag.record import UNREADABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.ci.facts import BatchEntry, BatchSummary
+    from nsysdiag.formats.batch.problems import Problem
+    from nsysdiag.report import CauseInfo
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+GENERATOR = "nsysdiag"
+_LEVELS = {"high": ERROR, "medium": WARNING}
+NAME = 100
+MEANING = 500
+WHERE = "The report of the trace names the moments, the evidence and what to do."
+
+
+def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
+    """As UTF-8 JSON, one run. A trace that could not be analysed is a notification of the run, not a result."""
+    found = [problem for problem in problems(summary) if problem.rule != NOT_ANALYSED or problem.severity]
+    rules = sorted({_rule_id(problem) for problem in found})
+    run = {
+        "tool": {"driver": _driver(summary, rules, Causes(causes))},
+        "columnKind": "unicodeCodePoints",
+        "invocations": [_invocation(summary)],
+        "results": [_result(problem, rules) for problem in found],
+    }
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return msgspec.json.format(msgspec.json.encode(log, order="sorted"), indent=2) + b"\n"
+
+
+def _rule_id(problem: Problem) -> str:
+    """Findings have ids beside those of budgets, whatever their causes are called."""
+    return f"finding/{clip(problem.rule, NAME)}" if problem.severity else BUDGET
+
+
+def _driver(summary: BatchSummary, rules: list[str], causes: Causes) -> dict[str, object]:
+    return {
+        "name": GENERATOR,
+        "version": visible(summary.tool.version),
+        "rules": [_rule(rule, causes) for rule in rules],
+    }
+
+
+def _rule(rule: str, causes: Causes) -> dict[str, object]:
+    """With the descriptions and the help that code scanning on GitHub wants of every rule."""
+    title, meaning = _meaning(rule, causes)
+    return {
+        "id": rule,
+        "shortDescription": _message(title),
+        "fullDescription": _message(meaning),
+        "help": _message(f"{meaning} {WHERE}"),
+    }
+
+
+def _meaning(rule: str, causes: Causes) -> tuple[str, str]:
+    """The title of a rule, and a sentence on it."""
+    if rule == BUDGET:
+        return (
+            "A budget is broken, or cannot be judged",
+            "A number of the trace is not what its budget allows, or not known.",
+        )
+    cause = causes[rule.removeprefix("finding/")]
+    title = f"Lost GPU time: {clip(cause.title, NAME)}"
+    return title, clip(cause.meaning, MEANING) or f"{title}."
+
+
+def _invocation(summary: BatchSummary) -> dict[str, object]:
+    failed = [entry for entry in summary.entries if entry.status == FAILED]
+    notes = [
+        {
+            "level": ERROR,
+            "message": _message(why_failed(entry)),
+            "locations": [_location(entry)],
+        }
+        for entry in failed
+    ]
+    return {"executionSuccessful": not failed, "toolExecutionNotifications": notes}
+
+
+def _result(problem: Problem, rules: list[str]) -> dict[str, object]:
+    rule = _rule_id(problem)
+    return {
+        "ruleId": rule,
+        "ruleIndex": rules.index(rule),
+        "level": _LEVELS.get(problem.severity, NOTE) if problem.severity else problem.level,
+        "message": _message(problem.sentence),
+        "locations": [_location(problem.entry)],
+        # The first is ours; the second is the one that code scanning on GitHub goes by.
+        "partialFingerprints": {"nsysdiag/v1": problem.identity, "primaryLocationLineHash": f"{problem.identity}:1"},
+    }
+
+
+def _message(text: str) -> dict[str, str]:
+    """Braces stand for arguments and `](` for links in such a text: both are taken as what they are."""
+    return {"text": visible(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")}
+
+
+def _location(entry: BatchEntry) -> dict[str, object]:
+    """The trace, at a region that viewers of code ask for."""
+    artifact = {"uri": quote(entry.input.encode("utf-8", "backslashreplace"), safe="/-._~").lstrip("/") or "trace"}
+    return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": 1}}}
+
+
+class _Driver(msgspec.Struct):
+    name: str
+
+
+class _Tool(msgspec.Struct):
+    driver: _Driver
+
+
+class _Run(msgspec.Struct):
+    tool: _Tool
+
+
+class _Log(msgspec.Struct):
+    runs: list[_Run]
+
+
+def is_ours(data: bytes) -> bool:
+    """Do all runs of the log name us as their tool?"""
+    try:
+        runs = msgspec.json.decode(data, type=_Log).runs
+    except UNREADABLE:
+        return False
+    return bool(runs) and all(run.tool.driver.name == GENERATOR for run in runs)

@@ -1,0 +1,40 @@
+"""What a format is, and what may be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nsysdiag.ci.facts import BudgetResult, UnjudgedBudget
+from nsysdiag.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class RenderOptions:
+    """`width` in columns and `color` are for text; `source`, `command` and `created` go to the footer where given.
+    `budgets` are those that were checked on the report, `unjudged` those that it cannot tell, for the formats of CI
+    systems.
+
+    Nothing is taken from the clock or the machine: the same report and options give the same bytes.
+    """
+
+    width: int = 100
+    color: bool = False
+    source: str | None = None
+    command: str | None = None
+    created: str | None = None
+    budgets: tuple[BudgetResult, ...] = ()
+    unjudged: tuple[UnjudgedBudget, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One way to write a report. `is_ours` says whether the content of a file carries this format's marker. `syntax` is
+    one of those of `workflow_commands`: how a command in it is broken where the result goes to stdout."""
+
+    name: str
+    suffix: str
+    title: str
+    render: Callable[[Report, RenderOptions], bytes]
+    is_ours: Callable[[bytes], bool]
+    syntax: str

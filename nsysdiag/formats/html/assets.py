@@ -1,0 +1,104 @@
+"""Where the page templates and the files that go into a page lie, and how they are loaded."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import tomllib
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from nsysdiag.errors import NsysdiagError
+from nsysdiag.formats.html.carried import to_carried
+
+PAGE_STYLES = ("app", "tables", "print")
+PAGE_SCRIPTS = ("address", "clipboard", "unpack", "app")
+"""The scripts of every page, each after those that it uses; what they name, all later scripts may use."""
+TABLE_SCRIPTS = ("cells", "order", "choose", "export", "rows", "tools", "sheet", "findings", "scroll", "main")
+"""The scripts of the tables, in the same way."""
+TIMELINE_SCRIPTS = (
+    *("decode", "rows", "device", "scale", "layout"),
+    *("theme", "brush", "gaps", "lanes", "overlay", "minimap", "stage"),
+    *("pick", "card", "tip", "words", "link", "pointer", "input", "actions", "main"),
+)
+"""The scripts of the timeline, each after those that it uses."""
+PACKAGE = Path(__file__).resolve().parents[2]
+_SMALLEST = 9
+_COMMENTS = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)$", re.MULTILINE | re.DOTALL)
+_BLANKS = re.compile(r"\n\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class PackedScript:
+    """A script as it runs, and the same compressed, as text."""
+
+    source: str
+    packed: str
+
+
+@cache
+def templates_folder() -> Path:
+    """The checkout's `templates` beside the package where there is one, else the copy inside the package.
+
+    The checkout comes first: an editable install leaves a copy in the package that nobody keeps up to date.
+    """
+    checkout = PACKAGE.parent / "templates"
+    if checkout.is_dir() and _is_our_project(PACKAGE.parent / "pyproject.toml"):
+        return checkout
+    inside = PACKAGE / "templates"
+    if inside.is_dir():
+        return inside
+    raise NsysdiagError("the page templates are missing", hint="install nsysdiag again")
+
+
+def _is_our_project(file: Path) -> bool:
+    try:
+        project = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return bool(project.get("project", {}).get("name") == "nsysdiag")
+
+
+def asset(name: str) -> str:
+    """The text of a file of templates/assets, fit to stand inside a style or script element."""
+    text = (templates_folder() / "assets" / name).read_text(encoding="utf-8")
+    if "</" in text or "<!--" in text:
+        raise NsysdiagError(f"the asset {name} would end the element that holds it")
+    return text
+
+
+def assembled(folder: str, names: tuple[str, ...]) -> str:
+    """Scripts of one folder of templates/assets as one, in this order, in a scope of their own."""
+    scripts = "\n".join(asset(f"{folder}/{name}.js") for name in names)
+    return f'(function () {{\n"use strict";\n{scripts}}})();\n'
+
+
+def lean(script: str) -> str:
+    """A script without indentation, empty lines, and lines that are comment alone. No text of it goes over lines."""
+    return _BLANKS.sub("\n", _COMMENTS.sub("", script)).lstrip()
+
+
+@cache
+def timeline_script() -> PackedScript:
+    """The script of the timeline, which needs what unpacks it anyway."""
+    source = lean(assembled("timeline", TIMELINE_SCRIPTS))
+    return PackedScript(source, to_carried(zlib.compress(source.encode(), _SMALLEST)))
+
+
+def page_style() -> str:
+    """The style of every page."""
+    return "".join(asset(f"{name}.css") for name in PAGE_STYLES)
+
+
+def page_script() -> str:
+    """The script of every page, which runs once its elements are there."""
+    return lean("\n".join(asset(f"{name}.js") for name in PAGE_SCRIPTS) + assembled("tables", TABLE_SCRIPTS))
+
+
+def content_hash(text: str) -> str:
+    """The hash by which a content security policy allows an inline style or script."""
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"

@@ -1,0 +1,202 @@
+"""The report as one HTML file: complete without scripts, without a network, and without trust in the trace's names.
+
+Text is escaped by the template engine and made visible first; a content security policy lets nothing run or load
+but the page's own style and scripts, by their hashes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from nsysdiag import units
+from nsysdiag.document import words
+from nsysdiag.document.names import brief, clip, visible
+from nsysdiag.document.view import Causes
+from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.formats.html.assets import (
+    asset,
+    content_hash,
+    lean,
+    page_script,
+    page_style,
+    templates_folder,
+    timeline_script,
+)
+from nsysdiag.formats.html.sections import CLOSING, OPENING, PER_DEVICE
+from nsysdiag.formats.html.sections.section import Page, View
+from nsysdiag.formats.html.timeline.data import timelines
+from nsysdiag.formats.html.vendor import Bundle, plotly
+from nsysdiag.workflow_commands import MARKUP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from nsysdiag.formats.html.sections.section import DeviceSection, ReportSection
+    from nsysdiag.report import DeviceReport, Report, Tool
+
+GENERATOR = "nsysdiag"
+HEAD_BYTES = 4096
+_KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
+_BLANKS = re.compile(r"\n\s+")
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A section with the values that its template draws."""
+
+    id: str
+    anchor: str
+    title: str
+    template: str
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sections that belong together: those of the whole report, or those of one device."""
+
+    anchor: str
+    device: DeviceReport | None
+    sections: list[Drawn]
+
+
+def render(report: Report, options: RenderOptions) -> bytes:
+    """The whole page as UTF-8."""
+    groups = _groups(Page(report, options, Causes(report.causes)))
+    bundle = plotly() if has_figures(groups) else None
+    style, script = page_style(), page_script()
+    timeline = timeline_script() if timelines(report) else None
+    packed = [each.source for each in (timeline, bundle) if each is not None]
+    if bundle:
+        style, script = style + asset("charts.css"), script + lean(asset("charts.js"))
+    return framed(
+        "report.html",
+        report.tool,
+        style,
+        script,
+        packed,
+        report=report,
+        options=options,
+        groups=groups,
+        several=len(report.devices) > 1,
+        bundle=_shown(bundle),
+        timeline_script=timeline.packed if timeline else "",
+    )
+
+
+def framed(
+    template: str, tool: Tool, style: str, script: str, packed: Sequence[str] = (), /, **values: object
+) -> bytes:
+    """A whole page of ours as UTF-8: `template` drawn with `values`, under the policy that allows its style and its
+    scripts, those that it carries `packed` among them."""
+    theme = asset("theme.js")
+    html = (
+        environment()
+        .get_template(template)
+        .render(
+            values,
+            generator=f"{GENERATOR} {tool.version}",
+            policy=policy(style, theme, script, *packed),
+            style=Markup(style),  # our own files, guarded by asset()
+            theme=Markup(theme),
+            script=Markup(script),
+        )
+    )
+    return (squeezed(html).rstrip() + "\n").encode()
+
+
+def squeezed(html: str) -> str:
+    """The page without indentation and empty lines: a tenth of a large one. Where blanks count they stay."""
+    parts = _KEPT.split(html)
+    return "".join(part if at % 2 else _BLANKS.sub("\n", part) for at, part in enumerate(parts))
+
+
+def has_figures(groups: list[Group]) -> bool:
+    """Does any section have a chart that scripts may draw?"""
+    return any(section.view.get("figure") for group in groups for section in group.sections)
+
+
+def _shown(bundle: Bundle | None) -> dict[str, object] | None:
+    """What the page shows of the bundle. Its licence is a file of ours, whose lines stay lines."""
+    if bundle is None:
+        return None
+    licence = Markup("\n").join(bundle.licence.splitlines())
+    return {"version": bundle.version, "packed": bundle.packed, "licence": licence}
+
+
+def policy(style: str, *scripts: str) -> str:
+    """A content security policy that allows this style and these scripts, images from data, and nothing else."""
+    hashes = " ".join(content_hash(script) for script in scripts)
+    return (
+        f"default-src 'none'; style-src {content_hash(style)}; script-src {hashes}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+@cache
+def environment() -> Environment:
+    """The template engine: everything escaped, control characters made visible, unknown names an error."""
+    made = Environment(
+        loader=FileSystemLoader(templates_folder()),
+        autoescape=True,
+        finalize=_finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.policies["json.dumps_kwargs"] = {"sort_keys": True, "separators": (",", ":")}
+    made.filters |= {
+        "ns": units.format_ns,
+        "signed": units.format_signed_ns,
+        "exact": units.format_exact_ns,
+        "share": units.format_share,
+        "count": units.format_count,
+        "size": units.format_bytes,
+        "instant": words.instant,
+        "clip": clip,
+        "brief": brief,
+    }
+    return made
+
+
+def _finalize(value: object) -> object:
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _groups(page: Page) -> list[Group]:
+    """The sections of the report, those of each device in between."""
+    devices = [_device_group(page, index, device) for index, device in enumerate(page.report.devices)]
+    return [_report_group(page, "opening", OPENING), *devices, _report_group(page, "closing", CLOSING)]
+
+
+def _report_group(page: Page, anchor: str, sections: Iterable[ReportSection]) -> Group:
+    views = [(section, section.view(page)) for section in sections]
+    drawn = [_drawn(section, section.id, view) for section, view in views if view is not None]
+    return Group(anchor, None, drawn)
+
+
+def _device_group(page: Page, index: int, device: DeviceReport) -> Group:
+    """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
+    anchor = f"gpu-{index}"
+    prefix = f"{anchor}-" if len(page.report.devices) > 1 else ""
+    views = [(section, section.view(page, device)) for section in PER_DEVICE]
+    drawn = [_drawn(section, prefix + section.id, view) for section, view in views if view is not None]
+    return Group(anchor, device, drawn)
+
+
+def _drawn(section: ReportSection | DeviceSection, anchor: str, view: View) -> Drawn:
+    return Drawn(section.id, anchor, section.title, f"sections/{section.id}.html", view)
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the head of the page name us as its generator?"""
+    return f'<meta name="generator" content="{GENERATOR} '.encode() in data[:HEAD_BYTES]
+
+
+FORMAT = Format("html", ".html", "HTML report in one file", render, is_ours, MARKUP)

@@ -1,0 +1,140 @@
+"""What is worth doing something about, the worst first."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import chain, count
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
+
+from nsysdiag.document import words
+from nsysdiag.document.figures import safe_color
+from nsysdiag.document.view import SEVERITIES, by_rank, device_label, namesake
+from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.formats.html.timeline.data import gap_key
+from nsysdiag.formats.markdown import finding_markdown
+from nsysdiag.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.report import Finding
+
+OPEN = ("high", "medium")
+"""Findings of these severities show their evidence at once; the others fold it, so that the timeline comes sooner."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindingView:
+    """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does. `cause` is empty
+    where the title begins with it, `device` where there is but one, `ceiling` where nothing is saved. `queries` say
+    what a row of the trace is, and the SELECT that finds it. `gap` is what the timeline shows of it, else `span`, from
+    its first row: `START-END` in ns. `folded`: its evidence opens on demand. `same` is the anchor of the finding on
+    another device that asks for the same, `same_device` that device."""
+
+    finding: Finding
+    anchor: str
+    kind: str
+    icon: str
+    cause: str
+    color: str | None
+    device: str
+    lost: str
+    share: str
+    ceiling: str
+    confidence: str
+    path: str
+    where: str
+    queries: list[tuple[str, str]]
+    markdown: Markup
+    gap: str
+    span: str
+    folded: bool
+    same: str
+    same_device: str
+
+
+def view(page: Page) -> View | None:
+    """The findings; left out where there is no device to find anything about."""
+    if not page.report.devices and not page.report.findings:
+        return None
+    findings = by_rank(page.report.findings)
+    anchors = _anchors(findings)
+    twins = [_twin(finding, findings) for finding in findings]
+    return {
+        "findings": [
+            _draw(page, finding, anchor, twin, anchors[findings.index(twin)] if twin else "")
+            for finding, anchor, twin in zip(findings, anchors, twins, strict=True)
+        ],
+        "note": words.overlap_note(page.report.findings),
+    }
+
+
+def _twin(finding: Finding, findings: list[Finding]) -> Finding | None:
+    """The finding of another device that is told already and asks for the same."""
+    told = namesake(finding, findings)
+    return told if told and told.advice == finding.advice else None
+
+
+def _draw(page: Page, finding: Finding, anchor: str, twin: Finding | None, twin_anchor: str) -> FindingView:
+    cause = page.causes[finding.cause]
+    return FindingView(
+        finding=finding,
+        anchor=anchor,
+        kind=finding.severity if finding.severity in SEVERITIES else "info",
+        icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
+        cause="" if finding.title.startswith(cause.title) else cause.title,
+        color=safe_color(cause.color) if page.causes.knows(finding.cause) else None,
+        device=_device(page, finding),
+        lost=format_ns(finding.lost_ns) if finding.lost_ns else "",
+        share=format_share(finding.lost_share, 1),
+        ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > 0 else "",
+        confidence=f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})",
+        path=words.path_label(finding.nvtx),
+        where=words.where_sentence(finding),
+        queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
+        gap=_gap(page, finding),
+        span=_span(page, finding),
+        folded=twin is not None or finding.severity not in OPEN,
+        same=twin_anchor,
+        same_device=twin.device if twin else "",
+        markdown=escape(finding_markdown(page.report, finding)),  # its line ends are meant
+    )
+
+
+def _device(page: Page, finding: Finding) -> str:
+    """The key of its device, with the name where that tells devices apart."""
+    devices = page.report.devices
+    if len(devices) < 2:
+        return ""
+    return (
+        finding.device if len({device.name for device in devices}) == 1 else device_label(page.report, finding.device)
+    )
+
+
+def _gap(page: Page, finding: Finding) -> str:
+    """The longest gap of the finding's kind, empty where there is none or no timeline."""
+    devices = [device for device in page.report.devices if device.key == finding.device]
+    rows = [row for device in devices for row in device.signatures if row.id == finding.signature]
+    return gap_key(page.report, finding.device, rows[0].representative_start_ns) if rows else ""
+
+
+def _span(page: Page, finding: Finding) -> str:
+    """The time of the row that shows the finding best, with as much again on either side."""
+    if not finding.rows or not gap_key(page.report, finding.device, 0):
+        return ""
+    row = finding.rows[0]
+    return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
+
+
+def _anchors(findings: list[Finding]) -> list[str]:
+    """Their ids as fragments that are apart; ids come from the report, which may be anybody's file."""
+    anchors: list[str] = []
+    for finding in findings:
+        plain = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", finding.id.removeprefix("f-"))[:80]
+        numbered = (f"{plain}-{number}" for number in count(2))
+        anchors.append(next(anchor for anchor in chain([plain], numbered) if anchor not in anchors))
+    return anchors
+
+
+SECTION = ReportSection("findings", "Findings", view)

@@ -1,0 +1,65 @@
+"""The kernels by the time that they ran."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.figures import percent
+from nsysdiag.document.histogram import EDGES, Column, draw_columns, edge_label, levels, ticks
+from nsysdiag.document.view import Share
+from nsysdiag.document.words import counted
+from nsysdiag.formats.html.interactive.histograms import Panel, histogram_figure
+from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.units import format_count
+
+if TYPE_CHECKING:
+    from nsysdiag.report import DeviceReport, Distribution, KernelRow
+
+MAX_ROWS = 100
+FIRST_EDGE = 100
+"""Where the first bin of a distribution ends, in ns."""
+KERNELS = LegendEntry("Kernels", "compute", "")
+
+
+def view(page: Page, device: DeviceReport) -> View | None:
+    """The kernels with the most time, summed over streams."""
+    rows = rows_view(page, device.kernels)
+    return rows if rows is None else rows | _durations(device.launch.kernel)
+
+
+def _durations(found: Distribution | None) -> View:
+    """How long single kernels ran, still and as a figure; without the chart where the report does not say."""
+    if found is None or not any(count for _start, count in found.bins):
+        return {"durations": None, "chart": None, "figure": None}
+    starts = [start for start, _count in found.bins]
+    behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])
+    edges = [*starts, behind]
+    told = [
+        f"{counted(count, 'kernel')}, {edge_label(start)} to {edge_label(end)}"
+        for (start, count), end in zip(found.bins, edges[1:], strict=True)
+    ]
+    columns = [
+        Column([Share("compute", "Kernels", count, "compute", "")] if count else [], said)
+        for (_start, count), said in zip(found.bins, told, strict=True)
+    ]
+    counts = [count for _start, count in found.bins]
+    panel = Panel("Number of kernels", [counts], levels(max(counts), format_count))
+    return {
+        "durations": found,
+        "chart": draw_columns(columns, format_count),
+        "edges": ticks(edges),
+        "figure": histogram_figure([panel], [KERNELS], [told], ticks(edges)),
+    }
+
+
+def rows_view(page: Page, kernels: list[KernelRow]) -> View | None:
+    """The rows with the most time, each with a bar against the longest; None where there are none."""
+    if not kernels:
+        return None
+    rows = sorted(kernels, key=lambda row: (-row.total_ns, row.name))
+    drawn = [(row, percent(row.total_ns, rows[0].total_ns)) for row in rows[: page.rows(MAX_ROWS)]]
+    return {"rows": drawn, "all": len(kernels), "total_ns": sum(row.total_ns for row in kernels)}
+
+
+SECTION = DeviceSection("kernels", "Kernels", view)

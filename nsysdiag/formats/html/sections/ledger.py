@@ -1,0 +1,73 @@
+"""The idle ledger: what the device waited for, to the nanosecond."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.document import words
+from nsysdiag.document.figures import percent, safe_color
+from nsysdiag.document.histogram import edge_label, round_steps
+from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
+from nsysdiag.formats.html.interactive.ledger import Cut, ledger_figure
+from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+
+if TYPE_CHECKING:
+    from nsysdiag.report import DeviceReport
+
+MAX_LABELS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A cause as drawn; `bar` is its share of the longest one."""
+
+    row: LedgerRow
+    color: str
+    bar: str
+    labels: tuple[tuple[str, int], ...]
+    more: int
+    more_ns: int
+
+
+def view(page: Page, device: DeviceReport) -> View:
+    """The ledger as rows and as one bar."""
+    rows = ledger_rows(device, page.causes)
+    roots = moved(device, page.causes)
+    places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
+    longest = max((row.ns for row in rows), default=0)
+    cuts = _cuts(rows, wakes=follows_wakes(device))
+    return {
+        "rows": [_draw(row, longest) for row in rows],
+        "bars": [(cut.label, cut.segments) for cut in cuts],
+        "axis": [(percent(at, device.idle_ns), edge_label(at)) for at in round_steps(device.idle_ns)],
+        "figure": ledger_figure(cuts),
+        "wakes": follows_wakes(device),
+        "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
+        "root_places": {row.cause.id for row in roots},
+        "coverage": words.coverage_sentence(device.coverage),
+        "drained": words.drained_sentence(device),
+        "calibration": words.calibration_sentence(device),
+    }
+
+
+def _cuts(rows: list[LedgerRow], *, wakes: bool) -> list[Cut]:
+    """The idle time as it was, and cut again after wake-ups were followed."""
+    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
+    roots = [Cut("After wake-ups", [(row.cause.title, row.root_ns, row.cause.color) for row in rows])]
+    return [*cuts, *(roots if wakes else [])]
+
+
+def _draw(row: LedgerRow, longest: int) -> Row:
+    hidden = row.labels[MAX_LABELS:]
+    return Row(
+        row=row,
+        color=safe_color(row.cause.color),
+        bar=percent(row.ns, longest),
+        labels=row.labels[:MAX_LABELS],
+        more=len(hidden),
+        more_ns=sum(ns for _label, ns in hidden),
+    )
+
+
+SECTION = DeviceSection("ledger", "What the GPU waited for", view)

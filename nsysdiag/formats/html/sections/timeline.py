@@ -1,0 +1,115 @@
+"""The timeline of all devices: a drawing for everybody, and what the scripts put in its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.document import words
+from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.figures import safe_color
+from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.formats.html.timeline.data import timeline_data, timelines
+from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
+from nsysdiag.formats.html.timeline.still import StillLane, still_lanes
+from nsysdiag.units import format_count, format_exact_ns, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from nsysdiag.report import DeviceReport
+    from nsysdiag.timeline.facts import TimelineLevels
+
+MOST_STILLS, MOST_KEYS = 24, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """The drawing of one device and the moments at both of its ends."""
+
+    label: str
+    lanes: list[StillLane]
+    begin: str
+    end: str
+
+
+def view(page: Page) -> View | None:
+    """The timeline, left out where the report holds none."""
+    drawn = timelines(page.report)
+    if not drawn:
+        return None
+    stills = [_still(page, device, levels, len(drawn)) for device, levels in drawn[:MOST_STILLS]]
+    return {
+        "stills": stills,
+        "more": len(drawn) - MOST_STILLS,
+        "legend": _legend(page, stills),
+        "exact": _exact(drawn),
+        "data": timeline_data(page.report, page.causes),
+    }
+
+
+def _still(page: Page, device: DeviceReport, levels: TimelineLevels, devices: int) -> Still:
+    label = f"{device.key} {device.name}"
+    lanes = still_lanes(levels, page.causes, devices)
+    return Still(label, lanes, words.instant(levels.start_ns), words.instant(levels.end_ns))
+
+
+def _legend(page: Page, stills: list[Still]) -> list[LegendEntry]:
+    """What the colours mean: work, then the causes with most time over all devices."""
+    total: dict[str, int] = {}
+    for device in page.report.devices:
+        for cause, ns in device.ledger.items():
+            total[cause] = total.get(cause, 0) + ns
+    present = {lane.label for still in stills for lane in still.lanes}
+    work = [("Compute", "compute"), ("Communication", "communication"), ("Copies", "copies")]
+    return [LegendEntry(label, part, "") for label, part in work if label in present] + [
+        LegendEntry(page.causes.title(cause), "", safe_color(page.causes[cause].color))
+        for cause in sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))
+    ]
+
+
+def _exact(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
+    """What is exact and what is thinned; devices of which the same is to be said share a sentence."""
+    said: dict[str, list[str]] = {}
+    for device, levels in drawn:
+        for sentence in (
+            _gaps_sentence(drawn_gaps(device, levels.exact_operations, len(drawn))),
+            *_lane_sentences(levels),
+        ):
+            said.setdefault(sentence, []).append(device.key)
+    return [f"{_keys(keys, len(drawn))}{sentence}" for sentence, keys in said.items()]
+
+
+def _keys(keys: list[str], devices: int) -> str:
+    return (
+        "" if len(keys) == devices else f"{', '.join(keys[:MOST_KEYS])}{' and more' if len(keys) > MOST_KEYS else ''}: "
+    )
+
+
+def _gaps_sentence(gaps: DrawnGaps) -> str:
+    if gaps.all:
+        return "Every gap is exact at every level."
+    return (
+        f"Of {format_count(gaps.total)} gaps the {format_count(gaps.longest)} longest, all of "
+        f"{format_exact_ns(gaps.threshold)} or more, are exact at every level; shorter ones are shares of the time."
+    )
+
+
+def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
+    span = (levels.start_ns, levels.end_ns)
+    for what, parts, (start_ns, end_ns) in (
+        ("Operations", levels.exact_operations, span),
+        ("Threads", levels.exact_host, levels.host_span or span),
+    ):
+        covered, whole = sum(end - start for start, end in parts), end_ns - start_ns
+        if covered < whole and any((lane.thread is None) == (what == "Operations") for lane in levels.lanes):
+            windows, share = words.counted(len(parts), "window"), format_share(covered, whole)
+            yield (
+                f"{what} are exact in {windows} around the gaps that matter most, {share} of the time; elsewhere they "
+                "are shares of it."
+            )
+    if levels.threads_left_out:
+        yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
+
+
+SECTION = ReportSection("timeline", "Timeline", view)

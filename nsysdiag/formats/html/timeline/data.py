@@ -1,0 +1,234 @@
+"""The timelines of all devices as one value for the scripts of the page: a directory, and one block of columns.
+
+Times count from `origin`, which is text: it may be too large for a script's numbers to be exact.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import UNSET
+
+from nsysdiag.arrays.codes import to_planes
+from nsysdiag.document import words
+from nsysdiag.document.figures import safe_color
+from nsysdiag.document.names import clip
+from nsysdiag.formats.html.timeline.blob import Blob
+from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
+from nsysdiag.formats.html.timeline.metrics import metric_curves
+from nsysdiag.formats.html.timeline.names import LONGEST_NAME, Directory
+from nsysdiag.formats.html.timeline.rows import Rows, between, rows_of
+from nsysdiag.limits import MOST_BUCKETS
+from nsysdiag.report import Thread
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nsysdiag.document.view import Causes
+    from nsysdiag.report import DeviceReport, Report
+    from nsysdiag.timeline.facts import TimelineLane, TimelineLevel, TimelineLevels, TimelineThread
+
+LONGEST_LABEL = 60
+MOST_PARTS, COARSE_LEVELS = 500, 2
+Value = dict[str, object]
+
+
+def timelines(report: Report) -> list[tuple[DeviceReport, TimelineLevels]]:
+    """The devices that have a timeline, each with its own, in the report's order."""
+    levels = report.timeline
+    if levels is UNSET:
+        return []
+    return [(device, levels[device.key]) for device in report.devices if device.key in levels]
+
+
+def gap_key(report: Report, device: str, start_ns: int) -> str:
+    """How the page names a gap: number of its device, and when it begins. Empty where the device has no timeline."""
+    keys = [each.key for each in report.devices]
+    drawn = report.timeline is not UNSET and device in report.timeline
+    return f"{keys.index(device)}.{start_ns}" if drawn and device in keys else ""
+
+
+def timeline_data(report: Report, causes: Causes) -> Value:
+    """Everything that the scripts draw. Raises InputError where the report is damaged."""
+    drawn = timelines(report)
+    gaps = [drawn_gaps(device, levels.exact_operations, len(drawn)) for device, levels in drawn]
+    starts = [levels.start_ns for _device, levels in drawn]
+    spans = [levels.host_span[0] for _device, levels in drawn if levels.host_span]
+    origin = min([*starts, *spans, *(int(each.start[0]) for each in gaps if each.count)])
+    blob, cause_ids = Blob(), _cause_ids(drawn)
+    keys = [device.key for device in report.devices]
+    threads = _Threads(drawn)
+    writer = _Writer(blob, origin, cause_ids, threads)
+    devices = [
+        {"number": keys.index(device.key), **writer.device(device, levels, its)}
+        for (device, levels), its in zip(drawn, gaps, strict=True)
+    ]
+    return {
+        "origin": str(origin),
+        "end": max(levels.end_ns for _device, levels in drawn) - origin,
+        "causes": [
+            {"title": clip(causes.title(each), LONGEST_LABEL), "color": safe_color(causes[each].color)}
+            for each in cause_ids
+        ],
+        "command": shlex.join(["nsysdiag", "analyze", clip(report.trace.file, LONGEST_NAME)]),
+        "devices": devices,
+        "threads": writer.threads,
+        "names": writer.names.written(blob),
+        "bytes": blob.text(),
+    }
+
+
+def _cause_ids(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
+    ids = [[*levels.cause_ids, *device.gaps_packed.cause_ids] for device, levels in drawn]
+    return list(dict.fromkeys(each for some in ids for each in some))
+
+
+class _Threads:
+    """All threads by number: one that serves several devices is one."""
+
+    def __init__(self, drawn: list[tuple[DeviceReport, TimelineLevels]]) -> None:
+        self._known: dict[tuple[str, int, int], int] = {}
+        for device, levels in drawn:
+            for thread in levels.threads:
+                self._known.setdefault(_identity(device.key, thread), len(self._known))
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def numbers(self, device: str, threads: list[TimelineThread]) -> list[int]:
+        """The numbers of the threads of a device."""
+        return [self._known[_identity(device, thread)] for thread in threads]
+
+
+def _identity(device: str, thread: TimelineThread) -> tuple[str, int, int]:
+    """A thread is known by the device that holds its lanes, and there by its own numbers."""
+    return (thread.lanes_of or device, thread.pid, thread.tid)
+
+
+class _Writer:
+    """Writes one device after another into the block."""
+
+    def __init__(self, blob: Blob, origin: int, cause_ids: list[str], threads: _Threads) -> None:
+        self._blob = blob
+        self._origin = origin
+        self._number = {cause: at for at, cause in enumerate(cause_ids)}
+        self._threads = threads
+        self.names = Directory()
+        self.threads: list[Value | None] = [None] * len(threads)
+        """By number; None for one whose lanes are nowhere."""
+
+    def device(self, device: DeviceReport, levels: TimelineLevels, gaps: DrawnGaps) -> Value:
+        parts = device.window.parts if len(device.window.parts) <= MOST_PARTS else []
+        whole = levels.exact_operations == [(levels.start_ns, levels.end_ns)]
+        coarse = levels.levels[-COARSE_LEVELS:] if gaps.all and whole else levels.levels
+        places = self.names.places(levels.names)
+        own = [(lane, rows_of(lane, levels.start_ns, places)) for lane in levels.lanes if lane.thread is None]
+        self._write_threads(device.key, levels, places)
+        return {
+            "key": clip(device.key, 24),
+            "name": clip(device.name, LONGEST_LABEL),
+            "start": levels.start_ns - self._origin,
+            "end": levels.end_ns - self._origin,
+            "parts": self._pairs(parts),
+            "levels": [self._level(level) for level in coarse],
+            "causes": [self._number[cause] for cause in levels.cause_ids],
+            "gaps": self._gaps(gaps, [rows for lane, rows in own if lane.kind == "stream"]),
+            "threads": [
+                {"number": number, "launches": thread.launches}
+                for number, thread in zip(
+                    self._threads.numbers(device.key, levels.threads), levels.threads, strict=True
+                )
+            ],
+            "lanes": [self._lane(lane, rows, exact=whole) for lane, rows in own],
+            "exact": self._pairs(levels.exact_operations),
+            "wakes": self._wakes(device, levels.threads),
+            "metrics": [
+                {**curve, "start": curve["start"] - self._origin, "end": curve["end"] - self._origin, "series": series}
+                for curve, series in metric_curves(device, self._blob)
+            ],
+        }
+
+    def _write_threads(self, device: str, levels: TimelineLevels, places: npt.NDArray[np.int64]) -> None:
+        """The threads whose lanes this device holds."""
+        low, high = levels.host_span or (levels.start_ns, levels.end_ns)
+        whole = levels.exact_host == [(low, high)]
+        numbers = self._threads.numbers(device, levels.threads)
+        for at, thread in enumerate(levels.threads):
+            if thread.lanes_of is not None:
+                continue
+            self.threads[numbers[at]] = {
+                "label": _label(thread),
+                "start": low - self._origin,
+                "end": high - self._origin,
+                "exact": self._pairs(levels.exact_host),
+                "lanes": [
+                    self._lane(lane, rows_of(lane, low, places), exact=whole)
+                    for lane in levels.lanes
+                    if lane.thread == at
+                ],
+            }
+
+    def _pairs(self, pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+        return [(start - self._origin, end - self._origin) for start, end in pairs]
+
+    def _level(self, level: TimelineLevel) -> Value:
+        columns = ("compute", "communication", "copies", "idle", "cause")
+        return {
+            "buckets": level.buckets,
+            **{name: self._blob.add_packed(getattr(level, name), level.buckets) for name in columns},
+        }
+
+    def _gaps(self, gaps: DrawnGaps, streams: list[Rows]) -> Value:
+        """Where the gaps are just what lies between the operations, the scripts find them there."""
+        known = np.array([self._number[cause] for cause in gaps.cause_ids], dtype=np.int64)
+        written: Value = {}
+        if not between(streams, gaps.start, gaps.length):
+            starts = np.diff(gaps.start, prepend=np.int64(self._origin))
+            written = {
+                "starts": self._blob.add(to_planes(starts)),
+                "lengths": self._blob.add(to_planes(gaps.length)),
+            }
+        return {
+            "count": gaps.count,
+            "total": gaps.total,
+            "threshold": gaps.threshold,
+            "causes": self._blob.add(to_planes(known[gaps.cause] if gaps.count else gaps.cause)),
+            **written,
+        }
+
+    def _lane(self, lane: TimelineLane, rows: Rows, *, exact: bool) -> Value:
+        """Shares are of no use where all slices are there."""
+        steps, apart = rows.steps()
+        return {
+            "kind": lane.kind,
+            "label": clip(lane.label, LONGEST_LABEL),
+            "depth": lane.depth,
+            "count": lane.count,
+            "levels": [self._blob.add_packed(level, MOST_BUCKETS) for level in ([] if exact else lane.levels)],
+            "apart": apart,
+            "starts": self._blob.add(to_planes(steps)),
+            "lengths": self._blob.add(to_planes(rows.length)),
+            "names": self._blob.add(to_planes(rows.name)),
+            "kinds": self._blob.add(to_planes(rows.kind)),
+        }
+
+    def _wakes(self, device: DeviceReport, threads: list[TimelineThread]) -> list[tuple[int, int, int, int]]:
+        """Who woke whom when, of the gaps that are described: start of the gap, numbers of the waker and of the waiting
+        thread, moment."""
+        numbers = self._threads.numbers(device.key, threads)
+        place = {(thread.pid, thread.tid): number for thread, number in zip(threads, numbers, strict=True)}
+        found = []
+        for gap in device.gaps:
+            waiting = place.get((gap.thread.pid, gap.thread.tid)) if gap.thread else None
+            for hop in gap.root.hops if gap.root else ():
+                waker = place.get((hop.thread.pid, hop.thread.tid))
+                if hop.at_ns is not None and waker is not None and waiting is not None:
+                    found.append((gap.start_ns - self._origin, waker, waiting, hop.at_ns - self._origin))
+                waiting = waker
+        return found
+
+
+def _label(thread: TimelineThread) -> str:
+    return clip(words.short_thread_label(Thread(pid=thread.pid, tid=thread.tid, name=thread.name)), LONGEST_LABEL)

@@ -1,0 +1,90 @@
+"""The whole timeline of a device as a drawing for the page: what ran and the idle time by cause, in few steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.document.figures import safe_color
+from nsysdiag.errors import InputError
+from nsysdiag.formats.html.timeline.blob import unpacked
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nsysdiag.document.view import Causes
+    from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
+
+FULL, MANY_DEVICES = 255, 8
+LABELS = {"compute": "Compute", "communication": "Communication", "copies": "Copies", "idle": "Idle"}
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """One colour of a lane: `part` names a colour of the theme where `color` is empty."""
+
+    part: str
+    color: str
+    d: str
+
+
+@dataclass(frozen=True, slots=True)
+class StillLane:
+    """A lane in `width` by FULL units."""
+
+    label: str
+    width: int
+    paths: list[Drawn]
+
+
+def still_lanes(levels: TimelineLevels, causes: Causes, devices: int) -> list[StillLane]:
+    """The lanes of a device that hold anything. Raises InputError where the report is damaged."""
+    level = levels.levels[-1]
+    step = 2 if devices > MANY_DEVICES and level.buckets % 2 == 0 else 1
+    return level_lanes(level, levels.cause_ids, causes, step)
+
+
+def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step: int = 1) -> list[StillLane]:
+    """The lanes of one level that hold anything, of each `step` buckets the fullest. Raises InputError where the level
+    is damaged."""
+    columns = {name: _bytes(getattr(level, name), level.buckets) for name in LABELS}
+    leading = _bytes(level.cause, level.buckets)
+    lanes = []
+    for name, label in LABELS.items():
+        heights = columns[name].reshape(-1, step).max(axis=1)
+        if not heights.any():
+            continue
+        paths = (
+            _by_cause(heights, leading.reshape(-1, step)[:, 0], cause_ids, causes)
+            if name == "idle"
+            else [Drawn(name, "", _stairs(heights))]
+        )
+        lanes.append(StillLane(label, len(heights), paths))
+    return lanes
+
+
+def _bytes(packed: str, count: int) -> npt.NDArray[np.int64]:
+    values = np.frombuffer(unpacked(packed, count), dtype=np.uint8).astype(np.int64)
+    if len(values) != count or not count:
+        raise InputError("the timeline of this report contradicts itself: the file is damaged")
+    return values
+
+
+def _by_cause(
+    heights: npt.NDArray[np.int64], leading: npt.NDArray[np.int64], cause_ids: list[str], causes: Causes
+) -> list[Drawn]:
+    present = [number for number in np.unique(leading[heights > 0]).tolist() if number < len(cause_ids)]
+    return [
+        Drawn("", safe_color(causes[cause_ids[number]].color), _stairs(np.where(leading == number, heights, 0)))
+        for number in present
+    ]
+
+
+def _stairs(heights: npt.NDArray[np.int64]) -> str:
+    """The area under the heights, from the bottom up; a run of equal ones is one step."""
+    border = np.flatnonzero(np.append(np.diff(heights) != 0, True))
+    ends, levels = (border + 1).tolist(), (FULL - heights[border]).tolist()
+    steps = "".join(f"V{level}H{end}" for end, level in zip(ends, levels, strict=True))
+    return f"M0 {FULL}{steps}V{FULL}z"

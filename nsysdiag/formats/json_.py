@@ -1,0 +1,34 @@
+"""The report as JSON: the saved form, from which every other one can be made."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.record import UNREADABLE
+from nsysdiag.report import Report, to_json
+from nsysdiag.workflow_commands import JSON
+
+
+def render(report: Report, _options: RenderOptions) -> bytes:
+    """The report as UTF-8 JSON."""
+    return to_json(report)
+
+
+class _Tool(msgspec.Struct):
+    name: str
+
+
+class _Marked(msgspec.Struct):
+    tool: _Tool
+
+
+def is_ours(data: bytes) -> bool:
+    """Does the document name us as its tool?"""
+    try:
+        return msgspec.json.decode(data, type=_Marked).tool.name == "nsysdiag"
+    except UNREADABLE:
+        return False
+
+
+FORMAT = Format("json", ".json", "JSON, the saved report", render, is_ours, JSON)

@@ -1,0 +1,119 @@
+"""What stands beside the gaps as trace events: verdict, iterations, findings, and the split of the time as counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from nsysdiag.document.packed import FULL, LANES, unpack, unpack_lanes
+from nsysdiag.document.view import by_rank, window_parts
+from nsysdiag.document.words import path_label, window_sentence
+from nsysdiag.formats.perfetto.trace_events import Event, Track, counter, instant, span
+
+if TYPE_CHECKING:
+    from nsysdiag.document.view import Causes
+    from nsysdiag.report import DeviceReport, Finding, Iteration, Report
+
+MOST_BUCKETS = 4096
+COUNTER = "time %"
+
+
+def verdict_events(device: DeviceReport, track: Track) -> list[Event]:
+    """The verdict over the window of the device."""
+    window = device.window
+    args: Event = {
+        "verdict": device.verdict.id,
+        "window": window_sentence(device),
+        "window_ns": device.window_ns,
+        **{f"{part.id}_ns": part.ns for part in window_parts(device)},
+        "coverage": device.coverage,
+        "notes": device.notes,
+    }
+    return [span(track, "verdict", device.verdict.sentence, window.start_ns, window.end_ns - window.start_ns, args)]
+
+
+def iteration_events(device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
+    """The iterations that the report lists."""
+    rows = sorted(device.iterations.rows, key=lambda row: row.start_ns) if device.iterations else []
+    return [
+        span(track, "iteration", f"iteration {row.index}", row.start_ns, row.end_ns - row.start_ns, _split(row, causes))
+        for row in rows
+    ]
+
+
+def _split(row: Iteration, causes: Causes) -> Event:
+    return {
+        "steady": row.steady,
+        "compute_ns": row.compute_ns,
+        "exposed_communication_ns": row.exposed_comm_ns,
+        "exposed_copies_ns": row.exposed_copy_ns,
+        "idle_ns": {causes.title(cause): ns for cause, ns in sorted(row.ledger.items())},
+    }
+
+
+def finding_events(report: Report, device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
+    """Each finding over the gap that stands for it; one about no gap at its first row of evidence, else at the start of
+    the window."""
+    gaps = _representatives(device)
+    events: list[tuple[int, Event]] = []
+    for finding in by_rank([each for each in report.findings if each.device == device.key]):
+        told = _told(finding, causes)
+        if finding.signature in gaps:
+            start, length = gaps[finding.signature]
+            events.append((start, span(track, "finding", finding.title, start, length, told)))
+        else:
+            at = finding.rows[0].start_ns if finding.rows else device.window.start_ns
+            events.append((at, instant(track, "finding", finding.title, at, told)))
+    return [event for _start, event in sorted(events, key=lambda pair: pair[0])]
+
+
+def _representatives(device: DeviceReport) -> dict[str | None, tuple[int, int]]:
+    """Start and length of the gap that stands for a signature, by its id."""
+    starts, lengths, _codes = unpack(device.gaps_packed)
+    order = np.argsort(starts, kind="stable")
+    starts, lengths = starts[order], lengths[order]
+    wanted = np.array([row.representative_start_ns for row in device.signatures], dtype=np.int64)
+    places = np.searchsorted(starts, wanted).tolist()
+    return {
+        row.id: (row.representative_start_ns, int(lengths[at]))
+        for row, at in zip(device.signatures, places, strict=True)
+        if at < len(starts) and starts[at] == row.representative_start_ns
+    }
+
+
+def _told(finding: Finding, causes: Causes) -> Event:
+    return {
+        "severity": finding.severity,
+        "cause": causes.title(finding.cause),
+        "lost_ns": finding.lost_ns,
+        "lost_share": finding.lost_share,
+        "ceiling_ns": finding.ceiling_ns,
+        "confidence": finding.confidence,
+        "gaps": finding.gaps,
+        "nvtx": path_label(finding.nvtx),
+        "chain": finding.chain,
+        "evidence": finding.evidence,
+        "advice": finding.advice,
+        "id": finding.id,
+    }
+
+
+def counters(report: Report, device: DeviceReport, process: int) -> list[Event]:
+    """How much of the time was compute, communication, copies or idle, in per cent of each bucket; an event where any
+    of them changes, and zeros at the end. Nothing in a report without a timeline."""
+    timelines = {} if isinstance(report.timeline, msgspec.UnsetType) else report.timeline
+    found = unpack_lanes(timelines[device.key], MOST_BUCKETS) if device.key in timelines else None
+    if found is None:
+        return []
+    values = np.stack([found.lanes[name] for name in LANES], axis=1)
+    changed = np.flatnonzero(np.any(values[1:] != values[:-1], axis=1)) + 1
+    places = [0, *changed.tolist()]
+    events = [counter(process, COUNTER, found.edges[at], _percent(values[at].tolist())) for at in places]
+    return [*events, counter(process, COUNTER, found.edges[-1], dict.fromkeys(("busy", *LANES), 0.0))]
+
+
+def _percent(shares: list[int]) -> dict[str, float]:
+    percent = {name: round(100 * share / FULL, 1) for name, share in zip(LANES, shares, strict=True)}
+    return {"busy": round(100 - percent["idle"], 1), **percent}

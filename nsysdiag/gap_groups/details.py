@@ -1,0 +1,192 @@
+"""The largest gaps in full: slices with their evidence, thread, neighbours, NVTX path."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import pid_of, tid_of
+from nsysdiag.events.nvtx import NvtxRanges, path_codes, ranges_elsewhere
+from nsysdiag.events.samples import Samples
+from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.kernels.operation_names import describe_operations
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.drained import Drained
+from nsysdiag.ledger.ledger import Ledger
+from nsysdiag.report import Gap, Root, Slice, Thread
+from nsysdiag.stacks.call_sites import HostSide, places_of
+from nsysdiag.stacks.samples import LeafSymbols, leaf_texts
+from nsysdiag.trace.strings import Strings
+from nsysdiag.units import format_ns
+from nsysdiag.wakeups.wake_chain import ChainTeller
+
+MOST_NAMES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GapContext:
+    """What all gaps of a device have in common when they are described."""
+
+    device: DeviceTimeline
+    frame: Frame
+    slices: Slices
+    ledger: Ledger
+    drained: Drained
+    lane: IntArray
+    axis: ThreadAxis
+    ranges: NvtxRanges
+    strings: Strings
+    thread_names: dict[int, str]
+    samples: Samples
+    leaf_symbols: LeafSymbols
+    teller: ChainTeller
+    host_side: HostSide
+
+
+def largest_gaps(context: GapContext, limit: int) -> IntArray:
+    """The longest `limit` gaps (0: all), longest first, of equal ones the earliest first."""
+    gaps = context.frame.gaps
+    length = gaps.end - gaps.start
+    count = len(gaps) if limit == 0 else min(limit, len(gaps))
+    if count < len(gaps):
+        cut = np.partition(length, len(length) - count)[len(length) - count]
+        candidates = np.flatnonzero(length >= cut)
+    else:
+        candidates = np.arange(len(gaps))
+    return candidates[np.lexsort((gaps.start[candidates], -length[candidates]))][:count]
+
+
+def gap_moments(frame: Frame) -> IntArray:
+    """The moment at which each gap's NVTX path is read: the middle of the host's part, else the launch."""
+    middle = (frame.gaps.opened + frame.call_start) // 2
+    return np.where(frame.case == Case.LATE, middle, frame.call_start)
+
+
+def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
+    """The gaps `chosen`, in that order."""
+    gaps, frame = context.frame.gaps, context.frame
+    before = describe_operations(context.device, gaps.previous[chosen], context.strings)
+    after = describe_operations(context.device, gaps.next[chosen], context.strings)
+    moments = gap_moments(frame)[chosen]
+    path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], moments)
+    elsewhere = ranges_elsewhere(context.ranges, _threads(context, chosen), moments)
+    slices = _slices_by_gap(context, chosen, [paths[code] for code in path.tolist()])
+    length = (gaps.end - gaps.start)[chosen]
+    known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
+    number = np.full(len(gaps), -1, dtype=np.int64)
+    number[chosen] = np.arange(len(chosen))
+    places = places_of(context.host_side, number, len(chosen))
+    return [
+        Gap(
+            start_ns=int(gaps.start[gap]),
+            end_ns=int(gaps.end[gap]),
+            slices=slices[at],
+            thread=_thread(context, int(context.lane[gap])),
+            previous_op=before[at],
+            next_op=after[at],
+            nvtx=paths[int(path[at])],
+            sync_drained=bool(context.drained.flag[gap]),
+            drained_by=_drained_by(context.drained, int(gap)),
+            root=_root(context, int(gap), slices[at]),
+            confidence=round(float(known[at]), 4),
+            call_site=places[at].site,
+            nvtx_elsewhere=elsewhere[at],
+        )
+        for at, gap in enumerate(chosen.tolist())
+    ]
+
+
+def _root(context: GapContext, gap: int, slices: list[Slice]) -> Root | None:
+    cause = int(context.ledger.dominant[gap])
+    return context.teller.root(gap, cause, sum(part.ns for part in slices if part.cause == list(CAUSES)[cause]))
+
+
+def _drained_by(drained: Drained, gap: int) -> str | None:
+    return drained.names[int(drained.name[gap])] if drained.flag[gap] else None
+
+
+def _threads(context: GapContext, chosen: IntArray) -> IntArray:
+    """The globalTid of each gap's launching thread, -1 where there is none."""
+    lane = context.lane[chosen]
+    threads = context.axis.threads
+    return np.where(lane >= 0, threads[np.maximum(lane, 0)], -1) if len(threads) else np.full(len(lane), -1)
+
+
+def _thread(context: GapContext, lane: int) -> Thread | None:
+    if lane < 0:
+        return None
+    identity = int(context.axis.threads[lane])
+    return Thread(pid=pid_of(identity), tid=tid_of(identity), name=context.thread_names.get(identity))
+
+
+def _slices_by_gap(context: GapContext, chosen: IntArray, paths: list[list[str]]) -> list[list[Slice]]:
+    """The slices of the chosen gaps, one for each cause and gap, in the order in which they begin."""
+    rows = context.slices.rows
+    place = np.full(len(context.frame.gaps), -1, dtype=np.int64)
+    place[chosen] = np.arange(len(chosen))
+    mine = np.flatnonzero(place[rows.gap] >= 0)
+    mine = mine[np.lexsort((rows.start[mine], place[rows.gap[mine]]))]
+    samples = _host_code(context, mine)
+    borders = np.searchsorted(place[rows.gap[mine]], np.arange(len(chosen) + 1))
+    return [
+        _merged_slices(context.slices, mine[low:high], paths[at], samples[low:high])
+        for at, (low, high) in enumerate(zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True))
+    ]
+
+
+def _host_code(context: GapContext, mine: IntArray) -> list[str]:
+    """For each slice what the samples in it were in; empty for slices of other causes."""
+    rows = context.slices.rows.take(mine)
+    lane = context.lane[rows.gap]
+    code = np.flatnonzero((rows.cause == list(CAUSES).index("host_compute")) & (lane >= 0))
+    low, high = (context.axis.position(lane[code], side[code]) for side in (rows.start, rows.end))
+    texts = [""] * len(mine)
+    for at, text in zip(code.tolist(), leaf_texts(context.samples, low, high, context.leaf_symbols), strict=True):
+        texts[at] = text
+    return texts
+
+
+def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: list[str]) -> list[Slice]:
+    ids = list(CAUSES)
+    total: dict[int, int] = {}
+    texts: dict[int, dict[int, tuple[int, int]]] = {}
+    sampled: dict[int, str] = {}
+    columns = (slices.rows.cause[part], slices.rows.text[part], slices.lengths(part))
+    for at, (cause, text, ns) in enumerate(zip(*(column.tolist() for column in columns), strict=True)):
+        total[cause] = total.get(cause, 0) + ns
+        count, sum_ns = texts.setdefault(cause, {}).get(text, (0, 0))
+        texts[cause][text] = (count + 1, sum_ns + ns)
+        sampled.setdefault(cause, "")
+        sampled[cause] = max(sampled[cause], samples[at], key=len)
+    return [
+        Slice(
+            cause=ids[cause],
+            ns=ns,
+            evidence=_with_samples(_evidence(slices, ids[cause], texts[cause], path), sampled[cause]),
+        )
+        for cause, ns in total.items()
+    ]
+
+
+def _with_samples(evidence: str, samples: str) -> str:
+    return f"{evidence}; samples in {samples}" if samples else evidence
+
+
+def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:
+    """The names behind a slice, by time: `cudaStreamSynchronize`, `read × 12 (3.1 ms), poll (20 us)`."""
+    if cause == "uncovered":
+        return f"inside NVTX {path[-1]}" if path else "no evidence"
+    known = sorted(((ns, count, code) for code, (count, ns) in texts.items() if code >= 0), reverse=True)
+    if not known:
+        return CAUSES[cause].title
+    parts = [slices.texts[code] + (f" × {count}" if count > 1 else "") for _, count, code in known]
+    if len(parts) == 1:
+        return parts[0]
+    shown = [f"{part} ({format_ns(ns)})" for part, (ns, _, _) in zip(parts, known, strict=True)]
+    more = len(shown) - MOST_NAMES
+    return ", ".join(shown[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,149 @@
+"""Where the launch of the next operation stands in each gap: the borders between host, call, latency and device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.streams import distinct
+from nsysdiag.gaps.calibration import Calibration
+from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.gaps.stream_waits import EventWaits
+
+
+class Case(IntEnum):
+    """What the next operation's launch says about a gap."""
+
+    LATE = 0  # launched after the gap opened: the host is late
+    ISSUING = 1  # its call was running when the gap opened
+    ISSUED = 2  # launched before the gap opened
+    DISPATCH = 3  # already launched, and within the floor
+    INTRA_GRAPH = 4  # a node of the graph launch that ran before
+    BEFORE_CAPTURE = 5  # launched before the capture began
+    UNIFIED_MEMORY = 6  # a migration in front of work that was already launched
+    UNKNOWN = 7  # no launch row
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """For each gap its case, the row of the launching call (-1: none), that call from its start to its end wherever
+    they lie, and the borders inside [opened, closed):
+
+    ```
+    opened      call_start       call_end        settled          closed
+    |-- host side --|-- call's part --|-- latency --|-- device side --|
+    ```
+    """
+
+    gaps: Gaps
+    case: IntArray
+    call: IntArray
+    whole_call: Intervals
+    call_start: IntArray
+    call_end: IntArray
+    settled: IntArray
+    event_wait: BoolArray
+
+    def region(self, low: IntArray, high: IntArray, chosen: BoolArray) -> tuple[Intervals, IntArray]:
+        """[low, high) of the chosen gaps, cut to the parts inside the window, and whose each piece is."""
+        owner = np.flatnonzero(chosen)
+        start = np.maximum(low[owner], self.gaps.start[owner])
+        end = np.minimum(high[owner], self.gaps.end[owner])
+        kept = end > start
+        return Intervals(start[kept], end[kept]), owner[kept]
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSide:
+    """What a device-side rule sees: the frame of all gaps, the device and what all devices share."""
+
+    frame: Frame
+    device: DeviceTimeline
+    activity: DeviceActivity
+    waits: EventWaits
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """A device-side rule's answer: all that is left of the gaps in `whole`, and of gaps whose next operation belongs to
+    a process, what `slices` cover. `label` is a code into `labels` for each gap, or -1."""
+
+    whole: BoolArray
+    label: IntArray
+    labels: list[str]
+    slices: list[tuple[int, Intervals]]
+
+
+def frame_of(
+    gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity, calibration: Calibration, waits: EventWaits
+) -> Frame:
+    """The case and the borders of each gap."""
+    calls = activity.api_calls.rows
+    call = np.where(gaps.target >= 0, device.launch[gaps.target], np.int32(-1))
+    has_call = call >= 0
+    nothing = np.zeros(len(gaps), dtype=np.int64)
+    api_start = np.where(has_call, calls.start[call], 0) if len(calls) else nothing
+    api_end = np.where(has_call, calls.end[call], 0) if len(calls) else nothing
+    case = _cases(gaps, device, activity, calibration, call, api_start, api_end)
+    host_known = (case == Case.LATE) | (case == Case.ISSUING) | (case == Case.ISSUED)
+    opened, closed = gaps.opened, gaps.closed
+    # A malformed end near the largest number must not wrap around.
+    settled = np.clip(np.minimum(api_end, closed) + calibration.latency_limit_ns, opened, closed)
+    return Frame(
+        gaps=gaps,
+        case=case,
+        call=call,
+        whole_call=Intervals(api_start, api_end),
+        call_start=np.where(host_known, np.clip(api_start, opened, closed), opened),
+        call_end=np.where(host_known, np.clip(api_end, opened, closed), opened),
+        settled=np.where(host_known, settled, opened),
+        event_wait=waits.explains & host_known,
+    )
+
+
+def _cases(
+    gaps: Gaps,
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    calibration: Calibration,
+    call: IntArray,
+    api_start: IntArray,
+    api_end: IntArray,
+) -> IntArray:
+    has_call = call >= 0
+    issued = has_call & (api_end <= gaps.opened)
+    case = np.select(
+        [issued, has_call & (api_start <= gaps.opened), has_call], [Case.ISSUED, Case.ISSUING, Case.LATE], Case.UNKNOWN
+    )
+    early = ~has_call & launched_before_capture(gaps, device, activity)
+    case[early] = Case.BEFORE_CAPTURE
+    case[issued & same_graph_launch(gaps, device)] = Case.INTRA_GRAPH
+    within_floor = gaps.closed - gaps.opened <= calibration.floor_ns
+    case[(issued | ~has_call) & within_floor] = Case.DISPATCH
+    migrates = device.operations.migration[gaps.next]
+    case[migrates & (issued | early)] = Case.UNIFIED_MEMORY
+    return case.astype(np.int8)
+
+
+def same_graph_launch(gaps: Gaps, device: DeviceTimeline) -> BoolArray:
+    """True where the operations on both sides of a gap are nodes of one graph launch."""
+    operations = device.operations
+    node = (operations.graph_node[gaps.next] > 0) & (operations.graph_node[gaps.previous] > 0)
+    same: BoolArray = device.launch[gaps.previous] == device.launch[gaps.next]
+    return node & same & (device.launch[gaps.next] >= 0)
+
+
+def launched_before_capture(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> BoolArray:
+    """True where the operation's correlation id is below the first that its process recorded."""
+    if len(gaps) == 0:
+        return np.zeros(0, dtype=np.bool_)
+    target = np.maximum(gaps.target, 0)
+    correlation, process = device.operations.correlation[target], device.operations.process[target]
+    owners, owner = distinct(process)
+    lowest = np.array([activity.first_correlation.get(each, 0) for each in owners.tolist()], dtype=np.int64)
+    early: BoolArray = (correlation > 0) & (correlation < lowest[owner])
+    return early & (gaps.target >= 0)

@@ -1,0 +1,99 @@
+"""Which gaps a cudaStreamWaitEvent explains: the next operation had to wait for another stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline, issue_times
+from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
+from nsysdiag.events.operations import Category
+from nsysdiag.events.streams import distinct, previous_on_stream
+from nsysdiag.gaps.gaps import Gaps
+
+SLACK_NS = 50_000
+LABELS = [
+    "waits for compute",
+    "waits for communication",
+    "waits for a copy",
+    "waits for another device",
+    "producer unknown",
+]
+_COMPUTE, _COMMUNICATION, _COPY, _OTHER_DEVICE, _UNKNOWN = range(5)
+
+
+@dataclass(frozen=True, slots=True)
+class EventWaits:
+    """For each gap: did the next operation wait for an event at all, does that explain the gap, and what was waited for
+    (an index into LABELS, -1 where nothing explains)."""
+
+    present: BoolArray
+    explains: BoolArray
+    label: IntArray
+
+
+def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> EventWaits:
+    """Looks at the waits issued to the next operation's stream after its previous operation and before itself.
+
+    ```
+    stream 7    [==producer==)
+    stream 9    wait............[==next op==)
+                |--- gap on an idle device --|   the producer ends no earlier than 50 us before the gap opens
+    ```
+    """
+    nothing = np.zeros(len(gaps), dtype=np.bool_)
+    result = EventWaits(nothing, nothing.copy(), np.full(len(gaps), -1, dtype=np.int32))
+    waits = activity.waits
+    if len(waits) == 0 or len(gaps) == 0:
+        return result
+    gap, wait = _waits_before(gaps, device, activity)
+    result.present[gap] = True
+    producer = waits.producer[wait]
+    known = producer >= 0
+    row = np.maximum(producer, 0)
+    end = activity.operations.end[row]
+    target = gaps.target[gap]
+    api_start = activity.api_calls.rows.start[device.launch[target]]
+    holds = known & (end > api_start) & (end >= gaps.opened[gap] - SLACK_NS)
+    # What was still running when the operation began was not waited for; clocks of devices differ a little.
+    holds &= end <= gaps.closed[gap] + SLACK_NS
+    holds |= producer == UNKNOWN_PRODUCER
+    holds &= producer != NO_PRODUCER
+    label = np.where(known, _producer_labels(activity, device, row), _UNKNOWN)
+    # The producer that ended last is the one that was waited for: written last, it stays.
+    order = np.argsort(np.where(known, end, -1)[holds], kind="stable")
+    result.explains[gap[holds]] = True
+    result.label[gap[holds][order]] = label[holds][order]
+    return result
+
+
+def _waits_before(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> tuple[IntArray, IntArray]:
+    """All pairs of a gap and a wait issued between its next operation and the one before that on its stream."""
+    waits = activity.waits
+    issued = issue_times(device.operations.start, device.launch, activity.api_calls.rows)
+    before = previous_on_stream(device.stream_code)
+    candidates = np.flatnonzero((gaps.target >= 0) & (device.launch[gaps.target] >= 0))
+    target = gaps.target[candidates]
+    earlier = before[target]
+    low = np.where(earlier >= 0, issued[earlier], np.iinfo(np.int64).min)
+    times, rank = distinct(waits.issued)
+    stride = len(times) + 1
+    position = waits.stream * stride + rank
+    stream = device.stream_code[target] * stride
+    first = np.searchsorted(position, stream + np.searchsorted(times, low, side="right"), side="left")
+    behind = np.searchsorted(position, stream + np.searchsorted(times, issued[target], side="left"), side="left")
+    count = np.maximum(behind - first, 0)
+    gap = np.repeat(candidates, count)
+    wait = np.arange(len(gap)) + np.repeat(first - (np.cumsum(count) - count), count)
+    return gap, wait
+
+
+def _producer_labels(activity: DeviceActivity, device: DeviceTimeline, row: IntArray) -> IntArray:
+    operations = activity.operations
+    computes = np.isin(operations.category[row], (Category.KERNEL, Category.GRAPH))
+    here = activity.device[row] == device.number
+    return np.select(
+        [~here, activity.communication[row], computes], [_OTHER_DEVICE, _COMMUNICATION, _COMPUTE], default=_COPY
+    )

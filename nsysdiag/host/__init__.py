@@ -1,0 +1,1 @@
+"""Threads and CPUs while the devices were in use."""

@@ -1,0 +1,120 @@
+"""When it began: the window from which on a column of the windows stays changed for the worse."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, FloatArray
+from nsysdiag.host.facts import Beginning, HostWindow
+from nsysdiag.units import NS_PER
+
+FACTOR = 2.0
+"""How many times more, or less, the median must be from then on."""
+LEAST_AFTER = 3
+"""Windows that the change must last for; it lasts to the end of the range."""
+QUIET_SHARE = 0.2
+"""The part of the range that must be quiet before it: what a program does at first is no measure."""
+KEPT_SHARE = 0.8
+"""So many of the windows on either side must lie on that side of the border."""
+FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A column, whether more of it is worse, and the least change that counts. Of what is `counted` a second, a window
+    must hold some on one side at least."""
+
+    id: str
+    more_is_worse: bool
+    least: float
+    counted: bool = False
+
+
+METRICS = (
+    Metric("switches_per_second", True, 100.0, counted=True),
+    Metric("off_cpu_share", True, 0.1),
+    Metric("preempted_share", True, 0.1),
+    Metric("crowded_share", True, 0.1),
+    Metric("sync_p50_ns", True, 20_000.0),
+    Metric("sync_late_p50_ns", True, 20_000.0),
+    Metric("launches_per_second", False, 10.0, counted=True),
+    Metric("kernels_per_second", False, 10.0, counted=True),
+    Metric("busy_share", False, 0.2),
+)
+
+
+def beginnings(windows: list[HostWindow]) -> list[Beginning]:
+    """The changes that last, one at most for each metric, the earliest first."""
+    found = []
+    seconds = min((window.end_ns - window.start_ns for window in windows), default=0) / NS_PER["s"]
+    for metric in METRICS:
+        values = np.array([_value(window, metric.id) for window in windows], dtype=np.float64)
+        at = _change(values, metric, FEWEST_COUNTED / seconds if metric.counted and seconds else 0.0)
+        if at is not None:
+            found.append(
+                Beginning(
+                    metric=metric.id,
+                    window=at,
+                    start_ns=windows[at].start_ns,
+                    before=round(float(np.nanmedian(values[:at])), 6),
+                    after=round(float(np.nanmedian(values[at:])), 6),
+                )
+            )
+    return sorted(found, key=lambda each: each.window)
+
+
+def _value(window: HostWindow, metric: str) -> float:
+    """NaN where the window does not tell."""
+    if metric == "switches_per_second":
+        length = window.end_ns - window.start_ns
+        return np.nan if window.switches is None else window.switches * NS_PER["s"] / length
+    if metric in ("sync_p50_ns", "sync_late_p50_ns") and window.sync_calls < FEWEST_SYNCS:
+        return np.nan
+    value = getattr(window, metric)
+    return np.nan if value is None else float(value)
+
+
+def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
+    """The first window of the change, None where there is none; one side must come to `fewest` at least.
+
+    ```
+    values   2 3 2 2 3 2 9 8 9 9 7 9      from the seventh on
+             2 3 2 2 9 9 9 2 3 2 2 3      a spike: the median of the rest is what it was
+             2 3 9 2 9 2 3 9 2 3 9 2      no side keeps to itself
+    ```
+    """
+    told = np.flatnonzero(~np.isnan(values))
+    if len(told) < 0.8 * len(values):
+        return None
+    series = values[told] if metric.more_is_worse else -values[told]
+    first = max(LEAST_AFTER, int(np.ceil(QUIET_SHARE * len(series))))
+    places = [
+        (_apart(series, at), -at)
+        for at in range(first, len(series) - LEAST_AFTER + 1)
+        if _lasts(series, at, metric.least, fewest)
+    ]
+    return int(told[-max(places)[1]]) if places else None
+
+
+def _lasts(series: FloatArray, at: int, least: float, fewest: float) -> bool:
+    """Does the change at this place hold?"""
+    before, after = float(np.median(series[:at])), float(np.median(series[at:]))
+    low, high = sorted((abs(before), abs(after)))
+    if after - before < least or high < max(FACTOR * low, fewest):
+        return False
+    worse = _worse(series, at)
+    kept = worse[at:].mean() >= KEPT_SHARE and (~worse[:at]).mean() >= KEPT_SHARE
+    return bool(kept and worse[at : at + LEAST_AFTER].all())
+
+
+def _worse(series: FloatArray, at: int) -> BoolArray:
+    """The values on the far side of the middle between both medians."""
+    return series > (np.median(series[:at]) + np.median(series[at:])) / 2
+
+
+def _apart(series: FloatArray, at: int) -> int:
+    """How many of the values are on their own side."""
+    worse = _worse(series, at)
+    return int(np.count_nonzero(worse[at:]) + np.count_nonzero(~worse[:at]))

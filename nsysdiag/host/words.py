@@ -1,0 +1,184 @@
+"""What is to be said about the host's threads and CPUs, in sentences; nothing where nothing stands out."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.words import counted, instant
+from nsysdiag.units import format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.host.facts import Beginning, Contention, CpuHolder, HostReport, HostThread, SyncLatency
+
+TITLE = "Host: threads and CPUs"
+NOTABLE_SHARE = 0.01
+"""Of the range: what a launching thread must have lost before it is worth a line."""
+INFLATED, INFLATED_NS = 1.5, 5_000
+"""How many times longer synchronizations must take to return, and by how much, before it is worth a line."""
+TOGETHER = 1
+"""Changes that begin so many windows apart are told in one sentence."""
+METRICS = {
+    "switches_per_second": "context switches a second",
+    "off_cpu_share": "launching threads off their CPU",
+    "preempted_share": "launching threads without a CPU though ready to run",
+    "crowded_share": "others on the CPU that launching threads left",
+    "sync_p50_ns": "a synchronization in the median",
+    "sync_late_p50_ns": "its return after the end of the work",
+    "launches_per_second": "launches a second",
+    "kernels_per_second": "kernels a second",
+    "busy_share": "GPU busy",
+}
+
+
+def host_sentences(host: HostReport) -> list[str]:
+    """The sentences in the order in which they are read."""
+    lines = [*host.advice, *([] if host.advice else _unseen(host))]
+    lines += [_began(host, group) for group in _groups(host.beginnings)]
+    return lines + (_inflated(host.sync_latency) if host.sync_latency else [])
+
+
+def facts(host: HostReport) -> list[str]:
+    """What holds for the whole table: the range, and what the trace cannot tell."""
+    length = host.end_ns - host.start_ns
+    told = (
+        f"{format_ns(length)} from {instant(host.start_ns)} to {instant(host.end_ns)}, from the start of the first to "
+    )
+    lines = [f"{told}the end of the last window of a device; {counted(host.thread_count, 'thread')}."]
+    if host.contention is None:
+        lines.append(
+            "Scheduling was not captured: when threads were off a CPU, and why, is unknown; a time on a CPU is an "
+            "estimate from CPU samples, where there are any."
+        )
+    else:
+        lines.append(contention_sentence(host.contention))
+    latency = host.sync_latency
+    if latency is not None:
+        lines.append(
+            f"{counted(latency.calls, 'synchronization')} of launching threads returned {format_ns(latency.p50_ns)} "
+            f"after the end of the work in the median, p99 {format_ns(latency.p99_ns)}."
+        )
+    return lines
+
+
+def contention_sentence(found: Contention) -> str:
+    """How long threads waited for a CPU in all, and for how much of it the trace shows another thread there."""
+    used = f"The threads ran on {found.cpus_used} of {counted(found.cpus_seen, 'CPU')} seen in the trace"
+    if not found.preempted_ns:
+        return f"{used}; no thread is seen to have waited for a CPU."
+    held = f"{format_ns(found.held_ns)} of it while another thread in the trace had it"
+    return f"{used}; together they waited {format_ns(found.preempted_ns)} for a CPU, {held}."
+
+
+def role(row: HostThread) -> str:
+    """What a thread does with GPUs: the devices that it launches on, else its calls."""
+    if row.launches:
+        return f"launches on {', '.join(sorted(row.launches))}"
+    if row.sync_calls:
+        return "waits for the GPU"
+    return "CUDA calls" if row.api_calls else "no CUDA calls"
+
+
+def thread_name(row: HostThread) -> str:
+    """Name and number of a thread."""
+    return f"{row.name} {row.tid}" if row.name else f"thread {row.tid}"
+
+
+def stall_label(row: HostThread) -> str:
+    """The longest stretch off the CPU, when, and in what; empty without one."""
+    stall = row.worst_stall
+    if stall is None:
+        return ""
+    what = f"in {stall.what}" if stall.what else "in nothing that was traced"
+    lost = ", without a CPU though ready to run" if stall.preempted else ""
+    return f"{format_ns(stall.ns)} at {instant(stall.start_ns)} {what}{lost}"
+
+
+def share(ns: int | None, span: int) -> str:
+    """A share of the range, a dash where unknown."""
+    return "–" if ns is None else format_share(ns, span)
+
+
+def on_cpu(row: HostThread, span: int) -> str:
+    """The share on a CPU; one that samples stand for is called an estimate."""
+    if row.on_cpu_ns is None and row.on_cpu_estimate_ns is not None:
+        return f"about {format_share(row.on_cpu_estimate_ns, span)} (samples)"
+    return share(row.on_cpu_ns, span)
+
+
+def holder_name(holder: CpuHolder) -> str:
+    """A thread of the GPU's processes, or another process as a whole."""
+    process = f"{holder.process} {holder.pid}" if holder.process else f"process {holder.pid}"
+    if holder.tid is None:
+        return process
+    return f"{holder.thread or 'thread'} {holder.tid} of {process}"
+
+
+def metric_value(metric: str, value: float) -> str:
+    """A value of a column of the windows, with its unit."""
+    if metric.endswith("_share"):
+        return format_share(value, 1)
+    if metric.endswith("_ns"):
+        return format_ns(round(value))
+    return format_count(round(value))
+
+
+def _unseen(host: HostReport) -> list[str]:
+    """Launching threads that lost time, where the trace does not show to whom."""
+    span = host.end_ns - host.start_ns
+    return [
+        f"{thread_name(row)}, which {role(row)}, could have run and had no CPU for {format_ns(row.preempted_ns or 0)} "
+        f"({format_share(row.preempted_ns or 0, span)} of the time); the trace does not show who had it. A CPU quota "
+        "of the container takes threads off their CPU like that, and so do processes that were not captured "
+        "(--cpuctxsw=system-wide shows them)."
+        for row in host.threads
+        if row.launches and (row.preempted_ns or 0) >= NOTABLE_SHARE * span
+    ][:1]
+
+
+def _groups(changes: list[Beginning]) -> list[list[Beginning]]:
+    """Changes that begin at about the same time."""
+    if not changes:
+        return []
+    groups = [[changes[0]]]
+    for before, each in pairwise(changes):
+        if each.window - before.window <= TOGETHER:
+            groups[-1].append(each)
+        else:
+            groups.append([each])
+    return groups
+
+
+def _began(host: HostReport, group: list[Beginning]) -> str:
+    ready = any(each.metric == "preempted_share" for each in group)
+    told = "; ".join(
+        f"{METRICS.get(each.metric, each.metric)} {metric_value(each.metric, each.before)}, then "
+        f"{metric_value(each.metric, each.after)}"
+        for each in group
+        if not (ready and each.metric == "crowded_share")
+    )
+    first = group[0]
+    after = format_ns(first.start_ns - host.start_ns)
+    return f"It began at {instant(first.start_ns)}, {after} into the work, and lasts to the end: {told} (medians)."
+
+
+def _inflated(latency: SyncLatency) -> list[str]:
+    quiet, busy, ratio = latency.quiet, latency.busy, latency.p50_ratio
+    if quiet is None or busy is None or quiet.p50_ns is None or busy.p50_ns is None or ratio is None:
+        return []
+    if ratio < INFLATED or busy.p50_ns - quiet.p50_ns < INFLATED_NS:
+        return []
+    most = "in which others most had the CPU that launching threads left"
+    where = most if latency.by == "crowded_share" else "with most context switches"
+    with_it = [f"{round(side.switches_per_second):,} context switches a second" for side in (busy, quiet)]
+    if busy.crowded_share is not None and quiet.crowded_share is not None:
+        shares = [format_share(share, 1) for share in (busy.crowded_share, quiet.crowded_share)]
+        with_it = [
+            f"others on their CPU {share} of the time, {rate}" for share, rate in zip(shares, with_it, strict=True)
+        ]
+    return [
+        f"Synchronizations return {ratio:.1f} times as late after the end of their work in the quarter of the time "
+        f"{where} as in the opposite quarter: {format_ns(busy.p50_ns)} against {format_ns(quiet.p50_ns)} in the median "
+        f"of {format_count(busy.calls)} and {format_count(quiet.calls)}. Along with it went {with_it[0]}, against "
+        f"{with_it[1]}; that is no proof."
+    ]

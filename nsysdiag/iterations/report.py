@@ -1,0 +1,110 @@
+"""Per-iteration ledgers: the steady state, and slow iterations explained by what they have more than the median one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.causes import CAUSES
+from nsysdiag.iterations.iterations import Iterations
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.report import Iteration, IterationReport, SlowIteration
+
+SPREADS = 3
+LEAST_SPREAD = 0.01
+MOST_ROWS = 200
+MOST_SLOW = 10
+MOST_CAUSES = 4
+WORK = ("compute", "exposed_comm", "exposed_copy")
+
+
+def iteration_report(found: Iterations, name: str, parts: dict[str, IntArray]) -> IterationReport:
+    """Lengths, ledgers and the slow ones of the iterations `found`; `name` is what they go by, `parts` what each is
+    made of: work and causes."""
+    spans = found.spans
+    length = spans.end - spans.start
+    steady = _steady(length, parts.get("graph_build", np.zeros(len(length), dtype=np.int64)))
+    inside = np.flatnonzero(steady)
+    order = inside[np.argsort(length[inside], kind="stable")]
+    median = int(order[(len(order) - 1) // 2])
+    return IterationReport(
+        source=found.source,
+        name=name,
+        count=len(length),
+        steady=len(inside),
+        left_out=[int(at) for at in np.flatnonzero(~steady)],
+        p50_ns=int(length[median]),
+        p95_ns=int(np.percentile(length[inside], 95)),
+        worst_ns=int(length[inside].max()),
+        median_index=median,
+        rows=[_row(at, spans, parts, bool(steady[at])) for at in _kept(length)],
+        slow=_slow(length, parts, inside, median),
+    )
+
+
+def work_parts(split: WindowSplit, spans: Intervals) -> dict[str, IntArray]:
+    """The ns of each span by what the device did."""
+    return dict(zip(WORK, (coverage(part, spans) for part in split.parts), strict=True))
+
+
+def idle_parts(slices: Slices, spans: Intervals) -> dict[str, IntArray]:
+    """The ns of each span by cause of its idle time, of the causes that have any."""
+    rows, found = slices.rows, {}
+    for number, cause in enumerate(CAUSES):
+        mine = rows.cause == number
+        if mine.any():
+            found[cause] = coverage(union(Intervals(rows.start[mine], rows.end[mine])), spans)
+    return found
+
+
+def _steady(length: IntArray, graph_build: IntArray) -> BoolArray:
+    """All but the warm-up: iterations at the start that are unlike the median one, and those that capture a graph. The
+    last iteration ends with the trace, not with the next one: where it is unlike the median one, it is cut short, or
+    what follows is counted in."""
+    middle = float(np.median(length))
+    spread = max(SPREADS * float(np.median(np.abs(length - middle))), LEAST_SPREAD * middle)
+    usual = np.abs(length - middle) <= spread
+    result = graph_build == 0
+    warm = int(np.argmax(usual)) if usual.any() else 0
+    result[: min(warm, len(length) // 4)] = False
+    result[-1] &= usual[-1]
+    return result if result.any() else np.ones(len(length), dtype=np.bool_)
+
+
+def _kept(length: IntArray) -> list[int]:
+    """The iterations that the report lists: all, or the longest of many, in order."""
+    if len(length) <= MOST_ROWS:
+        return list(range(len(length)))
+    return sorted(np.argsort(-length, kind="stable")[:MOST_ROWS].tolist())
+
+
+def _row(at: int, spans: Intervals, parts: dict[str, IntArray], steady: bool) -> Iteration:
+    return Iteration(
+        index=at,
+        start_ns=int(spans.start[at]),
+        end_ns=int(spans.end[at]),
+        steady=steady,
+        compute_ns=int(parts["compute"][at]),
+        exposed_comm_ns=int(parts["exposed_comm"][at]),
+        exposed_copy_ns=int(parts["exposed_copy"][at]),
+        ledger={name: int(ns[at]) for name, ns in parts.items() if name not in WORK and ns[at]},
+    )
+
+
+def _slow(length: IntArray, parts: dict[str, IntArray], inside: IntArray, median: int) -> list[SlowIteration]:
+    """Steady iterations longer than the median by three times the usual deviation, the longest first."""
+    usual = float(np.median(np.abs(length[inside] - length[median])))
+    limit = length[median] + max(SPREADS * usual, 0.05 * float(length[median]))
+    slow = inside[length[inside] > limit]
+    slow = slow[np.argsort(-length[slow], kind="stable")][:MOST_SLOW]
+    return [
+        SlowIteration(index=int(at), extra_ns=int(length[at] - length[median]), more=_more(parts, int(at), median))
+        for at in slow.tolist()
+    ]
+
+
+def _more(parts: dict[str, IntArray], at: int, median: int) -> dict[str, int]:
+    """What the iteration has more of than the median one, most first."""
+    more = {name: int(ns[at] - ns[median]) for name, ns in parts.items() if ns[at] > ns[median]}
+    return dict(sorted(more.items(), key=lambda item: (-item[1], item[0]))[:MOST_CAUSES])

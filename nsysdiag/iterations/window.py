@@ -1,0 +1,126 @@
+"""The time under analysis on one device: first to last launched operation, or what the settings narrow it to."""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import Intervals, intersect, union
+from nsysdiag.config.settings import Settings
+from nsysdiag.errors import UsageError
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.memory_fit import Part
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.projection import project
+from nsysdiag.events.streams import distinct_values
+from nsysdiag.iterations.iterations import find_iterations
+from nsysdiag.units import format_exact_ns
+
+
+@dataclass(frozen=True, slots=True)
+class AnalysisWindow:
+    """`parts` is a set; `whole` the span from first to last launched operation; time of it outside `parts` is edge."""
+
+    parts: Intervals
+    whole: Intervals
+    reason: str
+    narrowed: bool
+
+    def edge_ns(self, duration_ns: int | None) -> int | None:
+        """The capture before the first and after the last launched operation; None without a known duration."""
+        return None if duration_ns is None else max(duration_ns - self.whole.total(), 0)
+
+    @property
+    def length_ns(self) -> int:
+        return self.parts.total()
+
+    @property
+    def outside_ns(self) -> int:
+        return self.whole.total() - self.parts.total()
+
+
+def window_of(
+    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, settings: Settings, part: Part | None = None
+) -> AnalysisWindow:
+    """The window of `device`; without parts where nothing ran, or nothing inside the narrowed time. `part` is what of
+    the trace was read, None for all of it."""
+    whole, reason = _whole(device)
+    narrowed = any(
+        each is not None for each in (settings.nvtx, settings.iterations, settings.start_ns, settings.end_ns)
+    )
+    parts = whole
+    if settings.nvtx is not None:
+        parts = intersect(parts, _projected(device, calls, ranges, settings.nvtx))
+        reason = f"NVTX ranges named '{settings.nvtx}', each from the first to the last operation launched inside it"
+    if settings.iterations is not None:
+        chosen, reason = _iterations(device, calls, ranges, whole, settings.iterations)
+        parts = intersect(parts, chosen)
+    if settings.start_ns is not None or settings.end_ns is not None:
+        low = settings.start_ns if settings.start_ns is not None else np.iinfo(np.int64).min // 2
+        high = settings.end_ns if settings.end_ns is not None else np.iinfo(np.int64).max // 2
+        parts = intersect(parts, Intervals.of([(low, high)])) if high > low else Intervals.empty()
+        reason += f", narrowed to {_bound(settings.start_ns, 'the start')} – {_bound(settings.end_ns, 'the end')}"
+    if part is not None:
+        parts = intersect(parts, Intervals.of([(part.start, part.end)]))
+        reason += ", as far as the memory limit allows"
+    return AnalysisWindow(parts, whole, reason, narrowed or part is not None)
+
+
+def _iterations(
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    whole: Intervals,
+    wanted: tuple[int | None, int | None],
+) -> tuple[Intervals, str]:
+    """The time from the start of the first iteration that is wanted to the start of the first that is not."""
+    found = find_iterations(device, calls, ranges, whole)
+    if found is None:
+        return Intervals.empty(), "nothing in the work of the device comes round, so it has no iterations"
+    first, behind, _ = slice(*wanted).indices(len(found))
+    if behind <= first:
+        return Intervals.empty(), f"there are {len(found)} iterations, and none of them is chosen"
+    span = Intervals.of([(int(found.starts[first]), int(found.starts[behind]))])
+    which = f"iteration {first}" if behind == first + 1 else f"iterations {first} to {behind - 1}"
+    return span, f"{which} of {len(found)}, counted from 0"
+
+
+def _bound(time: int | None, otherwise: str) -> str:
+    return otherwise if time is None else format_exact_ns(time)
+
+
+def _whole(device: DeviceTimeline) -> tuple[Intervals, str]:
+    """From the first to the last launched operation. Migrations open and close no window: the CPU may cause them long
+    after the last kernel; only where there is nothing else do they count."""
+    launched = device.running & ~device.operations.migration
+    reason = "first to last launched operation"
+    if not launched.any():
+        launched, reason = device.running, "first to last migration: nothing was launched"
+    if not launched.any():
+        return Intervals.empty(), "no operation ran"
+    start, end = device.operations.start[launched], device.operations.end[launched]
+    return Intervals.of([(int(start.min()), int(end.max()))]), reason
+
+
+def matching_names(names: list[str], wanted: str) -> list[int]:
+    """Positions of the names that equal `wanted` or match it as a glob. Raises UsageError where none does."""
+    found = [at for at, name in enumerate(names) if name == wanted]
+    found = found or [at for at, name in enumerate(names) if fnmatch.fnmatchcase(name, wanted)]
+    if not found:
+        close = difflib.get_close_matches(wanted, names, n=3, cutoff=0.5)
+        hint = "did you mean " + " or ".join(f"'{name}'" for name in close) + "?" if close else None
+        raise UsageError(f"the trace has no NVTX range named '{wanted}'", hint=hint)
+    return found
+
+
+def _projected(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, wanted: str) -> Intervals:
+    """NVTX instances on the GPU: each from the first to the last operation that its thread launched inside it."""
+    used = distinct_values(ranges.rows.name)
+    codes = used[matching_names([ranges.names[name] for name in used.tolist()], wanted)]
+    instances = ranges.rows.take(np.isin(ranges.rows.name, codes))
+    _, spans = project(device, calls, instances)
+    return union(spans)

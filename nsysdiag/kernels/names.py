@@ -1,0 +1,162 @@
+"""Names of kernels without what changes from build to build or from instance to instance.
+
+The rule, in order:
+
+1. Return type, parameters, namespaces and lambdas go: the function's own name stays.
+2. Of the template arguments the first scalar type and the first other type or function stay, for they say what the
+   kernel does and on what; numbers and flags become `…`. An argument's own arguments stay to the third level, without
+   numbers and repeats. Kernels whose shape is their nature (gemm, convolution, attention) keep their numbers as well,
+   down to the second level.
+3. Counters become `#`: addresses, hashes, numbers that stand alone between underscores or after a dot, the argument
+   signature that Triton appends, nvFuser's ids. A name with a tile shape (`128x64`) comes from a library, in which each
+   digit says something: there only addresses go.
+
+```
+void at::native::vectorized_elementwise_kernel<4, at::native::AbsFunctor<c10::Half>, ...>(int)
+                 vectorized_elementwise_kernel<AbsFunctor<Half>, …>
+triton_poi_fused_add_17      triton_poi_fused_add_#
+ampere_sgemm_128x64_tn       as it is
+```
+"""
+
+from __future__ import annotations
+
+import re
+
+from nsysdiag.limits import mark_of, short_name
+from nsysdiag.pseudonyms import stand_in
+
+COLLAPSED, COUNTER = "…", "#"
+DEEPEST, MOST_ARGUMENTS, MOST_SHAPE_ARGUMENTS = 3, 4, 8
+
+_OPEN, _CLOSE = "<([{", ">)]}"
+_UNNAMED = re.compile(r"(<unnamed>|\(anonymous namespace\)|\{anonymous\}|_GLOBAL__N__?\w+)::")
+_LAMBDA = re.compile(r"::(\[lambda[^\]]*\]|\{lambda[^}]*\}|operator ?\(\)\([^()]*\)( const)?)")
+_CAST = re.compile(r"\((?:un)?(?:signed )?(?:int|long|short|char|bool|long long)\)(?=-?\d)")
+_NUMBER = re.compile(r"-?(\d[\dxXa-fA-F.]*[uUlLfF]*|true|false|nullptr)")
+_SCALAR = re.compile(
+    r"(unsigned |signed )?(float|double|int|long|short|char|bool|long long|unsigned|half|Half|__half|BFloat16|bfloat16"
+    r"|__nv_bfloat16|nv_bfloat16|half_t|bfloat16_t|tfloat32_t|[su]?int\d+_t|Float8\w*|__nv_fp8\w*|float_e\w+|complex)"
+)
+_SHAPED = re.compile(r"gemm|gemv|conv|fprop|wgrad|dgrad|trsm|syrk|flash|fmha|attn|attention", re.IGNORECASE)
+_TILE = re.compile(r"\dx\d")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
+_HASH = re.compile(r"(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}")
+_ARGUMENT_SIGNATURE = re.compile(r"(\d+d[ce]?)+\d*")
+_NVFUSER_ID = re.compile(r"([fcrg])\d+")
+_DOTTED = re.compile(r"\.\d+(?=\.|_|$)")
+_REPEATED = re.compile(rf"{COUNTER}(_{COUNTER})+")
+
+
+def normal_kernel(name: str) -> str:
+    """The name that all builds and instances of a kernel share; a name that does not parse stays as it is, and one that
+    is too long to be mentioned (limits.NAME_CHARACTERS) is its short name."""
+    name = short_name(name)
+    if mark_of(name):
+        return name
+    if (replaced := stand_in(name)) is not None:
+        return replaced
+    text = _CAST.sub("", _LAMBDA.sub("", _UNNAMED.sub("", name)))
+    parsed = _parsed(text)
+    if parsed is None or not parsed[0]:
+        return _without_counters(name)
+    function, arguments = parsed
+    shown = _telling(arguments, shaped=_SHAPED.search(function) is not None)
+    return _without_counters(function) + _listed(shown)
+
+
+def _parsed(text: str) -> tuple[str, list[str]] | None:
+    """The last name of a function or type, and its template arguments; None where brackets do not match."""
+    head: list[str] = []
+    arguments: list[str] = []
+    depth, begin = 0, 0
+    for at, character in enumerate(text):
+        if character in _OPEN:
+            if depth == 0 and character == "(" and head:
+                break
+            begin = at + 1 if depth == 0 else begin
+            depth += 1
+        elif character in _CLOSE:
+            depth -= 1
+            if depth < 0:
+                return None
+            if depth == 0 and character == ">":
+                arguments = _split(text[begin:at])
+        elif depth == 0:
+            if character not in " *&":
+                arguments = []
+            head.append(character)
+    return (_last_name("".join(head)), arguments) if depth == 0 else None
+
+
+def _last_name(head: str) -> str:
+    """`void a::b::c` is `c`; a built-in type of two words stays whole."""
+    bare = head.strip(" *&").removeprefix("const ").removesuffix(" const").strip(" *&")
+    if _SCALAR.fullmatch(bare):
+        return bare
+    return bare.rpartition("::")[2].rpartition(" ")[2]
+
+
+def _split(text: str) -> list[str]:
+    """The arguments between commas that are inside no bracket."""
+    parts: list[str] = []
+    depth, begin = 0, 0
+    for at, character in enumerate(text):
+        if character in _OPEN:
+            depth += 1
+        elif character in _CLOSE:
+            depth -= 1
+        elif character == "," and depth == 0:
+            parts.append(text[begin:at].strip())
+            begin = at + 1
+    return [*parts, text[begin:].strip()] if text.strip() else parts
+
+
+def _telling(arguments: list[str], *, shaped: bool) -> list[str]:
+    """The arguments of the kernel itself that say what it does."""
+    kept: list[str] = []
+    kinds: set[bool] = set()
+    for argument in arguments[: MOST_SHAPE_ARGUMENTS if shaped else len(arguments)]:
+        if _NUMBER.fullmatch(argument):
+            kept += [argument] if shaped else []
+            continue
+        name = _type_name(argument, 2, numbers=shaped)
+        scalar = _SCALAR.fullmatch(name) is not None
+        if name and (shaped or scalar not in kinds):
+            kept.append(name)
+        kinds.add(scalar)
+    return kept if len(kept) == len(arguments) else [*kept, COLLAPSED]
+
+
+def _type_name(text: str, level: int, *, numbers: bool = False) -> str:
+    """A type with its own arguments down to the deepest level; without numbers and repeats unless `numbers`."""
+    parsed = _parsed(text)
+    if parsed is None:
+        return ""
+    name, arguments = parsed
+    if level > DEEPEST or not arguments:
+        return name
+    if numbers:
+        kept = [each if _NUMBER.fullmatch(each) else _type_name(each, DEEPEST + 1) for each in arguments]
+        return name + _listed([each for each in kept if each][:MOST_SHAPE_ARGUMENTS])
+    types = [_type_name(argument, level + 1) for argument in arguments if not _NUMBER.fullmatch(argument)]
+    return name + _listed(list(dict.fromkeys(each for each in types if each))[:MOST_ARGUMENTS])
+
+
+def _listed(names: list[str]) -> str:
+    return f"<{', '.join(names)}>" if names else ""
+
+
+def _without_counters(name: str) -> str:
+    name = _ADDRESS.sub(COUNTER, name)
+    if _TILE.search(name):
+        return name
+    nvfuser = name.startswith("nvfuser_")
+    parts = [_part(part, nvfuser=nvfuser) for part in _DOTTED.sub(f".{COUNTER}", name).split("_")]
+    return _REPEATED.sub(COUNTER, "_".join(parts))
+
+
+def _part(part: str, *, nvfuser: bool) -> str:
+    if part.isdecimal() or _HASH.fullmatch(part) or _ARGUMENT_SIGNATURE.fullmatch(part):
+        return COUNTER
+    return _NVFUSER_ID.sub(rf"\1{COUNTER}", part) if nvfuser and _NVFUSER_ID.fullmatch(part) else part

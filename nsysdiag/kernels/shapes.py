@@ -1,0 +1,86 @@
+"""What each kernel name fills of the chip by the shapes in which it was launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.arrays.groups import group_totals
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.launch_shapes import LaunchShapes
+from nsysdiag.events.operations import Category
+from nsysdiag.events.streams import distinct
+from nsysdiag.kernels.residency import Residency, limit_name
+from nsysdiag.trace.strings import Strings
+from nsysdiag.utilization.facts import KernelShape
+
+MOST_KERNELS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Launches:
+    """The launches of one name: a row for each of its shapes, most time first."""
+
+    shape: IntArray
+    count: IntArray
+    total: IntArray
+
+
+def kernel_shapes(
+    device: DeviceTimeline, inside: BoolArray, shapes: LaunchShapes, found: Residency | None, strings: Strings
+) -> list[KernelShape]:
+    """One row a kernel name of those `inside` with a known shape, most time first, at most MOST_KERNELS."""
+    operations = device.operations
+    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside & (operations.shape >= 0))
+    names, name = distinct(operations.name[rows])
+    pairs, pair = distinct(name * max(len(shapes), 1) + operations.shape[rows])
+    totals = group_totals(pair, operations.end[rows] - operations.start[rows])
+    owner, shape = np.divmod(pairs[totals.code], max(len(shapes), 1))
+    spent = group_totals(owner, totals.total)
+    chosen = spent.code[:MOST_KERNELS]
+    short = np.zeros(len(names), dtype=np.int64)
+    short[name] = operations.short_name[rows]
+    texts, short_texts = strings.texts(names[chosen]), strings.texts(short[chosen])
+    return [
+        _kernel(text, short_text, _Launches(shape[mine], totals.count[mine], totals.total[mine]), shapes, found)
+        for text, short_text, code in zip(texts, short_texts, chosen.tolist(), strict=True)
+        for mine in [owner == code]
+    ]
+
+
+def _kernel(text: str, short: str, its: _Launches, shapes: LaunchShapes, found: Residency | None) -> KernelShape:
+    first = int(its.shape[0])
+    return KernelShape(
+        name=text,
+        short_name=short,
+        count=int(its.count.sum()),
+        total_ns=int(its.total.sum()),
+        shapes=len(its.shape),
+        blocks=_median(shapes.blocks[its.shape], its.count),
+        threads=int(shapes.threads[first]),
+        registers=int(shapes.registers[first]),
+        shared_bytes=int(shapes.shared_memory[first]),
+        blocks_per_sm=None if found is None else int(found.blocks_per_sm[first]) or None,
+        waves=None if found is None else _mean(found.waves, its),
+        sm_share=None if found is None else _mean(found.sm_share, its),
+        resident_share=None if found is None else _mean(found.resident_share, its),
+        limit=None if found is None else limit_name(found, shapes, first),
+    )
+
+
+def _median(values: IntArray, count: IntArray) -> int:
+    """The lower median of values that occur so often."""
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(count[order])
+    return int(values[order][np.searchsorted(2 * reached, reached[-1])])
+
+
+def _mean(values: npt.NDArray[np.float64], its: _Launches) -> float | None:
+    """Weighted by time, or by launches where they took none; None where a value is not known."""
+    chosen = values[its.shape]
+    weight = its.total if its.total.any() else its.count
+    mean = float(chosen @ weight / weight.sum())
+    return None if np.isnan(mean) else round(mean, 6)

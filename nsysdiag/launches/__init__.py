@@ -1,0 +1,1 @@
+"""How work reached the device: calls, queue depth, launch-bound phases, CUDA graphs."""

@@ -1,0 +1,212 @@
+"""Launch-bound phases: stretches in which a device runs dry again and again because launches are slower than work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import takewhile
+
+import numpy as np
+
+from nsysdiag.arrays.groups import medians
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+from nsysdiag.causes import CAUSES
+from nsysdiag.config.settings import Thresholds
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.nvtx import NvtxRanges, path_codes
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.ledger import Ledger
+from nsysdiag.report import Bubble, Bubbles
+
+LAUNCHING = ("launch_call", "launch_latency", "cuda_api", "host_compute", "uncovered")
+_THERE_ALREADY = (Case.DISPATCH, Case.INTRA_GRAPH)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Bubbles in order of time: the rows of their first and last gap among the gaps, of their first and last operation
+    among the device's, and the ns that the operations of the median launch take."""
+
+    first_gap: IntArray
+    last_gap: IntArray
+    first_op: IntArray
+    last_op: IntArray
+    launches: IntArray
+    work: IntArray
+
+    def take(self, chosen: IntArray | BoolArray) -> Stretches:
+        """Those at `chosen`."""
+        return Stretches(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def __len__(self) -> int:
+        return len(self.launches)
+
+
+def find_bubbles(
+    device: DeviceTimeline, calls: CallRows, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
+) -> Stretches:
+    """The bubbles inside the window `parts`."""
+    found = _candidates(device, frame, ledger, parts, limits)
+    if len(found) == 0:
+        return found
+    owner, begin, work = _launches(device, calls, found)
+    found = replace(found, work=medians(owner, work, len(found)))
+    later, interval = _intervals(owner, begin)
+    count = np.bincount(later, minlength=len(found))
+    slower = np.bincount(later, weights=interval > found.work[later], minlength=len(found))
+    # The median, the lower of two, exceeds the work where so few intervals do not: cheaper than the median itself.
+    return found.take(count - slower <= (count - 1) // 2)
+
+
+def median_intervals(device: DeviceTimeline, calls: CallRows, found: Stretches) -> IntArray:
+    """The median time between two launches of each bubble, in ns."""
+    owner, begin, _work = _launches(device, calls, found)
+    return medians(*_intervals(owner, begin), len(found))
+
+
+def _candidates(
+    device: DeviceTimeline, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
+) -> Stretches:
+    """Stretches with enough launches, whatever their medians."""
+    gaps = frame.gaps
+    there = np.isin(frame.case, _THERE_ALREADY)
+    short = _short_of_launches(frame, ledger, limits.bubble_gap_ns) & ~there
+    rows = np.flatnonzero(short)
+    ends_stretch = np.cumsum(~short & ~there)[rows]
+    part = np.searchsorted(parts.start, gaps.start[rows], side="right")
+    number = np.cumsum(_begins(device.launch))[gaps.next[rows]]
+    joined = ~_begins(ends_stretch) & ~_begins(part) & (np.diff(number, prepend=0) - 1 <= limits.bubble_run)
+    begin = np.flatnonzero(~joined)
+    end = np.append(begin[1:], len(rows))[: len(begin)] - 1
+    first, last = rows[begin], rows[end]
+    launches = number[end] - number[begin] + 1
+    nothing = np.zeros(len(first), dtype=np.int64)
+    found = Stretches(first, last, gaps.next[first], gaps.next[last], launches, nothing)
+    return found.take(launches >= limits.bubble_launches)
+
+
+def _short_of_launches(frame: Frame, ledger: Ledger, longest: int) -> BoolArray:
+    gaps = frame.gaps
+    launching = np.isin(np.arange(len(CAUSES)), [list(CAUSES).index(cause) for cause in LAUNCHING])[ledger.dominant]
+    issued = frame.case == Case.ISSUED
+    on_its_way = ledger.dominant == list(CAUSES).index("launch_latency")
+    late = (frame.case == Case.LATE) | (frame.case == Case.ISSUING) | (issued & on_its_way)
+    result: BoolArray = late & launching & (gaps.closed - gaps.opened <= longest)
+    return result
+
+
+def _begins(values: IntArray | BoolArray) -> BoolArray:
+    """True where a value differs from the one before it."""
+    return np.append(True, values[1:] != values[:-1])[: len(values)]
+
+
+def _launches(device: DeviceTimeline, calls: CallRows, found: Stretches) -> tuple[IntArray, IntArray, IntArray]:
+    """For each launch of all stretches: its stretch, the start of its call, and the ns that its operations take."""
+    rows, owner = _members(found)
+    launch = device.launch[rows]
+    known = launch >= 0
+    if not known.all():
+        rows, owner, launch = rows[known], owner[known], launch[known]
+    first = np.flatnonzero(_begins(launch) | _begins(owner))
+    work = np.add.reduceat(device.operations.end[rows] - device.operations.start[rows], first)
+    return owner[first], calls.start[launch[first]], work
+
+
+def _members(found: Stretches) -> tuple[IntArray, IntArray]:
+    """The operations of all stretches, and the stretch of each."""
+    count = found.last_op - found.first_op + 1
+    owner = np.repeat(np.arange(len(found)), count)
+    return np.arange(len(owner)) + np.repeat(found.first_op - (np.cumsum(count) - count), count), owner
+
+
+def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
+    """The times between launches that follow each other, by stretch; `owner` is sorted."""
+    if len(begin) == 0:
+        return owner, begin
+    low, step = int(begin.min()), owner[1:] == owner[:-1]
+    length = int(begin.max()) - low + 1
+    if length * (int(owner[-1]) + 1) < 1 << 62:
+        # Each stretch on a time axis of its own: one sort, and of what is nearly sorted.
+        ordered = np.sort(owner * length + (begin - low), kind="stable")
+    else:
+        ordered = begin[np.lexsort((begin, owner))]
+    return owner[1:][step], (ordered[1:] - ordered[:-1])[step]
+
+
+def idle_of(found: Stretches, gaps: Gaps) -> IntArray:
+    """The idle ns of each bubble: all gaps from its first to its last."""
+    before = np.concatenate(([0], np.cumsum(gaps.end - gaps.start)))
+    idle: IntArray = before[found.last_gap + 1] - before[found.first_gap]
+    return idle
+
+
+def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int]:
+    """The idle ns of all bubbles by cause, in order of precedence."""
+    edges = np.zeros(gap_count + 1, dtype=np.int64)
+    edges[found.first_gap] += 1
+    edges[found.last_gap + 1] -= 1
+    inside = np.cumsum(edges[:-1])[slices.rows.gap] > 0
+    ns = np.bincount(slices.rows.cause[inside], weights=slices.lengths(inside), minlength=len(CAUSES))
+    return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
+
+
+MOST = 20
+
+
+def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bubbles | None:
+    """All of them as one record, None where there are none."""
+    if len(found) == 0:
+        return None
+    gaps = context.frame.gaps
+    idle = idle_of(found, gaps)
+    span = gaps.end[found.last_gap] - gaps.start[found.first_gap]
+    top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]
+    paths = _paths(found.take(top), context, calls)
+    interval = median_intervals(context.device, calls, found.take(top))
+    return Bubbles(
+        count=len(found),
+        launches=int(found.launches.sum()),
+        span_ns=int(span.sum()),
+        busy_ns=int((span - idle).sum()),
+        idle_ns=int(idle.sum()),
+        causes=causes_of(found, len(gaps), context.slices),
+        rows=[
+            Bubble(
+                start_ns=int(gaps.start[found.first_gap[row]]),
+                end_ns=int(gaps.end[found.last_gap[row]]),
+                launches=int(found.launches[row]),
+                busy_ns=int(span[row] - idle[row]),
+                idle_ns=int(idle[row]),
+                median_interval_ns=int(interval[at]),
+                median_work_ns=int(found.work[row]),
+                nvtx=paths[at],
+            )
+            for at, row in enumerate(top.tolist())
+        ],
+    )
+
+
+def _paths(top: Stretches, context: GapContext, calls: CallRows) -> list[list[str]]:
+    """For each bubble the ranges around both its first and its last launch; numbers in which they differ are `#`."""
+    call = context.device.launch[np.concatenate((top.first_op, top.last_op))]
+    time, rank = calls.start[call], context.axis.rank(calls.thread[call])
+    code, paths = path_codes(_open_at(context.ranges, time), context.axis, rank, time)
+    first, last = code[: len(top)].tolist(), code[len(top) :].tolist()
+    return [_common(paths[one], paths[other]) for one, other in zip(first, last, strict=True)]
+
+
+def _open_at(ranges: NvtxRanges, times: IntArray) -> NvtxRanges:
+    """Only the ranges that are open at one of a few times: a trace may hold a million others."""
+    ordered = np.sort(times)
+    rows = ranges.rows
+    covers = np.searchsorted(ordered, rows.start) < np.searchsorted(ordered, rows.end)
+    return replace(ranges, rows=rows.take(covers))
+
+
+def _common(one: list[str], other: list[str]) -> list[str]:
+    pairs = takewhile(lambda pair: normal_range(pair[0]) == normal_range(pair[1]), zip(one, other, strict=False))
+    return [name if name == second else normal_range(name) for name, second in pairs]

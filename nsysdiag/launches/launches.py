@@ -1,0 +1,154 @@
+"""How work reached the device: launches, the delay in the queue, and the API calls of its processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.arrays.groups import group_durations, group_totals
+from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.calls import ApiCalls, CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import joint, process_of
+from nsysdiag.events.operations import Category, Operations
+from nsysdiag.events.rows import picked
+from nsysdiag.events.streams import distinct, distinct_values
+from nsysdiag.gaps.launch_frame import Case, Frame
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.distribution import distribution
+from nsysdiag.report import ApiRow, Launch
+
+
+def launch_summary(
+    device: DeviceTimeline,
+    api_calls: ApiCalls,
+    inside: BoolArray,
+    frame: Frame,
+    slices: Slices,
+    window: AnalysisWindow,
+) -> Launch:
+    """The launches of the operations inside the window. Migrations are nobody's launches and count as neither."""
+    calls, operations = api_calls.rows, device.operations
+    api = _api_rows(device, api_calls, window, _cause_by_name(api_calls, slices))
+    launched = inside & (device.launch >= 0)
+    kernel = inside & (operations.category == Category.KERNEL)
+    row, start = _pick(device.launch, launched), _pick(operations.start, launched)
+    alone = _pick(kernel & (operations.graph_node <= 0), launched)
+    call, alone_call = _distinct(row, len(calls)), _distinct(_pick(row, alone), len(calls))
+    found = {
+        **_kernel_lengths(operations, kernel),
+        **_intervals(calls.start[call]),
+        **_delays(calls, row, start, alone),
+        "call": distribution(calls.end[alone_call] - calls.start[alone_call]),
+    }
+    return Launch(
+        launched_ops=len(row),
+        unlaunched_ops=int(np.count_nonzero(inside & (device.launch < 0) & ~operations.migration)),
+        found_device_idle=int(np.isin(frame.case, (Case.LATE, Case.ISSUING)).sum()),
+        api=api,
+        calls=len(call),
+        **found,
+    )
+
+
+def median_work_ns(device: DeviceTimeline, inside: BoolArray, median_kernel_ns: int | None) -> int | None:
+    """For how long what one call launches occupies the device, the median: a kernel's length, or from the beginning of
+    a graph's first kernel to the end of its last, for what lies between them is no launching."""
+    operations = device.operations
+    graph = (operations.category == Category.GRAPH) | (operations.graph_node > 0)
+    if not np.any(inside & graph):
+        return median_kernel_ns
+    launched = inside & (device.launch >= 0) & (graph | (operations.category == Category.KERNEL))
+    calls, code = distinct(_pick(device.launch, launched))
+    limits = np.iinfo(np.int64)
+    first, last = np.full(len(calls), limits.max), np.full(len(calls), limits.min)
+    np.minimum.at(first, code, _pick(operations.start, launched))
+    np.maximum.at(last, code, _pick(operations.end, launched))
+    return _median(last - first)
+
+
+# Each of these lets go of its arrays before the next one makes its own.
+
+
+def _kernel_lengths(operations: Operations, kernel: BoolArray) -> dict[str, Any]:
+    length = _pick(operations.end, kernel) - _pick(operations.start, kernel)
+    return {"median_kernel_ns": _median(length), "kernel": distribution(length)}
+
+
+def _intervals(begin: IntArray) -> dict[str, Any]:
+    """From the beginning of each launch to that of the next."""
+    begin = np.sort(begin, kind="stable")
+    interval = begin[1:] - begin[:-1]
+    return {"median_interval_ns": _median(_pick(interval, interval > 0)), "interval": distribution(interval)}
+
+
+def _delays(calls: CallRows, row: IntArray, start: IntArray, alone: BoolArray) -> dict[str, Any]:
+    """From each call and from its return to the start of its operation; those of graphs are no delays of one call."""
+    delay = np.maximum(start - calls.end[row], 0)
+    found = {"median_queue_delay_ns": _median(delay), "queue_delay": distribution(_pick(delay, alone))}
+    np.subtract(start, calls.start[row], out=delay)
+    np.maximum(delay, 0, out=delay)
+    return found | {"to_start": distribution(_pick(delay, alone))}
+
+
+def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:
+    """The chosen values; without a copy where they follow each other."""
+    return values[picked(chosen)]
+
+
+def _distinct(rows: IntArray, count: int) -> IntArray:
+    """The rows of a table of `count` that occur, each once."""
+    seen = np.zeros(count, dtype=np.bool_)
+    seen[rows] = True
+    return np.flatnonzero(seen).astype(np.int32)
+
+
+def _median(values: IntArray) -> int | None:
+    return int(np.median(values)) if len(values) else None
+
+
+def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
+    """The cause that calls of each name were given most idle time of, where they were given any."""
+    names = set(api_calls.names)
+    texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
+    rows = np.flatnonzero(texts[slices.rows.text])
+    said = joint(slices.rows.text[rows], slices.rows.cause[rows], len(CAUSES))
+    groups = group_totals(said, slices.lengths(rows))
+    ids = list(CAUSES)
+    found: dict[str, str] = {}
+    for code in groups.code.tolist():
+        found.setdefault(slices.texts[code // len(CAUSES)], ids[code % len(CAUSES)])
+    return found
+
+
+def _calls_of(device: DeviceTimeline, calls: CallRows, window: AnalysisWindow) -> CallRows:
+    """The calls of the processes that worked on the device, inside the window where it is narrowed."""
+    process, owners = process_of(calls.thread), distinct_values(device.operations.process)
+    if not window.narrowed and np.all(np.isin(distinct_values(process), owners)):
+        return calls
+    return calls.take(np.isin(process, owners) & (contains(window.parts, calls.start) | (not window.narrowed)))
+
+
+def _api_rows(
+    device: DeviceTimeline, api_calls: ApiCalls, window: AnalysisWindow, causes: dict[str, str]
+) -> list[ApiRow]:
+    calls = _calls_of(device, api_calls.rows, window)
+    groups = group_durations(calls.name, calls.end - calls.start)
+    mean = groups.mean
+    return [
+        ApiRow(
+            name=api_calls.names[code],
+            cause=causes.get(api_calls.names[code]),
+            count=int(groups.count[at]),
+            total_ns=int(groups.total[at]),
+            mean_ns=int(mean[at]),
+            median_ns=int(groups.median[at]),
+            min_ns=int(groups.shortest[at]),
+            max_ns=int(groups.longest[at]),
+        )
+        for at, code in enumerate(groups.code.tolist())
+    ]

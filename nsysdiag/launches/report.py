@@ -1,0 +1,74 @@
+"""How work reached a device, all of it: calls and delays, the host's lead and what ended it, bubbles, graphs."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage
+from nsysdiag.config.settings import Thresholds
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.streams import distinct_values
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.launches.graphs import graph_launches
+from nsysdiag.launches.launch_bound import bubble_report, find_bubbles
+from nsysdiag.launches.launches import launch_summary
+from nsysdiag.launches.queue_depth import find_collapses, outstanding, run_ahead
+from nsysdiag.ledger.classify import LayeredEvidence
+from nsysdiag.ledger.untraced_graphs import untraced_count
+from nsysdiag.report import Launch, RunAhead
+
+
+def launch_report(
+    context: GapContext,
+    window: AnalysisWindow,
+    inside: BoolArray,
+    activity: DeviceActivity,
+    layered: LayeredEvidence,
+    untraced: dict[int, Intervals],
+    limits: Thresholds,
+) -> Launch:
+    """Everything about the launches of one device; `inside` marks its operations inside the window."""
+    device, frame, calls = context.device, context.frame, activity.api_calls.rows
+    ahead = _run_ahead(context, layered, activity, window.parts, limits)
+    bubbles = find_bubbles(device, calls, frame, context.ledger, window.parts, limits)
+    unseen = untraced_count(device, activity, untraced, window.parts)
+    return msgspec.structs.replace(
+        launch_summary(device, activity.api_calls, inside, frame, context.slices, window),
+        queue_full_ns=_queue_full_ns(device, activity, context.axis, layered, window.parts),
+        run_ahead=ahead,
+        bubbles=bubble_report(bubbles, context, calls),
+        graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen),
+    )
+
+
+def _run_ahead(
+    context: GapContext, layered: LayeredEvidence, activity: DeviceActivity, parts: Intervals, limits: Thresholds
+) -> RunAhead | None:
+    """How far the host was ahead over the window, and what ended its lead."""
+    calls = activity.api_calls
+    work = outstanding(context.device, calls.rows)
+    collapses = find_collapses(
+        context.frame, work, context.lane, context.axis, layered.before, calls, limits.collapse_depth
+    )
+    return run_ahead(work, parts, collapses)
+
+
+def _queue_full_ns(
+    device: DeviceTimeline, activity: DeviceActivity, axis: ThreadAxis, layered: LayeredEvidence, parts: Intervals
+) -> int:
+    """The time inside the window in which threads that launch to the device waited for room in a command buffer; for
+    which of their devices, the trace does not say."""
+    spans = [layer.spans for layer in layered.before["queue_full"] if len(layer)]
+    if not spans:
+        return 0
+    calls = activity.api_calls.rows
+    feeding = axis.rank(distinct_values(calls.thread[device.launch[device.launch >= 0]]))
+    total = 0
+    for each in spans:
+        mine = each[np.isin(each.start // axis.stride, feeding)]
+        start = axis.time(mine.start)
+        total += int(coverage(parts, Intervals(start, start + mine.end - mine.start)).sum())
+    return total

@@ -1,0 +1,138 @@
+"""What is to be said about the launches of a device, in sentences; nothing where nothing stands out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.words import counted
+from nsysdiag.units import NS_PER, format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.document.view import Causes
+    from nsysdiag.report import Bubble, Bubbles, Collapses, DeviceReport, GraphLaunches, Launch, RunAhead
+
+AHEAD = 2
+"""From so many outstanding operations on there is one in the queue behind the one that runs: the host is ahead."""
+
+
+def launch_sentences(device: DeviceReport, causes: Causes) -> list[str]:
+    """The sentences in the order in which they are read; none without a bubble, a collapse, a graph or a full queue."""
+    launch = device.launch
+    notes = [*_collapses(launch.run_ahead, causes), *_bubbles(device), *_graphs(launch), *_queue_full(launch)]
+    return [*_rate(device), *_lead(launch), *notes] if notes else []
+
+
+def rate(launches: int, ns: int) -> str:
+    """Launches in a second, as text."""
+    return format_count(round(launches * NS_PER["s"] / ns)) if ns else "–"
+
+
+def bubble_rate(bubble: Bubble) -> str:
+    """Launches in a second inside one bubble."""
+    return rate(bubble.launches, bubble.end_ns - bubble.start_ns)
+
+
+def node_ns(graphs: GraphLaunches) -> int | None:
+    """The launch call's time for one node, None where the trace holds no nodes."""
+    return round(graphs.node_api_ns / graphs.nodes) if graphs.nodes else None
+
+
+def collapse_label(row: Collapses, causes: Causes) -> str:
+    """Where the thread was: in a call, in code of a kind, or nobody knows."""
+    cause = causes[row.cause]
+    if cause.unresolved:
+        return "in something that the trace does not show"
+    named = row.call.startswith("cu") or " " not in row.call
+    return f"in {row.call if named else cause.title[:1].lower() + cause.title[1:]}"
+
+
+def _rate(device: DeviceReport) -> list[str]:
+    launch = device.launch
+    if not launch.calls:
+        return []
+    facts = [
+        f"a kernel takes {format_ns(launch.kernel.p50_ns)}" if launch.kernel else "",
+        f"its launch call {format_ns(launch.call.p50_ns)}" if launch.call else "",
+        f"{format_ns(launch.interval.p50_ns)} pass from one launch to the next" if launch.interval else "",
+    ]
+    medians = ", ".join(fact for fact in facts if fact)
+    told = f"; in the median {medians}" if medians else ""
+    return [f"{counted(launch.calls, 'launch', 'launches')}, {rate(launch.calls, device.window_ns)} a second{told}."]
+
+
+def _lead(launch: Launch) -> list[str]:
+    ahead = launch.run_ahead
+    if ahead is None:
+        return []
+    empty = f"nothing is outstanding {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
+    if ahead.p50 >= AHEAD:
+        delay = launch.median_queue_delay_ns
+        wait = f", and they wait {format_ns(delay)} in the queue" if delay else ""
+        lead = f"{format_count(ahead.p50)} operations are outstanding in the median{wait}"
+        return [f"The host runs ahead, which is healthy: {lead}; {empty}."]
+    if ahead.p95 >= AHEAD:
+        most = f"p95 is {format_count(ahead.p95)} outstanding operations, the median {format_count(ahead.p50)}"
+        return [f"The host runs ahead only at times: {empty}; {most}."]
+    return [f"The host does not run ahead: {empty}, and hardly ever more than one operation."]
+
+
+def _collapses(ahead: RunAhead | None, causes: Causes) -> list[str]:
+    if ahead is None or not ahead.collapses:
+        return []
+    first = ahead.collapses[0]
+    times = counted(ahead.collapse_count, "time")
+    idle = f"{format_ns(ahead.collapse_idle_ns)} of idle time followed"
+    lead = f"The host lost its lead {times}: the queue ran dry, and {idle}"
+    if len(ahead.collapses) == 1:
+        return [f"{lead}, with the launching thread {collapse_label(first, causes)}."]
+    share = f"{counted(first.count, 'time')}, {format_ns(first.idle_ns)}"
+    return [f"{lead}; most of it with the launching thread {collapse_label(first, causes)} ({share})."]
+
+
+def _bubbles(device: DeviceReport) -> list[str]:
+    bubbles = device.launch.bubbles
+    return [] if bubbles is None else [bubbles_sentence(bubbles, device.window_ns)]
+
+
+def bubbles_sentence(bubbles: Bubbles, window_ns: int) -> str:
+    """What all bubbles of a device cost together."""
+    share = format_share(bubbles.idle_ns, window_ns)
+    return (
+        f"{counted(bubbles.count, 'launch bubble')}: {counted(bubbles.launches, 'launch', 'launches')} in "
+        f"{format_ns(bubbles.span_ns)}, {rate(bubbles.launches, bubbles.span_ns)} a second, too slow for work this "
+        f"short; the GPU idles {format_ns(bubbles.idle_ns)} of it, {share} of the window."
+    )
+
+
+def _graphs(launch: Launch) -> list[str]:
+    graphs = launch.graphs
+    if graphs is None:
+        return []
+    lines = []
+    each = node_ns(graphs)
+    if each is not None:
+        plain = f", a kernel launched by itself {format_ns(launch.call.p50_ns)}" if launch.call else ""
+        between = f"; the GPU idles {format_ns(graphs.between_ns)} between nodes" if graphs.between_ns else ""
+        nodes = counted(graphs.nodes, "node")
+        lines.append(
+            f"{_graph_launches(graphs.launches)} of {nodes}: a node costs the host {format_ns(each)}{plain}{between}."
+        )
+    elif graphs.launches:
+        per = format_ns(round(graphs.api_ns / graphs.launches))
+        lines.append(f"{_graph_launches(graphs.launches)}, recorded without their nodes: one costs the host {per}.")
+    if graphs.untraced:
+        lines.append(f"{_graph_launches(graphs.untraced)} left nothing in the trace but the call.")
+    return lines
+
+
+def _graph_launches(count: int) -> str:
+    return counted(count, "graph launch", "graph launches")
+
+
+def _queue_full(launch: Launch) -> list[str]:
+    if not launch.queue_full_ns:
+        return []
+    time = format_ns(launch.queue_full_ns)
+    return [
+        f"The command buffer was full for {time}: the host was ahead and waited for room. That is no loss by itself."
+    ]

@@ -1,0 +1,1 @@
+"""The idle ledger: every nanosecond of every gap given to one cause."""

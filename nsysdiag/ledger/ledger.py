@@ -1,0 +1,99 @@
+"""The idle ledger: slices added up by cause, coverage, and every gap in a few bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nsysdiag.arrays.codes import to_text
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.causes import CAUSES
+from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.report import GapsPacked
+
+UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
+ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """`total` is ns by cause, causes in order of precedence, none with 0; `labels` the kinds within a cause."""
+
+    total: dict[str, int]
+    labels: dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger(Totals):
+    """Also `dominant`, the cause (place in the registry) with most of each gap, and how much of each gap no cause
+    explains."""
+
+    dominant: IntArray
+    unresolved_ns: IntArray
+
+
+def add_up(slices: Slices) -> Totals:
+    """Totals over all gaps."""
+    total: dict[str, int] = {}
+    labels: dict[str, dict[str, int]] = {}
+    for number, cause in enumerate(CAUSES):
+        mine = np.flatnonzero(slices.rows.cause == number)
+        if len(mine):
+            ns = slices.lengths(mine)
+            total[cause] = int(ns.sum())
+            labels |= _labelled(cause, slices.rows.label[mine], ns, slices.labels)
+    return Totals(total, labels)
+
+
+def ledger_of(slices: Slices, gap_count: int) -> Ledger:
+    """Totals over all gaps, and each gap's dominant cause."""
+    totals = add_up(slices)
+    best = np.zeros(gap_count, dtype=np.int64)
+    dominant = np.zeros(gap_count, dtype=np.int32)
+    unresolved = np.zeros(gap_count, dtype=np.int64)
+    for number, cause in enumerate(CAUSES):
+        if cause not in totals.total:
+            continue
+        mine = np.flatnonzero(slices.rows.cause == number)
+        by_gap = np.zeros(gap_count, dtype=np.int64)
+        np.add.at(by_gap, slices.rows.gap[mine], slices.lengths(mine))
+        dominant[by_gap > best] = number
+        np.maximum(best, by_gap, out=best)
+        if cause in UNRESOLVED:
+            unresolved += by_gap
+    return Ledger(totals.total, totals.labels, dominant, unresolved)
+
+
+def _labelled(cause: str, label: IntArray, ns: IntArray, names: list[str]) -> dict[str, dict[str, int]]:
+    found = {names[code]: int(ns[label == code].sum()) for code in np.unique(label[label >= 0]).tolist()}
+    return {cause: found} if found else {}
+
+
+def coverage(total: dict[str, int]) -> float | None:
+    """1 - unresolved / (idle - what is no fault of the host); None where that is nothing."""
+    accountable = sum(ns for cause, ns in total.items() if cause not in ACCEPTED)
+    if accountable == 0:
+        return None
+    return 1 - sum(ns for cause, ns in total.items() if cause in UNRESOLVED) / accountable
+
+
+_LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
+
+
+def pack_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
+    """Starts as deltas, lengths, and dominant causes of all gaps, in order of time."""
+    return GapsPacked(
+        count=len(gaps),
+        starts=packed(np.diff(gaps.start, prepend=np.int64(0)).astype("<i8")),
+        lengths=packed((gaps.end - gaps.start).astype("<i8")),
+        causes=packed(ledger.dominant.astype("<u1")),
+        cause_ids=list(CAUSES),
+    )
+
+
+def packed(values: npt.NDArray[np.generic]) -> str:
+    """The bytes of an array, compressed, as text."""
+    return to_text(values.tobytes(), _LEVEL)

@@ -1,0 +1,81 @@
+"""The level of device memory as numbers for a drawing: a band from the lowest to the highest level of each bucket."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
+from nsysdiag.document.figures import percent
+from nsysdiag.document.packed import Level, unpack_level
+from nsysdiag.document.words import instant
+from nsysdiag.units import format_bytes
+
+if TYPE_CHECKING:
+    from nsysdiag.memory.facts import DeviceMemory
+
+FEWEST_LINES = 3
+NEAR = 2
+"""The limit is drawn where the peak is at least this fraction of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LevelChart:
+    """A drawing of `width` by `height` units, a slot a bucket; the scale is linear from 0. `limit` is where the memory
+    of the device ends, from the top in per cent; None where that is far above."""
+
+    width: int
+    height: int
+    band: str
+    top: str
+    lines: list[Line]
+    limit: Line | None
+    spots: list[Spot]
+    spot_width: int
+
+
+def draw_level(memory: DeviceMemory, most_spots: int) -> LevelChart | None:
+    """The chart, None where nothing was ever given out. Raises InputError where the report is damaged."""
+    level = unpack_level(memory)
+    peak = max(int(level.highest.max()), memory.peak_bytes)
+    if peak <= 0:
+        return None
+    limit = memory.limit_bytes if memory.limit_bytes and memory.limit_bytes <= NEAR * peak else None
+    top = max(peak, limit or 0)
+    count = len(level.highest)
+    together = -(-count // most_spots)
+    highest, lowest = ([_place(value, top) for value in each.tolist()] for each in (level.highest, level.lowest))
+    return LevelChart(
+        width=SLOT * count,
+        height=HEIGHT,
+        band=band(lowest, highest),
+        top=stairs(highest),
+        lines=_lines(top, limit),
+        limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}") if limit else None,
+        spots=[_spot(level, at, together) for at in range(0, count, together)],
+        spot_width=SLOT * together,
+    )
+
+
+def _place(value: int, top: int) -> int:
+    """The distance from the upper edge."""
+    return round(HEIGHT * (1 - min(max(value, 0), top) / top))
+
+
+def _lines(top: int, limit: int | None) -> list[Line]:
+    """At multiples of a power of two, three to six of them; none beside the floor or the limit."""
+    step = 1 << max((top // FEWEST_LINES).bit_length() - 1, 0)
+    taken = _place(limit, top) if limit else -LINE_ROOM
+    places = [(value, _place(value, top)) for value in range(step, top + 1, step)]
+    return [
+        Line(percent(y, HEIGHT), format_bytes(value))
+        for value, y in places
+        if HEIGHT - y >= LINE_ROOM and abs(y - taken) >= LINE_ROOM
+    ]
+
+
+def _spot(level: Level, at: int, together: int) -> Spot:
+    part = slice(at, at + together)
+    low, high = int(level.lowest[part].min()), int(level.highest[part].max())
+    told = format_bytes(high) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
+    return Spot(SLOT * at, f"from {instant(int(level.edges[at]))}: {told}")

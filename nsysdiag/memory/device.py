@@ -1,0 +1,178 @@
+"""The memory of a device over time: its level and peak, growth from iteration to iteration, churn, pools, limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
+from nsysdiag.arrays.nesting import outermost
+from nsysdiag.arrays.step_functions import Steps, in_buckets
+from nsysdiag.causes import context_init, memory_allocation
+from nsysdiag.config.settings import MemoryThresholds
+from nsysdiag.copies.tiny import a_turn
+from nsysdiag.events.calls import ApiCalls
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.identity import pid_of, process_of
+from nsysdiag.events.memory import MemoryLimits, Usage, belongs, of_processes
+from nsysdiag.events.streams import distinct
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.ledger.ledger import packed
+from nsysdiag.memory.allocations import MANAGED, PINNED, RESIDENT, Changes, at, level, levels, match, of_kind
+from nsysdiag.memory.facts import DeviceMemory, MemoryChurn, MemoryGrowth, MemoryPool
+from nsysdiag.memory.growth import memory_growth
+
+BUCKETS = 500
+MOST_POOLS = 20
+LONGEST_NS = 1 << 53
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryGround:
+    """What the memory of a device is judged by: its own operations, the calls of its processes, its steady iterations,
+    and which calls made a context."""
+
+    device: DeviceTimeline
+    api_calls: ApiCalls
+    window: AnalysisWindow
+    steady: Intervals | None
+    chip: MemoryLimits
+    creates_context: BoolArray
+    allocation_idle_ns: int
+
+
+def device_memory(usage: Usage | None, ground: MemoryGround, limits: MemoryThresholds) -> DeviceMemory | None:
+    """The memory of one device; None where the trace has no allocation or free of it."""
+    if usage is None:
+        return None
+    ids = ground.device.ids
+    changes = match(usage.take(of_processes(usage.process, ids) | (usage.process <= 0)))
+    mine = changes.take(belongs(changes.process, changes.device, ids))
+    # What is known of no kind may well be of the device: only frees without an allocation lack theirs.
+    resident = mine.take(np.isin(mine.kind, RESIDENT) | (mine.unknown & ~np.isin(mine.kind, (*MANAGED, *PINNED))))
+    managed = of_kind(mine, MANAGED)
+    bounds = _bounds(ground.window, np.append(resident.time, managed.time))
+    if len(resident) + len(managed) == 0 or bounds is None:
+        return None
+    steps = level(resident, *bounds)
+    top, total = int(np.argmax(steps.level)), ground.chip.total
+    peak = int(steps.level[top])
+    complete = not resident.unknown.any() and _sees_the_beginning(ground)
+    pools, unused = _pools(usage, ids)
+    series = in_buckets(steps, BUCKETS)
+    begin, end = at(steps, _borders(ground.window, bounds)).tolist()
+    return DeviceMemory(
+        limit_bytes=total,
+        peak_bytes=peak,
+        peak_at_ns=int(steps.time[top]),
+        begin_bytes=begin,
+        end_bytes=end,
+        managed_peak_bytes=int(level(managed, *bounds).level.max()),
+        pinned_peak_bytes=int(level(of_kind(changes, PINNED), *bounds).level.max()),
+        at_least=not complete,
+        unknown_frees=int(np.count_nonzero(resident.unknown)),
+        unknown_freed_bytes=-int(resident.size[resident.unknown].sum()),
+        headroom_bytes=max(total - peak - unused, 0) if complete and total is not None else None,
+        near_limit=total is not None and peak >= limits.near_limit * total,
+        growth=_growth(resident, steps, ground.steady, limits),
+        churn=_churn(mine, ground),
+        pools=pools[:MOST_POOLS],
+        start_ns=bounds[0],
+        end_ns=bounds[1],
+        buckets=len(series.lowest),
+        lowest=packed(series.lowest.astype("<i8")),
+        highest=packed(series.highest.astype("<i8")),
+    )
+
+
+def _bounds(window: AnalysisWindow, times: IntArray) -> tuple[int, int] | None:
+    """A narrowed window from its first part to its last; else from the first to the last event or operation. None where
+    that is no time, or more of it than can be real."""
+    span = window.parts if window.narrowed else window.whole
+    low, high = (int(span.start[0]), int(span.end[-1])) if len(span) else (0, 0)
+    if not window.narrowed and len(times):
+        first, last = int(times.min()), int(times.max()) + 1
+        low, high = (min(low, first), max(high, last)) if len(span) else (first, last)
+    return (low, high) if 0 < high - low < LONGEST_NS else None
+
+
+def _borders(window: AnalysisWindow, bounds: tuple[int, int]) -> IntArray:
+    """The window's first and last moment."""
+    parts = window.parts
+    borders = (int(parts.start[0]), int(parts.end[-1]) - 1) if len(parts) else (bounds[0], bounds[1] - 1)
+    return np.array(borders, dtype=np.int64)
+
+
+def _sees_the_beginning(ground: MemoryGround) -> bool:
+    """Whether every process that uses the device made its context in the trace: only then it shows all allocations."""
+    calls = ground.api_calls
+    making = np.array([context_init.CALLS.fullmatch(name) is not None for name in calls.names], dtype=np.bool_)
+    if len(calls.rows) == 0:
+        return False
+    begun = making[calls.rows.name] | ground.creates_context
+    pids = set(pid_of(process_of(calls.rows.thread[begun])).tolist())
+    return {pid for pid, _ in ground.device.ids} <= pids
+
+
+def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: MemoryThresholds) -> MemoryGrowth | None:
+    """Growth counts what was freed of the time before the capture too: it falls by that, from a level that is unknown.
+    None where nobody knows by how much."""
+    if steady is None or np.any(resident.earlier & (resident.size == 0)):
+        return None
+    counted = resident.take(~resident.unknown | resident.earlier)
+    ends = steady.end - 1
+    net = levels(counted.time, counted.size, int(steps.time[0]), steps.end)
+    usual = int(np.median(at(steps, ends))) if len(ends) else 0
+    return memory_growth(at(net, ends), usual, limits)
+
+
+def _churn(mine: Changes, ground: MemoryGround) -> MemoryChurn:
+    rows = mine.take(np.isin(mine.kind, (*RESIDENT, *MANAGED)) & contains(ground.window.parts, mine.time))
+    given, freed = rows.take(rows.given), rows.take(~rows.given & ~rows.implied)
+    calls, call_ns = _allocation_calls(ground)
+    return MemoryChurn(
+        allocations=len(given),
+        frees=len(freed),
+        allocated_bytes=int(given.size.sum()),
+        freed_bytes=-int(freed.size.sum()),
+        per_iteration=a_turn(np.append(given.time, freed.time), ground.steady),
+        calls=calls,
+        call_ns=call_ns,
+        idle_ns=ground.allocation_idle_ns,
+    )
+
+
+def _allocation_calls(ground: MemoryGround) -> tuple[int, int]:
+    """The outermost calls that begin inside the window and allocate or free: how many, and their time."""
+    names = ground.api_calls.names
+    of_memory = np.array([memory_allocation.CALLS.fullmatch(name) is not None for name in names], dtype=np.bool_)
+    if not of_memory.any():
+        return 0, 0
+    rows = ground.api_calls.rows
+    mine = np.flatnonzero(of_memory[rows.name])
+    mine = mine[of_processes(rows.thread[mine], ground.device.ids) & contains(ground.window.parts, rows.start[mine])]
+    spans = Intervals(rows.start[mine], rows.end[mine])
+    outer = outermost(spans, rows.thread[mine])
+    return int(np.count_nonzero(outer)), spans[outer].total()
+
+
+def _pools(usage: Usage, ids: list[tuple[int, int]]) -> tuple[list[MemoryPool], int]:
+    """The pools of the device, largest first, and how many bytes they held at most that were not in use."""
+    rows = usage.take((usage.pool >= 0) & belongs(usage.process, usage.device, ids))
+    if len(rows) == 0:
+        return [], 0
+    processes, process = distinct(rows.process)
+    _, pool = distinct(rows.pool)
+    codes, code = distinct(process * (int(pool.max()) + 1) + pool)
+    most = np.zeros((3, len(codes)), dtype=np.int64)
+    for place, values in enumerate((rows.reserved, rows.used, np.maximum(rows.reserved - rows.used, 0))):
+        np.maximum.at(most[place], code, values)
+    pids = pid_of(processes)[codes // (int(pool.max()) + 1)]
+    pools = [
+        MemoryPool(pid=pid, reserved_bytes=reserved, used_bytes=used, events=events)
+        for pid, reserved, used, events in zip(
+            pids.tolist(), *(each.tolist() for each in most[:2]), np.bincount(code).tolist(), strict=True
+        )
+    ]
+    return sorted(pools, key=lambda each: (-each.reserved_bytes, each.pid)), int(most[2].sum())

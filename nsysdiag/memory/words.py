@@ -1,0 +1,292 @@
+"""What is to be said about copies, unified memory and device memory, in sentences; nothing where nothing stands out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.words import counted, instant
+from nsysdiag.units import NS_PER, format_bytes, format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.memory.facts import (
+        CopyRate,
+        DeviceMemory,
+        ExposedCopies,
+        MemoryChurn,
+        MemoryGrowth,
+        Pinning,
+        TinyCopies,
+        UnifiedMemory,
+    )
+    from nsysdiag.report import DeviceReport
+
+TOLD = 0.01
+"""From this share of the window on the cost of copies and allocations is told."""
+MANY_TINY = 0.1
+"""Tiny copies are told too where they are this share of all launches."""
+FIRST_TOLD_PCIE = 3
+MOST_BRIEF = 4
+OFTEN_SLOW = 0.25
+"""Briefly, rates are told from this share of slow time on."""
+TITLE = "Memory"
+DRIVER_NOTE = (
+    "Memory as the driver gave it out. What a framework's caching allocator has of it in use does not show, nor what "
+    "the driver keeps for itself."
+)
+SHAPES = {
+    "leak": "grows steadily",
+    "flat": "flat",
+    "falls back": "rises and falls",
+    "few steps": "a few large allocations",
+    "levelled off": "grew, then levelled off",
+    "small": "grows by too little to matter",
+    "unsure": "grows, but not surely",
+}
+
+
+def memory_sentences(device: DeviceReport) -> list[str]:
+    """All that is to be said, in the order in which it is read."""
+    return [*copy_sentences(device), *unified_sentences(device), *level_sentences(device)]
+
+
+def brief_sentences(device: DeviceReport) -> list[str]:
+    """What matters most, device memory first; rates only where they are often low."""
+    copies = copy_sentences(device, brief=True)
+    every = [*level_sentences(device), *copies, *unified_sentences(device)]
+    rest = len(every) - MOST_BRIEF
+    return every if rest <= 1 else [*every[:MOST_BRIEF], f"{counted(rest, 'more line')} in the other formats."]
+
+
+def rate(bytes_per_second: float | None) -> str:
+    """A rate: `24.0 GiB/s`."""
+    return "–" if bytes_per_second is None else f"{format_bytes(bytes_per_second)}/s"
+
+
+# ---- copies ----------------------------------------------------------------------------------------------------
+
+
+def copy_sentences(device: DeviceReport, *, brief: bool = False) -> list[str]:
+    """Order, pageable memory and rates where copies cost something; many tiny ones."""
+    copies, least, lines = device.copies, _least(device), []
+    exposed = [row for row in copies.exposed if row.exposed_ns >= least]
+    if exposed:
+        lines.append(exposed_sentence(device, exposed))
+    if copies.pinning and copies.pinning.pageable_ns >= least:
+        lines.append(pinning_sentence(copies.pinning))
+    tiny = copies.tiny
+    if tiny and tiny.count > 1 and (tiny.call_ns >= least or tiny.count >= MANY_TINY * tiny.launches):
+        lines.append(tiny_sentence(tiny))
+    rates = [row for row in copies.rates if row.total_ns >= least and (not brief or _often_slow(row))]
+    return [*lines, *(line for line in map(rate_sentence, rates) if line)]
+
+
+def _often_slow(row: CopyRate) -> bool:
+    return row.slow_ns is not None and row.slow_ns >= OFTEN_SLOW * row.total_ns
+
+
+def _least(device: DeviceReport) -> int:
+    return max(round(TOLD * device.window_ns), 1)
+
+
+def rate_sentence(row: CopyRate) -> str:
+    """A direction against its limit, or against what its large copies have shown; empty where there is neither."""
+    mean = rate(row.bytes / row.total_ns * NS_PER["s"]) if row.total_ns else "–"
+    if row.limit_bytes_per_second:
+        share = format_share(row.slow_ns or 0, row.total_ns)
+        return (
+            f"{row.direction} copies run at {mean} on average; the chip's memory allows "
+            f"{rate(row.limit_bytes_per_second)}, half its bandwidth, as each byte is read and written; {share} of the "
+            "time in them is below half of that."
+        )
+    if row.best_bytes_per_second is None:
+        return ""
+    pageable = " from pageable memory, so the link may do more" if row.large_pageable == row.large_count else ""
+    proof = ""
+    if row.exceeds_pcie >= FIRST_TOLD_PCIE:
+        proof = f" That is more than 16 lanes of PCIe gen {row.exceeds_pcie} carry."
+    return (
+        f"{row.direction} copies run at {mean} on average; {counted(row.large_count, 'large one')} reached "
+        f"{rate(row.best_bytes_per_second)}{pageable}; {format_share(row.slow_ns or 0, row.total_ns)} of the time in "
+        f"them is below half of that.{proof}"
+    )
+
+
+def pinning_sentence(found: Pinning) -> str:
+    """What pageable memory costs, as far as the trace can tell."""
+    lead = (
+        f"{_copies(found.pageable_count, 'pageable ')} ({format_bytes(found.pageable_bytes)}, "
+        f"{format_ns(found.pageable_ns)}) cannot overlap with compute"
+    )
+    if found.saving_ns is None:
+        return f"{lead}; no pinned copy of like size is there to tell what pinning would save."
+    first = max((row for row in found.rows if row.saving_ns is not None), key=lambda row: row.pageable_ns)
+    slow = rate(first.pageable_bytes / first.pageable_ns * NS_PER["s"])
+    fast = rate(first.pinned_bytes / first.pinned_ns * NS_PER["s"])
+    return (
+        f"{lead}: {first.direction} runs at {slow}, pinned copies of like size at {fast}; pinning (pin_memory=True) "
+        f"saves at most {format_ns(found.saving_ns)} of copy time."
+    )
+
+
+def _copies(count: int, kind: str) -> str:
+    return counted(count, f"{kind}copy", f"{kind}copies")
+
+
+def exposed_sentence(device: DeviceReport, rows: list[ExposedCopies]) -> str:
+    """Exposed copies by what forbade to overlap them, with what helps."""
+    whole, first = device.copies.exposed_ns, rows[0]
+    bound = sum(row.exposed_ns for row in device.copies.exposed if row.ordered)
+    held = sum(row.exposed_ns for row in device.copies.exposed if row.call == "blocking")
+    most = f", mostly {exposed_label(first)} ({format_ns(first.exposed_ns)})"
+    facts = [f"{_part(bound, whole)} in the stream of the kernels beside it, which forbids to overlap"] if bound else []
+    facts += [f"{_part(held, whole)} in blocking calls"] if held else []
+    told = "; " + ", ".join(facts) if facts else ""
+    return f"{format_ns(whole)} of copies and sets are exposed{most}{told}. {exposed_advice(first)}"
+
+
+def _part(ns: int, whole: int) -> str:
+    return "all" if ns == whole else format_ns(ns)
+
+
+def exposed_label(row: ExposedCopies) -> str:
+    """`memcpy HtoD, pinned, async`."""
+    return ", ".join(word for word in (row.operation, row.host_memory, row.call) if word)
+
+
+def exposed_advice(row: ExposedCopies) -> str:
+    """What may hide such a copy, if nothing near it needs what it copies: that no trace says."""
+    if row.operation.startswith("unified memory"):
+        return "Prefetch what kernels need (cudaMemPrefetchAsync), while others run."
+    if row.host_memory == "pageable" or row.call == "blocking":
+        return "Pin the memory and copy with non_blocking=True (cudaMemcpyAsync) on a copy stream, a step ahead."
+    if row.ordered is not False:
+        return "Where the kernels do not need it yet: a copy stream and double buffers hide it."
+    return "It has a stream of its own: start it earlier, while kernels run (prefetch, double buffers)."
+
+
+def tiny_sentence(tiny: TinyCopies) -> str:
+    """How many tiny copies there are, and what one costs on both sides."""
+    often = f", {tiny.per_iteration:,.1f} an iteration" if tiny.per_iteration is not None else ""
+    share = format_share(tiny.called + tiny.blocking, tiny.launches)
+    host = f" and the host {format_ns(tiny.call_ns // tiny.called)} in its call" if tiny.called else ""
+    waits = ""
+    if tiny.blocking:
+        each = format_ns(tiny.blocking_ns // tiny.blocking)
+        waits = (
+            f"; {counted(tiny.blocking, 'call waits', 'calls wait')} for the copy and the work before it, {each} each"
+        )
+    return (
+        f"{_copies(tiny.count, '')} below {format_bytes(tiny.below_bytes)}{often}, {share} of all launches: one takes "
+        f"the GPU {format_ns(tiny.total_ns // tiny.count)}{host}{waits}. Batch them, or copy every few steps."
+    )
+
+
+# ---- unified memory ----------------------------------------------------------------------------------------------
+
+
+def unified_sentences(device: DeviceReport) -> list[str]:
+    """What moved and why, thrashing, and faults."""
+    found = device.unified_memory
+    if found is None:
+        return []
+    lines = [_moved(found)] if found.rows else []
+    thrashing = found.thrashing
+    if thrashing and thrashing.blocks:
+        lines.append(
+            f"{counted(thrashing.blocks, 'block')} of unified memory went to and fro at least {thrashing.moves} times "
+            f"({format_bytes(thrashing.bytes)}): CPU and GPU may fight for them. Prefetch with cudaMemPrefetchAsync, "
+            "set cudaMemAdvise, or copy explicitly."
+        )
+    return [*lines, *_faults(found)]
+
+
+def _moved(found: UnifiedMemory) -> str:
+    by_cause: dict[str, int] = {}
+    for row in found.rows:
+        by_cause[row.cause] = by_cause.get(row.cause, 0) + row.bytes
+    causes = ", ".join(
+        f"{cause} {format_bytes(size)}"
+        for cause, size in sorted(by_cause.items(), key=lambda item: (-item[1], item[0]))
+    )
+    return (
+        f"Unified memory moved {format_bytes(found.bytes)} in {counted(found.count, 'migration')} "
+        f"({format_ns(found.total_ns)}, {format_bytes(found.bytes / found.count)} each on average): {causes}."
+    )
+
+
+def _faults(found: UnifiedMemory) -> list[str]:
+    facts = [counted(found.cpu_faults, "page fault") + " of the CPU"] if found.cpu_faults else []
+    if found.gpu_fault_groups:
+        access = ", ".join(f"{kind} {format_count(count)}" for kind, count in found.gpu_fault_access.items())
+        facts.append(
+            f"{counted(found.gpu_faults or 0, 'page fault')} of the GPU in {counted(found.gpu_fault_groups, 'group')} "
+            f"({access}; {format_ns(found.gpu_fault_ns or 0)})"
+        )
+    return [f"{' and '.join(facts)}."] if facts else []
+
+
+# ---- device memory -----------------------------------------------------------------------------------------------
+
+
+def level_sentences(device: DeviceReport) -> list[str]:
+    """The peak, then what is wrong: near the limit, growth, churn."""
+    memory = device.memory
+    if memory is None:
+        return []
+    lines = [peak_sentence(memory)]
+    if memory.growth and memory.growth.shape == "leak":
+        lines.append(leak_sentence(memory.growth))
+    if max(memory.churn.call_ns, memory.churn.idle_ns) >= _least(device):
+        lines.append(churn_sentence(memory.churn, device.window_ns))
+    return lines
+
+
+def peak_sentence(memory: DeviceMemory) -> str:
+    """The peak against the limit, and what is left."""
+    least = "at least " if memory.at_least else ""
+    limit = memory.limit_bytes
+    of = f" of {format_bytes(limit)} ({format_share(memory.peak_bytes, limit)})" if limit else ""
+    lead = f"Device memory peaks at {least}{format_bytes(memory.peak_bytes)}{of} at {instant(memory.peak_at_ns)}"
+    if memory.near_limit:
+        return f"{lead}: near the limit."
+    if memory.at_least:
+        return f"{lead}: what was allocated before the capture does not show."
+    if memory.headroom_bytes is None:
+        return f"{lead}."
+    return f"{lead}; at most {format_bytes(memory.headroom_bytes)} were never used."
+
+
+def leak_sentence(growth: MemoryGrowth) -> str:
+    """How fast memory grows, and how sure that is."""
+    return (
+        f"Device memory grows by {format_bytes(growth.slope_bytes)} an iteration over "
+        f"{format_count(growth.iterations)} steady ones (95% interval {format_bytes(growth.low_bytes)} to "
+        f"{format_bytes(growth.high_bytes)}), {format_bytes(growth.growth_bytes)} in all: a leak is suspected. Look "
+        "for results kept with their graph (detach them), growing lists and caches."
+    )
+
+
+def churn_sentence(churn: MemoryChurn, window_ns: int) -> str:
+    """How often memory is asked for and given back, what it costs, and what helps."""
+    often = (
+        f"{churn.per_iteration:,.1f} an iteration" if churn.per_iteration is not None else _per_second(churn, window_ns)
+    )
+    return (
+        f"{counted(churn.allocations, 'allocation')} and {counted(churn.frees, 'free')} of device memory ({often}), "
+        f"{format_bytes(churn.allocated_bytes)} asked for; the host spends {format_ns(churn.call_ns)} in "
+        f"{counted(churn.calls, 'such call')}, the GPU idles {format_ns(churn.idle_ns)} for them. Reuse buffers, or "
+        "use a caching allocator (cudaMallocAsync, PyTorch's)."
+    )
+
+
+def _per_second(churn: MemoryChurn, window_ns: int) -> str:
+    events = churn.allocations + churn.frees
+    return f"{format_count(round(events * NS_PER['s'] / window_ns))} a second" if window_ns else format_count(events)
+
+
+def growth_label(growth: MemoryGrowth | None) -> str:
+    """The shape of the level over iterations, in a few words."""
+    if growth is None:
+        return "–"
+    shape = SHAPES.get(growth.shape, growth.shape)
+    return f"{shape} ({format_count(growth.iterations)} iterations)"

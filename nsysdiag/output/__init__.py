@@ -1,9 +1,0 @@
-"""Everything that shows a Report: one file a format, chosen by name or by the suffix of a path."""
-
-from __future__ import annotations
-
-from nsysdiag.output.csv_ import TABLES, table_path, tables
-from nsysdiag.output.format import Format, RenderOptions
-from nsysdiag.output.registry import FORMATS, format_for
-
-__all__ = ["FORMATS", "TABLES", "Format", "RenderOptions", "format_for", "table_path", "tables"]

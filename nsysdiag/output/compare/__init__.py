@@ -1,1 +1,0 @@
-"""Two sides compared, shown: the outputs of `nsysdiag compare`."""

@@ -1,1 +1,0 @@
-"""Ranks beside each other, shown: the outputs of `nsysdiag ranks`, and the part of a report that compares devices."""

@@ -1,0 +1,26 @@
+"""What the analysis of one device leaves for the steps after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag.events.collectives import Collectives
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.timeline.timeline import DeviceLanes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceResult:
+    """The report of one device, the slices behind its root ledger, its findings, and the timeline without the lanes of
+    threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels, and the MPI
+    calls in which its threads met those of other ranks."""
+
+    report: DeviceReport
+    slices: Slices
+    findings: list[Finding]
+    timeline: DeviceLanes | None
+    split: WindowSplit
+    collectives: Collectives
+    meetings: Collectives

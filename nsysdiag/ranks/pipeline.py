@@ -1,0 +1,116 @@
+"""Several ranks in one or several files: each file through the pipeline, then the ranks beside each other."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nsysdiag.config.settings import Settings
+from nsysdiag.errors import UsageError
+from nsysdiag.pipeline import Progress, analyze_devices, cause_infos
+from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.printable import printable
+from nsysdiag.ranks.comparison import compare_ranks
+from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
+from nsysdiag.ranks.timeline import RankTimeline, meet_by_mpi, rank_timeline
+from nsysdiag.report import Tool
+from nsysdiag.shortage import Attempt
+from nsysdiag.trace.trace import Trace, open_trace
+from nsysdiag.version import __version__
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """What is kept of a file when it is closed."""
+
+    trace: RankTrace
+    results: list[DeviceResult]
+
+
+def analyze_ranks(
+    paths: Sequence[str | os.PathLike[str]], settings: Settings | None = None, progress: Progress | None = None
+) -> RanksReport:
+    """Compare the ranks of one run: all devices of all files. Raises InputError for what is no export, UsageError where
+    there is one rank alone or no collective of one rank matches one of another."""
+    settings, step = settings or Settings(), progress or (lambda _name, _share: None)
+    files = []
+    for number, path in enumerate(paths):
+        step(f"analysing {Path(path).name}", number / len(paths))
+        files.append(_analyzed(path, settings))
+    ranks = _ranks(files)
+    if len(ranks) < 2:
+        raise UsageError(
+            f"there is nothing to compare: {_found(ranks)}",
+            hint="name the traces of all ranks, or one that holds several GPUs",
+        )
+    comparison = compare_ranks(ranks)
+    if not comparison.groups:
+        raise UsageError("no collective of one rank matches one of another", hint=_why_not(ranks, comparison.unmatched))
+    return RanksReport(
+        schema_version=RANKS_SCHEMA_VERSION,
+        kind=KIND,
+        tool=Tool(name="nsysdiag", version=__version__),
+        traces=[file.trace for file in files],
+        comparison=comparison,
+        causes=cause_infos(),
+        settings=settings.changed(),
+    )
+
+
+def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
+    with Attempt(f"analyse '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
+        results, warnings = analyze_devices(trace, settings)
+        start = _start_utc_ns(trace)
+        trace.check_unchanged()
+        described = RankTrace(
+            file=trace.file,
+            size_bytes=trace.size_bytes,
+            fingerprint=trace.fingerprint,
+            nsys_version=trace.nsys_version,
+            start_utc_ns=start,
+            warnings=[*trace.warnings, *warnings],
+        )
+    return _File(described, results)
+
+
+def _start_utc_ns(trace: Trace) -> int | None:
+    starts = trace.read("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")["utcEpochNs"]
+    return int(starts[0]) if len(starts) and starts[0] > 0 else None
+
+
+def _ranks(files: list[_File]) -> list[RankTimeline]:
+    """The devices of all files in the order of the files, by the shortest names that tell them apart."""
+    shown = Counter(Path(file.trace.file).stem for file in files)
+    by_mpi = meet_by_mpi([result for file in files for result in file.results])
+    return [
+        rank_timeline(
+            _name(number, file, result, one_file=len(files) == 1, unique=shown[Path(file.trace.file).stem] == 1),
+            file.trace.file,
+            number,
+            file.trace.start_utc_ns,
+            result,
+            by_mpi=by_mpi,
+        )
+        for number, file in enumerate(files)
+        for result in file.results
+    ]
+
+
+def _name(number: int, file: _File, result: DeviceResult, *, one_file: bool, unique: bool) -> str:
+    if one_file:
+        return result.report.key
+    stem = Path(file.trace.file).stem if unique else f"{Path(file.trace.file).stem}#{number}"
+    return stem if len(file.results) == 1 else f"{stem} {result.report.key}"
+
+
+def _found(ranks: list[RankTimeline]) -> str:
+    return f"{ranks[0].rank} is the only GPU with work" if ranks else "no GPU did any work"
+
+
+def _why_not(ranks: list[RankTimeline], unmatched: list[str]) -> str:
+    if not any(len(rank.collectives) for rank in ranks):
+        return "none of the ranks ran a communication kernel or called a blocking MPI collective"
+    return "; ".join(unmatched) or "no two ranks ran collectives of the same kind"

@@ -1,0 +1,106 @@
+"""The sentences about ranks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.view import by_time, share_of
+from nsysdiag.document.words import confidence_word, counted, instant
+from nsysdiag.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.document.view import Causes
+    from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankWait, Straggler
+
+MOST_REASONS, LEAST_REASON, MOST_RANKS = 3, 0.01, 6
+TITLE = "Ranks beside each other"
+DEVICES_TITLE = "Devices beside each other"
+COMPARED = {
+    "compute_ns": "compute",
+    "exposed_comm_ns": "exposed communication",
+    "exposed_copy_ns": "exposed copies",
+    "idle_ns": "idle",
+}
+_BASES = {
+    "collectives": "From the end of the first to the end of the last collective that all ran together.",
+    "iterations": "From the first to the last iteration.",
+    "window": "Each one's whole window: no collective is known that all of them ran together.",
+}
+
+
+def basis_sentence(found: RankComparison) -> str:
+    """Which time is compared."""
+    return _BASES.get(found.basis, found.basis)
+
+
+def imbalance_sentence(found: RankComparison) -> str:
+    """How far the ranks are from even, and who has most and least to do."""
+    compared = {label: found.imbalance[name] for name, label in COMPARED.items() if name in found.imbalance}
+    shares = [f"{label} {format_share(share, 1)}" for label, share in compared.items()]
+    ends = f"; {found.slowest} has most time of its own, {found.fastest} least" if found.slowest else ""
+    return f"Imbalance, (largest - smallest) / mean: {', '.join(shares)}{ends}."
+
+
+def straggler_sentence(late: Straggler) -> str:
+    """How often and how long a rank was late."""
+    return (
+        f"{late.rank}: late for {late.late:,} of {counted(late.of, 'collective')}, by {format_ns(late.late_ns)} in all "
+        f"and {format_ns(late.worst_ns)} at worst, at {instant(late.worst_start_ns)}; the others waited "
+        f"{format_ns(late.caused_ns)} for it ({confidence_word(late.confidence)})"
+    )
+
+
+def more_sentence(late: Straggler, causes: Causes) -> str:
+    """Why a rank was late; empty where nothing tells."""
+    return f"more than others: {reasons(late.more, causes)}" if late.more else ""
+
+
+def meanwhile_sentence(late: Straggler, causes: Causes) -> str:
+    """What a late rank did while others waited."""
+    return f"while they waited: {reasons(late.meanwhile, causes)}" if late.meanwhile else ""
+
+
+def reasons(times: dict[str, int], causes: Causes) -> str:
+    """Times by work or cause, most first, with their shares: `Host code 1.20 s (80.0%), Compute 300 ms (20.0%)`."""
+    whole = sum(times.values())
+    rows = [(share_of(name, ns, causes).label, ns) for name, ns in by_time(times)]
+    shown = [row for at, row in enumerate(rows[:MOST_REASONS]) if not at or row[1] >= LEAST_REASON * whole]
+    told = [f"{label} {format_ns(ns)} ({format_share(ns, whole)})" for label, ns in shown]
+    rest = sum(ns for _, ns in rows[len(shown) :])
+    return ", ".join([*told, *([f"{format_ns(rest)} of others"] if rest else [])]) or "nothing known"
+
+
+def wait_sentence(wait: RankWait, causes: Causes) -> str:
+    """How long one rank waited for another, and why."""
+    if wait.late_rank is None:
+        return f"{wait.rank} waited {format_ns(wait.wait_ns)} for no rank in particular"
+    why = f": {reasons(wait.causes, causes)}" if wait.causes else ""
+    return f"{wait.rank} waited {format_ns(wait.wait_ns)} for {wait.late_rank}{why}"
+
+
+def group_sentence(group: CollectiveGroup) -> str:
+    """What ran together, and how its time divides."""
+    return (
+        f"{group.count:,} × {group.kind} of {ranks_label(group.ranks)}{on_communicator(group)}: transfer "
+        f"{format_ns(group.transfer_ns)}, waits {format_ns(group.wait_ns)}, ends within {format_ns(group.spread_ns)}"
+    )
+
+
+def on_communicator(group: CollectiveGroup) -> str:
+    """The communicator, where the trace names it."""
+    return f" on communicator {group.communicator}" if group.communicator else ""
+
+
+def ranks_label(ranks: list[str]) -> str:
+    """Ranks by name; of many the first ones and a number."""
+    more = f" and {len(ranks) - MOST_RANKS:,} more" if len(ranks) > MOST_RANKS else ""
+    return ", ".join(ranks[:MOST_RANKS]) + more
+
+
+def clock_sentence(found: RankComparison) -> str:
+    """How the clocks were brought together, with the error of it."""
+    if found.clock_error_ns is None:
+        return f"Clocks: {found.clock}; how far they are off is unknown, so nobody is called late across them."
+    several = len({row.file for row in found.ranks}) > 1
+    error = f", give or take {format_ns(found.clock_error_ns)}" if found.clock_error_ns or several else ""
+    return f"Clocks: {found.clock}{error}."

@@ -1,0 +1,60 @@
+"""What a comparison needs to know of one rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.collectives import Collectives
+from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.report import IterationReport
+
+WORK = ("compute", "exposed_comm", "exposed_copy")
+
+
+@dataclass(frozen=True, slots=True)
+class RankTimeline:
+    """One rank: a device of a file. Ranks of one file have the same `clock`, a number; `epoch_ns` is the UTC of its
+    time 0, None where the file does not say. `parts` is the time in `window` by what the device did and, where it was
+    idle, by cause: disjoint sets that cover it."""
+
+    rank: str
+    file: str
+    device: str
+    name: str
+    clock: int
+    epoch_ns: int | None
+    collectives: Collectives
+    window: Intervals
+    parts: dict[str, Intervals]
+    iterations: IterationReport | None
+
+
+def rank_timeline(
+    rank: str, file: str, clock: int, epoch_ns: int | None, result: DeviceResult, *, by_mpi: bool
+) -> RankTimeline:
+    """The timeline of a device that was analysed; `by_mpi`: its collectives are calls of the host."""
+    rows, report = result.slices.rows, result.report
+    parts = dict(zip(WORK, result.split.parts, strict=True))
+    for number, cause in enumerate(CAUSES):
+        mine = rows.cause == number
+        if mine.any():
+            parts[cause] = union(Intervals(rows.start[mine], rows.end[mine]))
+    return RankTimeline(
+        rank=rank,
+        file=file,
+        device=report.key,
+        name=report.name,
+        clock=clock,
+        epoch_ns=epoch_ns,
+        collectives=result.meetings if by_mpi else result.collectives,
+        window=Intervals.of(report.window.parts),
+        parts=parts,
+        iterations=report.iterations,
+    )
+
+
+def meet_by_mpi(results: list[DeviceResult]) -> bool:
+    """Whether the ranks meet in MPI calls only: where any runs communication kernels, these tell more."""
+    return not any(len(result.collectives) for result in results)

@@ -1,0 +1,712 @@
+"""The report as plain data: frozen records that are saved as JSON and read back unchanged.
+
+Everything that outputs, comparisons and CI ever see is in here; nothing goes back to the trace. Times are integer
+nanoseconds in the trace's own clock, intervals are half-open. A field that holds `None` was not measurable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from nsysdiag.cost.facts import Cost, TotalCost
+from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.diagnosis.facts import Trouble
+from nsysdiag.host.facts import HostReport
+from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
+from nsysdiag.ranks.facts import RankComparison
+from nsysdiag.record import Column, Packed, Record, schema_of, to_saved
+from nsysdiag.saved import from_saved
+from nsysdiag.timeline.facts import TimelineLevels
+from nsysdiag.utilization.facts import Utilization
+
+SCHEMA_VERSION = "1"
+
+
+class Tool(Record, frozen=True):
+    """The program that wrote the report."""
+
+    name: str
+    version: str
+
+
+class Capability(Record, frozen=True):
+    """One kind of evidence: whether the trace has it, why (not), and the `nsys profile` option that brings it."""
+
+    id: str
+    available: bool
+    why: str
+    recapture: str | None = None
+
+
+class TraceInfo(Record, frozen=True):
+    """Where the data came from. `tables` maps a table to its rows: exact, or `~N`, the largest rowid."""
+
+    file: str
+    size_bytes: int
+    fingerprint: str
+    nsys_version: str | None
+    export_schema_version: str | None
+    tables: dict[str, int | str]
+    capabilities: list[Capability]
+    warnings: list[str]
+    sha256: str | None = None
+
+
+class DeviceId(Record, frozen=True):
+    """A process's own number for the device: its CUDA ordinal."""
+
+    pid: int
+    device_id: int
+
+
+class Window(Record, frozen=True):
+    """The time under analysis; its length is the sum of `parts`. Time outside is edge, never idle.
+
+    `outside_ns` is how much of the time from first to last launched operation the chosen parts leave out, `edge_ns` how
+    much of the capture lies before and after that; None where the trace does not say how long the capture was."""
+
+    start_ns: int
+    end_ns: int
+    parts: list[tuple[int, int]]
+    reason: str
+    outside_ns: int = 0
+    edge_ns: int | None = None
+
+
+class OpCounts(Record, frozen=True):
+    """Operations that ran inside the window; `zero_length` ones are in the counts of their kind too."""
+
+    kernel: int
+    memcpy: int
+    memset: int
+    graph: int
+    zero_length: int = 0
+    malformed: int = 0
+
+
+class Verdict(Record, frozen=True):
+    """The first sentence that a person reads about a device."""
+
+    id: str
+    sentence: str
+
+
+class Slice(Record, frozen=True):
+    """A part of a gap that one cause explains. `evidence` names the rows behind it, for a person."""
+
+    cause: str
+    ns: int
+    evidence: str
+
+
+class Thread(Record, frozen=True):
+    """A host thread; `name` is None where the trace has none."""
+
+    pid: int
+    tid: int
+    name: str | None
+
+
+class Operation(Record, frozen=True):
+    """An operation on the device, as shown beside a gap. `category`: kernel, memcpy, memset or graph."""
+
+    name: str
+    category: str
+    start_ns: int
+    end_ns: int
+    stream: int
+
+
+class Hop(Record, frozen=True):
+    """One step from a wait to the thread that ended it: how it did (the evidence), what it did meanwhile, and when it
+    ended the wait (`at_ns`)."""
+
+    thread: Thread
+    how: str
+    did: str
+    confidence: float
+    at_ns: int | None = None
+
+
+class Root(Record, frozen=True):
+    """Who ended the longest wait of a gap, hop by hop, and the root cause where the hops lead.
+
+    `chain` is the same as text, from the wait to its root. The confidence is that of all hops together. `cause` is an
+    id as in the root ledger; a wait whose end nobody can be shown to have brought about is its own root."""
+
+    chain: list[str]
+    confidence: float
+    cause: str = ""
+    hops: list[Hop] = []
+
+
+class CodeFrame(Record, frozen=True):
+    """A function on a thread's stack: `symbol` is empty where the trace has an address alone, `module` the file name of
+    its library or program, and in Python of its source, where `line` is known too."""
+
+    symbol: str
+    module: str
+    python: bool = False
+    line: int | None = None
+
+
+class CallSite(Record, frozen=True):
+    """Where in the program time went: the program's own functions, innermost first, without those of libraries.
+
+    Where a call chain holds libraries alone, its innermost function stands there and `own` is false. `source` says
+    which call chains told: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here.
+    `launch` is true where nothing tells of the cause, and it is the launch of the next operation that is shown."""
+
+    frames: list[CodeFrame]
+    source: str
+    chains: int
+    of: int
+    own: bool = True
+    launch: bool = False
+
+
+class CodeShare(Record, frozen=True):
+    """An innermost function, or the module of one without a name, with its share of the samples. `kind`: program,
+    interpreter, garbage collector, native library, kernel, Python library, profiler."""
+
+    symbol: str
+    kind: str
+    share: float
+
+
+class Gap(Record, frozen=True):
+    """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length.
+
+    `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
+    thread of its process had begun, which tell the phase of the program and prove nothing. `sm_active` is the share of
+    SMs that the GPU's counters saw active, by samples wholly inside the gap; None where there are none."""
+
+    start_ns: int
+    end_ns: int
+    slices: list[Slice]
+    thread: Thread | None
+    previous_op: Operation | None
+    next_op: Operation | None
+    nvtx: list[str]
+    sync_drained: bool
+    drained_by: str | None
+    root: Root | None
+    confidence: float
+    call_site: CallSite | None = None
+    nvtx_elsewhere: list[str] = []
+    sm_active: float | None = None
+
+
+class GapsPacked(Packed, frozen=True):
+    """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
+    `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause."""
+
+    count: int
+    starts: str
+    lengths: str
+    causes: str
+    cause_ids: list[str]
+    encoding: str = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
+
+    def columns(self) -> Iterable[Column]:
+        """Starts, lengths and causes."""
+        return [
+            Column(self.starts, self.count, 8),
+            Column(self.lengths, self.count, 8),
+            Column(self.causes, self.count, 1),
+        ]
+
+
+class KernelRow(Record, frozen=True):
+    """All instances of one kernel name inside the window; `total_ns` is a sum over streams."""
+
+    name: str
+    short_name: str
+    count: int
+    total_ns: int
+    mean_ns: int
+    median_ns: int
+    min_ns: int
+    max_ns: int
+    communication: bool
+
+
+class CopyRow(Record, frozen=True):
+    """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None."""
+
+    operation: str
+    src: str | None
+    dst: str | None
+    count: int
+    total_ns: int
+    bytes: int
+    bytes_per_second: float | None
+
+
+class Copies(Record, frozen=True):
+    """Copies and sets: `total_ns` is a sum over streams, `exposed_ns` the time in which nothing else ran, divided by
+    `exposed`. `rates` and `pinning` are of copies alone, `tiny` too; None where there are none of the kind."""
+
+    rows: list[CopyRow]
+    total_ns: int
+    bytes: int
+    exposed_ns: int
+    rates: list[CopyRate] = []
+    pinning: Pinning | None = None
+    exposed: list[ExposedCopies] = []
+    tiny: TinyCopies | None = None
+
+
+class CollectiveKind(Record, frozen=True):
+    """The communication kernels of one kind: AllReduce, AllGather, SendRecv, ...; Other where neither the kernel's name
+    nor an NCCL call says. `total_ns` is a sum over streams. Exposed and overlapped times of all kinds add up to those
+    of the device: where several kinds run at once the time is that of the kind with most time in all."""
+
+    kind: str
+    count: int
+    total_ns: int
+    exposed_ns: int
+    overlapped_ns: int
+
+
+class MpiCall(Record, frozen=True):
+    """The outermost calls of one MPI function by the threads that launch work on the device, while it was in use.
+    `idle_ns` is the idle time of the device in which the thread that launched next was inside such a call."""
+
+    name: str
+    count: int
+    total_ns: int
+    idle_ns: int
+
+
+class Communication(Record, frozen=True):
+    """Communication kernels: `total_ns` is a sum over streams, `exposed_ns` the time in which no compute ran beside
+    them, `overlapped_ns` the time in which it did. `kinds` divides them, `mpi` are calls of the host."""
+
+    kernels: list[KernelRow]
+    total_ns: int
+    exposed_ns: int
+    overlapped_ns: int
+    kinds: list[CollectiveKind] = []
+    mpi: list[MpiCall] = []
+
+
+class ApiRow(Record, frozen=True):
+    """All calls of one CUDA API function by the threads of the device's processes, inside the window."""
+
+    name: str
+    cause: str | None
+    count: int
+    total_ns: int
+    mean_ns: int
+    median_ns: int
+    min_ns: int
+    max_ns: int
+
+
+class Distribution(Record, frozen=True):
+    """Many durations from 0 up. Percentile p is the smallest of them that p % do not exceed.
+
+    `bins` is a histogram with edges at 1, 2 and 5 times powers of ten: (where the bin begins in ns, how many lie in
+    it), from the first bin that holds any to the last; the first of all begins at 0 and ends at 100 ns.
+    """
+
+    count: int
+    total_ns: int
+    p5_ns: int
+    p25_ns: int
+    p50_ns: int
+    p75_ns: int
+    p95_ns: int
+    p99_ns: int
+    max_ns: int
+    bins: list[tuple[int, int]]
+
+
+class Collapses(Record, frozen=True):
+    """How often one call, or one kind of host code, let the queue run dry: `cause` and `call` say what the thread that
+    launched next was in when the last operation ended. `idle_ns` is the length of the gaps that followed,
+    `median_depth` how many operations were outstanding at the last launch before."""
+
+    cause: str
+    call: str
+    count: int
+    idle_ns: int
+    median_depth: int
+
+
+class RunAhead(Packed, frozen=True):
+    """How far the host ran ahead: the operations that were launched and had not finished, at each moment.
+
+    An operation counts from the end of its launch call to its own end; one that starts before its call returns, from
+    the beginning of the call. Nodes of a graph count each, migrations of unified memory never, operations without a
+    launch row while they run. Percentiles are over the time of the window; `empty_ns` is the time at depth 0, of
+    `observed_ns`.
+
+    The series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
+    `lowest`, `highest` and `mean` depth, the mean in thousandths. `collapses` holds the calls that cost most, at most
+    twenty; `collapse_count` and `collapse_idle_ns` are over all.
+    """
+
+    observed_ns: int
+    empty_ns: int
+    mean: float
+    p5: int
+    p25: int
+    p50: int
+    p75: int
+    p95: int
+    max: int
+    start_ns: int
+    end_ns: int
+    buckets: int
+    lowest: str
+    mean_thousandths: str
+    highest: str
+    collapse_count: int
+    collapse_idle_ns: int
+    collapses: list[Collapses]
+    encoding: str = "base64(zlib(little-endian int64))"
+
+    def columns(self) -> Iterable[Column]:
+        """The three series."""
+        return [Column(text, self.buckets, 8) for text in (self.lowest, self.mean_thousandths, self.highest)]
+
+
+class Bubble(Record, frozen=True):
+    """A stretch of time in which launches came slower than the device did their work: from where its first gap opens to
+    where its last one ends. `median_work_ns` is what the operations of one launch took, `nvtx` the ranges that were
+    open at its first and at its last launch."""
+
+    start_ns: int
+    end_ns: int
+    launches: int
+    busy_ns: int
+    idle_ns: int
+    median_interval_ns: int
+    median_work_ns: int
+    nvtx: list[str]
+
+
+class Bubbles(Record, frozen=True):
+    """All bubbles of a device; `causes` divides their idle time as the ledger does, `rows` are those with most of it,
+    at most twenty."""
+
+    count: int
+    launches: int
+    span_ns: int
+    busy_ns: int
+    idle_ns: int
+    causes: dict[str, int]
+    rows: list[Bubble]
+
+
+class GraphRow(Record, frozen=True):
+    """All launches of one CUDA graph. `nodes` is the number of nodes that ran, None where the trace holds whole graphs
+    only; `executable` is nsys's number of the instantiated graph, None where the trace has none, and then launches
+    belong together that have the same lowest node. `between_ns` is the idle time between the nodes of one launch."""
+
+    name: str
+    executable: int | None
+    launches: int
+    nodes: int | None
+    api_ns: int
+    median_api_ns: int
+    work_ns: int
+    between_ns: int
+    between_gaps: int
+
+
+class GraphLaunches(Record, frozen=True):
+    """What graph launches cost beside plain ones. `nodes`, and `node_api_ns`, the time in their calls, are of launches
+    recorded node by node; `untraced` counts calls inside the window that left nothing else. `rows` are the graphs with
+    most work, at most twenty of `count`."""
+
+    count: int
+    launches: int
+    nodes: int
+    api_ns: int
+    node_api_ns: int
+    work_ns: int
+    between_ns: int
+    untraced: int
+    rows: list[GraphRow]
+
+
+class Launch(Record, frozen=True):
+    """How work was launched. Queue delay (start minus api_end, from zero) is healthy when long: the host is ahead.
+
+    `calls` counts the calls that launched anything; `call` is how long those took that launched a kernel by itself,
+    `interval` the time from one launching call to the next, `kernel` how long kernels ran. `to_start`, from the
+    beginning of its call to its start, and `queue_delay` are of kernels outside of graphs. `queue_full_ns` is the time
+    in which launching threads waited for room in a full command buffer: the host was ahead.
+    """
+
+    launched_ops: int
+    unlaunched_ops: int
+    found_device_idle: int
+    median_queue_delay_ns: int | None
+    median_interval_ns: int | None
+    median_kernel_ns: int | None
+    api: list[ApiRow]
+    calls: int = 0
+    kernel: Distribution | None = None
+    call: Distribution | None = None
+    interval: Distribution | None = None
+    to_start: Distribution | None = None
+    queue_delay: Distribution | None = None
+    queue_full_ns: int = 0
+    run_ahead: RunAhead | None = None
+    bubbles: Bubbles | None = None
+    graphs: GraphLaunches | None = None
+
+
+class SignatureRow(Record, frozen=True):
+    """Gaps with the same previous op, next op, NVTX path and dominant cause; counters in names read `#`, template
+    arguments that tell nothing apart `…`. `representative_start_ns` is where the longest of them begins,
+    `representative_index` its place among all gaps of the device. `per_iteration_ns` is what they cost a steady
+    iteration on average, None where the device has no iterations; `share_of_idle` is of the device's idle time,
+    `host_code` what the samples of host code were in."""
+
+    id: str
+    previous_op: str
+    next_op: str
+    nvtx: list[str]
+    cause: str
+    count: int
+    total_ns: int
+    median_ns: int
+    max_ns: int
+    representative_start_ns: int
+    call_site: CallSite | None = None
+    host_code: list[CodeShare] = []
+    representative_index: int = 0
+    p95_ns: int = 0
+    per_iteration_ns: int | None = None
+    share_of_idle: float = 0.0
+
+
+class Iteration(Record, frozen=True):
+    """One iteration on the device: [start_ns, end_ns). Its work and its ledger add up to its length."""
+
+    index: int
+    start_ns: int
+    end_ns: int
+    steady: bool
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    ledger: dict[str, int]
+
+
+class SlowIteration(Record, frozen=True):
+    """An iteration longer than the median one by `extra_ns`; `more` is what it has more of: causes, kinds of work."""
+
+    index: int
+    extra_ns: int
+    more: dict[str, int]
+
+
+class IterationsPacked(Packed, frozen=True):
+    """The steady iterations in order, compact: `count` entries, each the sum over `each` iterations that follow one
+    another (1 but for very many; the last few may be left out then).
+
+    `lengths` is their time, which `work` (compute, exposed_comm, exposed_copy) and `ledger` (by cause) add up to;
+    `root_ledger` is the idle time again after wake-ups were followed. `ops` counts the operations that begin in
+    each, `kernels` holds the time of kernels by name, for as many of the first rows of the device's `kernels` as
+    there are entries in it; `signatures` that of kinds of gaps, of the first rows of its `signatures` likewise.
+    Numbers from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one of each,
+    as many as the largest needs.
+    """
+
+    count: int
+    each: int
+    lengths: str
+    work: dict[str, str]
+    ledger: dict[str, str]
+    root_ledger: dict[str, str]
+    ops: dict[str, str]
+    kernels: list[str]
+    signatures: list[str] = []
+    encoding: str = "base64(zlib(planes of bytes))"
+
+    def columns(self) -> Iterable[Column]:
+        """All columns, each of `count` numbers."""
+        named = (self.work, self.ledger, self.root_ledger, self.ops)
+        texts = [
+            self.lengths,
+            *(text for columns in named for text in columns.values()),
+            *self.kernels,
+            *self.signatures,
+        ]
+        return [Column(text, self.count, 8) for text in texts]
+
+
+class IterationReport(Record, frozen=True):
+    """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that comes round.
+
+    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and a last one without an end of its
+    own. `rows` holds at most 200 of them, the longest; `packed` all steady ones.
+    """
+
+    source: str
+    name: str
+    count: int
+    steady: int
+    left_out: list[int]
+    p50_ns: int
+    p95_ns: int
+    worst_ns: int
+    median_index: int
+    rows: list[Iteration]
+    slow: list[SlowIteration]
+    packed: IterationsPacked | None = None
+
+
+class DeviceReport(Record, frozen=True):
+    """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
+
+    `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
+    that a synchronization opened. `iterations` is None where nothing comes round, `trouble` where nothing ran, `cost`
+    where the settings have no price for this device, `gpu_metrics` where no GPU metrics of it were captured,
+    `unified_memory` where nothing migrated and no fault was seen, `memory` where no allocation on it was captured.
+    """
+
+    key: str
+    name: str
+    sm_count: int | None
+    ids: list[DeviceId]
+    window: Window
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+    overlapped_comm_ns: int
+    ops: OpCounts
+    ledger: dict[str, int]
+    root_ledger: dict[str, int]
+    labels: dict[str, dict[str, int]]
+    sync_drained: dict[str, int]
+    coverage: float | None
+    floor_ns: int
+    floor_calibrated: bool
+    launch_latency_ns: int
+    launch_latency_calibrated: bool
+    verdict: Verdict
+    gap_count: int
+    gaps: list[Gap]
+    gaps_packed: GapsPacked
+    signatures: list[SignatureRow]
+    iterations: IterationReport | None
+    launch: Launch
+    kernels: list[KernelRow]
+    copies: Copies
+    communication: Communication
+    utilization: Utilization
+    notes: list[str]
+    root_labels: dict[str, dict[str, int]] = {}
+    trouble: Trouble | None = None
+    cost: Cost | None = None
+    gpu_metrics: GpuMetrics | None = None
+    unified_memory: UnifiedMemory | None = None
+    memory: DeviceMemory | None = None
+
+
+class EvidenceRow(Record, frozen=True):
+    """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
+    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that tells nothing.
+
+    `name` says what it is, `ns` how much of the time it stands for."""
+
+    table: str
+    name: str
+    start_ns: int
+    ns: int
+    thread: int | None = None
+    correlation: int | None = None
+    process: int | None = None
+
+
+class Finding(Record, frozen=True):
+    """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
+
+    `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are at most what the devices lost.
+    `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are never added up.
+
+    Where: the device, `nvtx` (the place in the program), `gaps` gaps, most of them of `signature`, in or around `call`
+    (an API or OS function, or what stands for it). `chain` tells it from root to fix, one step each; `rows` are the
+    rows of the trace that show it best, the longest first."""
+
+    id: str
+    cause: str
+    device: str
+    severity: str
+    title: str
+    lost_ns: int
+    lost_share: float
+    ceiling_ns: int
+    confidence: float
+    nvtx: list[str]
+    evidence: list[str]
+    advice: list[str]
+    signature: str | None = None
+    call: str | None = None
+    gaps: int = 0
+    chain: list[str] = []
+    rows: list[EvidenceRow] = []
+
+
+class CauseInfo(Record, frozen=True):
+    """A cause as the rules know it, so that a saved report can be drawn without them."""
+
+    id: str
+    title: str
+    meaning: str
+    color: str
+    unresolved: bool = False
+
+
+class Untold(Record, frozen=True):
+    """Something that matters for the use of a GPU and that no trace of this kind tells, and the program that does."""
+
+    what: str
+    told_by: str
+
+
+class Report(Record, frozen=True):
+    """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
+    nothing that they have in common; `untold` is what no such trace tells, `cost` that of all devices that have a
+    price; `host` tells of threads and CPUs, None where no device worked."""
+
+    schema_version: str
+    tool: Tool
+    trace: TraceInfo
+    devices: list[DeviceReport]
+    findings: list[Finding]
+    causes: list[CauseInfo]
+    recapture: str | None
+    settings: dict[str, str]
+    timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
+    ranks: RankComparison | None = None
+    untold: list[Untold] = []
+    cost: TotalCost | None = None
+    host: HostReport | None = None
+
+
+def to_json(report: Report) -> bytes:
+    """The report as UTF-8 JSON, keys sorted, indented by two, one final newline: same report, same bytes."""
+    return to_saved(report)
+
+
+def from_json(data: bytes) -> Report:
+    """Read a saved report back. Raises one of UNREADABLE where it is none."""
+    return from_saved(data, Report)
+
+
+def report_schema() -> bytes:
+    """The JSON Schema of a saved report; the copy in nsysdiag/data is made from it."""
+    return schema_of(Report)

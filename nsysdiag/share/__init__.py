@@ -1,0 +1,1 @@
+"""What leaves the machine: names replaced, slices of traces, bundles for a ticket."""

@@ -1,0 +1,103 @@
+"""A slice of a trace that analyses again to the same verdict: cut, analysed, compared, and grown until it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from nsysdiag import pipeline
+from nsysdiag.config.settings import Settings
+from nsysdiag.report import DeviceReport, Report
+from nsysdiag.share.bundle.spans import Candidate, candidates, whole_of
+from nsysdiag.share.slice.copying import write_cut
+from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.slice.uses import Rename
+from nsysdiag.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A device of the trace and the same one in the slice; None where nothing of it is in there."""
+
+    full: DeviceReport
+    part: DeviceReport | None
+
+    @property
+    def alike(self) -> bool:
+        """Whether both have the same verdict, and idle time the same leading cause."""
+        if self.part is None:
+            return not self.full.window_ns
+        return self.full.verdict.id == self.part.verdict.id and leading(self.full) == leading(self.part)
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A slice in the file `path`. Where nothing ran on a GPU, or no span shows what the trace shows, `span` is None and
+    all events are in it. `lean` means that call chains and the samples of most threads are left out."""
+
+    path: Path
+    span: Candidate | None
+    whole: bool
+    lean: bool
+    pairs: list[Pair]
+
+    @property
+    def alike(self) -> bool:
+        """Whether every device has the same verdict and leading cause as in the trace."""
+        return all(pair.alike for pair in self.pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Attempt:
+    span: Candidate | None
+    whole: bool = False
+    lean: bool = False
+
+
+def slice_of(trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None) -> Slice:
+    """The smallest slice, written into `folder`, that analyses to the verdicts of `report`; if none does, all events,
+    and the pairs say where they differ. With `rename` that is so of the slice with other names."""
+    attempts = list(_attempts(report))
+    for number, attempt in enumerate(attempts):
+        path = folder / f"slice-{number}.sqlite"
+        found = _try(trace, report, settings, path, attempt, rename)
+        if found.alike or attempt is attempts[-1]:
+            break
+        path.unlink()
+    return found
+
+
+def _attempts(report: Report) -> Iterator[_Attempt]:
+    for candidate in candidates(report):
+        yield _Attempt(candidate)
+    whole = whole_of(report)
+    if whole is not None:
+        yield _Attempt(whole, whole=True, lean=True)
+        yield _Attempt(whole, whole=True)
+    # Damaged traces have rows whose times SQL compares otherwise than the reader does: no span holds them.
+    yield _Attempt(None, whole=True)
+
+
+def _try(
+    trace: Trace, report: Report, settings: Settings, path: Path, attempt: _Attempt, rename: Rename | None
+) -> Slice:
+    span = attempt.span
+    # An operation that starts where an iteration ends closes its last gap.
+    start, end = (span.start_ns, span.end_ns + 1) if span else (None, None)
+    write_cut(trace, path, Cut(start, end, lean=attempt.lean, rename=rename))
+    plain = Settings(same_gpu=settings.same_gpu, timeline=False, reader=settings.reader)
+    again = pipeline.analyze(path, plain)
+    return Slice(path, span, attempt.whole, attempt.lean, [_paired(device, again) for device in report.devices])
+
+
+def _paired(device: DeviceReport, again: Report) -> Pair:
+    """By process and ordinal: where devices are left out, the others may go by other keys."""
+    same = [other for other in again.devices if set(other.ids) & set(device.ids)]
+    return Pair(device, same[0] if same else None)
+
+
+def leading(device: DeviceReport) -> str | None:
+    """The cause, at the root, of most of the idle time; None where there is none."""
+    ledger = device.root_ledger
+    return max(ledger, key=lambda cause: ledger[cause], default=None)

@@ -1,0 +1,189 @@
+"""Which span of time stands for a whole trace: short ones whose time is divided like that of all of it, shortest first.
+
+```
+device     |==|..|==|..|==|......|==|..|==|..|==|......|==|..|==|......
+borders    |     |     |         |     |     |         |     |                iterations, else equal parts
+tried                  [---------------)                                      5 iterations, the most alike of those
+                 [---------------------------)                                then twice as many, and so on
+```
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from nsysdiag.document.packed import FULL, unpack, unpack_lanes
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from nsysdiag.report import DeviceReport, Gap, Report
+    from nsysdiag.timeline.facts import TimelineLevels
+
+    Shares = npt.NDArray[np.float64]
+    Times = npt.NDArray[np.int64]
+
+FEWEST_ITERATIONS = 6
+"""Five make a rhythm, and the last one of a trace has no end of its own."""
+EQUAL_PARTS = 64
+FEWEST_PARTS = 1
+LONGEST_SHARE = 0.75
+"""A slice that is longer is not worth being one."""
+MOST_DIFFERENT, TOO_DIFFERENT = 2.0, 0.5
+"""How much of the time may be divided otherwise: at most twice all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A span [start_ns, end_ns); `iterations` are those from the first up to but not including the second, None where
+    the borders are not those of iterations."""
+
+    start_ns: int
+    end_ns: int
+    iterations: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Borders:
+    """Where a slice may begin and end, in order; `numbers` are those of the iterations that begin there."""
+
+    times: Times
+    numbers: list[int] | None
+
+    @property
+    def fewest(self) -> int:
+        """How many steps from border to border the shortest slice has."""
+        return FEWEST_PARTS if self.numbers is None else FEWEST_ITERATIONS
+
+    def candidate(self, first: int, last: int) -> Candidate:
+        """The span between two borders."""
+        which = None if self.numbers is None else (self.numbers[first], self.numbers[last])
+        return Candidate(int(self.times[first]), int(self.times[last]), which)
+
+
+def whole_of(report: Report) -> Candidate | None:
+    """From the first to the last operation of all devices; None where nothing ran."""
+    windows = [device.window for device in report.devices if device.window_ns]
+    if not windows:
+        return None
+    return Candidate(min(window.start_ns for window in windows), max(window.end_ns for window in windows))
+
+
+def candidates(report: Report) -> Iterator[Candidate]:
+    """Spans to try, the shortest first, each at least twice as long as the one before; none of them is the whole.
+
+    Of all that are about equally long it is the one whose time is divided most like that of the whole, on the device
+    where that is least so. Each holds one of the longest gaps with the cause that leads, where any does.
+    """
+    whole = whole_of(report)
+    if whole is None:
+        return
+    borders = _borders(report, whole)
+    pairs, difference = _pairs(report, borders, whole)
+    length = borders.times[pairs[:, 1]] - borders.times[pairs[:, 0]]
+    shortest = int(length.min()) if len(length) else 0
+    while len(length) and shortest <= length.max():
+        alike = np.flatnonzero((length >= shortest) & (length < 2 * shortest))
+        if len(alike):
+            best = alike[np.lexsort((length[alike], np.round(difference[alike], 2)))[0]]
+            if difference[best] <= TOO_DIFFERENT:
+                yield borders.candidate(int(pairs[best, 0]), int(pairs[best, 1]))
+        shortest *= 2
+
+
+def _borders(report: Report, whole: Candidate) -> Borders:
+    """The beginnings of iterations on the device that is idle longest, among those that have any; else equal parts."""
+    told = [device for device in report.devices if device.iterations and device.iterations.count > FEWEST_ITERATIONS]
+    if told:
+        rows = max(told, key=lambda device: device.idle_ns).iterations
+        starts = sorted((row.start_ns, row.index) for row in (rows.rows if rows else ()))
+        if len(starts) > FEWEST_ITERATIONS:
+            return Borders(np.array([start for start, _ in starts]), [index for _, index in starts])
+    return Borders(np.unique(np.linspace(whole.start_ns, whole.end_ns, EQUAL_PARTS + 1).astype(np.int64)), None)
+
+
+def _pairs(report: Report, borders: Borders, whole: Candidate) -> tuple[Times, Shares]:
+    """The pairs of borders that come into question, and how differently the time between them is divided."""
+    first, last = np.triu_indices(len(borders.times), borders.fewest)
+    length = borders.times[last] - borders.times[first]
+    fits = (length > 0) & (length <= LONGEST_SHARE * (whole.end_ns - whole.start_ns))
+    anchors = _anchors(report)
+    before = np.searchsorted(anchors, borders.times)
+    holds = before[last] > before[first]
+    fits &= holds if (holds & fits).any() else True
+    first, last = first[fits], last[fits]
+    difference = np.zeros(len(first))
+    for device in report.devices:
+        if device.window_ns:
+            difference = np.maximum(difference, _difference(report, device, borders.times, first, last))
+    return np.stack((first, last), axis=1), difference
+
+
+def _anchors(report: Report) -> Times:
+    """Where the longest gaps begin whose cause is the leading one of the device that is idle longest, sorted."""
+    device = max(report.devices, key=lambda device: device.idle_ns)
+    leading = max(device.ledger, key=lambda cause: device.ledger[cause], default=None)
+    starts = [gap.start_ns for gap in device.gaps if gap.slices and _leads(gap) == leading]
+    return np.array(sorted(starts), dtype=np.int64)
+
+
+def _leads(gap: Gap) -> str:
+    return max(gap.slices, key=lambda part: part.ns).cause
+
+
+def _difference(report: Report, device: DeviceReport, times: Times, first: Times, last: Times) -> Shares:
+    """How much of the time of each span is divided otherwise than in the whole window, 0 to 2."""
+    sums = _running_sums(report, device, times)
+    inside = sums[last] - sums[first]
+    shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1)
+    total = sums[-1] + _outside(report, device, times)
+    difference: Shares = np.abs(shares - total / max(total.sum(), 1)).sum(axis=1)
+    difference[inside.sum(axis=1) <= 0] = MOST_DIFFERENT
+    return difference
+
+
+def _running_sums(report: Report, device: DeviceReport, times: Times) -> Shares:
+    """For each border how much time before it went to each cause of idle time, and how much to each kind of work."""
+    when, what, ns, kinds = _events(report, device)
+    place = np.clip(np.searchsorted(times, when, side="right"), 0, len(times))
+    sums = np.zeros((len(times) + 1, kinds))
+    np.add.at(sums, (place, what), ns)
+    running: Shares = np.cumsum(sums, axis=0)[: len(times)]
+    running -= running[0].copy()
+    return running
+
+
+def _outside(report: Report, device: DeviceReport, times: Times) -> Shares:
+    """The same for what lies before the first and behind the last border."""
+    when, what, ns, kinds = _events(report, device)
+    out = (when < times[0]) | (when >= times[-1])
+    sums = np.zeros(kinds)
+    np.add.at(sums, what[out], ns[out])
+    return sums
+
+
+def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares, int]:
+    """Gaps by their dominant cause, and work in the buckets of the timeline: when, of what kind, and how long."""
+    start, gap_ns, cause = unpack(device.gaps_packed)
+    causes = len(device.gaps_packed.cause_ids)
+    parts = [(start, cause, gap_ns.astype(np.float64))]
+    levels = None if report.timeline is msgspec.UNSET else report.timeline.get(device.key)
+    if levels is not None:
+        edges, lanes = _lanes(levels)
+        parts += [(edges, np.full(len(edges), causes + number), lane) for number, lane in enumerate(lanes)]
+    when, what, ns = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return when, what, ns, causes + 3
+
+
+def _lanes(levels: TimelineLevels) -> tuple[Times, list[Shares]]:
+    """The middle of each bucket of the finest level, and the time of compute, communication and copies in it."""
+    found = unpack_lanes(levels, levels.levels[0].buckets)
+    assert found is not None  # a level holds no more buckets than it has
+    edges = np.linspace(levels.start_ns, levels.end_ns, len(found.edges))
+    shares = [found.lanes[name] / FULL for name in ("compute", "communication", "copies")]
+    return ((edges[1:] + edges[:-1]) / 2).astype(np.int64), [share * np.diff(edges) for share in shares]

@@ -1,0 +1,190 @@
+"""Stand-ins for the names in a slice: those of the report, and in them the words that the analysis goes by.
+
+```
+in the trace                  in the report     in the slice
+pt_data_worker                thread 4          thread·4·data_loader      waits for it are waits for input
+/opt/venv/lib/libsolver.so    module 2          /lib/module·2             installed: not the program's own code
+aten::copy_, seq = 12         range 3 #12       torch::range·3 #12        an operator is no iteration
+```
+
+The words are of this file, never of the trace. Each is there because a rule asks for it, and the same rule is asked
+whether the stand-in says what the name said.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Hashable
+
+from nsysdiag.config.settings import Settings
+from nsysdiag.diagnosis.runtime import is_single_precision
+from nsysdiag.events.calls import clean_api_name
+from nsysdiag.events.identity import is_profiler
+from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
+from nsysdiag.events.program_code import file_name, has_name, name_of, origin_of, origin_of_python
+from nsysdiag.iterations.iterations import OPERATOR
+from nsysdiag.pseudonyms import MARK
+from nsysdiag.share.redaction import forms
+from nsysdiag.share.redaction.names import Names
+from nsysdiag.share.redaction.public import (
+    is_bus_address,
+    is_class_of_operation,
+    is_public_call,
+    is_public_chip,
+    is_public_enumeration,
+    is_public_function,
+    is_public_gpu,
+    is_public_metric,
+    is_public_module,
+    is_public_version,
+)
+from nsysdiag.share.slice.uses import Use
+from nsysdiag.trace.diagnostics import tells_of_loss
+from nsysdiag.wakeups.loaders import NAMES as OF_LOADERS
+
+DOMAINS = frozenset((COMMUNICATION_DOMAIN, MPI_DOMAIN, GIL_DOMAIN, PYTHON_DOMAIN))
+"""NVTX domains that mean something to the analysis."""
+LOST, WITHHELD = "lost: (withheld)", "(withheld)"
+LOADER, SINGLE_GEMM = f"{MARK}data_loader", f"{MARK}sgemm"
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_LISTED = {
+    Use.ADDRESS: is_bus_address,
+    Use.VERSION: is_public_version,
+    Use.ENUMERATION: is_public_enumeration,
+    Use.CHIP: is_public_chip,
+}
+"""What is left empty where it is none of the public ones."""
+_PROGRAM = "program"
+_COMMUNICATION = tuple(Settings().communication_patterns)
+_WRAPS = {
+    Use.API: ("{}", "CUPTI {}"),
+    Use.KERNEL: ("{}",),
+    Use.SHORT_KERNEL: ("{}", f"nccl{MARK}{{}}", f"kernel{MARK}{{}}"),
+    Use.RANGE: ("{}", "torch::{}"),
+    Use.SYMBOL: ("{}", "std::{}", "Py_{}", "gc_{}", "[{}]"),
+    Use.MODULE: ("{}", "/lib/{}", "libpython-{}", "{}.ko", "[{}]"),
+    Use.PYTHON_FILE: ("{}", "/site-packages/{}"),
+    Use.THREAD: ("{}", "[NSys {}]"),
+}
+"""What is put around a stand-in so that the rules see what they saw; the first that does is taken."""
+
+
+def _told_by_symbol(text: str) -> Hashable:
+    return has_name(text), origin_of(text, _PROGRAM), _of_loader(text)
+
+
+def _told_by_module(text: str) -> Hashable:
+    return origin_of("", text), _of_loader(text)
+
+
+def _of_loader(text: str) -> bool:
+    return OF_LOADERS.search(text) is not None
+
+
+_TOLD: dict[Use, Callable[[str], Hashable]] = {
+    Use.API: lambda text: text.startswith("CUPTI"),
+    Use.KERNEL: is_single_precision,
+    Use.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
+    Use.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
+    Use.SYMBOL: _told_by_symbol,
+    Use.MODULE: _told_by_module,
+    Use.PYTHON_FILE: origin_of_python,
+    Use.THREAD: lambda text: (is_profiler(text), _of_loader(text)),
+}
+"""What the rules of the analysis read out of a name."""
+_KINDS = {
+    Use.API: forms.SYMBOL,
+    Use.CALL: forms.SYMBOL,
+    Use.GPU: forms.GPU,
+    Use.METRIC: "metric",
+    Use.METRICS: "metric",
+    Use.KERNEL: forms.KERNEL,
+    Use.SHORT_KERNEL: forms.KERNEL,
+    Use.RANGE: forms.RANGE,
+    Use.DOMAIN: "domain",
+    Use.SYMBOL: forms.SYMBOL,
+    Use.MODULE: forms.MODULE,
+    Use.PYTHON_FUNCTION: forms.SYMBOL,
+    Use.PYTHON_FILE: forms.MODULE,
+    Use.THREAD: forms.THREAD,
+    Use.PROCESS: forms.PROCESS,
+    Use.FILE: forms.FILE,
+    Use.MEMORY: forms.NAME,
+}
+_PUBLIC = {
+    Use.API: is_public_call,
+    Use.GPU: is_public_gpu,
+    Use.METRIC: is_public_metric,
+    Use.KERNEL: is_class_of_operation,
+    Use.SHORT_KERNEL: is_class_of_operation,
+    Use.MODULE: is_public_module,
+    Use.PYTHON_FILE: is_public_module,
+}
+_PATHS = (Use.MODULE, Use.PYTHON_FILE, Use.PROCESS)
+"""The report shows their last part."""
+
+
+class SliceNames:
+    """Names of a slice by those of its report, which must have been redacted with the same `names` before."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._done: dict[tuple[Use, str], str] = {}
+
+    def of(self, use: Use, text: str) -> str:
+        """What a name becomes."""
+        if (use, text) not in self._done:
+            self._done[use, text] = self._of(use, text)
+        return self._done[use, text]
+
+    def _of(self, use: Use, text: str) -> str:
+        if use is Use.OWN or not text:
+            return text
+        if listed := _LISTED.get(use):
+            return text if listed(text) else ""
+        if use is Use.MESSAGE:
+            return LOST if tells_of_loss(text) else WITHHELD
+        known = html.unescape(text) if use in (Use.PYTHON_FUNCTION, Use.PYTHON_FILE) else text
+        shown = _shown(use, known)
+        if _stays(use, shown):
+            return text if use is Use.PYTHON_FUNCTION else _telling(use, known, shown)
+        head, counters = _marked(self._names.of(_KINDS[use], shown))
+        return _telling(use, known, head) + counters
+
+
+def _shown(use: Use, text: str) -> str:
+    """How the report writes a name."""
+    if use in _PATHS:
+        return file_name(text)
+    if use is Use.API:
+        return text if is_public_call(text) else clean_api_name(text)
+    return name_of(text) or text if use is Use.SYMBOL else text
+
+
+def _telling(use: Use, text: str, head: str) -> str:
+    """The stand-in with what makes it tell the rules what the name told them."""
+    told = _TOLD.get(use)
+    if told is None:
+        return head
+    wanted = told(text)
+    words = ("", SINGLE_GEMM if use is Use.KERNEL else LOADER)
+    possible = (wrap.format(head + word) for word in words for wrap in _WRAPS[use])
+    return next((each for each in possible if told(each) == wanted), head)
+
+
+def _marked(token: str) -> tuple[str, str]:
+    """`range 3 #12`, `range-77c0aa12 #12`: with the mark, and the counters apart."""
+    head, hash_sign, counters = token.partition(" #")
+    return head.replace(" ", MARK).replace("-", MARK), f" #{counters}" if hash_sign else ""
+
+
+def _stays(use: Use, text: str) -> bool:
+    """Whether the report keeps the name too, or a rule of the analysis asks for it by its whole text."""
+    if use is Use.DOMAIN:
+        return text in DOMAINS
+    if rule := _PUBLIC.get(use):
+        return rule(text)
+    if use in (Use.SYMBOL, Use.PYTHON_FUNCTION):
+        return is_public_function(text) or is_public_module(text) or _ADDRESS.fullmatch(text) is not None
+    return use in (Use.CALL, Use.RANGE) and is_public_function(text)

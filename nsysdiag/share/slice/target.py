@@ -1,0 +1,225 @@
+"""The new database: tables like those of the source, filled with chosen rows and declared columns only."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nsysdiag.errors import InputError, OutputError
+from nsysdiag.limits import TEXT_BYTES
+from nsysdiag.printable import printable
+from nsysdiag.share.slice.names import without_folders
+from nsysdiag.share.slice.uses import PLAIN, REFERENCES, TEXTS, Use, coded_sql, number_of, use_of
+from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
+from nsysdiag.trace.rows import to_integer
+from nsysdiag.trace.tables import ColumnType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from nsysdiag.share.slice.uses import Rename
+    from nsysdiag.trace.tables import ColumnSpec, TableSpec
+    from nsysdiag.trace.trace import Trace
+
+SOURCE = "source"
+_NO_INTEGER = 1 << 64
+_UNWRITABLE = ("disk is full", "disk i/o error")
+
+
+@contextmanager
+def target_of(trace: Trace, path: Path, rename: Rename | None = None) -> Iterator[Target]:
+    """A new database at `path`, which must not exist, with the trace attached to it read-only.
+
+    Nothing is ever deleted or changed in it, so that no page holds anything but rows that were asked for. Raises
+    InputError where the trace cannot be read, OutputError where the database cannot be written.
+    """
+    with closing(_new(path)) as connection:
+        try:
+            connection.execute(f"ATTACH ? AS {SOURCE}", (trace.uri,))
+            connection.execute("BEGIN")
+            yield Target(connection, trace, rename)
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if any(sign in str(error).lower() for sign in _UNWRITABLE):
+                raise _unwritable(error) from error
+            raise InputError(f"'{trace.file}' cannot be read, it may be corrupt: {printable(error)}") from error
+
+
+def _new(path: Path) -> sqlite3.Connection:
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rwc", uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise _unwritable(error) from error
+    if sys.version_info >= (3, 12):
+        connection.setconfig(sqlite3.SQLITE_DBCONFIG_DEFENSIVE, True)
+    # An export has dozens of tables with a few rows each, and a table takes a page at least.
+    for pragma in ("page_size=1024", "trusted_schema=0", "temp_store=MEMORY", "synchronous=OFF"):
+        connection.execute(f"PRAGMA {pragma}")
+    connection.execute("PRAGMA journal_mode=OFF").fetchall()  # a private file: after a failure nobody wants it
+    return connection
+
+
+def _unwritable(error: sqlite3.Error) -> OutputError:
+    return OutputError(f"cannot write a part of the trace: {printable(error)}", hint="make room for temporary files")
+
+
+class Target:
+    """Tables are made by `create` and filled by `fill`; `execute` and `executemany` are for temporary
+    tables and for looking things up.
+
+    With `rename` names are replaced by what they are used for, and since a string may be used for several things, ids
+    of strings are `coded` by their uses."""
+
+    def __init__(self, connection: sqlite3.Connection, trace: Trace, rename: Rename | None) -> None:
+        self._connection = connection
+        self.trace = trace
+        self.renames = rename is not None
+        self.shown = change = rename or without_folders
+        """What a name becomes, by its use."""
+
+        def named(number: int, value: object) -> str | None:
+            return change(use_of(number), trace.text(value)) if isinstance(value, bytes) else None
+
+        connection.create_function("named", 2, named, deterministic=True)
+        connection.create_function("whole", 1, _whole, deterministic=True)
+        self.execute, self.executemany = connection.execute, connection.executemany
+        self.made: dict[str, FoundTable] = {}
+        """The tables that were made, by their canonical names: their names and columns are those of the source."""
+
+    def function(self, name: str, change: Callable[[bytes], bytes | None]) -> None:
+        """Make a change of bytes known to SQL."""
+
+        def changed(value: object) -> bytes | None:
+            return change(value) if isinstance(value, bytes) else None
+
+        self._connection.create_function(name, 1, changed, deterministic=True)
+
+    def create(self, spec: TableSpec) -> FoundTable | None:
+        """Make a table like that of the source; None where that has none. Columns that are neither declared nor plain
+        stay away."""
+        found = self.trace.table(spec.name)
+        if found is None:
+            return None
+        types = {there.name: ColumnType.INTEGER for there in found.columns.values() if there.name in PLAIN}
+        for column in spec.columns:
+            if there := found.column(column.name, *column.older):
+                types[there.name] = column.type
+        kept = {key: there for key, there in found.columns.items() if there.name in types}
+        partial = any(there.key for key, there in found.columns.items() if key not in kept)  # a part of a key is none
+        if partial or not self._whole_keys(found):
+            kept = {key: replace(there, key=0) for key, there in kept.items()}
+        table = FoundTable(found.name, kept, found.rowid)
+        self._create(table, types)
+        self.made[spec.name] = table
+        return table
+
+    def _whole_keys(self, table: FoundTable) -> bool:
+        """Whether all keys are integers. Others may be equal once they are, and a rowid takes no text or fraction."""
+        other = " OR ".join(f"typeof({quoted(there.name)}) <> 'integer'" for there in keys_of(table))
+        return not other or not self.execute(f"SELECT 1 FROM {source(table)} WHERE {other} LIMIT 1").fetchone()
+
+    def _create(self, table: FoundTable, types: Mapping[str, ColumnType]) -> None:
+        # The source's own words stay behind: comments and defaults in them are nobody's business.
+        keys = keys_of(table)
+        lines = [f"{quoted(there.name)} {types[there.name]}" for there in table.columns.values()]
+        lines += [f"PRIMARY KEY ({', '.join(quoted(there.name) for there in keys)})"] if keys else []
+        ending = " WITHOUT ROWID" if keys and table.rowid is None else ""
+        self.execute(f"CREATE TABLE main.{quoted(table.name)} ({', '.join(lines)}){ending}")
+
+    def fill(self, spec: TableSpec, where: str, changes: Mapping[str, str] | None = None) -> FoundTable | None:
+        """Make the table if need be and copy the rows for which the SQL condition `where` holds, in their order.
+
+        `changes` maps a column's canonical name to the SQL of its new value; names are changed without being asked for.
+        Returns None where the source has no such table.
+        """
+        table = self.made.get(spec.name) or self.create(spec)
+        if table is None:
+            return None
+        values = self._values(spec, table, changes or {})
+        names, sources = (", ".join(part) for part in (values, values.values()))
+        order = table.rowid or ", ".join(quoted(there.name) for there in keys_of(table)) or "1"
+        self.execute(
+            f"INSERT INTO main.{quoted(table.name)} ({names}) SELECT {sources} FROM {source(table)} AS t"
+            f" WHERE {where} ORDER BY {order}"
+        )
+        return table
+
+    def _values(self, spec: TableSpec, table: FoundTable, changes: Mapping[str, str]) -> dict[str, str]:
+        """What is copied into each column, both in SQL."""
+        values = {quoted(there.name): whole_sql(quoted(there.name)) for there in table.columns.values()}
+        for declared in spec.columns:
+            if there := table.column(declared.name, *declared.older):
+                name = quoted(there.name)
+                values[name] = changes.get(declared.name) or self._value(spec, declared, name)
+        return values
+
+    def _value(self, spec: TableSpec, declared: ColumnSpec, name: str) -> str:
+        if declared.type is ColumnType.TEXT:
+            return text_sql(TEXTS[spec.name][declared.name], name)
+        if declared.type is ColumnType.BLOB:
+            return "NULL"
+        if declared.type is ColumnType.REAL:
+            return f"CASE WHEN typeof({name}) NOT IN ('text', 'blob') THEN {name} END"
+        use = REFERENCES.get(spec.name, {}).get(declared.name) if self.renames else None
+        return whole_sql(name) if use is None else self.reference(use, name)
+
+    def reference(self, use: Use, name: str) -> str:
+        """The new id of a string in SQL, given the column with its old one."""
+        number = whole_sql(name)
+        if not self.renames:
+            return number
+        return "NULL" if use is Use.NONE else coded_sql(use, number)
+
+    def copy_enumeration(self, table: FoundTable) -> None:
+        """Copy a table of numbers and their meanings: columns id, name and label. With `rename` one that it would
+        rename stays away."""
+        types = {"id": ColumnType.INTEGER, "name": ColumnType.TEXT, "label": ColumnType.TEXT}
+        kept = {key: there for key, there in table.columns.items() if there.name in types}
+        if "id" not in kept or self.shown(Use.ENUMERATION, table.name) != table.name:
+            return
+        if not self._whole_keys(table):
+            kept = {key: replace(there, key=0) for key, there in kept.items()}
+        self._create(FoundTable(table.name, kept, table.rowid), types)
+        names = {key: quoted(there.name) for key, there in kept.items()}
+        values = (whole_sql(name) if key == "id" else text_sql(Use.ENUMERATION, name) for key, name in names.items())
+        self.execute(
+            f"INSERT INTO main.{quoted(table.name)} ({', '.join(names.values())})"
+            f" SELECT {', '.join(values)} FROM {source(table)} ORDER BY id"
+        )
+
+
+def keys_of(table: FoundTable) -> list[FoundColumn]:
+    """The columns of the primary key, in its order."""
+    return sorted((there for there in table.columns.values() if there.key), key=lambda there: there.key)
+
+
+def source(table: FoundTable) -> str:
+    """A table of the trace in SQL."""
+    return f"{SOURCE}.{quoted(table.name)}"
+
+
+def copied(table: FoundTable) -> str:
+    """A table of the new database in SQL."""
+    return f"main.{quoted(table.name)}"
+
+
+def text_sql(use: Use, name: str) -> str:
+    """The new text in SQL, given the column with the old one."""
+    if use is Use.NONE:
+        return "NULL"
+    return f"substr({name}, 1, {TEXT_BYTES})" if use is Use.OWN else f"named({number_of(use)}, CAST({name} AS BLOB))"
+
+
+def whole_sql(name: str) -> str:
+    """The value of a column as the integer that the reader takes it for; NULL where it stands for none. No other text
+    is copied."""
+    return f"CASE WHEN typeof({name}) IN ('integer', 'null') THEN {name} ELSE whole({name}) END"
+
+
+def _whole(value: object) -> int | None:
+    found = to_integer(value, _NO_INTEGER)
+    return None if found == _NO_INTEGER else found

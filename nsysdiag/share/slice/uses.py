@@ -1,0 +1,126 @@
+"""What each name in a trace is used for: every text column, and every column that holds ids of StringIds.
+
+All that are declared are here, by table and column; one that is missing would leak names, so there is no default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+
+class Use(StrEnum):
+    """What a name is the name of."""
+
+    OWN = "a word that the rows are chosen by"
+    VERSION = "what the exporter says of itself"
+    ENUMERATION = "an enumeration of nsys, or one of its values"
+    GPU = "the model of a GPU"
+    CHIP = "the code name of a chip"
+    METRIC = "a GPU metric"
+    METRICS = "a set of GPU metrics"
+    ADDRESS = "where a device sits on the bus"
+    API = "a function of CUDA, the OS or a library of theirs"
+    CALL = "a function of MPI or of CUDA graphs"
+    KERNEL = "a kernel, in full"
+    SHORT_KERNEL = "a kernel, the function alone"
+    RANGE = "an NVTX range or mark"
+    DOMAIN = "an NVTX domain"
+    SYMBOL = "a native function"
+    MODULE = "a library or program, by its path"
+    PYTHON_FUNCTION = "a function of Python, angle brackets escaped"
+    PYTHON_FILE = "a source file of Python, by its path"
+    THREAD = "a thread"
+    PROCESS = "a program, by its path"
+    FILE = "a file, by its path"
+    MEMORY = "an allocation"
+    MESSAGE = "what nsys reported"
+    STRING = "any of those that StringIds holds"
+    NONE = "nothing that is read"
+
+
+Rename = Callable[[Use, str], str]
+"""What a name becomes, given what it is used for."""
+
+_USES = list(Use)
+_NUMBER = {use: number for number, use in enumerate(_USES)}
+_BITS = 5
+_HIGHEST = (1 << 63 - _BITS) - 1
+_CALLCHAIN = {"symbol": Use.SYMBOL, "module": Use.MODULE}
+_NAMED = {
+    Use.API: """
+        CUPTI_ACTIVITY_KIND_RUNTIME CUPTI_ACTIVITY_KIND_OVERHEAD CUBLAS_EVENTS CUDNN_EVENTS PROFILER_OVERHEAD OSRT_API
+    """,
+    Use.CALL: "CUDA_GRAPH_EVENTS CUDA_GRAPH_NODE_EVENTS",
+    Use.THREAD: "ThreadNames",
+}
+_MPI = "MPI_COLLECTIVES_EVENTS MPI_P2P_EVENTS MPI_START_WAIT_EVENTS MPI_OTHER_EVENTS"
+
+REFERENCES: dict[str, dict[str, Use]] = {
+    "CUPTI_ACTIVITY_KIND_KERNEL": {
+        "shortName": Use.SHORT_KERNEL,
+        "demangledName": Use.KERNEL,
+        "mangledName": Use.NONE,
+    },
+    "NVTX_EVENTS": {"textId": Use.RANGE, "jsonTextId": Use.NONE},
+    "OSRT_CALLCHAINS": _CALLCHAIN,
+    "CUDA_CALLCHAINS": _CALLCHAIN,
+    "SAMPLING_CALLCHAINS": _CALLCHAIN,
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": {"module": Use.MODULE},
+    **{table: {"nameId": use} for use, tables in _NAMED.items() for table in tables.split()},
+    **{table: {"textId": Use.CALL} for table in _MPI.split()},
+}
+"""Columns that hold ids of StringIds, by table."""
+
+TEXTS: dict[str, dict[str, Use]] = {
+    "StringIds": {"value": Use.STRING},
+    "NVTX_EVENTS": {"text": Use.RANGE, "jsonText": Use.NONE},
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": {"name": Use.OWN},
+    "PROCESSES": {"name": Use.PROCESS},
+    "OSRT_FILE_ACCESS_DESCRIPTORS": {"filePath": Use.FILE},
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": {"name": Use.MEMORY},
+    "DIAGNOSTIC_EVENT": {"text": Use.MESSAGE},
+    "META_DATA_EXPORT": {"name": Use.OWN, "value": Use.VERSION},
+    "TARGET_INFO_GPU_METRICS": {"typeName": Use.METRICS, "metricName": Use.METRIC},
+    "TARGET_INFO_GPU": {"name": Use.GPU, "chipName": Use.CHIP, "busLocation": Use.ADDRESS, "uuid": Use.NONE},
+    "TARGET_INFO_CUDA_GPU": {"name": Use.GPU, "pciBusId": Use.ADDRESS},
+    "TARGET_INFO_CUDA_DEVICE": {"uuid": Use.NONE},
+}
+"""Columns that hold texts, by table."""
+
+
+def coded(use: Use, number: int) -> int:
+    """The id by which a string goes that is used so: the same string has several, one for each use."""
+    return (number << _BITS) + _NUMBER[use] if 0 <= number <= _HIGHEST else -1
+
+
+def coded_sql(use: Use, number: str) -> str:
+    """The same in SQL; NULL where there is no id."""
+    return f"CASE WHEN {number} BETWEEN 0 AND {_HIGHEST} THEN ({number} << {_BITS}) + {_NUMBER[use]} END"
+
+
+def decoded_sql(number: str) -> tuple[str, str]:
+    """The string's own id and the number of its use, in SQL."""
+    return f"({number} >> {_BITS})", f"({number} & {(1 << _BITS) - 1})"
+
+
+def number_of(use: Use) -> int:
+    """The number of a use in SQL."""
+    return _NUMBER[use]
+
+
+def use_of(number: int) -> Use:
+    """The use with this number."""
+    return _USES[number]
+
+
+PLAIN = frozenset({
+    "arrayOrUnionDetail", "cacheConfig", "clusterSchedulingPolicy", "constantMemory", "constantMemorySize",
+    "deprecatedSrcId", "deprecatedSyncType", "flags", "idx", "l2CacheSize", "maxActiveClusters", "maxBlockDimX",
+    "maxBlockDimY", "maxBlockDimZ", "maxBlocksPerMultiprocessor", "maxGridDimX", "maxGridDimY", "maxGridDimZ",
+    "maxIPC", "maxPotentialClusterSize", "maxRegistersPerBlock", "maxRegistersPerMultiprocessor",
+    "maxSharedMemoryPerBlock", "maxSharedMemoryPerMultiprocessor", "maxShmemPerBlock", "maxShmemPerBlockOptin",
+    "maxThreadsPerBlock", "numMemcpyEngines", "numThreadsPerWarp", "numTpcs", "qmdBulkReleaseDone",
+    "qmdLastCtaDone", "qmdPreexitDone", "sharedMemoryLimitConfig", "sharedMemoryRequestedPercentage", "smMajor",
+    "smMinor", "tensorSizeMinusOneElements", "thumbCode", "type",
+})  # fmt: skip

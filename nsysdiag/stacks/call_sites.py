@@ -1,0 +1,207 @@
+"""Where in the program gaps come from: the functions on the launching thread's stack while the cause lasted.
+
+```
+device  [==A==)..........................................[==B==)
+thread       [cudaStreamSynchronize][ code ][ launch B ]
+cause        |------ sync ---------|                         the chain of the longest call in it
+cause                               |------|                 the chains of the samples in it
+neither                                      |------|        the chain of the launch
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.groups import evenly
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.arrays.nesting import outermost
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.axis import Lane
+from nsysdiag.events.callchains import NO_CHAIN, CallChains, Stack, Stacks
+from nsysdiag.events.host import HostActivity
+from nsysdiag.events.python_stacks import PythonStacks
+from nsysdiag.events.rows import Rows
+from nsysdiag.gaps.launch_frame import Frame as GapFrame
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.report import CallSite, CodeShare
+from nsysdiag.stacks.common_site import common_site, leaf_shares
+
+MOST_CHAINS = 10_000
+"""Call chains of one kind that are read for one set of groups, however many samples and calls there are."""
+SOURCES = ("cuda", "osrt", "sampling", "python")
+COMPUTE = list(CAUSES).index("host_compute")
+_ON_THREAD = np.array([cause.side == "host" or cause.id == "launch_call" for cause in CAUSES.values()])
+
+
+class Kind(IntEnum):
+    """What a chain belongs to: a call or a sample while the cause lasted, or the launch of the next operation; and the
+    stacks that Python itself told then."""
+
+    PYTHON = 0
+    CALL = 1
+    SAMPLE = 2
+    PYTHON_LAUNCH = 3
+    LAUNCH = 4
+
+
+_LAUNCHES = (Kind.PYTHON_LAUNCH, Kind.LAUNCH)
+
+
+@dataclass(frozen=True, slots=True)
+class HostSide:
+    """What tells where gaps come from: how they were split, and what their launching threads did. `dominant` is the
+    cause (place in the registry) with most of each gap, `lane` its thread's on the axis, -1 for none."""
+
+    frame: GapFrame
+    slices: Slices
+    dominant: IntArray
+    lane: IntArray
+    host: HostActivity
+    chains: CallChains
+    python: PythonStacks
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a group of gaps comes from, None where no call chain tells; and for a group that host code leads, the
+    innermost functions of its samples."""
+
+    site: CallSite | None
+    code: list[CodeShare]
+
+
+@dataclass(frozen=True, slots=True)
+class _Chains(Rows):
+    """Call chains that speak for gaps: `source` is a place in SOURCES."""
+
+    gap: IntArray
+    kind: IntArray
+    source: IntArray
+    id: IntArray
+
+
+def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
+    """The place of each of `count` groups of gaps, whose gaps have one dominant cause; `group` is the number of each
+    gap's group, -1 for none."""
+    focus = _focus(side, group)
+    python = side.python.on_axis(side.host.axis)
+    samples = (side.host.samples.position, side.host.samples.id)
+    found = _Chains.concatenate(
+        [
+            _longest_calls(side, focus),
+            _inside(focus, *samples, Kind.SAMPLE),
+            _launches(side, group),
+            _inside(focus, *python, Kind.PYTHON),
+            _python_launches(side, group, *python),
+        ]
+    )
+    chosen = found.take(_few_of_each(group[found.gap], found.kind))
+    stacks = [_stacks(side, name, chosen.id[chosen.source == number]) for number, name in enumerate(SOURCES)]
+    told: list[dict[int, list[tuple[str, Stack]]]] = [{} for _ in range(count)]
+    for at, kind, source, chain in zip(
+        group[chosen.gap].tolist(), chosen.kind.tolist(), chosen.source.tolist(), chosen.id.tolist(), strict=True
+    ):
+        if stack := stacks[source].get(chain):
+            told[at].setdefault(kind, []).append((SOURCES[source], stack))
+    computes = set(group[side.dominant == COMPUTE].tolist())
+    return [_place(each, at in computes) for at, each in enumerate(told)]
+
+
+def _stacks(side: HostSide, source: str, ids: IntArray) -> Stacks:
+    return side.python.stacks(np.unique(ids)) if source == "python" else side.chains.stacks(source, ids)
+
+
+def _focus(side: HostSide, group: IntArray) -> Owned:
+    """The time on the thread axis that the dominant causes of the grouped gaps took, with the gap of each piece."""
+    rows = side.slices.rows
+    gap = rows.gap
+    leads = (rows.cause == side.dominant[gap]) & _ON_THREAD[rows.cause] & (side.lane[gap] >= 0) & (group[gap] >= 0)
+    mine = rows.take(np.flatnonzero(leads))
+    spans = side.host.axis.place(side.lane[mine.gap], Intervals(mine.start, mine.end))
+    return Owned.of(spans, mine.gap)
+
+
+def _longest_calls(side: HostSide, focus: Owned) -> _Chains:
+    """For each gap the call that lasted longest in its focus, of those with a call chain."""
+    parts = [
+        _calls_in(focus, lane, side.chains.ids(source), SOURCES.index(source))
+        for source, lane in (("cuda", side.host.api), ("osrt", side.host.os_calls))
+    ]
+    gap, ns, source, chain = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.lexsort((chain, source, -ns, gap))
+    gap, source, chain = gap[order], source[order], chain[order]
+    first = np.flatnonzero(np.append(True, gap[1:] != gap[:-1])) if len(gap) else gap
+    return _chains(Kind.CALL, gap[first], source[first], chain[first])
+
+
+def _calls_in(focus: Owned, lane: Lane, ids: IntArray, source: int) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """For each piece of a call with a chain inside the focus: the gap, its length, the source and the chain."""
+    chain = ids[lane.row] if len(ids) else np.full(len(lane), NO_CHAIN, dtype=np.int64)
+    known = np.flatnonzero((chain > NO_CHAIN) & (lane.spans.end > lane.spans.start))
+    known = known[outermost(lane.spans[known])]
+    # A set is asked for: what begins before the call in front of it has ended is no call of the same thread.
+    reach = np.maximum.accumulate(lane.spans.end[known])
+    known = known[np.append(True, lane.spans.start[known][1:] >= reach[:-1])[: len(known)]]
+    claimed, _, call = claim(focus, lane.spans[known])
+    ns = claimed.spans.end - claimed.spans.start
+    return claimed.owner, ns, np.full(len(claimed), source, dtype=np.int64), chain[known][call]
+
+
+def _inside(focus: Owned, position: IntArray, ids: IntArray, kind: Kind) -> _Chains:
+    """The samples or marks inside the focus; `position` is sorted."""
+    first = np.searchsorted(position, focus.spans.start)
+    count = np.searchsorted(position, focus.spans.end) - first
+    sample = np.arange(int(count.sum())) + np.repeat(first - (np.cumsum(count) - count), count)
+    source = SOURCES.index("sampling" if kind is Kind.SAMPLE else "python")
+    return _chains(kind, np.repeat(focus.owner, count), np.full(len(sample), source), ids[sample])
+
+
+def _launches(side: HostSide, group: IntArray) -> _Chains:
+    """The calls that launched the operations behind the gaps, those with a call chain."""
+    ids = side.chains.ids("cuda")
+    gap = np.flatnonzero((group >= 0) & (side.frame.call >= 0)) if len(ids) else np.empty(0, dtype=np.int64)
+    chain = ids[side.frame.call[gap]]
+    known = chain > NO_CHAIN
+    return _chains(Kind.LAUNCH, gap[known], np.zeros(int(known.sum()), dtype=np.int64), chain[known])
+
+
+def _python_launches(side: HostSide, group: IntArray, position: IntArray, marks: IntArray) -> _Chains:
+    """The first Python stack inside the call that launched the operation behind each gap."""
+    gap = np.flatnonzero((group >= 0) & (side.lane >= 0)) if len(position) else np.empty(0, dtype=np.int64)
+    calls = side.chains.api_calls.rows.take(side.frame.call[gap])
+    spans = side.host.axis.place(side.lane[gap], Intervals(calls.start, calls.end))
+    at = np.searchsorted(position, spans.start)
+    inside = at < np.searchsorted(position, spans.end, side="right")
+    source = np.full(int(inside.sum()), SOURCES.index("python"))
+    return _chains(Kind.PYTHON_LAUNCH, gap[inside], source, marks[at[inside]])
+
+
+def _chains(kind: Kind, gap: IntArray, source: IntArray, chain: IntArray) -> _Chains:
+    return _Chains(gap, np.full(len(gap), kind, dtype=np.int64), source, chain)
+
+
+def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
+    """Rows spread evenly over each group, all groups together no more than the most of each kind; where there are more
+    groups than that, the first ones have their rows."""
+    parts = []
+    for each in Kind:
+        mine = np.flatnonzero(kind == each)
+        groups = np.unique(group[mine])[:MOST_CHAINS]
+        mine = mine[group[mine] <= groups[-1]] if len(groups) else mine
+        parts.append(mine[evenly(group[mine], MOST_CHAINS // max(len(groups), 1))])
+    return np.concatenate(parts)
+
+
+def _place(told: dict[int, list[tuple[str, Stack]]], computes: bool) -> Place:
+    """The first kind of chains with code of the program's own in them, else the first with any."""
+    native = (Kind.SAMPLE, Kind.CALL) if computes else (Kind.CALL, Kind.SAMPLE)
+    kinds = [kind for kind in (Kind.PYTHON, *native, *_LAUNCHES) if kind in told]
+    own = [kind for kind in kinds if any(stack.own for _, stack in told[kind])]
+    site = common_site(told[(own or kinds)[0]], (own or kinds)[0] in _LAUNCHES) if kinds else None
+    samples = told.get(Kind.SAMPLE) or told.get(Kind.PYTHON, [])
+    return Place(site, leaf_shares([stack for _, stack in samples]) if computes else [])

@@ -1,0 +1,55 @@
+"""What host code was doing: the innermost functions of the CPU samples inside slices."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.events.program_code import part_of
+from nsysdiag.events.samples import Samples
+
+LeafSymbols = Callable[[IntArray], tuple[IntArray, list[str]]]
+MOST_SAMPLES = 20_000
+MOST_NAMES = 3
+
+
+def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[str]:
+    """For each stretch [low, high) of positions on the thread axis its commonest innermost functions, with the number
+    of samples: `_PyEval_EvalFrameDefault (interpreter) × 12, memcpy × 3`; empty where no sample with a chain lies."""
+    return [_text(counts) for counts in _counts(samples, low, high, symbols)]
+
+
+def leaf_text(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> str:
+    """The same of all stretches together."""
+    total = Counter[str]()
+    for counts in _counts(samples, low, high, symbols):
+        total.update(counts)
+    return _text(total)
+
+
+def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[Counter[str]]:
+    first = np.searchsorted(samples.position, low)
+    count = np.searchsorted(samples.position, high) - first
+    # Whole stretches in order, as many as fit: call chains of some are worth more than parts of all.
+    count = np.where(np.cumsum(count) <= MOST_SAMPLES, count, 0)
+    stretch = np.repeat(np.arange(len(low)), count)
+    sample = np.arange(len(stretch)) + np.repeat(first - (np.cumsum(count) - count), count)
+    found = [Counter[str]() for _ in low]
+    if len(sample):
+        code, names = symbols(samples.id[sample])
+        for at, symbol in zip(stretch[code >= 0].tolist(), code[code >= 0].tolist(), strict=True):
+            found[at][names[symbol]] += 1
+    return found
+
+
+def _text(counts: Counter[str]) -> str:
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
+    return ", ".join(f"{name}{_kind(name)}" + (f" × {count}" if count > 1 else "") for name, count in ranked)
+
+
+def _kind(name: str) -> str:
+    part = part_of(name)
+    return f" ({part})" if part else ""

@@ -1,0 +1,153 @@
+"""From the analysed device to its timeline: levels of detail, lanes, and the threads that are worth drawing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from msgspec import structs
+
+from nsysdiag.arrays.groups import group_totals
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.events.device import DeviceActivity
+from nsysdiag.events.identity import pid_of, tid_of
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.report import DeviceReport, Finding, Gap
+from nsysdiag.timeline.exact import Room, fitted, rows_of
+from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
+from nsysdiag.timeline.lanes import cause_source, stream_sources
+from nsysdiag.timeline.packing import NameTable, Packing, exact_size
+
+ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
+"""Rows of operations, and as many of threads, over all devices."""
+BYTES, BYTES_NARROWED, FOR_OPERATIONS = 450_000, 900_000, 2 / 3
+"""Room for all exact rows in a report, over all devices, and the part of it that operations may take."""
+NAME_ROOM = 1_500_000
+"""Characters of names over all devices."""
+CAUSE_SLICES = 3
+"""What part of the rows slices of gaps by cause may take."""
+MOST_SIGNATURES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceLanes:
+    """A timeline that has no lanes of threads yet, and what these are made of: the `threads`, the gaps that matter most
+    in this order, the names so far, the room that is left."""
+
+    key: str
+    levels: TimelineLevels
+    threads: Threads
+    wanted: Intervals
+    names: NameTable
+    room: Room
+
+
+def with_lanes(
+    levels: TimelineLevels,
+    context: GapContext,
+    launching: IntArray,
+    report: DeviceReport,
+    findings: list[Finding],
+    activity: DeviceActivity,
+    *,
+    narrowed: bool,
+) -> DeviceLanes:
+    """`levels` with the lanes of streams and causes. `launching` are the lanes of the threads that launched."""
+    devices = max(len(activity.devices), 1)
+    rows = max((ROWS_NARROWED if narrowed else ROWS) // devices, LEAST_ROWS)
+    size = (BYTES_NARROWED if narrowed else BYTES) // devices
+    low, high = levels.start_ns, levels.end_ns
+    wanted = _wanted(report, findings)
+    packing = Packing.over(NameTable(NAME_ROOM // devices), low, high)
+    causes = cause_source(context.slices, _described(context, report), len(context.frame.gaps), rows // CAUSE_SLICES)
+    slices = [] if causes is None else [packing.lane(causes, np.arange(len(causes.start)))]
+    room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
+    streams = stream_sources(context.device, context.strings, low, high)
+    found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_of(source, parts))
+    lanes = [*found.lanes, *slices]
+    return DeviceLanes(
+        key=report.key,
+        levels=structs.replace(levels, lanes=lanes, exact_operations=found.exact),
+        threads=threads_of(context, launching, report.gaps),
+        wanted=wanted,
+        names=found.names,
+        room=Room(rows, size - exact_size(lanes)),
+    )
+
+
+def _wanted(report: DeviceReport, findings: list[Finding]) -> Intervals:
+    """The gaps that matter most first: those that stand for findings, for the costliest groups, then the longest."""
+    rows = sorted(report.signatures, key=lambda row: (-row.total_ns, row.id))
+    named = {finding.signature for finding in findings if finding.device == report.key}
+    rows = [*(row for row in rows if row.id in named), *rows[:MOST_SIGNATURES]]
+    pairs = [(row.representative_start_ns, row.representative_start_ns + row.max_ns) for row in rows]
+    pairs += [(gap.start_ns, gap.end_ns) for gap in report.gaps]
+    return Intervals.of(list(dict.fromkeys(pairs)))
+
+
+def _described(context: GapContext, report: DeviceReport) -> IntArray:
+    """The gaps that the report describes or that stand for a group."""
+    starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
+    return np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
+
+
+MOST_LAUNCHING, MOST_WAKING = 4, 6
+_THREAD_BITS = 48
+
+
+@dataclass(frozen=True, slots=True)
+class Threads:
+    """globalTids: the `launching` ones with most idle time behind them first, then the `waking` ones; `left_out` counts
+    further ones that launched."""
+
+    launching: list[int]
+    waking: list[int]
+    left_out: int
+
+    @property
+    def all(self) -> list[int]:
+        """Every one, in the order of their places."""
+        return [*self.launching, *self.waking]
+
+
+def threads_of(context: GapContext, launching: IntArray, gaps: list[Gap]) -> Threads:
+    """The threads for a device; `launching` are the lanes of those that launched on it."""
+    idle = _by_idle(context)
+    told = set(idle)
+    lanes = [*idle, *(lane for lane in launching.tolist() if lane >= 0 and lane not in told)]
+    chosen = [int(context.axis.threads[lane]) for lane in lanes[:MOST_LAUNCHING]]
+    waking = _waking(gaps, chosen[0] >> _THREAD_BITS if chosen else 0, {int(t) for t in context.axis.threads[lanes]})
+    return Threads(chosen, waking, len(lanes) - len(chosen))
+
+
+def _by_idle(context: GapContext) -> list[int]:
+    known = context.lane >= 0
+    gaps = context.frame.gaps
+    groups = group_totals(context.lane[known], (gaps.end - gaps.start)[known])
+    return [int(code) for code in groups.code.tolist()]
+
+
+def _waking(gaps: list[Gap], machine: int, known: set[int]) -> list[int]:
+    """The threads of the hops, by the length of the gaps; `machine` are the bits that all threads of it share."""
+    total: dict[int, int] = {}
+    for gap in gaps:
+        for hop in gap.root.hops if gap.root else ():
+            identity = machine << _THREAD_BITS | hop.thread.pid << 24 | hop.thread.tid
+            if identity not in known:
+                total[identity] = total.get(identity, 0) + gap.end_ns - gap.start_ns
+    return sorted(total, key=lambda identity: (-total[identity], identity))[:MOST_WAKING]
+
+
+def described(threads: Threads, names: dict[int, str], key: str, home: dict[int, str]) -> list[TimelineThread]:
+    """The threads as records, in the order of their places; `home` is the device with the lanes of each, `key` this
+    one."""
+    return [
+        TimelineThread(
+            pid=pid_of(each),
+            tid=tid_of(each),
+            name=names.get(each),
+            launches=each in threads.launching,
+            lanes_of=None if home[each] == key else home[each],
+        )
+        for each in threads.all
+    ]

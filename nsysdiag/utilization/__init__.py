@@ -1,0 +1,1 @@
+"""What a dashboard shows of a device, and what it did."""

@@ -1,0 +1,110 @@
+"""Utilization over time as numbers for a drawing: an area by time, and a line by polling, on one scale up to 100 %."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.bars import HEIGHT, Line, Spot
+from nsysdiag.document.figures import percent
+from nsysdiag.document.words import instant
+from nsysdiag.units import format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.utilization.facts import Utilization, UtilizationSeries
+
+WIDTH, MOST_STEPS = 4000, 500
+LEVELS = (100, 50)
+
+Step = tuple[int, int, float]
+"""From and to in ns, and the share."""
+
+
+@dataclass(frozen=True, slots=True)
+class UtilizationChart:
+    """A drawing of `width` by `height` units over [start_ns, end_ns); a spot is `spot_width` wide."""
+
+    width: int
+    height: int
+    start_ns: int
+    end_ns: int
+    area: str
+    line: str
+    lines: list[Line]
+    spots: list[Spot]
+    spot_width: int
+
+
+def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> UtilizationChart | None:
+    """The chart up to `end_ns`; None where there is one step alone, or nothing at all."""
+    by_time, by_period = found.by_time, found.by_period
+    if by_time is None or by_period is None or len(by_time.values) < 2 or end_ns <= by_time.start_ns:
+        return None
+    start = by_time.start_ns
+    sampled, polled = _steps(by_time, end_ns), _steps(by_period, end_ns)
+    count = max(1, min(most_spots, len(by_period.values)))
+    edges = [start + (end_ns - start) * at // count for at in range(count + 1)]
+    return UtilizationChart(
+        width=WIDTH,
+        height=HEIGHT,
+        start_ns=start,
+        end_ns=end_ns,
+        area=_path(sampled, start, end_ns, closed=True),
+        line=_path(polled, start, end_ns, closed=False),
+        lines=[Line(percent(100 - level, 100), f"{level}%") for level in LEVELS],
+        spots=_spots(edges, sampled, polled),
+        spot_width=-(-WIDTH // count),
+    )
+
+
+def _steps(series: UtilizationSeries, end_ns: int) -> list[Step]:
+    """The steps inside the window, some of them together as their mean where they are more than can be seen."""
+    together = -(-len(series.values) // MOST_STEPS)
+    steps: list[Step] = []
+    for at in range(0, len(series.values), together):
+        held = [value for value in series.values[at : at + together] if value is not None]
+        if held:
+            start = series.start_ns + at * series.step_ns
+            steps.append((start, min(start + together * series.step_ns, end_ns), sum(held) / len(held)))
+    return steps
+
+
+def _path(steps: list[Step], start: int, end: int, *, closed: bool) -> str:
+    """Stairs, broken where the window is; `closed` ones stand on the floor."""
+    pieces: list[str] = []
+    reached, last = None, -1
+    for begin, until, share in steps:
+        level = round(HEIGHT * (1 - share))
+        if begin != reached:
+            pieces += [f"V{HEIGHT}z"] if closed and pieces else []
+            pieces.append(f"M{_x(begin, start, end)} " + (f"{HEIGHT}V{level}" if closed else f"{level}"))
+        elif level == last:
+            pieces.pop()  # the step before goes on
+        else:
+            pieces.append(f"V{level}")
+        pieces.append(f"H{_x(until, start, end)}")
+        reached, last = until, level
+    return "".join(pieces) + (f"V{HEIGHT}z" if closed and pieces else "")
+
+
+def _x(time: int, start: int, end: int) -> int:
+    return WIDTH * (time - start) // (end - start)
+
+
+def _spots(edges: list[int], sampled: list[Step], polled: list[Step]) -> list[Spot]:
+    """What the pointer shows: the mean of both between two edges, nothing where the window has a hole."""
+    spots = []
+    for begin, until in pairwise(edges):
+        by_time, by_period = _mean(sampled, begin, until), _mean(polled, begin, until)
+        if by_time is not None and by_period is not None:
+            told = f"at {instant(begin)}: {format_share(by_time, 1)} by time, {format_share(by_period, 1)} by polling"
+            spots.append(Spot(_x(begin, edges[0], edges[-1]), told))
+    return spots
+
+
+def _mean(steps: list[Step], low: int, high: int) -> float | None:
+    """The mean over [low, high), None where no step lies in it."""
+    held = [(min(until, high) - max(begin, low), share) for begin, until, share in steps]
+    total = sum(ns for ns, _share in held if ns > 0)
+    return sum(ns * share for ns, share in held if ns > 0) / total if total else None

@@ -1,0 +1,150 @@
+"""Two rules for alerts, and the one sentence about utilization: small rules in order, the first that holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from nsysdiag.config.settings import Thresholds, UtilizationThresholds
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.units import format_ns, format_share
+from nsysdiag.utilization.dashboard import Dashboard
+from nsysdiag.utilization.facts import UtilizationAlert
+
+ESTIMATE, MEASURED = "estimate", "gpu-metrics"
+HOLLOW, INEFFICIENT = "busy-but-hollow", "inefficient"
+
+
+@dataclass(frozen=True, slots=True)
+class UtilizationInput:
+    """What the rules look at. `active` is SM activity over the window, `at_most` the most that it may have been where
+    the estimate leaves out kernels; both None where nothing is known. `source` says where they come from."""
+
+    split: WindowSplit
+    dashboard: Dashboard | None
+    active: float | None = None
+    at_most: float | None = None
+    source: str | None = None
+    settings: UtilizationThresholds = field(default_factory=UtilizationThresholds)
+    thresholds: Thresholds = field(default_factory=Thresholds)
+
+    @property
+    def utilization(self) -> float:
+        """The share of the window in which a kernel ran, as the report has it; only where there is a window."""
+        return round(self.split.kernel_ns / self.split.window_ns, 6)
+
+    @property
+    def shown(self) -> str:
+        """The same as text."""
+        return format_share(self.split.kernel_ns, self.split.window_ns)
+
+    def share(self, ns: int) -> str:
+        """Some of the window as text."""
+        return format_share(ns, self.split.window_ns)
+
+
+def alerts(given: UtilizationInput) -> list[UtilizationAlert]:
+    """Utilization and SM activity that do not go together; none where the activity is not known well enough."""
+    if given.at_most is None or given.source is None or not given.split.window_ns:
+        return []
+    return [alert for alert in (_hollow(given, given.at_most), _inefficient(given, given.at_most)) if alert]
+
+
+def _hollow(given: UtilizationInput, active: float) -> UtilizationAlert | None:
+    limits = given.settings
+    if given.utilization < limits.hollow_utilization or active >= limits.hollow_activity:
+        return None
+    return UtilizationAlert(
+        id=HOLLOW,
+        sentence=f"Busy but hollow: a kernel runs {given.shown} of the time, with work on {_sms(given, active)}.",
+        source=str(given.source),
+        numbers={"utilization": given.utilization, "sm_active_share": active},
+        thresholds={"utilization": limits.hollow_utilization, "sm_active_share": limits.hollow_activity},
+    )
+
+
+def _inefficient(given: UtilizationInput, active: float) -> UtilizationAlert | None:
+    limits = given.settings
+    if not given.utilization:
+        return None
+    efficiency = round(active / given.utilization, 6)
+    if given.utilization < limits.inefficient_utilization or efficiency >= limits.inefficient_efficiency:
+        return None
+    many = "an estimated " if given.source == ESTIMATE else ""
+    return UtilizationAlert(
+        id=INEFFICIENT,
+        sentence=f"Inefficient: while a kernel runs, {many}{format_share(efficiency, 1)} of the SMs have work.",
+        source=str(given.source),
+        numbers={"utilization": given.utilization, "efficiency": efficiency},
+        thresholds={"utilization": limits.inefficient_utilization, "efficiency": limits.inefficient_efficiency},
+    )
+
+
+def _sms(given: UtilizationInput, active: float, least: str = "") -> str:
+    estimated = "an estimated " if given.source == ESTIMATE else ""
+    return f"{estimated}{least}{format_share(active, 1)} of the SMs"
+
+
+def headline(given: UtilizationInput) -> str:
+    """What a dashboard shows, and the truth that matters most: the first that holds of the rules, in this order."""
+    for rule in (_nothing, _copies, _communication, _few_sms, _polled, _idle, _known):
+        found = rule(given)
+        if found is not None:
+            return found
+    return f"A dashboard would show {given.shown}; how many of the SMs had work, this trace cannot tell."
+
+
+def _nothing(given: UtilizationInput) -> str | None:
+    return None if given.split.window_ns else "No GPU work in this window."
+
+
+def _copies(given: UtilizationInput) -> str | None:
+    split = given.split
+    if split.exposed_copy_ns < split.idle_ns or split.exposed_copy_ns < given.thresholds.copies * split.window_ns:
+        return None
+    copies = given.share(split.exposed_copy_ns)
+    return f"nvidia-smi would show {given.shown}; copies alone keep the GPU busy {copies} of the time."
+
+
+def _communication(given: UtilizationInput) -> str | None:
+    split = given.split
+    if split.exposed_comm_ns < given.thresholds.communication * split.window_ns:
+        return None
+    waits, computes = given.share(split.exposed_comm_ns), given.share(split.compute_ns)
+    return (
+        f"{given.shown} on a dashboard, but the GPU computes {computes} of the time: "
+        f"{waits} is communication that no compute hides."
+    )
+
+
+def _few_sms(given: UtilizationInput) -> str | None:
+    fired = {alert.id for alert in alerts(given)}
+    if not fired or given.at_most is None:
+        return None
+    if HOLLOW in fired:
+        return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work."
+    return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work on average over the window."
+
+
+def _polled(given: UtilizationInput) -> str | None:
+    if given.dashboard is None:
+        return None
+    polled = given.dashboard.period_share
+    limits = given.settings
+    if polled - given.utilization < limits.poll_difference or polled < limits.poll_factor * given.utilization:
+        return None
+    every = format_ns(given.dashboard.by_period.period_ns)
+    return f"{format_share(polled, 1)} by polling every {every}, {given.shown} of the time."
+
+
+def _idle(given: UtilizationInput) -> str | None:
+    idle = given.split.idle_ns
+    if idle < given.thresholds.busy * given.split.window_ns:
+        return None
+    return f"A dashboard would show {given.shown}; the GPU is idle {given.share(idle)} of the time."
+
+
+def _known(given: UtilizationInput) -> str | None:
+    if given.active is None or given.at_most is None:
+        return None
+    least = f"{format_share(given.active, 1)} to " if given.at_most != given.active else ""
+    return f"A dashboard would show {given.shown}, with work on {_sms(given, given.at_most, least)} on average."

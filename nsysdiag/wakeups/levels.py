@@ -1,0 +1,258 @@
+"""Wake chains, hop by hop: what the threads did that the launching threads waited for.
+
+```
+level 0   T       [ sem_wait ------------------------------)     a slice of a gap
+level 1   waker W      [ sem_wait ---------)[ compute ----]      what W did during it
+level 2   waker X      [ pread -----------]                      what X did while W waited
+root      X read, then W computed; what is left of the wait stays what it is
+```
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
+from nsysdiag.causes import CAUSES, lock_wait, off_cpu
+from nsysdiag.events.rows import Rows
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.wakeups.candidates import Wakers
+from nsysdiag.wakeups.host_trace import View, World
+from nsysdiag.wakeups.loaders import Loaders
+from nsysdiag.wakeups.waits import Ends, Waits
+
+MOST_HOPS = 4
+WAITS = ("lock_wait", "io_wait", "sleep")
+LOADING = "data_loading"
+_IDS = list(CAUSES)
+_WAITS = [_IDS.index(cause) for cause in WAITS]
+_OFF_CPU = _IDS.index("off_cpu")
+_UNRESOLVED = [at for at, cause in enumerate(CAUSES.values()) if cause.unresolved]
+
+
+class Words:
+    """Labels and texts, each kept once."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, int] = {}
+
+    def code(self, word: str | None) -> int:
+        """The code of a word, -1 for none."""
+        return -1 if word is None else self.known.setdefault(word, len(self.known))
+
+    def recoded(self, words: list[str]) -> IntArray:
+        """For each old code its new one; -1 stays."""
+        return np.array([*(self.code(word) for word in words), -1], dtype=np.int32)
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces(Rows):
+    """Time [start, end) in ns in which `thread` did what `cause`, `label` and `text` say; `parent` is the piece of the
+    level before that waited for it (at level 0: the slice), `slice` the slice that it comes from."""
+
+    parent: IntArray
+    slice: IntArray
+    thread: IntArray
+    start: IntArray
+    end: IntArray
+    cause: IntArray
+    label: IntArray
+    text: IntArray
+
+
+def vague(pieces: Pieces, words: Words) -> BoolArray:
+    """True for time off the CPU for no known reason: no cause that another's wait could lead to."""
+    result: BoolArray = (pieces.cause == _OFF_CPU) & (pieces.label == words.code(off_cpu.UNTRACED))
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """The pieces of one hop; for those that wait who ended the wait, and the confidence of all hops so far. `loader`
+    marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is told, but
+    the lock itself is the root. `view` are the threads of the pieces."""
+
+    pieces: Pieces
+    wakers: Wakers
+    confidence: FloatArray
+    loader: BoolArray
+    aside: BoolArray
+    view: View
+
+
+@dataclass(frozen=True, slots=True)
+class Chains:
+    """All levels of a device's wait slices, and the words that their codes stand for."""
+
+    levels: list[Level]
+    words: Words
+
+
+def follow(
+    slices: Slices, lane: IntArray, host: View, world: World, floor: float, disabled: tuple[str, ...] = ()
+) -> Chains:
+    """The wake chains of all slices in which the launching thread (lane of `host` for each gap) waited for others.
+
+    A hop less sure than `floor`, all before it counted, is not followed; what a waker did by a `disabled` cause is not
+    known."""
+    words = Words()
+    search = _Search(world, Loaders(world), words, floor, disabled)
+    pieces, view = _first(slices, lane, host, words), host
+    before = _Before.nothing(len(pieces))
+    levels: list[Level] = []
+    while len(pieces) and len(levels) <= MOST_HOPS:
+        level = search.level(pieces, view, before, last=len(levels) == MOST_HOPS)
+        levels.append(level)
+        followed = np.flatnonzero((level.wakers.thread > 0) & (level.confidence >= floor) & ~level.aside)
+        if len(followed) == 0:
+            break
+        view = world.view(np.unique(level.wakers.thread[followed]))
+        pieces = _next(level, followed, view, words, disabled)
+        before = _Before.of(level, pieces.parent, pieces_aside=level.pieces.label == search.interpreter)
+    return Chains(levels, words)
+
+
+@dataclass(frozen=True, slots=True)
+class _Before(Rows):
+    """What is known of the pieces of a level from the one before; `until` is when their threads woke others, in ns."""
+
+    confidence: FloatArray
+    loader: BoolArray
+    aside: BoolArray
+    until: IntArray
+
+    @classmethod
+    def nothing(cls, count: int) -> _Before:
+        """Of launching threads: they are sure."""
+        no = np.zeros(count, dtype=np.bool_)
+        return cls(np.ones(count), no, no.copy(), np.full(count, np.iinfo(np.int64).max))
+
+    @classmethod
+    def of(cls, level: Level, parent: IntArray, pieces_aside: BoolArray) -> _Before:
+        """Of pieces whose parents are in `level`."""
+        return cls(
+            level.confidence[parent],
+            level.loader[parent],
+            (level.aside | pieces_aside)[parent],
+            level.wakers.at[parent],
+        )
+
+
+def _first(slices: Slices, lane: IntArray, host: View, words: Words) -> Pieces:
+    """The slices in which a launching thread waited, as the pieces of level 0."""
+    rows = slices.rows
+    untraced = slices.labels.index(off_cpu.UNTRACED) if off_cpu.UNTRACED in slices.labels else -2
+    waits = np.isin(rows.cause, _WAITS) | ((rows.cause == _OFF_CPU) & (rows.label == untraced))
+    chosen = np.flatnonzero(waits)
+    chosen = chosen[lane[rows.gap[chosen]] >= 0]
+    chosen = chosen[np.argsort(rows.start[chosen], kind="stable")]
+    mine = rows.take(chosen)
+    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
+    threads = host.host.axis.threads
+    return Pieces(
+        parent=chosen,
+        slice=chosen,
+        thread=threads[lane[mine.gap]] if len(threads) else mine.gap,
+        start=mine.start,
+        end=mine.end,
+        cause=mine.cause,
+        label=labels[mine.label],
+        text=texts[mine.text],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """Who ended the waits of a level."""
+
+    world: World
+    loaders: Loaders
+    words: Words
+    floor: float
+    disabled: tuple[str, ...]
+
+    @property
+    def interpreter(self) -> int:
+        """The label of waits for the interpreter lock."""
+        return self.words.code(lock_wait.INTERPRETER_LOCK)
+
+    def level(self, pieces: Pieces, view: View, before: _Before, *, last: bool) -> Level:
+        """The level of these pieces; at the last one nobody is asked for."""
+        lane = view.host.axis.rank(pieces.thread)
+        away = vague(pieces, self.words)
+        waits = view.waits(lane, pieces.start, away)
+        asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
+        # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
+        asks &= waits.end <= before.until
+        wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.world)
+        confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
+        sure = np.where(confidence >= self.floor, wakers.thread, 0)
+        loader = self.loaders.by_waker(waits, sure, wakers.at)
+        loader |= self.loaders.in_own_range(pieces.thread, pieces.start, pieces.end) & (sure > 0)
+        loader = before.loader | (loader & (pieces.label != self.interpreter) & (LOADING not in self.disabled))
+        return Level(pieces, wakers, confidence, loader, before.aside, view)
+
+
+def _found(waits: Waits, rows: IntArray, until: IntArray, world: World) -> Wakers:
+    """The wakers of the waits at `rows`, nobody for the others. A wait that stands behind many pieces is looked up
+    once."""
+    wakers = Wakers.nobody(until)
+    if len(rows) == 0:
+        return wakers
+    wanted = waits.take(rows)
+    keys = np.stack((wanted.thread, wanted.start, wanted.name))
+    _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    found = world.finder.find(wanted.take(first)).take(place.reshape(-1))
+    for field in dataclasses.fields(Wakers):
+        getattr(wakers, field.name)[rows] = getattr(found, field.name)
+    return wakers
+
+
+def _next(level: Level, followed: IntArray, view: View, words: Words, disabled: tuple[str, ...]) -> Pieces:
+    """What the wakers did during the pieces that waited for them, until they woke them."""
+    waiting, wakers = level.pieces.take(followed), level.wakers.take(followed)
+    axis = view.host.axis
+    lane = axis.rank(wakers.thread)
+    time = Intervals(waiting.start, np.minimum(waiting.end, wakers.at))
+    left = Owned.of(axis.place(lane, time), np.arange(len(followed)))
+    parts = [waiting.take(followed[:0])]
+    for cause, layers in view.layers.items():
+        number = _IDS.index(cause)
+        for layer in layers:
+            if len(left) == 0 or len(layer) == 0:
+                continue
+            claimed, left, source = claim(left, layer.spans)
+            text = words.recoded(layer.names)[layer.name[source]]
+            start = axis.time(claimed.spans.start)
+            # Where the trace cannot tell what a waker did, the wait stays what it is.
+            if number not in _UNRESOLVED and cause not in disabled:
+                parts.append(_pieces(waiting, followed, wakers, start, claimed, number, words.code(layer.label), text))
+    found = Pieces.concatenate(parts)
+    return found.take(np.argsort(found.start, kind="stable"))
+
+
+def _pieces(
+    waiting: Pieces,
+    followed: IntArray,
+    wakers: Wakers,
+    start: IntArray,
+    claimed: Owned,
+    cause: int,
+    label: int,
+    text: int | IntArray,
+) -> Pieces:
+    owner = claimed.owner
+    return Pieces(
+        parent=followed[owner],
+        slice=waiting.slice[owner],
+        thread=wakers.thread[owner],
+        start=start,
+        end=start + claimed.spans.end - claimed.spans.start,
+        cause=np.full(len(owner), cause, dtype=np.int64),
+        label=np.full(len(owner), label, dtype=np.int64),
+        text=np.broadcast_to(np.asarray(text, dtype=np.int64), (len(owner),)),
+    )

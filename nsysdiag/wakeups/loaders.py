@@ -1,0 +1,85 @@
+"""Which waits are waits for a worker that loads input data. Evidence is needed: a name, a range, a frame, a process."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.streams import distinct
+from nsysdiag.wakeups.host_trace import World
+from nsysdiag.wakeups.waits import Ends, Waits
+
+NAMES = re.compile(
+    r"data[ _]?load|pin[ _]?memory|pt_data|_worker_loop|\bloader\b|_loader\b|input[ _]?(pipeline|worker|queue)"
+    r"|prefetch(er)?\b|queue\W{0,2}get\b|(next|get|load|fetch|read)_?batch|fetch_?data|batch_?(loader|reader|producer)|\bcollate|\bdataset"
+    r"|\btf_?data|\bdali\b|\bdecode_(image|jpeg|sample)",
+    re.IGNORECASE,
+)
+"""What threads, NVTX ranges and functions of input pipelines are called."""
+MOST_SAMPLES = 64
+
+
+class Loaders:
+    """Finds them in one trace. What is known of a thread is looked up once."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        rows = world.ranges.rows
+        named = np.array([NAMES.search(name) is not None for name in world.ranges.names], dtype=np.bool_)
+        chosen = rows.take(named[rows.name]) if len(rows) else rows
+        self._axis = ThreadAxis.over(chosen.thread, world.low, world.high)
+        spans = self._axis.place(self._axis.rank(chosen.thread), Intervals(chosen.start, chosen.end))
+        self._ranges = union(spans)
+        self._is_loader = cache(self._by_name_or_frames)
+
+    def by_waker(self, waits: Waits, waker: IntArray, until: IntArray) -> BoolArray:
+        """True for waits that a loading worker ended: `waker` (0: nobody), at `until`."""
+        threads, code = distinct(waker)
+        known = np.array([thread > 0 and self._is_loader(thread) for thread in threads.tolist()], dtype=np.bool_)
+        result = known[code] if len(waker) else np.zeros(0, dtype=np.bool_)
+        result = result | self._in_range(waker, Intervals(waits.start, until))
+        return (result | self._is_worker_process(waits, waker)) & (waker > 0)
+
+    def in_own_range(self, thread: IntArray, start: IntArray, end: IntArray) -> BoolArray:
+        """True for waits during [start, end) mostly inside a range that the waiting thread named after loading data.
+        That names the time; that it waited for another thread at all is for the wake-up to show."""
+        return self._in_range(thread, Intervals(start, end))
+
+    def _in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
+        """True where such a range of the thread holds at least half of the time."""
+        lane = self._axis.rank(thread)
+        covered = coverage(self._ranges, self._axis.place(np.maximum(lane, 0), time))
+        return (lane >= 0) & (covered > 0) & (2 * covered >= time.end - time.start)
+
+    def _is_worker_process(self, waits: Waits, waker: IntArray) -> BoolArray:
+        """True for a waker in another process of the same program, or forked from it, that works on no GPU."""
+        own, other = process_of(waits.thread), process_of(waker)
+        result: BoolArray = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
+        chosen = np.flatnonzero(result & ~np.isin(other, self._world.gpu_processes))
+        pairs, place = np.unique(np.stack((own[chosen], other[chosen])), axis=1, return_inverse=True)
+        alike = np.array([self._alike(here, there) for here, there in pairs.T.tolist()], dtype=np.bool_)
+        result[:] = False
+        result[chosen] = alike[place.reshape(-1)]
+        return result
+
+    def _alike(self, here: int, there: int) -> bool:
+        """Whether a process runs the same program as another whose program is known. One that only forked has no name
+        of its own."""
+        names = self._world.process_names
+        return here in names and names.get(there, names[here]) == names[here]
+
+    def _by_name_or_frames(self, thread: int) -> bool:
+        name = self._world.thread_names.get(thread, "")
+        if NAMES.search(name):
+            return True
+        samples = self._world.tables.samples
+        mine = np.flatnonzero(samples.thread == thread)
+        mine = mine[np.lexsort((samples.id[mine], samples.time[mine]))]
+        step = max(len(mine) // MOST_SAMPLES, 1)
+        frames = self._world.frames(samples.id[mine[::step]]) if len(mine) else []
+        return any(NAMES.search(frame) for frame in frames)

@@ -1,0 +1,87 @@
+"""The root ledger's slices: waits re-cut by what the threads at the end of their wake chains did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.intervals import IntArray, Intervals, union
+from nsysdiag.causes import CAUSES
+from nsysdiag.events.streams import distinct
+from nsysdiag.ledger.assignment import SliceRows, Slices
+from nsysdiag.wakeups.levels import LOADING, Chains, Pieces, vague
+from nsysdiag.wakeups.thread_names import People
+
+_IDS = list(CAUSES)
+_LOADING = _IDS.index(LOADING)
+
+
+@dataclass(frozen=True, slots=True)
+class Rooted:
+    """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger."""
+
+    slices: Slices
+    own: IntArray
+
+
+def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
+    """The same gaps and the same total as `slices`; time in which a launching thread waited goes to what was done
+    meanwhile by whoever ended the wait, and to data loading where that was a loading worker, whose own cause is then
+    the label."""
+    if not chains.levels:
+        return Rooted(slices, slices.rows.cause)
+    words, rows = chains.words, slices.rows
+    waited = np.zeros(len(rows), dtype=np.bool_)
+    waited[chains.levels[0].pieces.slice] = True
+    kept = rows.take(~waited)
+    labels, texts = words.recoded(slices.labels), words.recoded(slices.texts)
+    parts = [SliceRows(kept.gap, kept.cause, kept.start, kept.end, labels[kept.label], texts[kept.text])]
+    own = [kept.cause]
+    for hop, level in enumerate(chains.levels):
+        piece, spans = _rest(chains, hop)
+        mine, loads = level.pieces.take(piece), level.loader[piece]
+        text = mine.text if hop == 0 else _with_thread(mine, chains, people)
+        unknown = vague(mine, words) & (hop > 0)
+        cause = np.where(unknown, rows.cause[mine.slice], mine.cause)
+        own.append(rows.cause[mine.slice])
+        parts.append(
+            SliceRows(
+                gap=rows.gap[mine.slice],
+                cause=np.where(loads, _LOADING, cause),
+                start=spans.start,
+                end=spans.end,
+                label=np.where(
+                    loads, words.recoded(_IDS)[cause], np.where(unknown, labels[rows.label[mine.slice]], mine.label)
+                ),
+                text=np.where(unknown, texts[rows.text[mine.slice]], text),
+            )
+        )
+    found = SliceRows.concatenate(parts)
+    cut = Slices(found, list(words.known), list(words.known))
+    return Rooted(cut, np.concatenate(own))
+
+
+def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:
+    """The time of a level's pieces that was not followed further, and whose each part is."""
+    level = chains.levels[hop]
+    mine = np.flatnonzero(~level.aside)
+    owned = Owned.of(Intervals(level.pieces.start[mine], level.pieces.end[mine]), mine)
+    further = Intervals.empty()
+    if hop + 1 < len(chains.levels):
+        inner = chains.levels[hop + 1]
+        children = inner.pieces.take(~inner.aside)
+        further = union(Intervals(children.start, children.end))
+    _, rest, _ = claim(owned, further)
+    return rest.owner, rest.spans
+
+
+def _with_thread(pieces: Pieces, chains: Chains, people: People) -> IntArray:
+    """What was done and by whom, in words: `pread64 by thread 17 'pt_data_worker'`."""
+    threads, code = distinct(pieces.thread)
+    key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
+    known = list(chains.words.known)
+    texts = [f"{known[text]} by {people.named(int(threads[at]))}" for text, at in key.T.tolist()]
+    words: IntArray = chains.words.recoded(texts)[place.reshape(-1)]
+    return words

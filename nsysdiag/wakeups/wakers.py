@@ -1,0 +1,346 @@
+"""Who ended a wait: a thread that made a wake call just before, else one that ran until the right moment.
+
+```
+waiter   [--- pthread_cond_wait ------------------)
+                                            ^ scheduled in
+waker    [ read ][ compute ][cond_signal]             begun 15-100 us before
+waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was on a CPU, or had just gone off it
+```
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
+from nsysdiag.arrays.spill import laid_away
+from nsysdiag.events.axis import CallTable
+from nsysdiag.events.host_tables import HostTables
+from nsysdiag.events.identity import process_of
+from nsysdiag.events.rows import Rows
+from nsysdiag.events.scheduling import BREAK_NS
+from nsysdiag.events.streams import distinct
+from nsysdiag.wakeups.candidates import (
+    REPEATED,
+    STANDS_OUT,
+    How,
+    Pairs,
+    Wakers,
+    alone,
+    group_and_thread,
+    most_often,
+    nearest,
+    one_a_thread,
+    stands_out,
+    usual_callers,
+    within,
+)
+from nsysdiag.wakeups.runs import Runs
+from nsysdiag.wakeups.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
+
+BEFORE_NS = 100_000
+AFTER_NS = 15_000
+CHILD_NS = 2_000_000
+QUEUED_NS = 5_000_000
+"""How long a thread that was woken may have stood in the queue of a busy CPU."""
+AFTER_A_QUEUE = 0.9
+"""How much of its confidence evidence keeps that is taken from before such a queue."""
+SURE = 0.5
+"""How sure such evidence must be to be taken."""
+ELSEWHERE = 0.6
+"""How sure a call of another process is: few locks are shared."""
+EITHER = 0.4
+"""How sure it is which of two it was, where as much speaks for the one as for the other."""
+SLOW_NS = 1_000_000
+"""How long after a call of the thread that usually ends such waits the waiting one may come in."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WakeCalls(Rows):
+    """Calls that end waits, by start; `ends` as in `Ends`, `name` an index into the names of OS calls."""
+
+    start: IntArray
+    thread: IntArray
+    ends: IntArray
+    name: IntArray
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """When each wait may have been ended: between the `first` and the `last` moment, in ns."""
+
+    first: IntArray
+    last: IntArray
+
+
+class WakeFinder:
+    """Finds wakers in the tables of one trace whose times lie in [low, high). `ignored` threads wake nobody."""
+
+    def __init__(self, tables: HostTables, ignored: IntArray, low: int, high: int) -> None:
+        self._runs = laid_away(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
+        self._wake_calls = _wake_calls(tables.os_calls, ignored)
+        self._callers, caller = distinct(self._wake_calls.thread)
+        self._calls_of_callers = np.bincount(caller, minlength=len(self._callers))
+        self._span = max(high - low, 1)
+        # Who calls so often is there by chance, and would make a pair with every wait.
+        seldom = self._calls_of_callers * SLOW_NS <= (1 - STANDS_OUT) * self._span
+        self._seldom_calls = self._wake_calls if seldom.all() else self._wake_calls.take(seldom[caller])
+        self._os_calls = tables.os_calls
+        self._cpus = tables.cpus
+        self._ignored = ignored
+        traced = np.unique(process_of(tables.os_calls.thread))
+        self._untraced = ~np.isin(process_of(self._runs.axis.threads), traced)
+
+    def find(self, waits: Waits) -> Wakers:
+        """Who ended each of `waits`."""
+        came, cpu = self._runs.switched_in(waits.thread, waits.start, waits.end)
+        moment = np.where(came >= 0, came, waits.end)
+        found = Wakers.nobody(moment)
+        _, group = distinct(waits.thread)
+        group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
+        self._by_calls(waits, Moments(moment, moment), group, found)
+        usual = self._usual_callers(waits, moment, group)
+        self._rather_the_usual(waits, moment, cpu, usual, found)
+        self._by_runs(waits, moment, group, found)
+        self._by_calls_elsewhere(waits, moment, found)
+        self._by_returns(waits, moment, found)
+        self._by_ended_processes(waits, moment, found)
+        self._before_the_queue(waits, moment, cpu, group, found)
+        self._by_habit(waits, moment, cpu, usual, found)
+        return found
+
+    def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
+        """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""
+        earliest = np.maximum(waits.start, moment - SLOW_NS)
+        pairs = one_a_thread(_callers_within(self._seldom_calls, waits, Moments(earliest, moment + AFTER_NS)))
+        chance = self._calls_per_ns(pairs.thread) * (moment - earliest)[pairs.wait]
+        close = pairs.distance <= BEFORE_NS + AFTER_NS
+        return usual_callers(pairs, close, np.minimum(chance, 1), group, waits.end - waits.start)
+
+    def _rather_the_usual(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
+        """A call just before is another's by chance where the waiting thread stood in the queue of its CPU, and the
+        thread that ends such waits had called since the queue began. Where the one that called made room on the CPU, it
+        may be either."""
+        called = (found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL)
+        doubted = np.flatnonzero(called & (usual > 0) & (usual != found.thread) & (cpu >= 0))
+        if len(doubted) == 0:
+            return
+        held = np.maximum(self._cpus.held_since(cpu[doubted], moment[doubted], BREAK_NS), waits.start[doubted])
+        held = np.maximum(held - BEFORE_NS, np.maximum(waits.start, moment - SLOW_NS)[doubted])
+        again = Wakers.nobody(moment[doubted])
+        asked = Moments(held, moment[doubted])
+        self._call_of(usual[doubted], waits.take(doubted), asked, cpu[doubted], again)
+        better = again.how != How.NOTHING
+        made_room = self._cpus.last_holder(cpu[doubted], moment[doubted]) == found.thread[doubted]
+        found.put(doubted[better & ~made_room], again.take(better & ~made_room))
+        either = doubted[better & made_room]
+        found.how[either] = How.CALL_OF_SEVERAL
+        found.confidence[either] = np.minimum(found.confidence[either], EITHER)
+
+    def _before_the_queue(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
+        """Of those still open the ones that came in on a CPU which others had held until then: they may have been
+        woken as long before as it was held. Waits with a time limit may have stood in the queue after it."""
+        open_ = np.flatnonzero((found.how == How.NOTHING) & (cpu >= 0) & (waits.timed == 0))
+        if len(open_) == 0:
+            return
+        held = np.maximum(self._cpus.held_since(cpu[open_], moment[open_], BEFORE_NS), waits.start[open_])
+        late = held < moment[open_]
+        open_, held = open_[late], held[late]
+        queued, since = waits.take(open_), np.maximum(held, moment[open_] - QUEUED_NS)
+        again = Wakers.nobody(moment[open_])
+        self._by_calls(queued, Moments(since, moment[open_]), group[open_], again)
+        # Who ran at a moment in the midst of a longer queue may have begun after T was woken.
+        whole = np.flatnonzero(since == held)
+        ran = again.take(whole)
+        self._by_runs(queued.take(whole), since[whole], group[open_][whole], ran)
+        self._only_if_alone(queued.take(whole), Moments(since[whole], moment[open_][whole]), ran)
+        again.put(whole, ran)
+        again.confidence[:] *= AFTER_A_QUEUE
+        sure = again.confidence >= SURE
+        found.put(open_[sure], again.take(sure))
+
+    def _only_if_alone(self, waits: Waits, moment: Moments, found: Wakers) -> None:
+        """Forget those that ran until the first moment where another thread of the process came in or went out at the
+        end of the wait: T may have stood in the queue of another CPU before."""
+        ran = np.flatnonzero(found.how == How.RAN)
+        if len(ran) == 0:
+            return
+        low, high = np.maximum(moment.first - QUEUED_NS, waits.start)[ran], moment.last[ran]
+        others = self._runs.switches_of_process(waits.thread[ran], low, high)
+        for thread in (waits.thread[ran], found.thread[ran]):
+            others -= self._runs.switches(thread, low, high)
+        several = ran[others > 0]
+        found.put(several, Wakers.nobody(moment.last[several]))
+
+    def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
+        looked = Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
+        pairs = _callers_within(self._wake_calls, waits, looked)
+        # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
+        first, last = moment.first[pairs.wait], moment.last[pairs.wait]
+        pairs.distance[:] = np.where(first < last, pairs.at + BEFORE_NS - first, np.abs(last - pairs.at))
+        one, several = alone(pairs), most_often(pairs, group)
+        found.settle(pairs.take(one), How.CALL)
+        found.settle(several, How.CALL_OF_SEVERAL)
+        called = np.flatnonzero((found.how == How.CALL) | (found.how == How.CALL_OF_SEVERAL))
+        self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
+
+    def _by_calls_elsewhere(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
+        """Where nobody of its own process can have ended a wait for a lock or a signal, the only thread of another one
+        that made such a call: they may share it."""
+        open_ = found.how == How.NOTHING
+        looked = Moments(moment - BEFORE_NS, moment + AFTER_NS)
+        pairs = _callers_within(self._wake_calls, waits, looked, anywhere=True)
+        pairs = pairs.take(open_[pairs.wait])
+        pairs = pairs.take(alone(pairs))
+        found.settle(pairs, How.CALL)
+        rows = np.unique(pairs.wait)
+        found.confidence[rows] = ELSEWHERE
+        self._discount(found, rows, np.full(len(rows), BEFORE_NS + AFTER_NS))
+
+    def _discount(self, found: Wakers, rows: IntArray, looked: IntArray) -> None:
+        """A thread that makes such calls all the time is around any wait's end: the longer was looked for one, the
+        likelier."""
+        found.confidence[rows] *= 1 - np.minimum(self._calls_per_ns(found.thread[rows]) * looked, 1)
+
+    def _calls_per_ns(self, thread: IntArray) -> FloatArray:
+        result: FloatArray = self._calls_of_callers[np.searchsorted(self._callers, thread)] / self._span
+        return result
+
+    def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+        open_ = found.how == How.NOTHING
+        own = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.UNKNOWN))
+        low, high = self._runs.lanes_of(process_of(waits.thread))
+        # A pipe's writer may be in any process; where OS calls are traced, it would have been found by its write.
+        anywhere = (waits.ends == Ends.WRITE) & self._untraced.any()
+        low, high = np.where(anywhere, 0, low), np.where(anywhere, len(self._runs.axis.threads), high)
+        chosen = np.flatnonzero(open_ & (own | anywhere) & (high > low))
+        if len(chosen) == 0:
+            return
+        seen = self._runs.seen(moment[chosen], low[chosen], high[chosen])
+        wait, thread = chosen[seen.query], self._runs.axis.threads[seen.lane]
+        other = (thread != waits.thread[wait]) & (own[wait] | self._untraced[seen.lane])
+        other &= seen.ago <= moment[wait] - waits.start[wait]
+        pairs = Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
+        plain = (waits.timed[pairs.wait] == 0) & np.isin(waits.ends[pairs.wait], (Ends.SIGNAL, Ends.RELEASE))
+        found.settle(pairs.take(alone(pairs) & plain), How.RAN)
+        found.settle(pairs.take(self._stands_out(pairs, group, chosen)), How.RAN_OFTEN)
+        found.settle(nearest(pairs.take(plain)), How.RAN_NEAREST)
+
+    def _stands_out(self, pairs: Pairs, group: IntArray, waits: IntArray) -> BoolArray:
+        """Which pairs are of a thread that is there at nearly every such wait, and more than chance and any other."""
+        if len(pairs) == 0:
+            return np.zeros(0, dtype=np.bool_)
+        key, _ = group_and_thread(pairs, group)
+        total = np.bincount(group[waits], minlength=int(group.max()) + 1)[group[pairs.wait]]
+        rate, chance = np.bincount(key)[key] / total, self._runs.share[self._runs.axis.rank(pairs.thread)]
+        result: BoolArray = (total >= REPEATED) & stands_out(pairs.wait, rate, chance)
+        return result
+
+    def _by_returns(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
+        """Without any scheduling: the only thread of the process whose OS call ended or began around the moment."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE)))
+        chosen = chosen[waits.timed[chosen] == 0]
+        if len(chosen) == 0 or len(self._runs.position):
+            return
+        calls = self._os_calls
+        kept = ~np.isin(calls.thread, self._ignored) & (calls.start >= 0) & (calls.end >= calls.start)
+        time = np.concatenate((calls.start[kept], calls.end[kept]))
+        order = np.argsort(time, kind="stable")
+        time, thread = time[order], np.concatenate((calls.thread[kept], calls.thread[kept]))[order]
+        process, own = process_of(thread), process_of(waits.thread)
+
+        def fits(wait: IntArray, row: IntArray) -> BoolArray:
+            result: BoolArray = (thread[row] != waits.thread[wait]) & (process[row] == own[wait])
+            return result
+
+        wait, row = within(time, moment - BEFORE_NS, moment + AFTER_NS, chosen, fits)
+        pairs = Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
+        found.settle(pairs.take(alone(pairs)), How.RETURNED)
+
+    def _by_habit(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
+        """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
+        waiting thread may have been slow to follow, or else that it ran until then; short calls are not recorded."""
+        self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)
+        self._ran_usually(waits, moment, cpu, usual, found)
+
+    def _call_of(self, usual: IntArray, waits: Waits, moment: Moments, cpu: IntArray, found: Wakers) -> None:
+        """For those still open the last call of the thread that is `usual` for each, between two moments; long before
+        only where others held the CPU since then on which the waiting thread came in."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
+        calls = self._wake_calls
+
+        def fits(wait: IntArray, call: IntArray) -> BoolArray:
+            result: BoolArray = (calls.thread[call] == usual[wait]) & (calls.ends[call] == waits.ends[wait])
+            return result
+
+        wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
+        at = calls.start[call]
+        pairs = nearest(Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call]))
+        stood = self._stood(cpu[pairs.wait], pairs.at, moment.last[pairs.wait])
+        pairs = pairs.take((pairs.distance <= SLOW_NS) | stood)
+        found.settle(pairs, How.USUAL)
+        self._discount(found, pairs.wait, np.maximum(pairs.distance, SLOW_NS))
+
+    def _stood(self, cpu: IntArray, since: IntArray, moment: IntArray) -> BoolArray:
+        """Whether others held each CPU since then, so that a thread woken then may have stood in its queue."""
+        return self._cpus.held(cpu, Intervals(since, moment)) & (since >= moment - QUEUED_NS)
+
+    def _ran_usually(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
+        """The `usual` threads that ran until the moment, or until the waiting thread stood in a queue, unless they
+        nearly always run."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
+        if len(chosen) == 0 or len(self._runs.share) == 0:
+            return
+        lane, ago = self._runs.axis.rank(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
+        there = (lane >= 0) & (ago >= 0) & (ago <= (moment - waits.start)[chosen])
+        there &= (ago <= BEFORE_NS) | self._stood(cpu[chosen], moment[chosen] - np.maximum(ago, 0), moment[chosen])
+        there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT
+        wait, ago = chosen[there], ago[there]
+        at = moment[wait] - np.where(ago > BEFORE_NS, ago, 0)
+        found.settle(Pairs.without_calls(wait, usual[wait], at, ago), How.USUAL)
+        # The further back, the likelier that a thread ran by chance.
+        often = self._runs.came_in(lane[there]) / self._span
+        found.confidence[wait] *= 1 - np.minimum(np.where(ago > BEFORE_NS, often * ago, 0), 1)
+
+    def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
+        """A child ends 0.4 to 1 ms before the wait for it does."""
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (waits.ends == Ends.CHILD))
+        end, thread = self._runs.process_ends()
+        process, own = process_of(thread), process_of(waits.thread)
+
+        def fits(wait: IntArray, row: IntArray) -> BoolArray:
+            result: BoolArray = process[row] != own[wait]
+            return result
+
+        wait, row = within(end, np.maximum(moment - CHILD_NS, waits.start), moment, chosen, fits)
+        pairs = Pairs.without_calls(wait, thread[row], end[row], moment[wait] - end[row])
+        found.settle(pairs.take(alone(pairs)), How.ENDED)
+
+
+def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments, *, anywhere: bool = False) -> Pairs:
+    """Threads whose calls between two moments may have ended each wait; the distance is to the later one. Writes may be
+    those of any process, other calls `anywhere` only where asked for."""
+    process, own = process_of(calls.thread), process_of(waits.thread)
+
+    def fits(wait: IntArray, call: IntArray) -> BoolArray:
+        other = (calls.thread[call] != waits.thread[wait]) & (calls.start[call] >= waits.start[wait])
+        reaches = anywhere | (process[call] == own[wait]) | (waits.ends[wait] == Ends.WRITE)
+        result: BoolArray = other & reaches & (calls.ends[call] == waits.ends[wait])
+        return result
+
+    chosen = np.flatnonzero(np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)))
+    wait, call = within(calls.start, moment.first, moment.last, chosen, fits)
+    at = calls.start[call]
+    return Pairs(wait, calls.thread[call], at, moment.last[wait] - at, calls.name[call])
+
+
+def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
+    by_name = np.zeros(len(calls.names), dtype=np.int64)
+    for ends, pattern in ((Ends.SIGNAL, SIGNALS), (Ends.RELEASE, RELEASES), (Ends.WRITE, WRITES)):
+        by_name[[pattern.fullmatch(name) is not None for name in calls.names]] = ends
+    kind = by_name[calls.name] if len(calls.names) else calls.name
+    chosen = np.flatnonzero((kind > 0) & (calls.start >= 0) & ~np.isin(calls.thread, ignored))
+    chosen = chosen[np.argsort(calls.start[chosen], kind="stable")]
+    return _WakeCalls(calls.start[chosen], calls.thread[chosen], kind[chosen], calls.name[chosen])

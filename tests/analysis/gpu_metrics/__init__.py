@@ -1,1 +1,0 @@
-"""Tests of what the GPU counters say about a device."""

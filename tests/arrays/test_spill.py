@@ -1,0 +1,210 @@
+"""Large arrays in files: the same numbers, out of memory until somebody looks at them."""
+
+from __future__ import annotations
+
+import errno
+import re
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from nsysdiag import analyze
+from nsysdiag.arrays import spill
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.arrays.spill import laid_away, let_go
+from tests.simulator.scenarios import SCENARIOS, scenario
+
+MIB = 1 << 20
+only_linux = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is laid away")
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A record as the analysis has them: arrays, some twice, records of arrays, and words."""
+
+    name: npt.NDArray[Any]
+    shown: npt.NDArray[Any]
+    parts: tuple[Intervals, Intervals]
+    words: list[str]
+
+
+@pytest.fixture
+def everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every array counts as large."""
+    monkeypatch.setattr(spill, "LEAST_BYTES", 1)
+
+
+def in_file(array: npt.NDArray[Any]) -> bool:
+    return not array.flags.writeable and array.base is not None
+
+
+def held() -> Held:
+    name = np.arange(5, dtype=np.int32)
+    return Held(name, name, (Intervals.of([(1, 2), (4, 9)]), Intervals.empty()), ["a", "b"])
+
+
+@only_linux
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(-3, 7),
+        np.arange(6, dtype=np.int8).reshape(2, 3),
+        np.array([1.5, np.nan, -np.inf]),
+        np.array([True, False, True]),
+        np.arange(20, dtype=np.int32)[3:9],
+    ],
+    ids=lambda array: f"{array.dtype}{list(array.shape)}",
+)
+def test_an_array_holds_the_same_in_a_file_and_cannot_be_written_to(everything: None, array: npt.NDArray[Any]) -> None:
+    laid = laid_away(array)
+    assert in_file(laid)
+    assert laid.dtype == array.dtype
+    np.testing.assert_array_equal(laid, array)
+    with pytest.raises(ValueError, match="read-only"):
+        laid[0] = 0
+
+
+@only_linux
+def test_records_are_laid_away_all_through_and_what_stands_twice_stays_one(everything: None) -> None:
+    record = held()
+    laid = laid_away(record)
+    assert in_file(laid.name)
+    assert laid.shown is laid.name
+    assert in_file(laid.parts[0].start)
+    assert laid.parts[0].end.tolist() == [2, 9]
+    assert laid.words is record.words
+    again = laid_away(laid)
+    assert again is laid
+
+
+def test_what_is_small_is_the_same_object() -> None:
+    record = held()
+    assert laid_away(record) is record
+
+
+@only_linux
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(20)[::2],
+        np.broadcast_to(np.int64(7), 20),
+        np.array(["text", None], dtype=object),
+        np.empty(0, dtype=np.int64),
+    ],
+    ids=["with gaps", "one value", "objects", "empty"],
+)
+def test_what_no_file_can_stand_for_stays(everything: None, array: npt.NDArray[Any]) -> None:
+    assert laid_away(array) is array
+
+
+@only_linux
+def test_without_room_for_a_file_arrays_stay_in_memory(everything: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(**_options: object) -> IO[bytes]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    record = held()
+    assert laid_away(record) is record
+
+
+@only_linux
+def test_no_file_can_be_seen(everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    laid = laid_away(np.arange(9))
+    assert in_file(laid)
+    assert list(tmp_path.iterdir()) == []
+
+
+@only_linux
+@pytest.mark.parametrize(
+    ("told", "disk", "chosen"),
+    [("told", "disk", "told"), (None, "disk", "disk"), (None, "gone", None), ("told", "gone", "told")],
+)
+def test_files_lie_where_told_else_on_the_disk(
+    everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: str | None, disk: str, chosen: str | None
+) -> None:
+    """The system's own choice where neither is there."""
+    for name in ("TMPDIR", "TEMP", "TMP"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("told", "disk", "default"):
+        (tmp_path / name).mkdir()
+    if told is not None:
+        monkeypatch.setenv("TMPDIR", str(tmp_path / told))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / (told or "default")))
+    monkeypatch.setattr(spill, "ON_DISK", str(tmp_path / disk))
+    folders = []
+    made = tempfile.TemporaryFile
+
+    def noted(**options: Any) -> IO[bytes]:
+        folders.append(options["dir"])
+        file: IO[bytes] = made(**options)
+        return file
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    assert in_file(laid_away(np.arange(9)))
+    assert folders == [str(tmp_path / (chosen or "default"))]
+
+
+@only_linux
+def test_what_is_let_go_takes_no_memory_until_it_is_looked_at() -> None:
+    laid = laid_away(np.arange(8 * MIB))
+    total = int(laid.sum())
+    looked_at = pages_of_files()
+    let_go()
+    assert looked_at - pages_of_files() > 60 * MIB
+    assert int(laid.sum()) == total
+    assert looked_at - pages_of_files() < 4 * MIB
+
+
+def pages_of_files() -> int:
+    """The bytes of files that this process has in memory."""
+    found = re.search(r"RssFile:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found is not None
+    return int(found[1]) << 10
+
+
+@pytest.mark.parametrize("name", ["counted_training", "many_causes", "whole_graphs"])
+def test_a_report_is_the_same_with_every_array_in_a_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
+    in_memory = analyze(trace)
+    monkeypatch.setattr(spill, "LEAST_BYTES", 1)
+    assert analyze(trace) == in_memory
+
+
+@only_linux
+@pytest.mark.parametrize(
+    ("mounts", "memory"),
+    [
+        ("disk / ext4 rw 0 0\n", False),
+        ("disk / ext4 rw 0 0\ntmpfs {} tmpfs rw 0 0\n", True),
+        ("tmpfs / tmpfs rw 0 0\ndisk {} xfs rw 0 0\n", False),
+        ("tmpfs / tmpfs rw 0 0\ndisk {}x xfs rw 0 0\n", True),
+        (None, False),
+    ],
+)
+def test_files_in_memory_are_of_no_use(
+    everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mounts: str | None, memory: bool
+) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    if mounts is not None:
+        (tmp_path / "mounts").write_text(mounts.format(folder.resolve()))
+    monkeypatch.setattr(spill, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    spill._is_memory.cache_clear()
+    try:
+        array = np.arange(9)
+        assert (laid_away(array) is array) == memory
+        assert (spill.room() == 0) == memory
+    finally:
+        spill._is_memory.cache_clear()

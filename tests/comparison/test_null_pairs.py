@@ -1,0 +1,56 @@
+"""Pairs that differ by their seed alone: hardly ever a change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from nsysdiag.comparison.changes import outweighed
+from nsysdiag.comparison.compare import compare_reports
+from tests.comparison.programs import Program
+from tests.comparison.samples import beside, only, report_of, verdicts
+from tests.simulator.engine import US
+
+if TYPE_CHECKING:
+    from nsysdiag.report import Report
+
+RUNS, PAIRS = 30, 200
+DEVICES, SEVERAL = 8, 60
+NOISY = Program(steps=16, workers=1, jitter=0.25, sync=True, tail=80 * US)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
+    folder = tmp_path_factory.mktemp("runs")
+    return [report_of(replace(NOISY, seed=seed), folder) for seed in range(RUNS)]
+
+
+@pytest.mark.slow
+def test_at_most_one_in_twenty_says_that_something_changed(runs: list[Report]) -> None:
+    """200 pairs of runs of a noisy program: steps, loaders and kernels that last a quarter longer or shorter."""
+    pairs = [(one, two) for one in range(RUNS) for two in range(one + 1, RUNS)][:: RUNS * (RUNS - 1) // 2 // PAIRS]
+    assert len(pairs) >= PAIRS
+    made = [only(compare_reports([runs[one]], [runs[two]])) for one, two in pairs[:PAIRS]]
+    assert sum(device.verdict != "same" for device in made) <= 0.05 * PAIRS
+    parts = sum(len(device.parts) + len(device.ledger) for device in made)
+    assert sum(len(verdicts(device)) for device in made) <= 0.05 * parts
+    rows = [row.change.verdict for device in made for row in (*device.kernels, *device.signatures)]
+    assert sum(verdict in ("improved", "regressed") for verdict in rows) <= 0.05 * len(rows)
+    assert rows.count("unknown") < 0.01 * len(rows)
+
+
+@pytest.mark.slow
+def test_devices_together_are_wrong_as_rarely_as_one(runs: list[Report]) -> None:
+    """Eight devices a side, each a run of its own, and so independent."""
+    random = np.random.default_rng(0)
+    wrong = alone = 0
+    for _pair in range(SEVERAL):
+        drawn = [runs[at] for at in random.permutation(RUNS)[: 2 * DEVICES]]
+        made = compare_reports([beside(drawn[:DEVICES])], [beside(drawn[DEVICES:])])
+        wrong += made.verdict != "same"
+        alone += any(device.length.verdict != "same" or outweighed(device.length) for device in made.devices)
+    assert wrong <= 0.05 * SEVERAL
+    assert alone > 0.1 * SEVERAL  # as many would be wrong, were each device judged by itself

@@ -1,0 +1,105 @@
+"""Several devices judged at once: wrong as rarely as one, and no blinder where all changed alike."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from nsysdiag.comparison.changes import Changes
+from nsysdiag.comparison.facts import Change, PartChange, Unit
+from nsysdiag.comparison.sentences import device_sentence, interval_text
+from nsysdiag.comparison.together import judged_together
+
+WIDE = 8.0
+
+
+def changed(low: int, high: int, verdict: str = "") -> Change:
+    ns = (low + high) // 2
+    told = verdict or ("same" if low <= 0 <= high else "regressed" if ns > 0 else "improved")
+    return Change(before_ns=1000, after_ns=1000 + ns, change_ns=ns, low_ns=low, high_ns=high, least_ns=20, verdict=told)
+
+
+def device(length: Change, *parts: PartChange, freedom: float | None = WIDE) -> Changes:
+    return Changes(length, list(parts), {"ledger": [], "root": []}, {}, 0.0, freedom)
+
+
+def judged(*lengths: Change) -> list[str]:
+    return [each.length.verdict for each in judged_together([device(length) for length in lengths])]
+
+
+UNIT = Unit(kind="iterations", name_before="", name_after="", count_before=9, count_after=9, scale=1.0)
+NEAR, FAR, BETTER, NOTHING = changed(10, 210), changed(150, 210), changed(-210, -150), changed(-100, 100)
+
+
+def test_one_device_is_judged_by_its_interval() -> None:
+    assert judged(NEAR) == ["regressed"]
+
+
+def test_one_of_several_must_be_further_off() -> None:
+    assert judged(NEAR, *[NOTHING] * 7) == ["same"] * 8
+    assert judged(FAR, *[NOTHING] * 7) == ["regressed", *["same"] * 7]
+
+
+def test_devices_that_changed_alike_count_all() -> None:
+    assert judged(*[NEAR] * 8) == ["regressed"] * 8
+    assert judged(*[NEAR] * 7, NOTHING) == ["same"] * 8
+
+
+def test_better_and_worse_count_for_each_other() -> None:
+    assert judged(BETTER, NEAR) == ["improved", "regressed"]
+
+
+def test_what_cannot_be_told_stands_beside() -> None:
+    unknown = msgspec.structs.replace(NEAR, low_ns=None, high_ns=None, verdict="unknown")
+    found = judged_together([device(NEAR), device(unknown, freedom=None)])
+    assert [each.length.verdict for each in found] == ["regressed", "unknown"]
+
+
+def test_parts_are_judged_beside_those_of_their_name() -> None:
+    rows = [[PartChange(id="idle", change=NEAR), PartChange(id=f"own {at}", change=NEAR)] for at in range(2)]
+    rows[1][0] = PartChange(id="idle", change=NOTHING)
+    found = judged_together([device(NOTHING, *mine) for mine in rows])
+    assert [[row.change.verdict for row in each.parts] for each in found] == [["same", "regressed"]] * 2
+
+
+def test_intervals_stay_and_the_sentence_says_why() -> None:
+    first, *_others = judged_together([device(NEAR), device(NOTHING)])
+    assert (first.length.low_ns, first.length.high_ns) == (10, 210)
+    assert device_sentence(UNIT, first.length, [], {}).endswith(
+        "Among several devices one may be so far off by chance."
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("common", [0.0, 0.5, 0.9, 1.0])
+def test_one_comparison_in_twenty_is_wrong(common: float) -> None:
+    """Eight devices on which nothing changed, which share so much of what chance does to them."""
+    random = np.random.default_rng(0)
+    wrong = 0
+    for _trial in range(2000):
+        off = common**0.5 * random.normal() + (1 - common) ** 0.5 * random.normal(size=8)
+        lengths = [changed(round(1e5 * (each - 1.96)), round(1e5 * (each + 1.96))) for each in off]
+        found = judged_together([device(length, freedom=1e3) for length in lengths])
+        wrong += any(each.length.verdict != "same" for each in found)
+    assert wrong <= 0.055 * 2000
+
+
+def test_a_change_without_an_interval_is_nothing_beside_others() -> None:
+    point = msgspec.structs.replace(FAR, low_ns=None, high_ns=None)
+    assert judged(point, NOTHING) == ["same", "same"]
+    assert interval_text(point) == "no interval"
+
+
+@pytest.mark.parametrize(
+    ("rows", "ends"),
+    [
+        ([("idle", FAR)], "interval +15.0% to +21.0%. Most of it: Waiting +180 ns."),
+        ([("idle", changed(20, 40))], "interval +15.0% to +21.0%. Beyond chance in it: Waiting +30 ns."),
+        ([("idle", changed(5, 15))], ". No part of it is beyond chance by itself."),
+        ([("idle", NOTHING), ("compute", BETTER)], ". No part of it is beyond chance by itself."),
+    ],
+)
+def test_the_sentence_names_parts_that_are_beyond_chance_themselves(rows: list[tuple[str, Change]], ends: str) -> None:
+    parts = [PartChange(id=name, change=change) for name, change in rows]
+    assert device_sentence(UNIT, FAR, parts, {"idle": "Waiting"}).endswith(ends)

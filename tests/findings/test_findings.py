@@ -1,0 +1,483 @@
+"""Findings: which there are and which there must not be, where they are, in what order, and what they claim."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.variants import KINDS
+from nsysdiag.config.settings import FindingThresholds, Settings
+from nsysdiag.findings.findings import ranked
+from nsysdiag.findings.rules import severity
+from nsysdiag.report import Finding
+from tests.builder import MAIN, TraceBuilder, global_pid, global_tid
+from tests.causes.example import NEIGHBOUR, first, late
+from tests.ledger.traces import report_of
+from tests.selecting import selected
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.report import EvidenceRow, Report
+
+THREAD = global_tid(MAIN)
+
+
+def finding(number: int, lost_ns: int, ceiling_ns: int = 0) -> Finding:
+    return Finding(
+        id=f"f-{number:02}",
+        cause="sync",
+        device="gpu0",
+        severity="low",
+        title="",
+        lost_ns=lost_ns,
+        lost_share=0.1,
+        ceiling_ns=max(lost_ns, ceiling_ns),
+        confidence=1.0,
+        nvtx=[],
+        evidence=[],
+        advice=[],
+    )
+
+
+def by_cause(report: Report) -> dict[str, Finding]:
+    return {each.cause: each for each in report.findings}
+
+
+def where(row: EvidenceRow) -> tuple[str, int, int | None, int | None]:
+    return row.table, row.start_ns, row.thread, row.correlation
+
+
+class TestRanking:
+    @pytest.mark.parametrize(
+        ("share", "word"),
+        [(0.2, "high"), (0.1999, "medium"), (0.05, "medium"), (0.0499, "low"), (0.01, "low"), (0.0099, "info")],
+    )
+    def test_severity_by_share_of_the_window(self, share: float, word: str) -> None:
+        assert severity(share) == word
+        assert severity(share, unresolved=True) == "info"
+
+    def test_severity_by_other_thresholds(self) -> None:
+        assert severity(0.2, FindingThresholds(high=0.3)) == "medium"
+
+    def test_a_dozen_at_most_and_the_largest(self) -> None:
+        found = ranked([finding(number, 1_000 * number) for number in range(20)])
+        assert [each.lost_ns for each in found] == [1_000 * number for number in range(19, 7, -1)]
+
+    def test_equal_ones_by_id(self) -> None:
+        assert [each.id for each in ranked([finding(3, 10), finding(1, 10), finding(2, 20)])] == [
+            "f-02",
+            "f-01",
+            "f-03",
+        ]
+
+    def test_what_may_bring_much_is_kept_and_still_comes_last(self) -> None:
+        found = ranked([finding(1, 0, ceiling_ns=90), *(finding(number, 10 + number) for number in range(2, 20))])
+        assert len(found) == 12
+        assert found[-1].id == "f-01"
+
+
+class TestOneDevice:
+    def test_each_cause_is_one_finding(self, tmp_path: Path) -> None:
+        """
+        device  [==A==)  read 60_000, sync 30_000, unknown 80_000, launching 20_000  [==B==)     window 390_000
+        """
+        trace = late().osrt("read", 110_000, 170_000).api("cudaDeviceSynchronize", 200_000, 230_000)
+        report = report_of(trace, tmp_path)
+        assert [(each.cause, each.lost_ns, each.severity) for each in report.findings] == [
+            ("uncovered", 80_000, "info"),
+            ("io_wait", 60_000, "medium"),
+            ("sync", 30_000, "medium"),
+            ("launch_call", 10_000, "low"),
+            ("launch_latency", 10_000, "low"),
+        ]
+        read = by_cause(report)["io_wait"]
+        assert (read.id, read.lost_share) == ("f-gpu0-io_wait", round(60_000 / 390_000, 6))
+        assert (read.ceiling_ns, read.gaps, read.call) == (60_000, 1, "read")
+        assert read.confidence == round(1 - 80_000 / 190_000, 4)
+        assert by_cause(report)["uncovered"].confidence == 0
+        assert "read: 60.0 us in 1 piece" in read.evidence
+        (signature,) = report.devices[0].signatures
+        assert {each.signature for each in report.findings} == {signature.id}
+
+    def test_evidence_rows_by_hand(self, tmp_path: Path) -> None:
+        trace = late().osrt("read", 110_000, 170_000).api("cudaDeviceSynchronize", 200_000, 230_000, correlation=900)
+        found = by_cause(report_of(trace, tmp_path))
+        assert [where(row) for row in found["io_wait"].rows] == [("OSRT_API", 110_000, THREAD, None)]
+        assert [where(row) for row in found["sync"].rows] == [("CUPTI_ACTIVITY_KIND_RUNTIME", 200_000, THREAD, 900)]
+        assert [where(row) for row in found["launch_call"].rows] == [
+            ("CUPTI_ACTIVITY_KIND_RUNTIME", 280_000, THREAD, 102)
+        ]
+        assert [where(row) for row in found["uncovered"].rows] == [("CUPTI_ACTIVITY_KIND_KERNEL", 300_000, None, 102)]
+
+    def test_rows_are_the_longest_and_at_most_three(self, tmp_path: Path) -> None:
+        """Five reads of 10_000, 20_000, ... 50_000: rows for the last three."""
+        trace, start = late(500_000), 110_000
+        for length in range(10_000, 60_000, 10_000):
+            trace.osrt("read", start, start + length)
+            start += length + 5_000
+        found = by_cause(report_of(trace, tmp_path))["io_wait"]
+        assert [(row.name, row.ns) for row in found.rows] == [("read", 50_000), ("read", 40_000), ("read", 30_000)]
+
+    def test_scheduling_and_samples_name_their_rows(self, tmp_path: Path) -> None:
+        """
+        thread  |in 120_000 ... out 150_000|        held elsewhere        |in 200_000 ...
+        """
+        trace = late().sched(120_000, True).sched(150_000, False).sched(200_000, True).sched(290_000, False)
+        trace.osrt("poll", 1, 2)
+        found = by_cause(report_of(trace, tmp_path))
+        assert where(found["host_compute"].rows[0]) == ("SCHED_EVENTS", 200_000, THREAD, None)
+        assert where(found["off_cpu"].rows[0]) == ("SCHED_EVENTS", 150_000, THREAD, None)
+
+    @pytest.mark.parametrize(("duration", "found"), [(3_900, True), (3_899, False)])
+    def test_a_cause_below_1_per_cent_of_the_window_is_none(self, duration: int, found: bool, tmp_path: Path) -> None:
+        findings = report_of(late().osrt("read", 150_000, 150_000 + duration), tmp_path).findings
+        assert ("io_wait" in {each.cause for each in findings}) == found
+
+    def test_another_threshold(self, tmp_path: Path) -> None:
+        settings = Settings(findings=FindingThresholds(smallest=0.1))
+        report = report_of(late().osrt("read", 150_000, 170_000), tmp_path, settings)
+        assert [each.cause for each in report.findings] == ["uncovered"]
+        assert report.settings == {"findings": "smallest 0.1"}
+
+    def test_no_data_loading_without_evidence(self, tmp_path: Path) -> None:
+        """A lock, a read, and ranges that are called after data: three causes, none of them data loading."""
+        trace = late().osrt("sem_wait", 110_000, 170_000).osrt("read", 180_000, 230_000)
+        trace.nvtx("next(dataloader)", 105_000, 250_000)
+        found = {each.cause for each in report_of(trace, tmp_path).findings}
+        assert {"lock_wait", "io_wait"} <= found
+        assert "data_loading" not in found
+
+    def test_no_evidence_no_finding_of_that_cause(self, tmp_path: Path) -> None:
+        assert {each.cause for each in report_of(late(), tmp_path).findings} == {
+            "uncovered",
+            "launch_call",
+            "launch_latency",
+        }
+
+    def test_hostile_names_pass_through(self, tmp_path: Path) -> None:
+        name = "f<[/b]>\x1b[31m|`<script>\n\u202e"
+        trace = first().nvtx(name, 105_000, 320_000)
+        trace.kernel(300_000, 400_000, name=name, demangled=name, launch=(280_000, 290_000))
+        trace.osrt(name, 110_000, 150_000).osrt("read", 160_000, 220_000)
+        (read,) = [each for each in report_of(trace, tmp_path).findings if each.cause == "io_wait"]
+        assert "[/b]" in read.chain[2]
+
+
+class TestPlaces:
+    def steps(self, *causes: tuple[str, int]) -> TraceBuilder:
+        """A gap for each (range, ns): a read of that length inside the range, 50_000 after the last kernel.
+
+        ```
+        nvtx    [forward        ]
+        thread    [read   ][launch]
+        device  [K)        ..      [K)
+        ```
+        """
+        trace = TraceBuilder().kernel(1_000_000, 1_100_000, launch=(900_000, 910_000))
+        now = 1_100_000
+        for name, length in causes:
+            trace.osrt("read", now, now + length).nvtx(name, now - 1_000, now + length + 60_000)
+            trace.kernel(now + length + 20_000, now + length + 120_000, launch=(now + length, now + length + 10_000))
+            now += length + 120_000
+        return trace
+
+    def test_two_large_places_are_two_findings(self, tmp_path: Path) -> None:
+        report = report_of(self.steps(("forward 1", 400_000), ("loss", 200_000), ("forward 2", 300_000)), tmp_path)
+        reads = [each for each in report.findings if each.cause == "io_wait"]
+        assert [(each.nvtx, each.lost_ns, each.gaps) for each in reads] == [
+            (["forward #"], 700_000, 2),
+            (["loss"], 200_000, 1),
+        ]
+        assert [each.title for each in reads] == [
+            "Input and output: reads, in forward #",
+            "Input and output: reads, in loss",
+        ]
+        assert len({each.id for each in reads}) == 2
+
+    def test_small_places_stay_together(self, tmp_path: Path) -> None:
+        """One place with 700_000 and three under 1 % of some 2 ms: one finding of the whole cause."""
+        small = [("a", 10_000), ("b", 10_000), ("c", 10_000)]
+        report = report_of(self.steps(("forward", 700_000), *small), tmp_path)
+        (reads,) = [each for each in report.findings if each.cause == "io_wait"]
+        assert (reads.id, reads.lost_ns, reads.nvtx, reads.gaps) == ("f-gpu0-io_wait", 730_000, ["forward"], 4)
+
+    def test_at_most_three_places_and_the_rest(self, tmp_path: Path) -> None:
+        report = report_of(self.steps(*((name, 100_000) for name in "abcde")), tmp_path)
+        reads = [each for each in report.findings if each.cause == "io_wait"]
+        assert [each.lost_ns for each in reads] == [200_000, 100_000, 100_000, 100_000]
+        assert (reads[0].id, reads[0].title) == ("f-gpu0-io_wait-rest", "Input and output, elsewhere")
+
+    def test_what_nobody_knows_is_never_divided(self, tmp_path: Path) -> None:
+        trace = first().nvtx("a", 105_000, 320_000).kernel(300_000, 400_000, launch=(280_000, 290_000))
+        trace.nvtx("b", 405_000, 720_000).kernel(700_000, 800_000, launch=(680_000, 690_000))
+        (unknown,) = [each for each in report_of(trace, tmp_path).findings if each.cause == "uncovered"]
+        assert unknown.lost_ns == 170_000 + 280_000
+
+    def test_kinds_of_one_place_are_apart(self, tmp_path: Path) -> None:
+        """Waiting for an event and for the device in one gap: other fixes, so two findings."""
+        trace = (
+            late(600_000).api("cudaEventSynchronize", 110_000, 210_000).api("cudaDeviceSynchronize", 300_000, 400_000)
+        )
+        syncs = [each for each in report_of(trace, tmp_path).findings if each.cause == "sync"]
+        assert sorted(each.title for each in syncs) == [
+            "Synchronization: waits for an event",
+            "Synchronization: waits for the whole device",
+        ]
+        assert {each.lost_ns for each in syncs} == {100_000}
+
+    def test_lost_times_add_up_to_at_most_the_idle_time(self, tmp_path: Path) -> None:
+        report = report_of(self.steps(*((f"{name} x", 90_000) for name in "abcdefgh")), tmp_path)
+        (device,) = report.devices
+        idle = [each.lost_ns for each in report.findings if each.cause in CAUSES]
+        assert sum(idle) <= device.idle_ns
+        for cause, ns in device.root_ledger.items():
+            assert sum(each.lost_ns for each in report.findings if each.cause == cause) <= ns
+
+
+class TestKinds:
+    def test_each_cause_has_kinds_and_the_last_takes_all(self) -> None:
+        assert set(KINDS) == set(CAUSES)
+        for kinds in KINDS.values():
+            assert (kinds[-1].label, kinds[-1].call, kinds[-1].hint) == (None, None, None)
+            assert len({kind.id for kind in kinds}) == len(kinds)
+
+    def test_a_value_that_is_read_back(self, tmp_path: Path) -> None:
+        """
+        thread  [cudaMemcpyAsync DtoH 4 bytes][cudaStreamSynchronize     ]
+        """
+        trace = late().memcpy(112_000, 113_000, kind="DtoH", host="pinned", size=4, launch=(105_000, 111_000))
+        trace.api("cudaStreamSynchronize", 112_000, 200_000)
+        sync = by_cause(report_of(trace, tmp_path))["sync"]
+        assert sync.title == "Synchronization: a value is read back"
+        assert ".item()" in sync.advice[0]
+        assert sync.chain[-1] == "keep the value on the device and read it every n steps"
+
+    @pytest.mark.parametrize(("size", "between"), [(65, 0), (4, 60_000)])
+    def test_a_large_or_early_copy_is_no_read_back(self, size: int, between: int, tmp_path: Path) -> None:
+        trace = late(600_000).memcpy(112_000, 113_000, kind="DtoH", host="pinned", size=size, launch=(105_000, 111_000))
+        trace.api("cudaStreamSynchronize", 112_000 + between, 300_000)
+        assert by_cause(report_of(trace, tmp_path))["sync"].title == "Synchronization: waits for a stream"
+
+    @pytest.mark.parametrize(
+        ("name", "word"),
+        [
+            ("cudaHostAlloc", "pinned buffers once"),
+            ("cuMemCreate", "expandable_segments:True"),
+            ("cudaFree", "empty_cache()"),
+            ("cudaMalloc", "cudaMallocAsync"),
+            ("cuModuleLoadData", "TRITON_CACHE_DIR"),
+            ("cudaGraphInstantiate", "cudaGraphExecUpdate"),
+            ("cudaGetDeviceProperties", "cudaDeviceGetAttribute"),
+            ("cudaDeviceSynchronize", "CUDA events"),
+            ("cudaEventSynchronize", "cudaStreamWaitEvent"),
+        ],
+    )
+    def test_api_calls_name_their_knob(self, name: str, word: str, tmp_path: Path) -> None:
+        (found, *_) = report_of(late().api(name, 110_000, 270_000), tmp_path).findings
+        assert (found.call, found.lost_ns) == (name, 160_000)
+        assert any(word in advice for advice in found.advice)
+
+    @pytest.mark.parametrize(
+        ("name", "cause", "word"),
+        [
+            ("pthread_cond_timedwait", "lock_wait", "GIL"),
+            ("munmap", "os_memory", "MALLOC_TRIM_THRESHOLD_"),
+            ("fork", "sleep", "persistent_workers=True"),
+            ("read", "io_wait", "num_workers"),
+            ("fsync", "io_wait", "another thread"),
+            ("epoll_wait", "io_wait", "other end"),
+        ],
+    )
+    def test_os_calls_name_their_knob(self, name: str, cause: str, word: str, tmp_path: Path) -> None:
+        (found, *_) = report_of(late().osrt(name, 110_000, 270_000), tmp_path).findings
+        assert found.cause == cause
+        assert any(word in advice for advice in found.advice)
+
+    @pytest.mark.parametrize(
+        ("symbols", "title"),
+        [
+            (["gc_collect_main"] * 2 + ["_PyEval_EvalFrameDefault"] * 3, "Host code: Python's garbage collector"),
+            (["_PyEval_EvalFrameDefault"] * 3 + ["memcpy"] * 2, "Host code: the Python interpreter"),
+            (["memcpy"] * 5, "Host code"),
+        ],
+    )
+    def test_samples_tell_what_kind_of_host_code(self, symbols: list[str], title: str, tmp_path: Path) -> None:
+        trace = late(20_000_000).sched(111_000, True)
+        for number, symbol in enumerate(symbols):
+            trace.sample(1_000_000 + number * 1_000_000, symbols=(symbol,))
+        host = by_cause(report_of(trace, tmp_path))["host_compute"]
+        assert host.title == title
+        assert ("gc.freeze()" in host.advice[0]) == (symbols[0] == "gc_collect_main")
+
+    def test_pageable_memory(self, tmp_path: Path) -> None:
+        trace = late().memcpy(113_000, 120_000, host="pageable", launch=(112_000, 260_000), api="cudaMemcpyAsync")
+        copy = by_cause(report_of(trace, tmp_path))["blocking_copy"]
+        assert copy.title == "Blocking copy: from or to pageable memory"
+        assert any("pin_memory=True" in advice for advice in copy.advice)
+
+
+class TestChains:
+    def test_from_the_call_to_the_fix(self, tmp_path: Path) -> None:
+        trace = late().api("cudaDeviceSynchronize", 110_000, 270_000).nvtx("step 7", 500, 500_000)
+        trace.thread_name("python")
+        assert by_cause(report_of(trace, tmp_path))["sync"].chain == [
+            "cudaDeviceSynchronize (waits for the device) on thread 4242 'python'",
+            "the queue is empty for 160 us in one gap",
+            "idle before gemm in step #",
+            "take cudaDeviceSynchronize out of the step",
+        ]
+
+    def test_a_queue_that_was_emptied(self, tmp_path: Path) -> None:
+        """The call ends 10_000 into the gap, and 180_000 follow: a pointer with a ceiling, and little of its own."""
+        report = report_of(late().api("cudaStreamSynchronize", 50_000, 120_000), tmp_path)
+        sync = by_cause(report)["sync"]
+        assert (sync.lost_ns, sync.ceiling_ns) == (10_000, 190_000)
+        assert sync.chain[1] == "the queue runs dry, and stays so for 190 us in one gap"
+        assert [where(row) for row in sync.rows] == [("CUPTI_ACTIVITY_KIND_RUNTIME", 50_000, THREAD, 103)]
+        assert all(each.ceiling_ns <= report.devices[0].window_ns for each in report.findings)
+
+    def test_a_copy_that_emptied_the_queue_is_a_copy(self, tmp_path: Path) -> None:
+        trace = late().memcpy(110_000, 111_000, kind="DtoH", host="pageable", size=4, launch=(50_000, 112_000))
+        found = by_cause(report_of(trace, tmp_path))
+        assert found["blocking_copy"].title == "Blocking copy: a value is read back"
+        assert found["blocking_copy"].ceiling_ns == 300_000 - 111_000
+        assert "sync" not in found
+
+
+def waited_for(trace: TraceBuilder, waker: str) -> TraceBuilder:
+    """The thread waits in `sem_wait` from 0.2 to 9 ms; NEIGHBOUR, called `waker`, computes from 2 to 8.99 ms."""
+    trace.osrt("sem_wait", 200_000, 9_000_000).thread_name(waker, thread=NEIGHBOUR)
+    trace.sched(205_000, False).sched(8_995_000, True)
+    trace.sched(2_000_000, True, thread=NEIGHBOUR, cpu=3)
+    return trace.sched(8_990_000, False, thread=NEIGHBOUR, cpu=3)
+
+
+class TestRoots:
+    def test_findings_are_about_the_root(self, tmp_path: Path) -> None:
+        """A loading worker ended the wait: a finding for each thing that it did, as sure as that is."""
+        report = report_of(waited_for(late(10_000_000), "pt_data_worker"), tmp_path)
+        found = [each for each in report.findings if each.cause == "data_loading"]
+        assert "lock_wait" not in by_cause(report)
+        assert [each.lost_ns for each in found] == [6_990_000, 1_810_000]
+        for loading in found:
+            assert loading.title.startswith("Waiting for input data")
+            assert loading.confidence == 0.85
+            assert "pt_data_worker" in loading.chain[1]
+            assert "num_workers" in " ".join(loading.advice)
+            assert {where(row) for row in loading.rows} == {("OSRT_API", 200_000, THREAD, None)}
+
+    def test_what_nobody_is_shown_to_have_done_stays_with_the_wait(self, tmp_path: Path) -> None:
+        """The neighbour computed for 6.99 ms of it; the thread itself for 90 us before it and 980 us after it."""
+        found = by_cause(report_of(waited_for(late(10_000_000), "logger"), tmp_path))
+        assert found["host_compute"].lost_ns == 6_990_000 + 90_000 + 980_000
+        assert found["host_compute"].chain[0] == "root: Host code"
+        assert 0.85 < found["host_compute"].confidence < 1
+        assert found["lock_wait"].lost_ns == 8_800_000 - 6_990_000
+        assert found["lock_wait"].confidence == 1.0
+
+
+class TestBusyTime:
+    def test_work_that_nothing_hides_is_a_finding(self, tmp_path: Path) -> None:
+        """
+        device  [nccl: 60_000)[copy: 30_000)[K: 10_000)
+        """
+        trace = TraceBuilder().kernel(1_000, 61_000, name="ncclDevKernel_AllGather", launch=(1, 2))
+        trace.memcpy(61_000, 91_000, launch=(3, 4)).kernel(91_000, 101_000, launch=(5, 6))
+        findings = report_of(trace, tmp_path).findings
+        assert [(each.cause, each.lost_ns, each.severity, each.confidence) for each in findings] == [
+            ("exposed_comm", 60_000, "high", 1.0),
+            ("exposed_copy", 30_000, "high", 1.0),
+        ]
+        assert [where(row) for row in findings[1].rows] == [("CUPTI_ACTIVITY_KIND_MEMCPY", 61_000, None, 102)]
+
+    def test_memory_sets_name_set_to_none(self, tmp_path: Path) -> None:
+        trace = TraceBuilder().memset(1_000, 61_000, launch=(1, 2)).kernel(61_000, 101_000, launch=(3, 4))
+        (copy,) = report_of(trace, tmp_path).findings
+        assert "set_to_none=True" in copy.advice[0]
+
+
+class TestSeveralDevices:
+    def test_devices_are_ranked_together(self, tmp_path: Path) -> None:
+        """
+        device 0  [K)...read 50_000....[K)
+        device 1  [K)...read 80_000........[K)
+        """
+        trace = TraceBuilder().osrt("read", 2_000, 100_000)
+        for device, start in ((0, 52_000), (1, 82_000)):
+            trace.kernel(1_000, 2_000, device=device, launch=(1, 2))
+            trace.kernel(start, start + 1_000, device=device, launch=(start - 1, start))
+        findings = report_of(trace, tmp_path).findings
+        assert [(each.device, each.cause) for each in findings][:2] == [("gpu1", "io_wait"), ("gpu0", "io_wait")]
+
+
+class TestIterations:
+    def steps(self, lengths: list[int], *, works: set[int] | None = None) -> TraceBuilder:
+        """Each step launches one kernel of 100_000 at its beginning (if it is in `works`), reads, and ends."""
+        trace, start = TraceBuilder(), 1_000_000
+        for number, idle in enumerate(lengths):
+            trace.nvtx(f"step {number}", start - 21_000, start + 100_000 + idle - 25_000)
+            if works is None or number in works:
+                trace.kernel(start, start + 100_000, launch=(start - 20_000, start - 10_000))
+            trace.osrt("read", start + 100_000, start + 100_000 + idle - 30_000)
+            start += 100_000 + idle
+        return trace
+
+    def test_slow_ones_point_and_lose_nothing_of_their_own(self, tmp_path: Path) -> None:
+        """Nine steps of 400 us and one of 1,400 us: 1 ms more, all of it reads, which the read finding has already."""
+        report = report_of(self.steps([300_000] * 6 + [1_300_000] + [300_000] * 3), tmp_path)
+        found = by_cause(report)
+        slow = found["slow_iterations"]
+        assert (slow.lost_ns, slow.ceiling_ns, slow.nvtx) == (0, 1_000_000, ["step #"])
+        assert slow.evidence == ["iteration 6: +1.00 ms: input and output +1.00 ms"]
+        assert [where(row) for row in slow.rows] == [("CUPTI_ACTIVITY_KIND_KERNEL", 3_400_000, None, 107)]
+        assert sum(each.lost_ns for each in report.findings) <= report.devices[0].idle_ns
+
+    def test_even_ones_are_no_finding(self, tmp_path: Path) -> None:
+        assert "slow_iterations" not in by_cause(report_of(self.steps([300_000] * 10), tmp_path))
+
+    def test_steps_without_work(self, tmp_path: Path) -> None:
+        """Thirty of 32 steps launch nothing to the device: the first and the last do."""
+        report = report_of(self.steps([300_000] * 32, works={0, 31}), tmp_path)
+        empty = by_cause(report)["empty_iterations"]
+        assert empty.title == "30 of 32 iterations have no work for the device"
+        assert empty.lost_ns == 0
+        assert 0 < empty.ceiling_ns <= report.devices[0].idle_ns
+        assert where(empty.rows[0]) == ("NVTX_EVENTS", 1_379_000, THREAD, None)
+
+    @pytest.mark.parametrize("works", [None, set(range(1, 32))])
+    def test_full_or_nearly_full_ones_are_no_finding(self, works: set[int] | None, tmp_path: Path) -> None:
+        report = report_of(self.steps([300_000] * 32, works=works), tmp_path)
+        assert "empty_iterations" not in by_cause(report)
+
+    def test_launches_of_another_thread_count(self, tmp_path: Path) -> None:
+        """A backward thread launches inside every second step: none of them is empty."""
+        trace = self.steps([300_000] * 10, works=set(range(0, 10, 2)))
+        for number in range(1, 10, 2):
+            start = 1_000_000 + number * 400_000
+            trace.kernel(start, start + 100_000, launch=(start - 20_000, start - 10_000), thread=(4242, 4300))
+        assert "empty_iterations" not in by_cause(report_of(trace, tmp_path))
+
+
+def test_rows_of_two_processes_are_told_apart(tmp_path: Path) -> None:
+    """Two processes copy at the very same time under the same correlation id, each on a GPU of its own."""
+    trace = TraceBuilder(schema="3.24.8").gpu(0).gpu(1)
+    for gpu, pid in enumerate((4242, 5000)):
+        trace.cuda_device(gpu, 0, pid).memcpy(1_000, 61_000, launch=(1, 2), thread=(pid, pid))
+    copies = [each for each in report_of(trace, tmp_path).findings if each.cause == "exposed_copy"]
+    assert [row.process for each in copies for row in each.rows] == [global_pid(4242), global_pid(5000)]
+    assert [selected(tmp_path / "trace.sqlite", row) for each in copies for row in each.rows] == [1, 1]
+
+
+@pytest.mark.parametrize("example", ["read", "cudaMalloc", "sem_wait", "cudaDeviceSynchronize"])
+def test_every_row_can_be_selected(example: str, tmp_path: Path) -> None:
+    trace = late()
+    trace = (
+        trace.api(example, 120_000, 260_000) if example.startswith("cuda") else trace.osrt(example, 120_000, 260_000)
+    )
+    report = report_of(trace, tmp_path)
+    rows = [row for each in report.findings for row in each.rows]
+    assert rows
+    assert [selected(tmp_path / "trace.sqlite", row) for row in rows] == [1] * len(rows)

@@ -1,0 +1,25 @@
+"""Slices with stand-ins for names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag import Settings, open_trace, pipeline
+from nsysdiag.share.bundle.slicing import Slice, slice_of
+from nsysdiag.share.redaction import Names, redacted_by
+from nsysdiag.share.redaction.slice_names import SliceNames
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from nsysdiag.report import Report
+
+
+def redacted_slice(path: Path, folder: Path, key: str | None = None) -> tuple[Report, Slice]:
+    """The redacted report of a trace and the slice that goes with it."""
+    folder.mkdir(exist_ok=True)
+    names = Names(key)
+    with open_trace(path) as trace:
+        report = pipeline.analyze_trace(trace, Settings())
+        shown = redacted_by(report, names)
+        return shown, slice_of(trace, report, Settings(), folder, SliceNames(names).of)

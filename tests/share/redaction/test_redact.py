@@ -1,0 +1,184 @@
+"""A redacted report differs from the plain one in names alone."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from nsysdiag import pipeline
+from nsysdiag.ranks.pipeline import analyze_ranks
+from nsysdiag.report import Report, from_json, to_json
+from nsysdiag.share.redaction import is_redacted, redacted
+from nsysdiag.share.redaction.redact import _renamed
+from tests.output import samples
+from tests.ranks.run import MS, files
+
+if TYPE_CHECKING:
+    from nsysdiag.report import DeviceReport
+
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+KEY = "a key that nobody guesses"
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """Two ranks of a training whose workers are too slow."""
+    path = tmp_path_factory.mktemp("redacted") / "train_secret.sqlite"
+    path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))
+    return pipeline.analyze(path)
+
+
+def without_texts(value: Any) -> Any:
+    """Numbers, structure and what dictionaries hold, in order; every text is left out."""
+    if isinstance(value, dict):
+        return [without_texts(each) for each in value.values()]
+    if isinstance(value, list):
+        return [without_texts(each) for each in value]
+    return None if isinstance(value, str) else value
+
+
+def as_plain_data(report: Report) -> Any:
+    return msgspec.to_builtins(replace(report, settings={}))
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_all_numbers_stay(plain: Report, key: str | None) -> None:
+    assert without_texts(as_plain_data(redacted(plain, key))) == without_texts(as_plain_data(plain))
+
+
+def test_verdict_ledger_and_causes_stay(plain: Report) -> None:
+    made = redacted(plain)
+
+    def told(device: DeviceReport) -> Any:
+        causes = [(row.cause, row.count) for row in device.signatures]
+        api = [row.name for row in device.launch.api]
+        kinds = [row.kind for row in device.communication.kinds]
+        return device.key, device.name, device.verdict, device.ledger, device.root_ledger, causes, api, kinds
+
+    assert [told(device) for device in made.devices] == [told(device) for device in plain.devices]
+    assert [(each.cause, each.severity, each.advice) for each in made.findings] == [
+        (each.cause, each.severity, each.advice) for each in plain.findings
+    ]
+    assert made.causes == plain.causes
+
+
+def test_different_kernels_stay_different(plain: Report) -> None:
+    for before, after in zip(plain.devices, redacted(plain).devices, strict=True):
+        stand_ins = {row.name: new.name for row, new in zip(before.kernels, after.kernels, strict=True)}
+        assert len(set(stand_ins.values())) == len(stand_ins)
+
+
+def test_links_inside_the_report_hold(plain: Report) -> None:
+    """Findings name signatures by their ids; ids that are hashes of names are made anew, and stay unique."""
+    made = redacted(plain)
+    ids = [row.id for device in plain.devices for row in device.signatures]
+    new = [row.id for device in made.devices for row in device.signatures]
+    assert not set(ids) & set(new)
+    assert len(set(new)) == len(set(ids))
+    known = dict(zip(ids, new, strict=True))
+    linked = [(b.signature, a.signature) for b, a in zip(plain.findings, made.findings, strict=True) if b.signature]
+    listed = [(before, after) for before, after in linked if before in known]
+    assert listed
+    assert all(after == known[before or ""] for before, after in listed)
+    assert len({each.id for each in made.findings}) == len(made.findings)
+    heads = [each.id.rpartition("-")[0] for each in made.findings]
+    assert heads == [each.id.rpartition("-")[0] for each in plain.findings]
+
+
+@pytest.mark.parametrize(
+    ("plain_id", "shown"),
+    [
+        ("f-gpu0-sync-12ab34", "f-gpu0-sync-1"),
+        ("f-gpu0-pid12-host_code-12ab34", "f-gpu0-pid12-host_code-1"),
+        ("f-gpu0-exposed_copy", "f-gpu0-exposed_copy"),
+        ("f-gpu1-sync-rest", "f-gpu1-sync-rest"),
+        ("s-0123456789", "s-1"),
+        ("acme", "id 1"),
+    ],
+)
+def test_ids(plain_id: str, shown: str) -> None:
+    report = samples.one_device()
+    findings = [replace(report.findings[0], id=plain_id)]
+    assert redacted(replace(report, findings=findings, devices=[])).findings[0].id == shown
+
+
+def test_it_says_that_it_is_redacted_and_how(plain: Report) -> None:
+    assert redacted(plain).settings["redacted"] == "numbered"
+    assert redacted(plain, KEY).settings["redacted"] == "keyed"
+    assert not is_redacted(plain)
+
+
+def test_what_identifies_the_file_is_left_out(plain: Report) -> None:
+    report = replace(plain, trace=replace(plain.trace, sha256="0" * 64))
+    numbered, keyed = redacted(report).trace, redacted(report, KEY).trace
+    assert (numbered.file, numbered.fingerprint, numbered.sha256) == ("file 1", "(withheld)", "(withheld)")
+    assert plain.trace.fingerprint not in (keyed.fingerprint, numbered.fingerprint)
+    assert keyed.fingerprint == redacted(report, KEY).trace.fingerprint != redacted(report, "other").trace.fingerprint
+
+
+def test_what_nsys_reported_is_withheld() -> None:
+    plain = samples.one_device()
+    warnings = ["nsys reported a warning while capturing (3 times): cannot trace /opt/secret/app", "2 malformed rows"]
+    report = replace(plain, trace=replace(plain.trace, warnings=warnings))
+    assert redacted(report).trace.warnings == [
+        "nsys reported a warning while capturing (3 times): (withheld)",
+        "2 malformed rows",
+    ]
+
+
+def test_settings_that_hold_names() -> None:
+    settings = {"nvtx": "secret*", "config": "/home/ann/secret.toml", "gaps": "10", "communication_patterns": "a, b"}
+    made = redacted(replace(samples.one_device(), settings=settings)).settings
+    assert (made["gaps"], made["communication_patterns"]) == ("10", "pattern 1, pattern 2")
+    assert "secret" not in str(made)
+
+
+def test_two_reports_of_one_key_can_be_compared(plain: Report) -> None:
+    """Another trace with the same kernels, in which others come first: the same stand-ins."""
+    shorter = replace(plain, devices=plain.devices[1:], findings=[])
+    both = {row.name: new.name for row, new in zip(_kernels(plain), _kernels(redacted(plain, KEY)), strict=True)}
+    for row, new in zip(_kernels(shorter), _kernels(redacted(shorter, KEY)), strict=True):
+        assert new.name == both[row.name]
+    other = [row.name for row in _kernels(redacted(plain, "another key"))]
+    assert not set(other) & set(both.values())
+
+
+def _kernels(report: Report) -> list[Any]:
+    return [row for device in report.devices for row in device.kernels]
+
+
+def test_a_saved_report_gives_the_same(plain: Report) -> None:
+    assert redacted(from_json(to_json(plain))) == redacted(plain)
+
+
+def test_twice_or_without_a_key_is_refused(plain: Report) -> None:
+    with pytest.raises(ValueError, match="already"):
+        redacted(redacted(plain))
+    with pytest.raises(ValueError, match="empty"):
+        redacted(plain, "")
+
+
+def test_ranks_go_by_their_files(tmp_path: Path) -> None:
+    """Ranks are called after their files, in sentences too, even where a file is called like a word of ours."""
+    first, second = files(tmp_path, [[4 * MS, 7 * MS]] * 5, [0, 0], utc=[0, 0])
+    plain = analyze_ranks([first.rename(tmp_path / "copy.sqlite"), second.rename(tmp_path / "late_secret.sqlite")])
+    made = redacted(plain)
+    assert [trace.file for trace in made.traces] == ["file 1", "file 2"]
+    assert [row.rank for row in made.comparison.ranks] == ["file 1", "file 2"]
+    assert plain.comparison.sentence.startswith("late_secret is late")
+    assert made.comparison.sentence == plain.comparison.sentence.replace("late_secret", "file 2")
+    assert [wait.late_rank for wait in made.comparison.waits if wait.late_rank] == ["file 2"]
+
+
+def test_keys_that_become_one_stay_apart() -> None:
+    assert _renamed({"a1": 1, "b": 2, "a2": 3, "a3": 4}, lambda name: name[0]) == {
+        "a": 1,
+        "b": 2,
+        "a (2)": 3,
+        "a (3)": 4,
+    }

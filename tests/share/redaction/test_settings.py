@@ -1,0 +1,47 @@
+"""Settings of a redacted report: numbers stay, and what is named in them is public or replaced."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag.config.settings import CostSettings, Settings, Thresholds
+from nsysdiag.share.redaction.names import Names
+from nsysdiag.share.redaction.settings import currency, setting
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("nvtx", "train*", "range 1"),
+        ("config", "acme.toml", "file 1"),
+        ("device", "gpu0", "gpu0"),
+        ("device", "1", "1"),
+        ("device", "H200", "H200"),
+        ("device", "acme", "pattern 1"),
+        ("communication_patterns", "nccl, acme", "nccl, pattern 1"),
+        ("disabled", "sync, acme", "sync, cause 1"),
+        ("gaps", "10", "10"),
+        ("iterations", "3:9", "3:9"),
+        ("gaps", "acme", "setting 1"),
+        ("acme", "acme", "setting 1"),
+    ],
+)
+def test_shown(name: str, value: str, shown: str) -> None:
+    assert setting(Names(), name, value) == shown
+
+
+def test_settings_of_numbers_stay() -> None:
+    changed = Settings(thresholds=Thresholds(busy=0.25, bubble_gap_ns=7), start_ns=5, same_gpu=True).changed()
+    assert {name: setting(Names(), name, value) for name, value in changed.items()} == changed
+
+
+def test_prices_by_name() -> None:
+    cost = CostSettings(gpu_hour_cost=2.5, currency="EUR", gpus={"H100": 3.0, "acme": 1e-5})
+    text = Settings(cost=cost).changed()["cost"]
+    assert setting(Names(), "cost", text) == "gpu_hour_cost 2.5, currency EUR, gpus.H100 3.0, gpus.GPU 1 1e-05"
+    odd = Settings(cost=CostSettings(gpus={"acme, of ann": 2.0})).changed()["cost"]
+    assert "a" not in setting(Names(), "cost", odd).replace("price", "").replace("gpus", "")
+
+
+def test_a_currency_is_a_code_or_a_sign() -> None:
+    assert [currency(Names(), text) for text in ("EUR", "€", "acme")] == ["EUR", "€", "currency 1"]

@@ -1,0 +1,167 @@
+"""Names in a slice: those of the report with a mark, and the words that the analysis goes by."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.events.identity import is_profiler
+from nsysdiag.events.program_code import origin_of, origin_of_python
+from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.iterations.iterations import OPERATOR
+from nsysdiag.kernels.names import normal_kernel
+from nsysdiag.pseudonyms import stand_in
+from nsysdiag.share.redaction import Names
+from nsysdiag.share.redaction.slice_names import SliceNames
+from nsysdiag.share.slice.uses import Use
+from nsysdiag.wakeups.loaders import NAMES
+
+WHOLE = "void at::native::vectorized_elementwise_kernel<4, at::native::AbsFunctor<float>, int>(int, float*)"
+OTHER = "void at::native::vectorized_elementwise_kernel<8, at::native::AbsFunctor<float>, int>(int, float*)"
+SYMBOLS = (
+    *("solve", "solver::decode(int)", "PyInit_secret", "_PyEval_SecretFrame", "gc_secret", "std::secret<int>()"),
+    *("at::native::secret()", "secret_dataset::load(int)", "torch::dataloader::next()", "0x7f01", "[secret]"),
+    *("__nv_secret", "cudaError cudaSecret<int>(int)", "read", "memcpy", "<string 12>", "[Broken backtraces]"),
+)
+MODULES = (
+    *("/home/ann/bin/secret", "/usr/lib/libsecret.so", "/opt/venv/lib/python3.10/site-packages/secret/x.so"),
+    *("/opt/libtorch_secret.so.2", "/opt/libpython3.10-secret.so", "/lib/modules/secret.ko", "[kernel_secret]"),
+    *("/usr/lib/libcuda.so.1", "libc.so.6", "[Unknown]", "[secret]", "/data/dataset/secret", ""),
+)
+
+
+def of(use: Use, text: str) -> str:
+    return SliceNames(Names()).of(use, text)
+
+
+@pytest.mark.parametrize(
+    ("use", "name", "replaced"),
+    [
+        (Use.KERNEL, WHOLE, "kernel·1<1>"),
+        (Use.SHORT_KERNEL, "vectorized_elementwise_kernel", "kernel·1"),
+        (Use.SHORT_KERNEL, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "nccl·AllReduce·1"),
+        (Use.SHORT_KERNEL, "my_nccl_wrapper", "kernel·nccl·kernel·1"),
+        (Use.KERNEL, "memset", "memset"),
+        (Use.KERNEL, "ampere_sgemm_128x64_tn", "kernel·1·sgemm"),
+        (Use.KERNEL, "ampere_tf32_sgemm", "kernel·1"),
+        (Use.RANGE, "train step 12", "range·1 #12"),
+        (Use.RANGE, "next(dataloader) 7", "range·1·data_loader #7"),
+        (Use.RANGE, "aten::secret, seq = 5", "torch::range·1 #5"),
+        (Use.RANGE, "ncclAllReduce", "ncclAllReduce"),
+        (Use.DOMAIN, "NCCL", "NCCL"),
+        (Use.DOMAIN, "acme", "domain·1"),
+        (Use.THREAD, "pt_data_worker", "thread·1·data_loader"),
+        (Use.THREAD, "acme", "thread·1"),
+        (Use.THREAD, "[NSys Comms]", "[NSys thread·1]"),
+        (Use.PROCESS, "/home/ann/bin/python3", "process·1"),
+        (Use.SYMBOL, "solve", "symbol·1"),
+        (Use.SYMBOL, "PyInit_secret", "Py_symbol·1"),
+        (Use.SYMBOL, "at::native::secret()", "std::symbol·1"),
+        (Use.SYMBOL, "fetch_batch(int)", "symbol·1·data_loader"),
+        (Use.SYMBOL, "read", "read"),
+        (Use.MODULE, "/usr/lib/libsecret.so", "/lib/module·1"),
+        (Use.MODULE, "/home/ann/libcuda.so.1", "libcuda.so.1"),
+        (Use.PYTHON_FUNCTION, "&lt;module&gt;", "&lt;module&gt;"),
+        (Use.PYTHON_FUNCTION, "_bootstrap", "_bootstrap"),
+        (Use.PYTHON_FUNCTION, "train", "symbol·1"),
+        (Use.PYTHON_FILE, "/home/ann/train.py", "module·1"),
+        (Use.PYTHON_FILE, "/usr/lib/python3.10/threading.py", "/site-packages/module·1"),
+        (Use.CALL, "MPI_Allreduce", "MPI_Allreduce"),
+        (Use.CALL, "acme_call", "symbol·1"),
+        (Use.API, "cudaMemcpyAsync_ptsz_v7000", "cudaMemcpyAsync_ptsz_v7000"),
+        (Use.API, "CUPTI: Buffer flush", "CUPTI: Buffer flush"),
+        (Use.API, "dlopen(libcuda.so.1)", "dlopen(libcuda.so.1)"),
+        (Use.API, "dlopen(libacme.so)", "symbol·1"),
+        (Use.API, "cudaInitAcme_v3020", "symbol·1"),
+        (Use.API, "CUPTI acme", "CUPTI symbol·1"),
+        (Use.GPU, "NVIDIA H200 NVL", "NVIDIA H200 NVL"),
+        (Use.GPU, "Acme H200", "GPU·1"),
+        (Use.CHIP, "GH100", "GH100"),
+        (Use.CHIP, "ACME100", ""),
+        (Use.METRIC, "SMs Active [Throughput %]", "SMs Active [Throughput %]"),
+        (Use.METRIC, "Acme Active [Throughput %]", "metric·1"),
+        (Use.METRICS, "General Metrics", "metric·1"),
+        (Use.VERSION, "2024.6.2.225-246235244400v0", "2024.6.2.225-246235244400v0"),
+        (Use.VERSION, "NVIDIA Nsight Systems", "NVIDIA Nsight Systems"),
+        (Use.VERSION, "2024.6 of acme", ""),
+        (Use.ENUMERATION, "Device-to-Host", "Device-to-Host"),
+        (Use.ENUMERATION, "ENUM_CUDA_MEMCPY_OPER", "ENUM_CUDA_MEMCPY_OPER"),
+        (Use.ENUMERATION, "ENUM_ACME", ""),
+        (Use.ADDRESS, "deadbeef:cafe", ""),
+        (Use.MESSAGE, "dropped rows of acme", "lost: (withheld)"),
+        (Use.MESSAGE, "hello acme", "(withheld)"),
+        (Use.ADDRESS, "0000:3b:00.0", "0000:3b:00.0"),
+        (Use.ADDRESS, "acme", ""),
+        (Use.MEMORY, "acme", "name·1"),
+        (Use.FILE, "", ""),
+    ],
+)
+def test_replaced(use: Use, name: str, replaced: str) -> None:
+    assert of(use, name) == replaced
+
+
+def test_numbers_are_those_of_the_report() -> None:
+    names = Names()
+    told = [names.of("kernel", text) for text in ("first", WHOLE, OTHER)]
+    made = SliceNames(names)
+    assert [made.of(Use.KERNEL, text) for text in (OTHER, WHOLE, "first")] == [
+        text.replace(" ", "·") for text in reversed(told)
+    ]
+
+
+def test_hashes_are_those_of_the_report() -> None:
+    names = Names("a key")
+    assert names.of("range", "solve 3") == "range-4ba598e1 #3".replace("4ba598e1", names.of("range", "solve #")[6:])
+    assert SliceNames(names).of(Use.SYMBOL, "solve") == "symbol·4ba598e1"
+    assert SliceNames(names).of(Use.RANGE, "solve 3") == names.of("range", "solve 3").replace("-", "·")
+
+
+@pytest.mark.parametrize("module", MODULES)
+@pytest.mark.parametrize("symbol", SYMBOLS)
+def test_whose_code_it_is_stays(symbol: str, module: str) -> None:
+    """And whether it is code of a data loader."""
+    made = of(Use.SYMBOL, symbol), of(Use.MODULE, module)
+    assert origin_of(*made) == origin_of(symbol, module)
+    assert [NAMES.search(text) is not None for text in made] == [
+        NAMES.search(text) is not None for text in (symbol, module)
+    ]
+    assert not any(re.search(r"secret|ann|dataset::", text) for text in made)
+
+
+@pytest.mark.parametrize("file", ["/home/ann/train.py", "/x/site-packages/a/b.py", "<frozen importlib._bootstrap>", ""])
+def test_whose_python_it_is_stays(file: str) -> None:
+    assert origin_of_python(of(Use.PYTHON_FILE, file)) == origin_of_python(file)
+
+
+@pytest.mark.parametrize("key", [None, "a key"])
+@given(text=st.text(min_size=1))
+def test_rules_read_the_same_out_of_any_name(key: str | None, text: str) -> None:
+    made = SliceNames(Names(key))
+    thread, given_range = made.of(Use.THREAD, text), made.of(Use.RANGE, text)
+    assert is_profiler(thread) == is_profiler(text)
+    for name in (thread, given_range):
+        assert (NAMES.search(name) is None) == (NAMES.search(text) is None)
+    assert (OPERATOR.match(given_range) is None) == (OPERATOR.match(text) is None)
+
+
+@pytest.mark.parametrize("key", [None, "a key"])
+def test_counters_of_stand_ins_are_no_counters(key: str | None) -> None:
+    """Steps of one loop are one place in the program, and different ranges and kernels stay different."""
+    made = SliceNames(Names(key))
+    steps = [made.of(Use.RANGE, text) for text in ("step 1", "step 2", "epoch 1", "next_batch 4", "aten::x, seq = 4")]
+    normal = [normal_range(text) for text in steps]
+    assert normal[0] == normal[1]
+    assert len(set(normal)) == 4
+    assert normal[0] == steps[0].partition(" ")[0]
+    kernels = [made.of(Use.KERNEL, text) for text in (WHOLE, OTHER, "gemm", WHOLE.replace("Abs", "Sin"))]
+    assert len(set(kernels)) == 4
+    assert len({normal_kernel(text) for text in kernels}) == 3
+    assert normal_kernel(kernels[1]) == normal_kernel(kernels[0]) == kernels[0].partition(".")[0]
+
+
+@pytest.mark.parametrize("name", ["step·3", "range 3 #12", "range·3 #12 more", "range", "kernel·x", "range-77c0aa12"])
+def test_other_names_are_no_stand_ins(name: str) -> None:
+    assert stand_in(name) is None

@@ -1,0 +1,219 @@
+"""The new file is an export like the one that it was cut out of: tables, columns, types, names, versions."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from nsysdiag import analyze, open_trace
+from nsysdiag.config.settings import Settings
+from nsysdiag.errors import InputError, OutputError
+from nsysdiag.events.python_stacks import decoded, named_in
+from nsysdiag.share.slice.copying import write_cut
+from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.slice.names import base_name, short_path
+from nsysdiag.share.slice.uses import Use
+from nsysdiag.trace.tables import TABLES
+from tests.builder import TraceBuilder
+from tests.schemas import SCHEMAS
+from tests.share.slice.cutting import column, cut_file, cut_of, rows, tables, texts
+from tests.share.slice.private import private_trace
+from tests.simulator.scenarios import SCENARIOS, scenario
+from tests.trace.files import execute
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MS = 1_000_000
+DESCRIBED = """SELECT name, iif(name IN ('doubleValue', 'floatValue', 'binaryData'), 'other', type), pk
+    FROM pragma_table_info('{}')"""
+"""The kit that writes traces knows integers and texts only."""
+
+
+def small(**options: str) -> TraceBuilder:
+    trace = TraceBuilder(**options)  # type: ignore[arg-type]
+    trace.kernel(100 * MS, 110 * MS, launch=(99 * MS, 100 * MS)).nvtx("step", 99 * MS, 111 * MS, interned=True)
+    return trace.sample(105 * MS).process().gpu().sched(1 * MS, True)
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_columns_types_and_version_are_those_of_the_source(schema: str, tmp_path: Path) -> None:
+    path = cut_of(small(schema=schema), tmp_path, Cut(100 * MS, 200 * MS))
+    source = tmp_path / "trace.sqlite"
+    assert set(tables(path)) <= set(tables(source))
+    for table in tables(path):
+        assert rows(path, DESCRIBED.format(table)) == rows(source, DESCRIBED.format(table)), table
+    with open_trace(source) as full, open_trace(path) as part:
+        assert (part.schema_version, part.nsys_version) == (full.schema_version, full.nsys_version)
+    assert [table for table in tables(source) if table.startswith("ENUM_")] == [
+        table for table in tables(path) if table.startswith("ENUM_")
+    ]
+
+
+def test_a_table_keeps_the_name_that_it_has(tmp_path: Path) -> None:
+    source = small().write(tmp_path / "trace.sqlite")
+    with closing(sqlite3.connect(source)) as connection, connection:
+        connection.execute("ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL RENAME TO CUPTI_ACTIVITY_KIND_KERNEL_V3")
+    path = cut_file(source, tmp_path / "cut.sqlite", Cut())
+    assert "CUPTI_ACTIVITY_KIND_KERNEL_V3" in tables(path)
+    assert analyze(path).devices == analyze(source).devices
+
+
+def test_only_strings_in_use(tmp_path: Path) -> None:
+    trace = small().kernel(300 * MS, 310 * MS, name="later_kernel", launch=(299 * MS, 300 * MS))
+    trace.string("never used")
+    assert texts(cut_of(trace, tmp_path, Cut(100 * MS, 200 * MS))) == [
+        "_Z4gemmPfi", "app", "cudaLaunchKernel_v7000", "gemm", "gemm(float *, int)", "main", "step",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("path", "short"),
+    [
+        ("/home/ann/run/train.py", "train.py"),
+        ("~/run/train.py", "train.py"),
+        (r"C:\Users\ann\train.exe", "train.exe"),
+        ("/usr/lib/x86_64-linux-gnu/libz.so.1", "/lib/libz.so.1"),
+        ("/home/ann/env/lib/python3.11/site-packages/torch/nn/modules/linear.py", "/site-packages/linear.py"),
+        ("/home/ann/env/lib/python3.11/json/decoder.py", "/lib/python3.11/decoder.py"),
+        ("[kernel.kallsyms]", "[kernel.kallsyms]"),
+        ("void a::b<float>(int)", "void a::b<float>(int)"),
+        ("step 3/8", "step 3/8"),
+    ],
+)
+def test_paths_keep_their_last_part_and_whose_code_it_is(path: str, short: str) -> None:
+    assert short_path(path) == short
+
+
+def test_the_last_part_of_a_name() -> None:
+    assert [base_name(text) for text in ("/usr/bin/python3", r"C:\x\a.exe", "python3")] == [
+        "python3",
+        "a.exe",
+        "python3",
+    ]
+
+
+def test_stacks_of_python_keep_their_names(tmp_path: Path) -> None:
+    trace = small(schema="3.24.8").python_domain()
+    trace.python_stack(105 * MS, [("load", "/home/ann/run/load.py", 7), ("main", "/home/ann/run/train.py", 3)])
+    path = cut_of(trace, tmp_path, Cut(100 * MS, 200 * MS))
+    assert {"load", "load.py", "main", "train.py"} <= set(texts(path))
+    assert analyze(path).devices == analyze(tmp_path / "trace.sqlite").devices
+
+
+def test_names_can_be_changed_on_the_way(tmp_path: Path) -> None:
+    """What hides names puts its function here. It is given the whole name and what it is used for."""
+    trace = small().nvtx("secret plan", 100 * MS, 101 * MS).diagnostic("lost rows of acme")
+    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: f"{use.name} {text}"))
+    assert column(path, "NVTX_EVENTS", "text")[-1] == "RANGE secret plan"
+    assert column(path, "PROCESSES", "name") == ["PROCESS /usr/bin/python3"]
+    assert column(path, "DIAGNOSTIC_EVENT", "text") == ["MESSAGE lost rows of acme"]
+    assert texts(path) == [
+        *("API cudaLaunchKernel_v7000", "KERNEL gemm(float *, int)", "MODULE /usr/bin/app"),
+        *("RANGE step", "SHORT_KERNEL gemm", "SYMBOL main"),
+    ]
+
+
+def test_a_string_of_several_uses_is_several_strings(tmp_path: Path) -> None:
+    """`read` is a call of the OS, a thread, a range, an NVTX domain and a function; only the call keeps its name."""
+    trace = small().osrt("read", 101 * MS, 102 * MS, chain=("read",)).thread_name("read")
+    trace.nvtx("read", 100 * MS, 101 * MS, interned=True, domain=3)
+    trace.nvtx("read", 1, None, domain=3, event_type=75, interned=True)
+    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: text if use is Use.API else use.name))
+    value = "(SELECT value FROM StringIds WHERE id = {})"
+    assert rows(path, f"SELECT {value.format('nameId')} FROM OSRT_API") == [("read",)]
+    assert rows(path, f"SELECT {value.format('nameId')} FROM ThreadNames") == [("THREAD",)]
+    assert rows(path, f"SELECT {value.format('symbol')} FROM OSRT_CALLCHAINS") == [("SYMBOL",)]
+    ranges = f"SELECT eventType, {value.format('textId')} FROM NVTX_EVENTS WHERE domainId = 3 ORDER BY 1"
+    assert rows(path, ranges) == [(59, "RANGE"), (75, "DOMAIN")]
+
+
+def test_stacks_of_python_follow_their_names(tmp_path: Path) -> None:
+    """And hold nothing but their frames: what pads them is gone."""
+    trace = small(schema="3.24.8").python_domain()
+    trace.python_stack(105 * MS, [("load", "/home/ann/run/load.py", 7), ("main", "/home/ann/run/train.py", 3)])
+    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: f"{use.name} of {len(text)}"))
+    assert {"PYTHON_FUNCTION of 4", "PYTHON_FILE of 21", "PYTHON_FILE of 22"} <= set(texts(path))
+    ((payload,),) = rows(path, "SELECT binaryData FROM NVTX_EVENTS WHERE binaryData IS NOT NULL")
+    known = {number for (number,) in rows(path, "SELECT id FROM StringIds")}
+    assert set(named_in(payload)) <= known
+    assert (0x3FD).to_bytes(4, "little") not in payload
+    with open_trace(path) as opened:
+        frames = decoded(payload.hex(), opened.strings)
+    assert [(frame.symbol, frame.line) for frame in frames] == [
+        ("PYTHON_FUNCTION of 4", 7),
+        ("PYTHON_FUNCTION of 4", 3),
+    ]
+
+
+def test_broken_text_survives(tmp_path: Path) -> None:
+    source = small().write(tmp_path / "trace.sqlite")
+    with closing(sqlite3.connect(source)) as connection, connection:
+        connection.execute("UPDATE StringIds SET value = CAST(x'67ff65' AS TEXT) WHERE value = 'gemm'")
+    assert r"g\xffe" in texts(cut_file(source, tmp_path / "cut.sqlite", Cut()))
+
+
+@pytest.mark.parametrize("name", ["100%.sqlite", "a?b#c.sqlite", "ä ü.sqlite", "it's.sqlite"])
+def test_odd_names_and_the_source_stays_as_it_is(name: str, tmp_path: Path) -> None:
+    source = small().write(tmp_path / name)
+    before = hashlib.sha256(source.read_bytes()).digest(), source.stat().st_mtime_ns
+    cut_file(source, tmp_path / "cut of %41?.sqlite", Cut())
+    assert (hashlib.sha256(source.read_bytes()).digest(), source.stat().st_mtime_ns) == before
+    assert {path.name for path in tmp_path.iterdir()} == {name, "cut of %41?.sqlite"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["starved_training", "graph_replay", "two_gpus", "event_wait"])
+def test_the_whole_of_a_trace_says_the_same(name: str, tmp_path: Path) -> None:
+    name = name if name in SCENARIOS else "starved_data_parallel"
+    source = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
+    path = cut_file(source, tmp_path / "cut.sqlite", Cut())
+    assert analyze(path, Settings(timeline=False)).devices == analyze(source, Settings(timeline=False)).devices
+
+
+def test_same_trace_same_bytes(tmp_path: Path) -> None:
+    first = cut_of(small(), tmp_path, Cut(100 * MS, 200 * MS)).read_bytes()
+    assert cut_of(small(), tmp_path, Cut(100 * MS, 200 * MS)).read_bytes() == first
+
+
+def test_a_damaged_trace_is_an_input_error(tmp_path: Path) -> None:
+    source = small().write(tmp_path / "trace.sqlite")
+    with open_trace(source) as trace:
+        data = bytearray(source.read_bytes())
+        data[4096:] = b"\xff" * (len(data) - 4096)
+        source.write_bytes(data)
+        with pytest.raises(InputError, match="may be corrupt"):
+            write_cut(trace, tmp_path / "cut.sqlite", Cut())
+
+
+def test_a_folder_that_does_not_exist_is_an_output_error(tmp_path: Path) -> None:
+    with (
+        open_trace(small().write(tmp_path / "trace.sqlite")) as trace,
+        pytest.raises(OutputError, match="cannot write"),
+    ):
+        write_cut(trace, tmp_path / "none" / "cut.sqlite", Cut())
+
+
+@pytest.mark.slow
+def test_any_table_and_any_column_may_be_missing(tmp_path: Path) -> None:
+    source = private_trace(tmp_path / "trace.sqlite")
+    execute(source, "DROP VIEW kernels")
+    missing = [(table, None) for table in tables(source)]
+    missing += [(table, name) for table in tables(source) for (name, _, _) in rows(source, DESCRIBED.format(table))]
+    for table, name in missing:
+        if table not in TABLES:
+            continue
+        copy = tmp_path / "copy.sqlite"
+        copy.write_bytes(source.read_bytes())
+        try:
+            execute(copy, f'ALTER TABLE {table} DROP COLUMN "{name}"' if name else f"DROP TABLE {table}")
+        except sqlite3.OperationalError:
+            continue  # a key cannot go
+        for cut in (Cut(), Cut(50 * MS, 80 * MS), Cut(50 * MS, 80 * MS, lean=True)):
+            path = cut_file(copy, tmp_path / "cut.sqlite", cut)
+            assert set(tables(path)) <= set(tables(copy))
+            assert name not in [column for column, _, _ in rows(path, DESCRIBED.format(table))]
