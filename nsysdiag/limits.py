@@ -57,7 +57,7 @@ MOST_BUCKETS = 1 << 16
 """Of a series or a level of a timeline in a saved report: 32 times as many as the finest level has."""
 MOST_NAMES_BYTES = 1 << 24
 """What the names of a timeline in a saved report may take once unpacked: they have room for 1.5 million characters (see
-NAME_ROOM in analysis/lanes), which JSON writes with 6 bytes each at most."""
+NAME_ROOM in timeline), which JSON writes with 6 bytes each at most."""
 _IN_PATH = 50
 
 _DIGITS = 12
