@@ -82,3 +82,8 @@ CALL_ORDER: tuple[str, ...] = (
     "graph_build",
     "queue_full",
 )
+
+
+def variant_of(cause: str, label: str, call: str, hint: str | None) -> int:
+    """The place of the first variant of `cause` that matches; a hint that no variant asks for changes nothing."""
+    return next(at for at, variant in enumerate(CAUSES[cause].variants) if variant.matches(label, call, hint))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
+from nsysdiag.causes.variant import Variant
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -29,6 +30,10 @@ device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]
 CPU            |     idle    |
 """,
+    family="unknown",
+    sources=("nsight_sampling", "nsight_osrt"),
+    rows=(Rows.SCHEDULING,),
+    variants=(Variant("other", "", "capture again with --trace=osrt"),),
     host=evidence,
     unresolved=True,
 )

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.causes.threshold import DRAINED, READ_BACK
+from nsysdiag.causes.variant import Variant, matching
 from nsysdiag.events.axis import Lane
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
@@ -39,6 +41,11 @@ def _layers(evidence: HostEvidence, copies: Lane) -> list[Layer]:
     ]
 
 
+_READ_BACK = (
+    "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the device and "
+    "read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
+)
+
 CAUSE = Cause(
     id="blocking_copy",
     title="Blocking copy",
@@ -54,6 +61,36 @@ CAUSE = Cause(
 device  [==A==)[=copy=)...........[==next==)
 thread    [cudaMemcpy     ]   [launch]
 """,
+    family="copies",
+    sources=("api_sync", "pinned_memory"),
+    thresholds=(READ_BACK, DRAINED),
+    rows=(Rows.CALL,),
+    variants=(
+        Variant(
+            "read_back",
+            "a value is read back",
+            "keep the value on the device and read it every n steps",
+            _READ_BACK,
+            label=matching(r"read-back"),
+        ),
+        Variant(
+            "pageable",
+            "from or to pageable memory",
+            "pin the host memory: pin_memory=True, non_blocking=True",
+            (
+                "Pin the host side: cudaHostAlloc once and reuse it (PyTorch: DataLoader(pin_memory=True) and "
+                ".to(device, non_blocking=True)).",
+            ),
+            label=matching(r"pageable"),
+        ),
+        Variant(
+            "synchronous",
+            "a synchronous call",
+            "use cudaMemcpyAsync on a stream of its own",
+            label=matching(r"synchronous"),
+        ),
+        Variant("other", "", "copy asynchronously from pinned memory"),
+    ),
     host=evidence,
     call=nested_evidence,
 )

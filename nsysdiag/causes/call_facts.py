@@ -6,13 +6,13 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes.evidence import CallFacts
+from nsysdiag.causes.threshold import READ_BACK_BYTES
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import Category
 from nsysdiag.events.streams import distinct
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 
-READ_BACK_BYTES = 64
 LONG_NS = 1_000_000
 FEW_LAUNCHES, SLOW_FACTOR = 10, 10
 

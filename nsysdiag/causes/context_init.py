@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.threshold import Threshold
+from nsysdiag.causes.variant import Variant
+from nsysdiag.units import format_ns
 
 CALLS = re.compile(
     r"cuInit|cuCtx(Create|Destroy|Attach|Detach)|cuDevicePrimaryCtx\w+|cuda(InitDevice|DeviceReset)|cuGreenCtxCreate"
@@ -47,6 +50,11 @@ CAUSE = Cause(
 device  [==A==)................[==next==)
 thread         [cuCtxCreate ][launch]
 """,
+    family="startup",
+    sources=("contexts", "lazy_loading"),
+    thresholds=(Threshold("long", format_ns(LONG_NS), "a first call or stream creation over this makes a context"),),
+    rows=(Rows.CALL,),
+    variants=(Variant("other", "", "create the context before the work that is measured"),),
     host=evidence,
     call=nested_evidence,
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.variant import Variant, matching
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -25,5 +26,30 @@ CAUSE = Cause(
 device  [==A==)...............................[==next==)
 thread         [cudaEventRecord][cudaFuncGet.][launch]
 """,
+    family="launch",
+    sources=("asynchronous",),
+    rows=(Rows.CALL,),
+    variants=(
+        Variant(
+            "launches",
+            "launches of other work",
+            "launch less: CUDA graphs, fused kernels",
+            (
+                "The thread was launching work that did not end this gap: other streams or devices. A thread for each GPU, or "
+                "fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
+            ),
+            call=matching(r"Launch|MemcpyAsync|MemsetAsync|Memcpy|Memset"),
+        ),
+        Variant(
+            "properties",
+            "properties are asked for",
+            "ask once and keep the answer",
+            ("Ask once and keep the answer; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties.",),
+            call=matching(
+                r"GetDeviceProperties|GetAttribute|FuncGetAttributes|Occupancy|PointerGetAttributes|MemGetInfo"
+            ),
+        ),
+        Variant("other", "", "take the call out of the step, or keep its answer"),
+    ),
     host=evidence,
 )

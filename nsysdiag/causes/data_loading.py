@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import Variant, matching
 
 CAUSE = Cause(
     id="data_loading",
@@ -22,4 +23,39 @@ device  [==A==)..........................[==next==)
 thread         [queue.get: sem_wait     ][launch]
 worker    [read a file             ][put]
 """,
+    family="input",
+    sources=("data_loader", "tuning_guide"),
+    variants=(
+        Variant(
+            "reads",
+            "the worker reads",
+            "larger files and a cache near the worker; more workers and prefetching",
+            (
+                "The worker reads: pack samples into shards, cache them on a local disk; more workers read side by side "
+                "(num_workers, prefetch_factor, persistent_workers=True).",
+            ),
+            label=matching(r"io_wait|Input and output|os_memory"),
+        ),
+        Variant(
+            "computes",
+            "the worker computes",
+            "more workers, or cheaper decoding; decode on the GPU",
+            (
+                "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper transforms, one "
+                "thread each (torch.set_num_threads(1)), or decoding on the GPU.",
+            ),
+            label=matching(r"host_compute|Host code"),
+        ),
+        Variant(
+            "no_cpu",
+            "the worker has no CPU",
+            "give the workers CPUs: fewer of them, or a larger limit",
+            (
+                "The workers compete for CPUs: as many as there are CPUs, one thread each, and the launching thread on a CPU of "
+                "its own (taskset, numactl).",
+            ),
+            label=matching(r"off_cpu|Preempted"),
+        ),
+        Variant("other", "", "more workers and prefetching: num_workers, prefetch_factor, persistent_workers"),
+    ),
 )

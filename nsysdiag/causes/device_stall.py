@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.threshold import LATENCY_LIMIT
+from nsysdiag.causes.variant import Variant, matching
 from nsysdiag.events.operations import Category
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 
@@ -33,6 +35,13 @@ CAUSE = Cause(
 device  [==A==)..............[==next==)
 thread [launch]                          long ago
 """,
+    family="unknown",
+    sources=("asynchronous",),
+    thresholds=(LATENCY_LIMIT,),
+    variants=(
+        Variant("copies", "between queued copies", "join small copies", label=matching(r"between queued copies")),
+        Variant("other", "", "look for dependencies that were not traced"),
+    ),
     accepted=True,
     device=explain,
 )

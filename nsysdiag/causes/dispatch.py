@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.threshold import Threshold
+from nsysdiag.causes.variant import Variant
+from nsysdiag.gaps import calibration
+from nsysdiag.units import format_ns
 
 CAUSE = Cause(
     id="dispatch",
@@ -18,5 +22,24 @@ CAUSE = Cause(
 device  [==A==)|floor|[==B==)
 thread [B]                       B was launched before A ended
 """,
+    family="launch",
+    sources=("asynchronous", "cuda_graphs"),
+    thresholds=(
+        Threshold(
+            "floor", format_ns(calibration.DEFAULT_NS), "dispatch floor where the trace has too few cases to learn it"
+        ),
+        Threshold(
+            "floor_samples", str(calibration.FLOOR_SAMPLES), "gaps between issued operations that learning it needs"
+        ),
+        Threshold(
+            "floor_percentile", f"{calibration.FLOOR_PERCENTILE} %", "percentile of those gaps that is the floor"
+        ),
+        Threshold(
+            "floor_range",
+            f"{format_ns(calibration.FLOOR_LOWEST_NS)} to {format_ns(calibration.FLOOR_HIGHEST_NS)}",
+            "bounds of the learnt floor",
+        ),
+    ),
+    variants=(Variant("other", "", "fewer, larger kernels, or a CUDA graph"),),
     accepted=True,
 )

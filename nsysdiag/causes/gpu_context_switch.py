@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.threshold import LATENCY_LIMIT
+from nsysdiag.causes.variant import Variant
 from nsysdiag.events.context_switches import slices_of_others
 from nsysdiag.events.streams import distinct_values
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
@@ -34,6 +36,10 @@ CAUSE = Cause(
 process 1  [==A==)              [==next==)
 process 2         [time slice)
 """,
+    family="other_process",
+    sources=("mps", "nsight_cli"),
+    thresholds=(LATENCY_LIMIT,),
+    variants=(Variant("other", "", "share the GPU with MPS or MIG, or use another"),),
     accepted=True,
     device=explain,
 )

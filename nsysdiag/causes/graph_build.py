@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
+from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"(cuda|cu)Graph(Instantiate|Upload|Create|Clone|Add\w*Node|AddDependencies|Exec\w*(Update|SetParams)|KernelNodeSetParams)\w*"
@@ -51,6 +52,28 @@ CAUSE = Cause(
 device  [==A==).......................[==graph==)
 thread         [capture][instantiate][launch]
 """,
+    family="startup",
+    sources=("cuda_graphs", "torch_graphs"),
+    rows=(Rows.CALL,),
+    variants=(
+        Variant(
+            "capture",
+            "a graph is captured",
+            "capture once for each shape and replay",
+            ("Capture once for each shape, before the loop; pad varying shapes to a few sizes.",),
+            label=matching(r"capture"),
+        ),
+        Variant(
+            "instantiate",
+            "a graph is instantiated",
+            "update the graph in place: cudaGraphExecUpdate",
+            (
+                "Instantiate once and use cudaGraphExecUpdate where only parameters change; cudaGraphUpload ahead of the launch.",
+            ),
+            call=matching(r"Instantiate"),
+        ),
+        Variant("other", "", "build graphs once and replay them"),
+    ),
     host=evidence,
     call=nested_evidence,
 )

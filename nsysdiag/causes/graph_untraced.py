@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import Variant
 
 CAUSE = Cause(
     id="graph_untraced",
@@ -16,5 +17,15 @@ CAUSE = Cause(
 device  [==A==)  ? ? ? ? ? ?  [==B==)
 thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
 """,
+    family="unknown",
+    sources=("nsight_cli", "activity"),
+    variants=(
+        Variant(
+            "other",
+            "",
+            "capture again with --cuda-graph-trace=node",
+            ("Capture again with --cuda-graph-trace=node: then each kernel of a graph is in the trace.",),
+        ),
+    ),
     unresolved=True,
 )

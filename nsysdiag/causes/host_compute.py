@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
+from nsysdiag.causes.threshold import Threshold, setting
+from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant, matching
+from nsysdiag.events import samples
+from nsysdiag.units import format_ns
 
 INSIDE_MPI = "inside MPI calls"
 BY_SCHEDULING, BY_SAMPLES = "by scheduling events", "by CPU samples"
@@ -38,5 +42,48 @@ CAUSE = Cause(
 device  [==A==)................[==next==)
 thread         ~~ computes ~~[launch]
 """,
+    family="host",
+    sources=("nsight_sampling", "gc", "torch_graphs"),
+    thresholds=(
+        Threshold(
+            "sampling_period",
+            f"{format_ns(samples.SHORTEST_PERIOD_NS)} to {format_ns(samples.LONGEST_PERIOD_NS)}",
+            "a sample vouches for half its thread's period to either side",
+        ),
+        Threshold("lone_sample", format_ns(samples.LONE_PERIOD_NS), "the period of a thread with a single sample"),
+        setting("collector"),
+        setting("interpreter"),
+    ),
+    rows=(Rows.SCHEDULING,),
+    variants=(
+        Variant(
+            "garbage_collector",
+            "Python's garbage collector",
+            "gc.freeze() after the warm-up, gc.collect() at a moment of choice",
+            (
+                "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() at a moment of choice (between epochs, "
+                "in the shadow of a long kernel).",
+            ),
+            hint=IN_COLLECTOR,
+        ),
+        Variant(
+            "mpi",
+            "inside MPI calls",
+            "find the late rank; overlap communication with compute",
+            ("MPI polls while it waits for other ranks: look for the late one, use CUDA-aware or non-blocking calls.",),
+            label=matching(r"MPI"),
+        ),
+        Variant(
+            "interpreter",
+            "the Python interpreter",
+            "fewer steps of Python for each kernel: torch.compile, CUDA graphs",
+            (
+                "Fewer steps of Python for each kernel: torch.compile(mode='reduce-overhead'), CUDA graphs, fused optimizers "
+                "(fused=True or foreach=True), larger batches.",
+            ),
+            hint=IN_INTERPRETER,
+        ),
+        Variant("other", "", "profile the host code of this place and move it off the launching thread"),
+    ),
     host=evidence,
 )

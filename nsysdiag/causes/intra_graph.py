@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import Variant
 
 CAUSE = Cause(
     id="intra_graph",
@@ -16,5 +17,8 @@ CAUSE = Cause(
 device  [node 1)......[node 2)
 thread [cudaGraphLaunch]         one launch for both
 """,
+    family="kernels",
+    sources=("cuda_graphs",),
+    variants=(Variant("other", "", "let independent branches of the graph run side by side"),),
     accepted=True,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"_*(p?(read|write)(64|v(64)?(v?2)?)?|recv(from|msg|mmsg)?|send(to|msg|mmsg|file|file64)?|(vm)?splice|tee|process_vm_(readv|writev)|copy_file_range"
@@ -39,5 +40,41 @@ CAUSE = Cause(
 device  [==A==)........[==next==)
 thread         [read][launch]
 """,
+    family="input",
+    sources=("nsight_osrt", "tuning_guide"),
+    rows=(Rows.OS_CALL,),
+    variants=(
+        Variant(
+            "reads",
+            "reads",
+            "read ahead in another thread or process",
+            (
+                "Take reading out of the launching thread: a read-ahead thread, or workers (PyTorch DataLoader: num_workers, "
+                "prefetch_factor, persistent_workers=True); pack many small files into shards, cache them on a local disk. A "
+                "read from a pipe waits for whoever writes to it.",
+            ),
+            call=matching(
+                r"^_*(p?readv?(64)?2?|open(at)?(64)?|f(re|d)?open(64)?|fread|f?get(s|c|char|line|delim|ws|wc)|ungetc|l?f?stat\w*|lseek(64)?)\b"
+            ),
+        ),
+        Variant(
+            "writes",
+            "writes",
+            "write from another thread",
+            ("Write logs and checkpoints from another thread or asynchronously; print less.",),
+            call=matching(r"^_*(p?writev?(64)?2?|fwrite|fflush|f?sync|fdatasync|f?put(s|c|char|ws|wc)|v?f?d?printf)\b"),
+        ),
+        Variant(
+            "peers",
+            "waits for a pipe, socket or device",
+            "find who is late at the other end",
+            (
+                "The thread waits for somebody at the other end of a pipe or socket: a data loader worker (num_workers, "
+                "prefetch_factor), a server, another rank.",
+            ),
+            call=matching(r"^_*(ppoll|poll|p?select6?|epoll_p?wait2?|recv\w*|accept4?|connect|send\w*)\b"),
+        ),
+        Variant("other", "", "take the call out of the launching thread"),
+    ),
     host=evidence,
 )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.variant import Variant, matching
 
 CAUSE = Cause(
     id="launch_call",
@@ -19,4 +20,19 @@ CAUSE = Cause(
 device  [==A==)........[==next==)
 thread          [launch  ]
 """,
+    family="launch",
+    sources=("asynchronous", "cuda_graphs", "torch_graphs"),
+    rows=(Rows.LAUNCH,),
+    variants=(
+        Variant(
+            "graph",
+            "a graph is launched",
+            "cudaGraphUpload ahead of the launch; fewer nodes",
+            (
+                "The launch of a whole graph takes the time of its nodes: cudaGraphUpload ahead of it, fewer and larger nodes.",
+            ),
+            call=matching(r"GraphLaunch"),
+        ),
+        Variant("other", "", "launch less: CUDA graphs, torch.compile(mode='reduce-overhead')"),
+    ),
 )

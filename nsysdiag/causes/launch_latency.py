@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
+from nsysdiag.causes.variant import Variant
+from nsysdiag.gaps import calibration
+from nsysdiag.units import format_ns
 
 CAUSE = Cause(
     id="launch_latency",
@@ -19,4 +23,24 @@ CAUSE = Cause(
 device  ............|.L.|[==next==)
 thread     [launch]
 """,
+    family="launch",
+    sources=("asynchronous", "cuda_graphs"),
+    thresholds=(
+        Threshold(
+            "latency", format_ns(calibration.DEFAULT_NS), "launch latency where the trace has too few cases to learn it"
+        ),
+        Threshold(
+            "latency_samples",
+            str(calibration.LATENCY_SAMPLES),
+            "launches that found the device idle that learning needs",
+        ),
+        Threshold(
+            "latency_percentile",
+            f"{calibration.LATENCY_PERCENTILE} %",
+            "percentile of their delays that is the latency",
+        ),
+        LATENCY_LIMIT,
+    ),
+    rows=(Rows.LAUNCH,),
+    variants=(Variant("other", "", "launch ahead, so that launches overlap with kernels"),),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import Variant
 
 CAUSE = Cause(
     id="launch_unknown",
@@ -16,5 +17,8 @@ CAUSE = Cause(
 device  [==A==)..........[==B==)
 thread   ?                       no call has B's correlation id
 """,
+    family="unknown",
+    sources=("nsight_cli", "activity"),
+    variants=(Variant("other", "", "capture again with --trace=cuda for all processes"),),
     unresolved=True,
 )

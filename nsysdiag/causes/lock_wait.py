@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.gil import gil_waits
+from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"_*pthread_(mutex_(lock|timedlock|clocklock)|rwlock_(timed|clock)?(rd|wr)lock|cond_\w*wait\w*|barrier_wait|spin_lock)"
@@ -41,5 +42,32 @@ CAUSE = Cause(
 device  [==A==)....................[==next==)
 thread         [pthread_cond_wait][launch]
 """,
+    family="host",
+    sources=("nsight_osrt", "gil"),
+    rows=(Rows.OS_CALL,),
+    variants=(
+        Variant(
+            "gil",
+            "the GIL",
+            "move the other threads' Python work to processes",
+            (
+                "Another Python thread held the interpreter: move its work to processes (DataLoader(num_workers > 0) instead of "
+                "threads), to code that frees the GIL, or to a free-threaded build.",
+                "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
+            ),
+            label=matching(r"GIL"),
+        ),
+        Variant(
+            "timed",
+            "a wait with a time limit",
+            "free the GIL in the other threads, or move them to processes",
+            (
+                "In CPython, pthread_cond_timedwait of about 5 ms is the wait for the GIL: move the other threads' Python work to "
+                "processes, or free the GIL.",
+            ),
+            call=matching(r"cond_(timed|clock)wait"),
+        ),
+        Variant("other", "", "find who holds the lock or fills the queue"),
+    ),
     host=evidence,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"(cuda|cu)(Malloc|Free|HostAlloc|HostRegister|HostUnregister|Ipc(Open|Close)MemHandle|MemPool(TrimTo|Create|Destroy)).*"
@@ -39,6 +40,42 @@ CAUSE = Cause(
 device  [==A==)..............[==next==)
 thread         [cudaMalloc][launch]
 """,
+    family="memory",
+    sources=("malloc_async", "allocator"),
+    rows=(Rows.CALL,),
+    variants=(
+        Variant(
+            "pinned",
+            "pinned host memory",
+            "allocate pinned buffers once and reuse them",
+            (
+                "Pinning is slow and stops the device: allocate pinned buffers once (PyTorch keeps them in its caching host "
+                "allocator; no pin_memory() in the step).",
+            ),
+            call=matching(r"Host(Alloc|Register|Unregister)|MallocHost|FreeHost"),
+        ),
+        Variant(
+            "growth",
+            "memory is mapped",
+            "warm up with the largest shapes",
+            (
+                "The allocator grows its segments: warm up with the largest shapes, or reserve once (PyTorch: "
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets a segment grow instead of making new ones).",
+            ),
+            call=matching(r"cuMem(Create|Map|SetAccess|AddressReserve|Unmap|Release)"),
+        ),
+        Variant(
+            "free",
+            "memory is given back",
+            "do not free in the step",
+            (
+                "cudaFree waits for the device: no empty_cache() in the step; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
+                "or backend:cudaMallocAsync keeps memory from being freed for want of room.",
+            ),
+            call=matching(r"Free"),
+        ),
+        Variant("device", "", "reuse memory: a caching or stream-ordered allocator (cudaMallocAsync)"),
+    ),
     host=evidence,
     call=nested_evidence,
 )

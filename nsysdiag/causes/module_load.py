@@ -7,11 +7,14 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import contains, union
-from nsysdiag.causes import memory_allocation
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes import call_facts, memory_allocation
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
+from nsysdiag.causes.threshold import Threshold
+from nsysdiag.causes.variant import Variant, matching
 from nsysdiag.events.overhead import UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
+from nsysdiag.units import format_ns
 
 CALLS = re.compile(r"cu(Module|Library)Load\w*|cudaLibraryLoad\w*|cuLink\w+|nvrtc\w+")
 LOADING_KINDS = (
@@ -61,6 +64,44 @@ CAUSE = Cause(
 device  [==A==)........................[==next==)
 thread         [launch, loads its code     ]
 """,
+    family="startup",
+    sources=("lazy_loading", "overhead"),
+    thresholds=(
+        Threshold(
+            "slow_factor", f"{call_facts.SLOW_FACTOR} ×", "a first launch over this many medians of its API loads code"
+        ),
+        Threshold(
+            "few_launches", str(call_facts.FEW_LAUNCHES), "an API with fewer launches has no median to compare with"
+        ),
+        Threshold("long", format_ns(call_facts.LONG_NS), "there, and where most launches are first ones, this decides"),
+    ),
+    rows=(
+        Rows.OVERHEAD,
+        Rows.CALL,
+    ),
+    variants=(
+        Variant(
+            "lazy",
+            "first use of a kernel",
+            "warm up, or load early with CUDA_MODULE_LOADING=EAGER",
+            (
+                "Run each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
+                "cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or switch it off.",
+            ),
+            call=matching(r"first launch|on its way"),
+        ),
+        Variant(
+            "library",
+            "a module is loaded",
+            "keep compiled code: caches of Triton and inductor, CUDA_CACHE_PATH",
+            (
+                "Code made at run time is loaded anew: keep the caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, "
+                "CUDA_CACHE_PATH), and avoid recompilation by fixed shapes.",
+            ),
+            call=matching(r"(Module|Library)Load|cuLink|nvrtc"),
+        ),
+        Variant("other", "", "warm up before measuring and before serving"),
+    ),
     host=evidence,
     call=nested_evidence,
 )

@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import subtract, union
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, named, plain_layer
+from nsysdiag.causes.threshold import Threshold
+from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.events import scheduling
 
 # These return at once: whoever is scheduled out inside one was preempted.
 NON_WAITS = re.compile(
@@ -52,5 +55,26 @@ device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]
 CPU            |another thread|
 """,
+    family="host",
+    sources=("nsight_sampling", "taskset"),
+    thresholds=(
+        Threshold(
+            "held", f"{100 * scheduling.PREEMPTED_SHARE:g} %", "of the time away in which others must have held the CPU"
+        ),
+    ),
+    rows=(Rows.SCHEDULING,),
+    variants=(
+        Variant(
+            "held",
+            "another thread had its CPU",
+            "pin the launching thread to a CPU of its own: taskset, numactl",
+            (
+                "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, os.sched_setaffinity), and the others "
+                "fewer: OMP_NUM_THREADS, torch.set_num_threads, fewer data loader workers.",
+            ),
+            label=matching(r"held its CPU"),
+        ),
+        Variant("other", "", "give the process more CPUs, or fewer threads"),
+    ),
     host=evidence,
 )

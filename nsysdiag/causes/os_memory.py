@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.variant import Variant
 
 CALLS = re.compile(
     r"_*(mmap(64)?|munmap|mremap|madvise|posix_madvise|s?brk|mprotect|pkey_mprotect|mlock(2|all)?|munlock(all)?|mbind|shm(at|dt|get|ctl)|shm_(open|unlink)|memfd_create|posix_fallocate(64)?)"
@@ -31,5 +32,19 @@ CAUSE = Cause(
 device  [==A==)..........[==next==)
 thread         [munmap][launch]
 """,
+    family="memory",
+    sources=("nsight_osrt", "mallopt"),
+    rows=(Rows.OS_CALL,),
+    variants=(
+        Variant(
+            "mapping",
+            "",
+            "reuse host buffers; let malloc keep its memory",
+            (
+                "Large buffers come and go: reuse them, or let malloc keep them (MALLOC_MMAP_THRESHOLD_, "
+                "MALLOC_TRIM_THRESHOLD_, MALLOC_ARENA_MAX; jemalloc or tcmalloc).",
+            ),
+        ),
+    ),
     host=evidence,
 )

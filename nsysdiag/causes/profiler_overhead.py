@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
+from nsysdiag.causes.variant import Variant
 from nsysdiag.events.overhead import OF_CUPTI, PROFILER
 
 KINDS = (*OF_CUPTI, PROFILER)
@@ -33,6 +34,10 @@ CAUSE = Cause(
 device  [==A==).............[==next==)
 thread         [flush]  [launch]
 """,
+    family="profiler",
+    sources=("overhead", "nsight_cli"),
+    rows=(Rows.OVERHEAD,),
+    variants=(Variant("other", "", "trace less; leave this time out of any estimate"),),
     host=evidence,
     call=evidence,
 )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.variant import Variant
 from nsysdiag.trace.enums import OverheadType
 
 
@@ -31,6 +32,10 @@ device 0 [==A==)..................[==next==)
 device 1 [==========================)
 thread     [launch to 1, buffer full][launch]
 """,
+    family="launch",
+    sources=("overhead",),
+    rows=(Rows.OVERHEAD,),
+    variants=(Variant("other", "", "one launching thread for each GPU"),),
     host=evidence,
     call=nested_evidence,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
     r"_*((clock_)?nanosleep|u?sleep|pause|(rt_)?sig(suspend|wait|timedwait|waitinfo)|alarm"
@@ -34,5 +35,19 @@ CAUSE = Cause(
 device  [==A==)..............[==next==)
 thread         [nanosleep][launch]
 """,
+    family="host",
+    sources=("nsight_osrt", "data_loader"),
+    rows=(Rows.OS_CALL,),
+    variants=(
+        Variant(
+            "processes",
+            "processes or threads come and go",
+            "keep them alive: persistent_workers=True",
+            ("Keep worker processes and threads alive: DataLoader(persistent_workers=True), a thread pool.",),
+            call=matching(r"fork|clone|spawn|exec|pthread_|thrd_|wait|popen|pclose|system"),
+        ),
+        Variant("sleeps", "the thread sleeps", "remove the sleep", call=matching(r"sleep|pause|alarm")),
+        Variant("other", "", "wait on a condition instead"),
+    ),
     host=evidence,
 )

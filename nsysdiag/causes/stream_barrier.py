@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.threshold import LATENCY_LIMIT
+from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 
 
@@ -35,6 +37,10 @@ CAUSE = Cause(
 default   [==A==)
 stream 9          ....[==next==)      barrier between them
 """,
+    family="sync",
+    sources=("stream_sync",),
+    thresholds=(LATENCY_LIMIT,),
+    variants=(Variant("other", "", "use explicit non-blocking streams"),),
     accepted=True,
     device=explain,
 )

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
+from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 from nsysdiag.gaps.stream_waits import LABELS
+from nsysdiag.units import format_ns
 
 
 def explain(side: DeviceSide) -> Explained:
@@ -26,6 +30,33 @@ CAUSE = Cause(
 stream 7  [==producer==)
 stream 9  (wait event)       [==next==)
 """,
+    family="sync",
+    sources=("stream_sync", "asynchronous"),
+    thresholds=(
+        Threshold("slack", format_ns(stream_waits.SLACK_NS), "the producer may end this long before the gap opens"),
+        LATENCY_LIMIT,
+    ),
+    variants=(
+        Variant(
+            "communication",
+            "for communication",
+            "start it earlier, in smaller buckets",
+            (
+                "The next work needs a collective's result: start it earlier or in smaller pieces (DistributedDataParallel "
+                "bucket_cap_mb, FSDP prefetch), and put independent work in between.",
+            ),
+            label=matching(r"communication"),
+        ),
+        Variant(
+            "copy",
+            "for a copy",
+            "start the copy earlier, on a stream of its own",
+            ("Start the copy earlier: prefetch the next batch on a stream of its own while this one computes.",),
+            label=matching(r"a copy"),
+        ),
+        Variant("device", "for another device", "balance the work of the devices", label=matching(r"another device")),
+        Variant("other", "", "record the event right after the producer"),
+    ),
     accepted=True,
     device=explain,
 )

@@ -7,9 +7,12 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
+from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
+from nsysdiag.causes.variant import AFTER_READ_BACK, Variant, matching
 from nsysdiag.events.axis import Lane
+from nsysdiag.units import format_ns
 
 CALLS = re.compile(r"cuda(Device|Stream|Event|Thread)Synchronize|cu(Ctx|Stream|Event)Synchronize")
 _KINDS = (
@@ -21,6 +24,7 @@ _QUERIES = re.compile(r"(cuda|cu)(Event|Stream)Query")
 SPINS = "spins on a query"
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
+READ_BACK_NS = 50_000
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -68,6 +72,11 @@ def query_spins(evidence: HostEvidence) -> Layer:
     return Layer(spins, calls.shown[first], calls.shown_names, SPINS)
 
 
+_READ_BACK = (
+    "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the device and "
+    "read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
+)
+
 CAUSE = Cause(
     id="sync",
     title="Synchronization",
@@ -84,6 +93,67 @@ CAUSE = Cause(
 device  [==A==)..................[==next==)
 thread    [cudaStreamSynchronize] [launch]
 """,
+    family="sync",
+    sources=("api_sync", "asynchronous", "tuning_guide"),
+    thresholds=(
+        Threshold("spin", format_ns(SPIN_NS), "the longest pause between two queries of one wait"),
+        DRAINED,
+        READ_BACK,
+        Threshold("read_back_pause", format_ns(READ_BACK_NS), "the longest pause between a read-back and its wait"),
+    ),
+    rows=(Rows.CALL,),
+    variants=(
+        Variant(
+            "read_back",
+            "a value is read back",
+            "keep the value on the device and read it every n steps",
+            _READ_BACK,
+            hint=AFTER_READ_BACK,
+        ),
+        Variant(
+            "query_spin",
+            "a query is asked again and again",
+            "wait with an event made with cudaEventBlockingSync, or poll from another thread",
+            (
+                "cudaEventQuery or cudaStreamQuery in a loop holds the launching thread: make the event with "
+                "cudaEventBlockingSync and wait for it in another thread.",
+            ),
+            label=matching(r"spins on a query"),
+        ),
+        Variant(
+            "other_device",
+            "waits for another device",
+            "order the devices by events, not by the host",
+            (
+                "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead of a host "
+                "synchronization; one launching thread or process for each GPU.",
+            ),
+            label=matching(r"another device"),
+        ),
+        Variant(
+            "event",
+            "waits for an event",
+            "wait on the device: cudaStreamWaitEvent",
+            (
+                "Wait on the device instead of the host: cudaStreamWaitEvent (PyTorch: stream.wait_event) in place of "
+                "cudaEventSynchronize.",
+            ),
+            label=matching(r"an event"),
+        ),
+        Variant(
+            "device",
+            "waits for the whole device",
+            "take cudaDeviceSynchronize out of the step",
+            (
+                "Take cudaDeviceSynchronize (torch.cuda.synchronize) out of the step; measure time with CUDA events, which do "
+                "not stop the host.",
+                "Where the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
+            ),
+            label=matching(r"the device"),
+        ),
+        Variant("stream", "waits for a stream", "synchronize once per many steps", label=matching(r"a stream")),
+        Variant("other", "", "remove or delay the synchronization"),
+    ),
     host=evidence,
     call=nested_evidence,
 )

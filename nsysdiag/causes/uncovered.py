@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import Variant
 
 CAUSE = Cause(
     id="uncovered",
@@ -16,5 +17,8 @@ CAUSE = Cause(
 device  [==A==)......................[==next==)
 thread             ?  ?  ?  ?  [launch]
 """,
+    family="unknown",
+    sources=("nsight_cli",),
+    variants=(Variant("other", "", "capture again with --trace=osrt --cpuctxsw --sample"),),
     unresolved=True,
 )

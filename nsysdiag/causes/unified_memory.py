@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.variant import Variant
 
 CAUSE = Cause(
     id="unified_memory",
@@ -19,5 +20,8 @@ CAUSE = Cause(
 device  [==A==).....[migration)[==B==)
 thread [B]                       B was launched long ago
 """,
+    family="memory",
+    sources=("unified_memory",),
+    variants=(Variant("other", "", "prefetch with cudaMemPrefetchAsync"),),
     accepted=True,
 )

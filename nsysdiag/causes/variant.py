@@ -1,7 +1,7 @@
-"""What a cause looks like in detail, as far as it changes what to do: the kinds of each cause, with their fixes.
+"""What a cause looks like in detail, as far as it changes what to do: its variants, with their fixes.
 
-A kind is told by the label of its slices, by the call or sentence behind them, or by what the launching thread did just
-before. The first kind that matches is taken; the last of each cause takes what is left.
+A variant is recognised by the label of a slice, by the call or sentence behind it, or by what the launching thread did
+just before.
 """
 
 from __future__ import annotations

@@ -6,17 +6,17 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.variants import KINDS
+from nsysdiag.causes.threshold import setting
 from nsysdiag.cli.facts import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.findings.rulebook import finding_threshold, sources_of, thresholds_of
+from nsysdiag.findings.rulebook import sources_of, thresholds_of
 from nsysdiag.findings.rules import FINDING_RULES
 
 if TYPE_CHECKING:
     from nsysdiag.causes.cause import Cause
     from nsysdiag.causes.sources import Source
+    from nsysdiag.causes.threshold import Threshold
     from nsysdiag.causes.variant import Variant
-    from nsysdiag.findings.rulebook import Threshold
     from nsysdiag.findings.rules import FindingRule
 
 SEVERAL = "Findings beside those of the causes"
@@ -79,7 +79,7 @@ def _of_cause(cause: Cause, order: int) -> RulePage:
         picture=cause.picture.strip("\n"),
         tables=cause.tables,
         thresholds=thresholds_of(cause.id),
-        kinds=KINDS[cause.id],
+        kinds=cause.variants,
         advice=cause.advice,
         sources=sources_of(cause.id),
         color=cause.color,
@@ -119,7 +119,7 @@ def all_text() -> str:
 
 
 def _limits() -> list[tuple[str, str, str]]:
-    every = (finding_threshold(name) for name in FindingThresholds.__struct_fields__)
+    every = (setting(name) for name in FindingThresholds.__struct_fields__)
     return [(threshold.name, threshold.value, threshold.meaning) for threshold in every]
 
 

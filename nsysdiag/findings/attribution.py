@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
-from nsysdiag.causes import CAUSES, blocking_copy, sync
+from nsysdiag.causes import CAUSES, blocking_copy, sync, variant_of
 from nsysdiag.causes.evidence import CallFacts, named
+from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.causes.variant import AFTER_READ_BACK
-from nsysdiag.causes.variants import kind_of
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows
@@ -20,7 +20,6 @@ from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.wakeups.root_attribution import Rooted
 
-READ_BACK_NS = 50_000
 """A synchronization that begins within this time of a read-back waits for it."""
 
 
@@ -86,7 +85,7 @@ def _kinds(context: GapContext, evidence: LayeredEvidence, blame: Blame) -> IntA
         rest, read_back = divmod(combination, 2)
         rest, text = divmod(rest, len(texts))
         cause, label = divmod(rest, len(labels))
-        kinds.append(kind_of(ids[cause], labels[label], texts[text], AFTER_READ_BACK if read_back else None))
+        kinds.append(variant_of(ids[cause], labels[label], texts[text], AFTER_READ_BACK if read_back else None))
     return np.array(kinds, dtype=np.int32)[code]
 
 
@@ -161,5 +160,5 @@ def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> S
 def _drained_kind(name: str, known: int) -> tuple[int, int]:
     if blocking_copy.COPIES.fullmatch(name.partition(" ")[0]):
         label = blocking_copy.LABELS[known - 2 if known >= 2 else 2]
-        return _place("blocking_copy"), kind_of("blocking_copy", label, name, None)
-    return _place("sync"), kind_of("sync", sync.label_of(name), name, AFTER_READ_BACK if known == 1 else None)
+        return _place("blocking_copy"), variant_of("blocking_copy", label, name, None)
+    return _place("sync"), variant_of("sync", sync.label_of(name), name, AFTER_READ_BACK if known == 1 else None)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, host_compute
+from nsysdiag.causes.cause import Rows
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.identity import process_of
@@ -19,19 +21,6 @@ from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.report import EvidenceRow
 
 RUNTIME = "CUPTI_ACTIVITY_KIND_RUNTIME"
-_OWN_CALL = ("launch_call", "launch_latency")
-_OVERHEAD = ("profiler_overhead", "queue_full", "module_load")
-_IN_CALLS = (
-    "sync",
-    "blocking_copy",
-    "memory_allocation",
-    "context_init",
-    "module_load",
-    "graph_build",
-    "cuda_api",
-)
-_IN_OS_CALLS = ("lock_wait", "io_wait", "os_memory", "sleep")
-_SCHEDULED = ("host_compute", "off_cpu", "blocked")
 _TRIED_PER_ROW = 4
 
 
@@ -94,22 +83,24 @@ class Sightings:
     def _row(self, each: int) -> EvidenceRow:
         """The row behind one slice; where it has none of its own, the operation that the device waited for."""
         rows = self.context.slices.rows
-        cause = list(CAUSES)[int(self.own[each])]
+        cause = list(CAUSES.values())[int(self.own[each])]
         gap, start, ns = int(rows.gap[each]), int(rows.start[each]), int(rows.end[each] - rows.start[each])
         text = self.context.slices.texts[int(rows.text[each])] if rows.text[each] >= 0 else ""
-        found: EvidenceRow | None = None
-        if cause in _OVERHEAD:
-            found = self._overhead(gap, start, ns)
-        if found is None and cause in _IN_CALLS:
-            at = self._covering(self.evidence.host.api, gap, start, text)
-            found = None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
-        elif cause in _OWN_CALL:
-            found = self.launch(gap, ns)
-        elif cause in _IN_OS_CALLS:
-            found = self._os_call(gap, start, text, ns)
-        elif cause in _SCHEDULED:
-            found = self._scheduled(gap, start, int(rows.end[each]), ns, on_cpu=cause == "host_compute")
-        return found or self.next_operation(gap, ns)
+        finders: dict[Rows, Callable[[], EvidenceRow | None]] = {
+            Rows.OVERHEAD: lambda: self._overhead(gap, start, ns),
+            Rows.CALL: lambda: self._call(gap, start, text, ns),
+            Rows.LAUNCH: lambda: self.launch(gap, ns),
+            Rows.OS_CALL: lambda: self._os_call(gap, start, text, ns),
+            Rows.SCHEDULING: lambda: self._scheduled(
+                gap, start, int(rows.end[each]), ns, on_cpu=cause is host_compute.CAUSE
+            ),
+        }
+        found = (finders[place]() for place in cause.rows)
+        return next((row for row in found if row is not None), None) or self.next_operation(gap, ns)
+
+    def _call(self, gap: int, start: int, text: str, ns: int) -> EvidenceRow | None:
+        at = self._covering(self.evidence.host.api, gap, start, text)
+        return None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
 
     def _covering(self, lane: Lane, gap: int, time: int, text: str) -> int | None:
         """The row of `lane` that holds the launching thread at `time`: the one shown as `text`, else the outermost."""

@@ -11,7 +11,6 @@ from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
-from nsysdiag.causes.variants import KINDS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.program_code import interpreter_part
 from nsysdiag.findings import chains
@@ -119,7 +118,7 @@ def _facts(device: DeviceReport, ground: Ground, shares: Shares, spot: Spot) -> 
 
 def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Variant, bool]:
     """The kind with most of the spot's time, and whether that is almost all of it."""
-    kinds = KINDS[spot.cause]
+    kinds = CAUSES[spot.cause].variants
     groups = group_totals(shares.kind, np.maximum(shares.lost, shares.drained))
     kind, share = kinds[int(groups.code[0])], int(groups.total[0]) / max(int(groups.total.sum()), 1)
     hints = (

@@ -9,10 +9,9 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import HostEvidence, Layer
+from nsysdiag.causes.threshold import LEAD_NS
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.gaps.launch_frame import Case, Frame
-
-LEAD_NS = 5_000
 
 
 @dataclass(frozen=True, slots=True)

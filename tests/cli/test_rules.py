@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.causes.variants import KINDS
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.findings.rulebook import sources_of, thresholds_of
 from nsysdiag.findings.rules import FINDING_RULES
@@ -42,7 +41,7 @@ def test_one_rule_in_full(cli: Callable[..., Result], rule: str) -> None:
     assert result.code == 0
     assert all(part in text for part in (known.title, known.meaning, *known.tables, *known.advice))
     assert all(line.rstrip() in text for line in known.picture.strip("\n").splitlines())
-    assert all(kind.fix in text for kind in KINDS.get(rule, ()) if kind.title)
+    assert all(kind.fix in text for kind in (CAUSES[rule].variants if rule in CAUSES else ()) if kind.title)
 
 
 @pytest.mark.parametrize("rule", RULES)
