@@ -8,7 +8,7 @@ from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK
-from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.causes.variant import KEEP_ON_DEVICE, Variant, matching
 from nsysdiag.events.axis import Lane
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
@@ -41,11 +41,6 @@ def _layers(evidence: HostEvidence, copies: Lane) -> list[Layer]:
     ]
 
 
-_READ_BACK = (
-    "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the device and "
-    "read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
-)
-
 CAUSE = Cause(
     id="blocking_copy",
     title="Blocking copy",
@@ -70,7 +65,7 @@ thread    [cudaMemcpy     ]   [launch]
             "read_back",
             "a value is read back",
             "keep the value on the device and read it every n steps",
-            _READ_BACK,
+            KEEP_ON_DEVICE,
             label=matching(r"read-back"),
         ),
         Variant(

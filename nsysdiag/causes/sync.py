@@ -10,7 +10,7 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
-from nsysdiag.causes.variant import AFTER_READ_BACK, Variant, matching
+from nsysdiag.causes.variant import AFTER_READ_BACK, KEEP_ON_DEVICE, Variant, matching
 from nsysdiag.events.axis import Lane
 from nsysdiag.units import format_ns
 
@@ -72,11 +72,6 @@ def query_spins(evidence: HostEvidence) -> Layer:
     return Layer(spins, calls.shown[first], calls.shown_names, SPINS)
 
 
-_READ_BACK = (
-    "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the device and "
-    "read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
-)
-
 CAUSE = Cause(
     id="sync",
     title="Synchronization",
@@ -107,7 +102,7 @@ thread    [cudaStreamSynchronize] [launch]
             "read_back",
             "a value is read back",
             "keep the value on the device and read it every n steps",
-            _READ_BACK,
+            KEEP_ON_DEVICE,
             hint=AFTER_READ_BACK,
         ),
         Variant(

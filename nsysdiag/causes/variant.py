@@ -13,6 +13,13 @@ AFTER_READ_BACK = "after a read-back"
 IN_COLLECTOR, IN_INTERPRETER = "samples in the garbage collector", "samples in the interpreter"
 
 
+KEEP_ON_DEVICE = (
+    "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the device and "
+    "read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
+)
+"""Advice for read-backs, which block as synchronizations and as copies."""
+
+
 @dataclass(frozen=True, slots=True)
 class Variant:
     """`title` is added to that of the cause, empty for none; `fix` is the short form of `advice` that ends a causal
