@@ -23,8 +23,15 @@ _COST, _BLOCK, _PARALLEL = 1 << 14, 8, 1
 
 @lru_cache(maxsize=8)
 def _stretched(key: str) -> bytes:
-    """The key of the hashes, which makes each try at a short key as dear as a long one."""
-    return hashlib.scrypt(key.encode("utf-8", "surrogatepass"), salt=_SALT, n=_COST, r=_BLOCK, p=_PARALLEL, dklen=32)
+    """The key of the hashes, which makes each try at a short key as dear as a long one.
+
+    With these constant parameters OpenSSL fails only where it gets no memory, which hashlib reports as a ValueError.
+    """
+    secret = key.encode("utf-8", "surrogatepass")
+    try:
+        return hashlib.scrypt(secret, salt=_SALT, n=_COST, r=_BLOCK, p=_PARALLEL, dklen=32)
+    except ValueError as error:
+        raise MemoryError(f"scrypt: {error}") from error
 
 
 class Names:

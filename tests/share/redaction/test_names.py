@@ -93,3 +93,14 @@ def test_a_key_is_stretched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hashlib, "scrypt", scrypt)
     Names("a key of this test")
     assert [(each["n"], each["r"], each["p"]) for each in asked] == [(1 << 14, 8, 1)]
+
+
+def test_a_key_without_the_memory_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """hashlib reports it as a ValueError."""
+
+    def scrypt(_password: bytes, **_options: object) -> bytes:
+        raise ValueError("[digital envelope routines] malloc failure")
+
+    monkeypatch.setattr(hashlib, "scrypt", scrypt)
+    with pytest.raises(MemoryError, match="malloc failure"):
+        Names("another key of this test")
