@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 START_BYTES = 192 << 20
 """Address space that the libraries map before a trace is read, and some room: 176 MiB were measured with numpy, pandas,
 the columnar driver and one thread of OpenBLAS. With less, OpenBLAS ends the process by itself."""
+SPARE_BYTES = 512 << 20
+"""Address space that has to be left for a second thread or the columnar driver. Where they get no memory, glibc or the
+C++ library aborts the process, which cannot be caught; one thread that reads with sqlite3 gets an error. A thread maps
+8 MiB of stack and 128 MiB of heap."""
 LAST_WORDS = b"nsysdiag: not enough memory\n"
 """Prepared, as there may be no memory to make a sentence."""
 _SQLITE_NOMEM, _PRIMARY = 7, 0xFF
@@ -116,6 +120,11 @@ def has_room(size: int) -> bool:
     except OSError as error:
         return error.errno != errno.ENOMEM
     return True
+
+
+def has_spare() -> bool:
+    """Whether there is memory enough for a second thread and the columnar driver."""
+    return has_room(SPARE_BYTES)
 
 
 def require_start() -> None:

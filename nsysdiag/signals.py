@@ -104,7 +104,7 @@ class EndingByExceptions:
         """Python prints and drops what is raised in a finalizer or a callback: Ended is raised again, later."""
         if issubclass(lost.exc_type, Ended):
             _later()
-        else:
+        elif not issubclass(lost.exc_type, MemoryError):  # there is none to print it with
             self._hook(lost)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
+from nsysdiag.shortage import has_spare
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -27,8 +29,11 @@ class Beside:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="nsysdiag-beside")
 
     def begin(self, work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Future[T]:
-        """Begin this once what was begun before is done. The result raises what the work raised."""
-        return self._pool.submit(work, *args, **named)
+        """Begin this once what was begun before is done. The result raises what the work raised. Where memory is short,
+        the work is done now, in the caller's thread."""
+        if has_spare():
+            return self._pool.submit(work, *args, **named)
+        return _done(work, *args, **named)
 
     def __enter__(self) -> Self:
         return self
@@ -36,3 +41,12 @@ class Beside:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         """Begin no more, and wait for what runs."""
         self._pool.shutdown(cancel_futures=True)
+
+
+def _done(work: Callable[P, T], *args: P.args, **named: P.kwargs) -> Future[T]:
+    future: Future[T] = Future()
+    try:
+        future.set_result(work(*args, **named))
+    except Exception as error:
+        future.set_exception(error)
+    return future

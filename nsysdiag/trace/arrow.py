@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from nsysdiag.shortage import has_room
+from nsysdiag.shortage import has_room, has_spare
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
@@ -42,12 +42,13 @@ class NotColumnarError(Exception):
 def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
     """Read the result of `sql`, numbers only, into the buffers. Raises NotColumnarError where the driver is
     missing or refuses, such as for text in an integer column."""
+    if not has_spare():
+        raise NotColumnarError("not enough memory for the columnar driver")
     try:
         import adbc_driver_manager
         import nanoarrow
     except ImportError as error:
         raise NotColumnarError(str(error)) from error
-    _require_room()
     # nanoarrow's own errors are RuntimeErrors.
     refusals = (adbc_driver_manager.Error, RuntimeError, UnicodeDecodeError)
     try:

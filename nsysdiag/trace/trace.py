@@ -13,7 +13,7 @@ import numpy as np
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.limits import CELL_BYTES, short_name
 from nsysdiag.printable import printable
-from nsysdiag.shortage import is_shortage, memory_short
+from nsysdiag.shortage import has_spare, is_shortage, memory_short
 from nsysdiag.trace.ahead import ReadAhead, Request
 from nsysdiag.trace.buffers import Pair
 from nsysdiag.trace.capabilities import capabilities
@@ -175,8 +175,9 @@ class Trace:
         return self._read(spec, found, [start], ChosenRows(ids)).integers(start)
 
     def read_ahead(self, requests: Sequence[Request]) -> None:
-        """Begin to read these tables in the background; `read` of the same columns gives what was read, once."""
-        if self._ahead is None:
+        """Begin to read these tables in the background; `read` of the same columns gives what was read, once.
+        Where memory is short, tables are read when they are asked for."""
+        if self._ahead is None and has_spare():
             self._ahead = ReadAhead(self._read_all, requests)
 
     def _read_all(self, table: str, *columns: str) -> Columns:

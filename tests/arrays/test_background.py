@@ -41,3 +41,16 @@ def test_what_was_not_begun_yet_is_dropped_at_the_end() -> None:
     assert running.result()
     assert waiting.cancelled()
     assert not never.is_set()
+
+
+def test_without_memory_for_a_thread_the_caller_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nsysdiag.arrays.background.has_spare", lambda: False)
+
+    def fail() -> None:
+        raise ValueError("of the work")
+
+    with Beside() as beside:
+        assert beside.begin(current_thread).result() is current_thread()
+        failed = beside.begin(fail)
+    with pytest.raises(ValueError, match="of the work"):
+        failed.result()

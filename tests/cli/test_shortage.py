@@ -199,6 +199,17 @@ def test_zlib_without_memory_is_no_damaged_report(monkeypatch: pytest.MonkeyPatc
         from_text(text, 100)
 
 
+def test_with_little_memory_left_one_thread_reads_with_sqlite3(
+    inputs: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The columnar driver and a second thread could only end the process."""
+    expected = analyze(TRACE)
+    monkeypatch.setattr("nsysdiag.shortage.has_room", lambda _size: False)
+    monkeypatch.setattr("nsysdiag.trace.connect.Connections.adbc", partial(fail, AssertionError))
+    monkeypatch.setattr("threading.Thread.start", partial(fail, AssertionError))
+    assert to_json(analyze(TRACE)) == to_json(expected)
+
+
 MIB = 1 << 20
 LIMITS = (40, 120, 200, 235, 242, 250, 258, 266, 280, 320, 450, 900)
 """MiB of address space: Python itself starts with about 14, and the libraries take 192 beyond the 40 of the program's
