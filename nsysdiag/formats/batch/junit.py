@@ -6,6 +6,7 @@ case that passes has to say is in the output of its suite, and a suite has a hos
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -16,6 +17,7 @@ from nsysdiag.document.view import severity_rank
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.formats.batch.problems import SENTENCE
 from nsysdiag.formats.batch.rows import FAIL, FAILED, shown_name
+from nsysdiag.workflow_commands import JOINER
 
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchEntry, BatchSummary, BudgetResult
@@ -26,6 +28,7 @@ CASE = "analysed"
 """The case of a trace without budgets, and of one that could not be analysed."""
 LONGEST = 300
 HEAD_BYTES = 200
+_ATTACHMENT = re.compile(r"\[\[(?=attachment\|)", re.IGNORECASE)
 LATEST = 253_402_300_799
 """The end of the year 9999."""
 
@@ -69,7 +72,7 @@ def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element
         else:
             told += _judged(case, budget)
     _count(suite, suite.findall("testcase"))
-    ET.SubElement(suite, "system-out").text = "\n".join(told)
+    ET.SubElement(suite, "system-out").text = _without_attachments("\n".join(told))
     ET.SubElement(suite, "system-err")
     return suite
 
@@ -106,6 +109,11 @@ def _told(entry: BatchEntry) -> list[str]:
         *(verdicts or ["No GPU work in this trace."]),
         *(clip(f"{each.device}: {each.severity}: {each.title}", SENTENCE) for each in top),
     ]
+
+
+def _without_attachments(text: str) -> str:
+    """Jenkins and GitLab publish any file that an output names as `[[ATTACHMENT|/path]]`: a name of a trace must not."""
+    return _ATTACHMENT.sub(lambda found: f"[{JOINER}{found[0][1:]}", text)
 
 
 def _shown(text: str) -> str:

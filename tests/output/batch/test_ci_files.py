@@ -19,6 +19,7 @@ from nsysdiag.document.names import visible
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.batch import github, gitlab, junit, markdown, sarif
 from nsysdiag.formats.batch.problems import problems
+from nsysdiag.workflow_commands import JOINER
 from tests.conftest import NODE_MODULES
 from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
 from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary, unjudged
@@ -120,6 +121,14 @@ class TestJunit:
             ("runs/train", "idle_share > 25%"),
             ("runs/train", "idle_share > 25% (2)"),
         ]
+
+    def test_no_name_attaches_a_file(self) -> None:
+        name = "[[ATTACHMENT|/etc/passwd]] [[[attachment|a]]"
+        warned = entry(name, budgets=[budget(name, broken=True, level="warn", sentence=name)])
+        data = junit.render(summary(warned, entry(name, devices=[device(name, sentence=name)])))
+        written = [each.text or "" for each in suites(data).iter("system-out")]
+        assert all(f"[{JOINER}[ATTACHMENT|/etc/passwd]]" in text for text in written)
+        assert not re.search(r"\[\[attachment", "".join(written), re.IGNORECASE)
 
     @given(anything)
     def test_any_name_is_a_document(self, name: str) -> None:
