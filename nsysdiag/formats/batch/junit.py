@@ -112,7 +112,7 @@ def _told(entry: BatchEntry) -> list[str]:
 
 
 def _without_attachments(text: str) -> str:
-    """Jenkins and GitLab publish any file that an output names as `[[ATTACHMENT|/path]]`: a name of a trace must not."""
+    """Jenkins and GitLab publish any file that an output names as `[[ATTACHMENT|/path]]`; no name may do so."""
     return _ATTACHMENT.sub(lambda found: f"[{JOINER}{found[0][1:]}", text)
 
 
