@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.document.axis import EDGES, time_label
 from nsysdiag.document.bars import Bar, BarChart, draw_bars
 from nsysdiag.document.figures import percent
 from nsysdiag.document.packed import unpack
-from nsysdiag.units import NS_PER, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 # More edges than this would write over each other on a narrow page: then only those of decades are named.
 MOST_LABELS = 9
-LEVELS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +41,13 @@ class Column:
     told: str
 
 
-def draw_columns(columns: list[Column], told: Callable[[int], str]) -> BarChart | None:
-    """The columns side by side with lines at round values, which `told` writes; None where all are empty."""
+def draw_columns(columns: list[Column], levels: Callable[[int], dict[str, int]]) -> BarChart | None:
+    """The columns side by side with lines at the `levels` of the fullest one; None where all are empty."""
     bars = [
         Bar(sum(part.ns for part in each.parts), each.parts, each.told, slow=False, faded=False) for each in columns
     ]
     top = max((bar.total for bar in bars), default=0)
-    return draw_bars(bars, top, levels(top, told), fewest=1)
-
-
-def levels(top: int, told: Callable[[int], str]) -> dict[str, int]:
-    """Round values up to the top, by what `told` writes for them."""
-    return {told(step): step for step in round_steps(top, LEVELS)}
+    return draw_bars(bars, top, levels(top), fewest=1)
 
 
 def ticks(edges: list[int]) -> list[Tick]:
@@ -61,12 +55,7 @@ def ticks(edges: list[int]) -> list[Tick]:
     named = list(enumerate(edges))
     if len(edges) > MOST_LABELS:
         named = [(at, edge) for at, edge in named if str(edge).strip("0") in ("", "1")]
-    return [Tick(at, percent(at, len(edges) - 1), edge_label(edge)) for at, edge in named]
-
-
-# 1, 2 and 5 of every decade that an int64 holds: the last is where the last bin begins.
-EDGES = [step * 10**power for power in range(19) for step in (1, 2, 5)]
-UNITS = ("s", "ms", "us")
+    return [Tick(at, percent(at, len(edges) - 1), time_label(edge)) for at, edge in named]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,22 +86,4 @@ def tally_gaps(devices: Iterable[DeviceReport]) -> dict[str, Tally]:
 
 def bound(at: int) -> str:
     """Where a bin begins, in the unit that suits it: `200 us`."""
-    return "more" if at == len(EDGES) else edge_label(EDGES[at])
-
-
-def edge_label(ns: int) -> str:
-    """An edge of a bin in the unit that suits it."""
-    scale, unit = unit_of(ns)
-    return f"{format_count(ns // scale)} {unit}"
-
-
-def unit_of(longest: int) -> tuple[int, str]:
-    """The unit that suits the longest time of an axis: its length in ns, and its name."""
-    unit = next((unit for unit in UNITS if longest >= NS_PER[unit]), "ns")
-    return NS_PER[unit], unit
-
-
-def round_steps(top: int, most: int = 5) -> list[int]:
-    """Multiples of 1, 2 or 5 times a power of ten up to `top`, at most so many, without 0."""
-    step = next((edge for edge in EDGES if top // edge <= most), EDGES[-1])
-    return list(range(step, top + 1, step))
+    return "more" if at == len(EDGES) else time_label(EDGES[at])

@@ -50,7 +50,7 @@ def draw_level(memory: DeviceMemory, most_spots: int) -> LevelChart | None:
         height=HEIGHT,
         band=band(lowest, highest),
         top=stairs(highest),
-        lines=_lines(top, limit),
+        lines=level_lines(top, limit),
         limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}") if limit else None,
         spots=[_spot(level, at, together) for at in range(0, count, together)],
         spot_width=SLOT * together,
@@ -62,7 +62,7 @@ def _place(value: int, top: int) -> int:
     return round(HEIGHT * (1 - min(max(value, 0), top) / top))
 
 
-def _lines(top: int, limit: int | None) -> list[Line]:
+def level_lines(top: int, limit: int | None) -> list[Line]:
     """At multiples of a power of two, three to six of them; none beside the floor or the limit."""
     step = 1 << max((top // FEWEST_LINES).bit_length() - 1, 0)
     taken = _place(limit, top) if limit else -LINE_ROOM

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from nsysdiag.document.histogram import Column, draw_columns, levels, ticks
+from nsysdiag.document.axis import EDGES, count_levels
+from nsysdiag.document.histogram import Column, bound, draw_columns, ticks
 from nsysdiag.document.view import Share
-from nsysdiag.units import format_count
 
 
 def column(*values: int) -> Column:
@@ -20,7 +20,7 @@ def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
        |##__##__
     ```
     """
-    chart = draw_columns([column(4, 0), column(6, 2), column(0, 0)], format_count)
+    chart = draw_columns([column(4, 0), column(6, 2), column(0, 0)], count_levels)
     assert chart is not None
     assert (chart.width, chart.height) == (30, 1000)
     assert [(path.color, path.d) for path in chart.paths] == [
@@ -37,8 +37,8 @@ def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
 
 
 def test_nothing_to_draw() -> None:
-    assert draw_columns([column(0)], format_count) is None
-    assert draw_columns([], format_count) is None
+    assert draw_columns([column(0)], count_levels) is None
+    assert draw_columns([], count_levels) is None
 
 
 def test_few_edges_are_all_named() -> None:
@@ -51,6 +51,8 @@ def test_of_many_edges_those_of_decades_are_named() -> None:
     assert [(tick.at, tick.label) for tick in ticks(edges)] == [(0, "1 us"), (3, "10 us"), (6, "100 us"), (9, "1 ms")]
 
 
-def test_levels_are_round_and_few() -> None:
-    assert levels(1_234, format_count) == {"500": 500, "1,000": 1_000}
-    assert levels(1, format_count) == {"1": 1}
+def test_the_bounds_of_all_bins_differ() -> None:
+    names = [bound(at) for at in range(len(EDGES) + 1)]
+    assert names[0] == "1 ns"
+    assert names[-1] == "more"
+    assert len(set(names)) == len(names)

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from nsysdiag.document.histogram import bound, edge_label, round_steps, unit_of
 from nsysdiag.document.names import plain
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
@@ -189,24 +188,6 @@ class TestUnits:
     @pytest.mark.parametrize(("scale", "wanted"), [(1, 0), (1_000, 3), (1_000_000, 6), (1_000_000_000, 9)])
     def test_decimals_reach_the_nanosecond(self, scale: int, wanted: int) -> None:
         assert decimals(scale) == wanted
-
-    def test_unit_of_an_axis(self) -> None:
-        assert [unit_of(ns) for ns in (999, 1_000, 59_142_466, 3 * 10**9)] == [
-            (1, "ns"),
-            (1_000, "us"),
-            (1_000_000, "ms"),
-            (1_000_000_000, "s"),
-        ]
-
-    def test_edges(self) -> None:
-        assert [edge_label(ns) for ns in (0, 200, 50_000, 2_000_000)] == ["0 ns", "200 ns", "50 us", "2 ms"]
-        assert bound(0) == "1 ns"
-
-    def test_round_steps(self) -> None:
-        assert round_steps(59, 5) == [10, 20, 30, 40, 50]
-        assert round_steps(60, 5) == [20, 40, 60]
-        assert round_steps(1_000, 5) == [200, 400, 600, 800, 1_000]
-        assert round_steps(3, 4) == [1, 2, 3]
 
 
 def test_the_bars_of_two_cuts_lie_where_the_drawing_has_them() -> None:

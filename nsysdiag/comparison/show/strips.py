@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show.rows import entry
+from nsysdiag.document.axis import time_ticks
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.figures import percent
-from nsysdiag.document.histogram import edge_label, round_steps
 from nsysdiag.formats.html.timeline.still import StillLane, level_lanes
 from nsysdiag.units import format_ns
 
@@ -45,8 +45,7 @@ def strips(device: DeviceComparison, causes: Causes) -> Strips | None:
         return None
     longest = max(_length(before), _length(after))
     sides = [_side("Before", before, longest, causes), _side("After", after, longest, causes)]
-    ticks = [(percent(at, longest), edge_label(at)) for at in round_steps(longest)]
-    return Strips(sides, ticks, _legend(device, sides, (before, after), causes))
+    return Strips(sides, time_ticks(longest), _legend(device, sides, (before, after), causes))
 
 
 def _length(strip: Strip) -> int:

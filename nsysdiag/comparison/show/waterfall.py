@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.rows import Level, entry, levels
+from nsysdiag.document.axis import MOST_LEVELS, round_step, time_label
 from nsysdiag.document.figures import percent
-from nsysdiag.document.histogram import EDGES
-from nsysdiag.units import format_ns, format_signed_share
+from nsysdiag.units import format_signed_share
 
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import DeviceComparison
     from nsysdiag.document.bars import LegendEntry
     from nsysdiag.document.view import Causes
 
-MOST_STEPS, MOST_TICKS = 14, 5
+MOST_STEPS = 14
 # An axis begins at 0, but where all lengths lie far from it; so much of the longest is always in view.
 FAR, LEAST_VIEW, ROOM = 0.6, 0.1, 3
 
@@ -71,23 +71,24 @@ def waterfall(device: DeviceComparison, causes: Causes) -> Waterfall:
     """The drawing; its steps add up to the change of the length."""
     before, after = device.length.before_ns, device.length.after_ns
     steps = levels(device, MOST_STEPS)
-    axis = _axis([before, after, *(step.to_ns for step in steps)])
+    axis = length_axis([before, after, *(step.to_ns for step in steps)])
     bars = [
         _length("Before", before, axis),
         *(_step(step, before, axis, causes) for step in steps),
         _length("After", after, axis),
     ]
-    return Waterfall(bars, axis, f"The axis begins at {format_ns(axis.low)}." if axis.low else "")
+    return Waterfall(bars, axis, f"The axis begins at {time_label(axis.low, axis.high)}." if axis.low else "")
 
 
-def _axis(lengths: list[int]) -> Axis:
+def length_axis(lengths: list[int]) -> Axis:
+    """The axis of some lengths in ns, from 0 unless all lie far from it."""
     high, lowest = max(*lengths, 1), min(lengths)
     low = 0
     if lowest > FAR * high:
         low = max(0, round(high - max(ROOM * (high - lowest), LEAST_VIEW * high)))
-    step = next((edge for edge in EDGES if (high - low) // edge < MOST_TICKS), EDGES[-1])
+    step = round_step(high - low, MOST_LEVELS)
     bare = Axis(low // step * step, high, [])
-    return Axis(bare.low, high, [(bare.at(ns), format_ns(ns)) for ns in range(bare.low, high + 1, step)])
+    return Axis(bare.low, high, [(bare.at(ns), time_label(ns, high)) for ns in range(bare.low, high + 1, step)])
 
 
 def _length(label: str, ns: int, axis: Axis) -> Bar:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.axis import MOST_TICKS, time_levels
 from nsysdiag.document.bars import Bar, BarChart, draw_bars
-from nsysdiag.document.histogram import round_steps
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes, Share, by_time, share_of
 from nsysdiag.document.words import counted
@@ -149,7 +149,7 @@ def _iterations(lines: list[HistoryLine], names: list[str]) -> LineChart | None:
         return None
     told = [f"{name}: {format_ns(v) if v is not None else 'not known'}" for name, v in zip(names, values, strict=True)]
     top = round(top * 1.1)
-    return draw_line(values, top, {format_ns(ns): ns for ns in round_steps(top)}, told)
+    return draw_line(values, top, time_levels(top, MOST_TICKS), told)
 
 
 def _idle(lines: list[HistoryLine], names: list[str]) -> LineChart:

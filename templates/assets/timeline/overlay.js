@@ -4,16 +4,14 @@ const makeOverlay = (brush, view) => {
   const { context, fill } = brush;
 
   const axis = (clock, height) => {
-    const step = roundStep(view.perPixel() * 110);
     context.textAlign = "center";
-    const shift = clock.shift(step);
-    for (let time = Math.ceil((view.from + shift) / step) * step - shift; time < view.to; time += step) {
+    for (const { time, label } of axisTicks(clock, view.from, view.to, view.perPixel() * 110)) {
       const x = Math.round(view.x(time)) + 0.5;
       if (x < view.left) continue;
       fill(brush.theme.line);
       context.fillRect(x, AXIS_HEIGHT - 6, 1, height - AXIS_HEIGHT + 6);
       fill(brush.theme.muted);
-      if (x > view.left + 30 && x < view.left + view.width - 30) context.fillText(clock.seconds(time, step), x, 9);
+      if (x > view.left + 30 && x < view.left + view.width - 30) context.fillText(label, x, 9);
     }
     context.textAlign = "left";
   };

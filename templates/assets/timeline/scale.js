@@ -74,3 +74,14 @@ const roundStep = (least) => {
   for (const factor of [1, 2, 5, 10]) if (factor * power >= least) return factor * power;
   return 10 * power;
 };
+
+/** Round moments of [from, to), at least `least` ns apart, with labels that all differ: no digit of the step is lost. */
+const axisTicks = (clock, from, to, least) => {
+  const step = roundStep(least);
+  const shift = clock.shift(step);
+  const ticks = [];
+  for (let time = Math.ceil((from + shift) / step) * step - shift; time < to; time += step) {
+    ticks.push({ time, label: clock.seconds(time, step) });
+  }
+  return ticks;
+};

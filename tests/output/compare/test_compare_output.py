@@ -124,7 +124,7 @@ class TestWaterfall:
         cut = waterfall(near, Causes(CAUSES))
         assert 0 < cut.axis.low < 990 * US
         assert cut.axis.high - cut.axis.low >= 100 * US  # a hundredth never looks like all of it
-        assert cut.cut == "The axis begins at 900 us."
+        assert cut.cut == "The axis begins at 0.9 ms."
 
 
 class TestMatrix:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.axis import unit_of
 from nsysdiag.document.bars import legend_entry
-from nsysdiag.document.histogram import unit_of
 from nsysdiag.formats.html.interactive.figure import AXIS, SCALE_WIDTH, Figure, decimals, figure, note, trace
 from nsysdiag.units import format_exact_ns
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nsysdiag.document.axis import unit_of
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.figures import Segment, ink_on, safe_color, stack
-from nsysdiag.document.histogram import unit_of
 from nsysdiag.document.names import plain
 from nsysdiag.formats.html.interactive.figure import AXIS, Figure, decimals, figure, note, trace
 from nsysdiag.units import format_share

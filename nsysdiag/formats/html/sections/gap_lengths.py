@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.document.axis import EDGES as FINE_EDGES
+from nsysdiag.document.axis import count_levels, time_levels
 from nsysdiag.document.bars import BarChart, LegendEntry, legend_entry
 from nsysdiag.document.figures import Segment, percent, stack
-from nsysdiag.document.histogram import EDGES as FINE_EDGES
-from nsysdiag.document.histogram import Column, Tally, Tick, bound, draw_columns, edge_label, levels, tally_gaps, ticks
+from nsysdiag.document.histogram import Column, Tally, Tick, bound, draw_columns, tally_gaps, ticks
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import share_of
 from nsysdiag.document.words import counted
@@ -100,7 +101,7 @@ def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: st
         parts = [share_of(cause, value, causes) for cause, value in values.items() if value]
         said = ", ".join(f"{part.label} {told(part.ns)}" for part in parts)
         columns.append(Column(parts, f"{_range(at)}: {said or 'none'}"))
-    return draw_columns(columns, format_count if quantity == "count" else edge_label)
+    return draw_columns(columns, count_levels if quantity == "count" else time_levels)
 
 
 def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: Causes) -> Figure:
@@ -115,8 +116,8 @@ def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: 
     ]
     entries = [_entry(cause, causes) for cause in tallies]
     panels = [
-        Panel("Number of gaps", counts, levels(max(map(sum, zip(*counts, strict=True))), format_count)),
-        Panel("Idle time in them", times, levels(max(map(sum, zip(*times, strict=True))), edge_label)),
+        Panel("Number of gaps", counts, count_levels(max(map(sum, zip(*counts, strict=True))))),
+        Panel("Idle time in them", times, time_levels(max(map(sum, zip(*times, strict=True))))),
     ]
     return histogram_figure(panels, entries, told, edges)
 

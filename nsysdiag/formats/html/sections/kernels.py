@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.axis import EDGES, count_levels, time_label
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.figures import percent
-from nsysdiag.document.histogram import EDGES, Column, draw_columns, edge_label, levels, ticks
+from nsysdiag.document.histogram import Column, draw_columns, ticks
 from nsysdiag.document.view import Share
 from nsysdiag.document.words import counted
 from nsysdiag.formats.html.interactive.histograms import Panel, histogram_figure
 from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
-from nsysdiag.units import format_count
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Distribution, KernelRow
@@ -36,7 +36,7 @@ def _durations(found: Distribution | None) -> View:
     behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])
     edges = [*starts, behind]
     told = [
-        f"{counted(count, 'kernel')}, {edge_label(start)} to {edge_label(end)}"
+        f"{counted(count, 'kernel')}, {time_label(start)} to {time_label(end)}"
         for (start, count), end in zip(found.bins, edges[1:], strict=True)
     ]
     columns = [
@@ -44,10 +44,10 @@ def _durations(found: Distribution | None) -> View:
         for (_start, count), said in zip(found.bins, told, strict=True)
     ]
     counts = [count for _start, count in found.bins]
-    panel = Panel("Number of kernels", [counts], levels(max(counts), format_count))
+    panel = Panel("Number of kernels", [counts], count_levels(max(counts)))
     return {
         "durations": found,
-        "chart": draw_columns(columns, format_count),
+        "chart": draw_columns(columns, count_levels),
         "edges": ticks(edges),
         "figure": histogram_figure([panel], [KERNELS], [told], ticks(edges)),
     }

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
+from nsysdiag.document.axis import time_ticks
 from nsysdiag.document.figures import percent, safe_color
-from nsysdiag.document.histogram import edge_label, round_steps
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.formats.html.interactive.ledger import Cut, ledger_figure
 from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
@@ -40,7 +40,7 @@ def view(page: Page, device: DeviceReport) -> View:
     return {
         "rows": [_draw(row, longest) for row in rows],
         "bars": [(cut.label, cut.segments) for cut in cuts],
-        "axis": [(percent(at, device.idle_ns), edge_label(at)) for at in round_steps(device.idle_ns)],
+        "axis": time_ticks(device.idle_ns),
         "figure": ledger_figure(cuts),
         "wakes": follows_wakes(device),
         "moved": [(row, safe_color(row.cause.color), words.root_kinds(row), places[row.cause.id]) for row in roots],
