@@ -16,7 +16,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Beside:
+class Background:
     """Work begun beside the caller's, one after the other. numpy gives up Python's lock in its loops over large arrays.
 
     ```

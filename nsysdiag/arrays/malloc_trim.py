@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from nsysdiag.arrays.spill import let_go
+from nsysdiag.arrays.spill import evict
 
 _M_MMAP_MAX, _M_ARENA_MAX = -4, -8
 _library = ctypes.CDLL(None) if sys.platform != "win32" else None
@@ -22,10 +22,10 @@ def share_one_heap() -> None:
         mallopt(_M_MMAP_MAX, 0)
 
 
-def give_back() -> None:
-    """Let go of what was laid away, and give memory that was freed back to the system, between two stages: glibc keeps
-    it otherwise, in pieces that the arrays of the next stage may not fit into."""
-    let_go()
+def trim() -> None:
+    """Evict what was spilled, and give memory that was freed back to the system, between two stages: glibc keeps it
+    otherwise, in pieces that the arrays of the next stage may not fit into."""
+    evict()
     trim = getattr(_library, "malloc_trim", None)
     if trim is not None:
         trim(0)

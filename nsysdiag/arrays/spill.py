@@ -42,20 +42,20 @@ def room() -> int:
         return 0
 
 
-def laid_away(record: T) -> T:
+def spill(record: T) -> T:
     """The same array or record of arrays (dataclasses and tuples, however deep), large arrays in files that are gone
-    once nobody holds them any more, and that cannot be written to; all else as it is.
+    once nothing refers to them, and that cannot be written to; all else as it is.
 
-    An array stays in memory where no file can hold it, or where the system is not known to forget pages when told."""
-    laying = _Laying()
-    found: T = laying.laid(record)
-    if laying.wrote:
-        let_go()
+    An array stays in memory where no file can hold it, or where the system has no call to forget pages."""
+    spilling = _Spilling()
+    found: T = spilling.spilled(record)
+    if spilling.wrote:
+        evict()
     return found
 
 
-def let_go() -> None:
-    """Take what was laid away out of memory. What is looked at comes back by itself."""
+def evict() -> None:
+    """Take what was spilled out of memory. What is looked at comes back by itself."""
     if _FORGET is None:
         return
     with _mapping:
@@ -64,8 +64,8 @@ def let_go() -> None:
         pages.madvise(_FORGET)
 
 
-class _Laying:
-    """Lays each array once, in however many places it stands."""
+class _Spilling:
+    """Spills each array once, however many records hold it."""
 
     def __init__(self) -> None:
         self._arrays: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
@@ -75,17 +75,17 @@ class _Laying:
         """Was any array laid into a file?"""
         return any(laid is not array for array, laid in self._arrays.values())
 
-    def laid(self, thing: Any) -> Any:
+    def spilled(self, thing: Any) -> Any:
         """The thing itself where nothing in it is laid anywhere else."""
         if isinstance(thing, np.ndarray):
             return self._array(thing)
         if type(thing) is tuple:
-            parts = tuple(map(self.laid, thing))
+            parts = tuple(map(self.spilled, thing))
             return parts if any(map(is_not, parts, thing)) else thing
         if not dataclasses.is_dataclass(thing) or isinstance(thing, type):
             return thing
         values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
-        changed = {name: laid for name, value in values.items() if (laid := self.laid(value)) is not value}
+        changed = {name: laid for name, value in values.items() if (laid := self.spilled(value)) is not value}
         return dataclasses.replace(thing, **changed) if changed else thing
 
     def _array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -117,8 +117,8 @@ def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _folder() -> str:
     """Where TMPDIR says; else /var/tmp, as many systems keep /tmp in memory."""
-    told = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
-    return tempfile.gettempdir() if told or not os.access(ON_DISK, os.W_OK | os.X_OK) else ON_DISK
+    set_by_user = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    return tempfile.gettempdir() if set_by_user or not os.access(ON_DISK, os.W_OK | os.X_OK) else ON_DISK
 
 
 @lru_cache

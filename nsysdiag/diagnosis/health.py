@@ -74,7 +74,7 @@ def malformed_warnings(malformed: dict[str, int]) -> list[str]:
     ]
 
 
-UNTOLD = (
+NOT_RECORDED = (
     Untold(what="temperature, power draw, and why clocks were low", told_by="nvidia-smi -q -d PERFORMANCE, or DCGM"),
     Untold(what="swapping and page faults of the host", told_by="vmstat 1, or sar -B"),
     Untold(what="device memory that other programs use", told_by="nvidia-smi"),

@@ -289,6 +289,6 @@ def calibration_sentence(device: DeviceReport) -> str:
     )
 
 
-def untold_sentence(rows: list[Untold]) -> str:
+def not_recorded_sentence(rows: list[Untold]) -> str:
     """What no such trace tells."""
     return f"No trace of this kind tells: {'; '.join(row.what for row in rows)}."

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.arrays.spill import laid_away
+from nsysdiag.arrays.spill import spill
 from nsysdiag.errors import InputError
 from nsysdiag.events.identity import is_constant, joint, once
 from nsysdiag.events.rows import picked, taken
@@ -131,7 +131,7 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
         order = np.lexsort((name, -spans.end, spans.start))
         row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
     lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, table.names)
-    return laid_away(lane), int(np.count_nonzero((rank >= 0) & ~valid))
+    return spill(lane), int(np.count_nonzero((rank >= 0) & ~valid))
 
 
 def _ordered(spans: Intervals, name: IntArray) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.arrays.spill import laid_away
+from nsysdiag.arrays.spill import spill
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows
 from nsysdiag.events.streams import distinct, distinct_values
@@ -70,7 +70,7 @@ def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
     chain = columns["callchainId"] if chained else np.empty(0, dtype=np.int64)
     if malformed:
         rows, chain = rows.take(valid), chain[valid] if chained else chain
-    return ApiCalls(laid_away(rows), names, malformed, chain)
+    return ApiCalls(spill(rows), names, malformed, chain)
 
 
 def coded_names(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:

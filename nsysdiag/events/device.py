@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
-from nsysdiag.arrays.spill import laid_away
+from nsysdiag.arrays.spill import spill
 from nsysdiag.events.calls import ApiCalls, CallRows, match_launches, read_api_calls
 from nsysdiag.events.context_switches import TimeSlices, read_time_slices
 from nsysdiag.events.event_waits import StreamWaits, read_stream_waits, synchronized_devices
@@ -100,7 +100,7 @@ def read_device_activity(
     order = _order(every, launch, api_calls.rows, index)
     if order is not None:
         every, index, launch = every.take(order), index[order], launch[order]
-    every, launch = laid_away((every, launch))
+    every, launch = spill((every, launch))
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(every.start, launch, api_calls.rows)
     waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)

@@ -18,13 +18,13 @@ from nsysdiag.events.streams import distinct
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.wakeups.root_attribution import Rooted
+from nsysdiag.wakeups.root_attribution import RootSlices
 
 """A synchronization that begins within this time of a read-back waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Blame:
+class Attribution:
     """The cause that each slice counts for, which is its root: its place in the registry, and its label, an index into
     `labels` or -1. `own` is what the launching thread itself did then."""
 
@@ -34,7 +34,7 @@ class Blame:
     own: IntArray
 
     @classmethod
-    def by_root(cls, rooted: Rooted) -> Blame:
+    def by_root(cls, rooted: RootSlices) -> Attribution:
         """Each slice of the root ledger counts for its cause there."""
         slices = rooted.slices
         return cls(slices.rows.cause, slices.rows.label, slices.labels, rooted.own)
@@ -54,14 +54,14 @@ class Shares(Rows):
     drained: IntArray
 
 
-def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, blame: Blame) -> Shares:
+def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, attribution: Attribution) -> Shares:
     """All slices and all sync-drained gaps of a device, each with cause, kind and NVTX path."""
     rows, count = context.slices.rows, len(context.slices.rows)
     slices = Shares(
         gap=rows.gap,
         slice=np.arange(count, dtype=np.int32),
-        cause=blame.cause,
-        kind=_kinds(context, evidence, blame),
+        cause=attribution.cause,
+        kind=_kinds(context, evidence, attribution),
         path=keys.path[rows.gap],
         lost=context.slices.ns,
         drained=np.broadcast_to(np.int64(0), count),
@@ -69,14 +69,14 @@ def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, bla
     return Shares.concatenate([slices, _drained(context, evidence, keys)])
 
 
-def _kinds(context: GapContext, evidence: LayeredEvidence, blame: Blame) -> IntArray:
+def _kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribution) -> IntArray:
     """The kind of each slice, an index into the kinds of its cause; told once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
-    labels = [*blame.labels, ""]
+    labels = [*attribution.labels, ""]
     after = np.zeros(len(rows), dtype=np.bool_)
     waits = np.flatnonzero(rows.cause == _place("sync"))
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after_read_back()
-    said = joint(blame.cause, blame.label % len(labels), len(labels))
+    said = joint(attribution.cause, attribution.label % len(labels), len(labels))
     key = joint(said, rows.text % len(texts), len(texts))
     present, code = distinct(joint(key, after.astype(np.int64), 2))
     ids = list(CAUSES)

@@ -18,20 +18,20 @@ from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.rules import severity
-from nsysdiag.findings.text import Ground, Story, story_of
+from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.report import DeviceReport, Finding
 
 
-def findings_of(device: DeviceReport, ground: Ground, empty: EmptyIterations | None) -> list[Finding]:
+def findings_of(device: DeviceReport, context: FindingContext, empty: EmptyIterations | None) -> list[Finding]:
     """The findings of one device: every cause and exposed work that takes, or may bring, at least 1 % of the window."""
     if device.window_ns == 0:
         return []
-    thresholds = ground.thresholds
-    shares = shares_of(ground.context, ground.evidence, ground.keys, ground.blame)
+    thresholds = context.thresholds
+    shares = shares_of(context.gaps, context.evidence, context.keys, context.attribution)
     spots = spots_of(shares, device.window_ns, device.busy_ns, thresholds)[: thresholds.most]
-    sightings = Sightings.of(ground.context, ground.evidence, ground.blame.own)
+    sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
     found = [
-        _of_spot(device, ground, spot, story_of(device, ground, sightings, shares.take(spot.rows), spot))
+        _of_spot(device, context, spot, story_of(device, context, sightings, shares.take(spot.rows), spot))
         for spot in spots
     ]
     found += exposed_findings(device, sightings, thresholds)
@@ -44,14 +44,14 @@ def ranked(findings: list[Finding], most: int = FindingThresholds().most) -> lis
     return sorted(kept, key=lambda finding: (-finding.lost_ns, -finding.ceiling_ns, finding.id))
 
 
-def _of_spot(device: DeviceReport, ground: Ground, spot: Spot, story: Story) -> Finding:
+def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:
     rule = CAUSES[spot.cause]
     share = spot.ceiling_ns / device.window_ns
     return Finding(
         id=_id(device, spot, story),
         cause=spot.cause,
         device=device.key,
-        severity=severity(share, ground.thresholds, unresolved=rule.unresolved),
+        severity=severity(share, context.thresholds, unresolved=rule.unresolved),
         title=story.title,
         lost_ns=spot.lost_ns,
         lost_share=round(spot.lost_ns / device.window_ns, 6),

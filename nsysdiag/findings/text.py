@@ -14,7 +14,7 @@ from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.program_code import interpreter_part
 from nsysdiag.findings import chains
-from nsysdiag.findings.attribution import Blame, Shares
+from nsysdiag.findings.attribution import Attribution, Shares
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.hotspots import Spot, SpotGaps, symbols_in
 from nsysdiag.gap_groups.details import GapContext
@@ -35,13 +35,13 @@ Times = dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
-    """What findings of a device are made from. `blame` is the cause that each slice counts for."""
+class FindingContext:
+    """What findings of a device are made from. `attribution` is the cause that each slice counts for."""
 
-    context: GapContext
+    gaps: GapContext
     evidence: LayeredEvidence
     keys: GapKeys
-    blame: Blame
+    attribution: Attribution
     thresholds: FindingThresholds
 
 
@@ -78,41 +78,43 @@ class _Facts:
     root: Root | None
 
 
-def story_of(device: DeviceReport, ground: Ground, sightings: Sightings, shares: Shares, spot: Spot) -> Story:
+def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings, shares: Shares, spot: Spot) -> Story:
     """Everything that is said about a spot; `shares` are its own."""
-    facts = _facts(device, ground, shares, spot)
+    facts = _facts(device, context, shares, spot)
     functions = (name for name in (*facts.calls, *facts.symbols) if _FUNCTION.fullmatch(name))
     return Story(
         title=_title(facts),
         kind=facts.kind.id,
         path=facts.path,
-        signature=ground.keys.signature(facts.gaps.typical(ground.keys)),
+        signature=context.keys.signature(facts.gaps.typical(context.keys)),
         call=next(functions, None),
         gaps=len(facts.gaps.gap),
-        confidence=_confidence(device, ground, facts),
-        evidence=_evidence(ground, facts),
+        confidence=_confidence(device, context, facts),
+        evidence=_evidence(context, facts),
         advice=_advice(facts.kind, CAUSES[spot.cause].advice),
-        chain=_chain(ground, facts),
-        rows=_rows(ground, sightings, facts),
+        chain=_chain(context, facts),
+        rows=_rows(context, sightings, facts),
     )
 
 
-def _facts(device: DeviceReport, ground: Ground, shares: Shares, spot: Spot) -> _Facts:
+def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> _Facts:
     gaps = SpotGaps.of(shares, spot)
     slices = shares.slice[shares.slice >= 0]
-    symbols = symbols_in(ground.context, slices) if spot.cause == "host_compute" else {}
-    kind, alone = _kind(shares, spot, symbols, ground.thresholds)
+    symbols = symbols_in(context.gaps, slices) if spot.cause == "host_compute" else {}
+    kind, alone = _kind(shares, spot, symbols, context.thresholds)
     return _Facts(
         spot=spot,
         gaps=gaps,
         slices=slices,
         kind=kind,
         alone=alone,
-        path=gaps.path(ground.keys, spot),
-        labels=_by_words(ground.blame.label[slices], ground.blame.labels, ground.context.slices.lengths(slices)),
-        calls=_calls(ground, shares, slices),
+        path=gaps.path(context.keys, spot),
+        labels=_by_words(
+            context.attribution.label[slices], context.attribution.labels, context.gaps.slices.lengths(slices)
+        ),
+        calls=_calls(context, shares, slices),
         symbols=symbols,
-        root=_root(device, ground, gaps),
+        root=_root(device, context, gaps),
     )
 
 
@@ -140,17 +142,17 @@ def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
     return {words[each]: (total, count) for each, total, count in zip(*columns, strict=True)}
 
 
-def _calls(ground: Ground, shares: Shares, slices: IntArray) -> Times:
+def _calls(context: FindingContext, shares: Shares, slices: IntArray) -> Times:
     """The calls behind the spot; where it has no time of its own, those that emptied the queue."""
-    context = ground.context
-    found = _by_words(context.slices.rows.text[slices], context.slices.texts, context.slices.lengths(slices))
-    drained = shares.slice < 0
-    return found or _by_words(context.drained.name[shares.gap[drained]], context.drained.names, shares.drained[drained])
+    rows, drained = context.gaps.slices, context.gaps.drained
+    found = _by_words(rows.rows.text[slices], rows.texts, rows.lengths(slices))
+    calls = shares.slice < 0
+    return found or _by_words(drained.name[shares.gap[calls]], drained.names, shares.drained[calls])
 
 
-def _root(device: DeviceReport, ground: Ground, gaps: SpotGaps) -> Root | None:
+def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root | None:
     """Who ended the wait in the gap with most of the spot's time, where the report describes that gap."""
-    start = int(ground.context.frame.gaps.start[gaps.longest])
+    start = int(context.gaps.frame.gaps.start[gaps.longest])
     return next((gap.root for gap in device.gaps if gap.start_ns == start), None)
 
 
@@ -163,22 +165,22 @@ def _title(facts: _Facts) -> str:
     return f"{title}, in {facts.path[-1][:LONGEST_PLACE]}" if spot.path is not None and facts.path else title
 
 
-def _confidence(device: DeviceReport, ground: Ground, facts: _Facts) -> float:
+def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:
     """Coverage is about the host: what the device did is known, what nobody knows is not. Time that only counts for the
     cause because wake-ups were followed is as sure as they are."""
     rule, slices = CAUSES[facts.spot.cause], facts.slices
     if rule.unresolved:
         return 0.0
     known = 1.0 if rule.accepted or device.coverage is None else device.coverage
-    ns = ground.context.slices.lengths(slices)
-    moved = ground.blame.cause[slices] != ground.blame.own[slices]
+    ns = context.gaps.slices.lengths(slices)
+    moved = context.attribution.cause[slices] != context.attribution.own[slices]
     share = int(ns[moved].sum()) / max(int(ns.sum()), 1)
     # A chain without hops is as sure as can be: of a wait that led nowhere, which is not what was followed here.
     sure = facts.root.confidence if facts.root is not None and facts.root.hops else UNNAMED_ROOT
     return round(known * (1 - share + share * sure), 4)
 
 
-def _evidence(ground: Ground, facts: _Facts) -> list[str]:
+def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
     """Labels, the calls with most of the time, what CPU samples were in, the longest gap, and the gaps drained."""
     lines = [f"{_worded(label)}: {format_ns(ns)}" for label, (ns, _) in list(facts.labels.items())[:MOST_EVIDENCE]]
     if facts.spot.lost_ns:
@@ -190,7 +192,7 @@ def _evidence(ground: Ground, facts: _Facts) -> list[str]:
     if facts.symbols:
         most = list(facts.symbols.items())[:MOST_EVIDENCE]
         lines.append(f"CPU samples in {', '.join(f'{symbol} × {format_count(count)}' for symbol, count in most)}")
-    start = int(ground.context.frame.gaps.start[facts.gaps.longest])
+    start = int(context.gaps.frame.gaps.start[facts.gaps.longest])
     lines.append(f"longest: {format_ns(int(facts.gaps.ns.max()))} in the gap at {format_moment(start)}")
     if facts.spot.drained_ns:
         lines.append(f"{format_ns(facts.spot.drained_ns)} of gaps began when such a call had emptied the queue")
@@ -207,14 +209,14 @@ def _advice(kind: Variant, general: tuple[str, ...]) -> list[str]:
     return list(kind.advice or general[:MOST_ADVICE])
 
 
-def _chain(ground: Ground, facts: _Facts) -> list[str]:
+def _chain(context: FindingContext, facts: _Facts) -> list[str]:
     """Root, effect, where it shows, fix."""
     cause, gaps = facts.spot.cause, facts.gaps
     opening = chains.opening(
         cause,
         call=next(iter(facts.calls), None),
         label=_label(facts),
-        thread=chains.thread_words(*gaps.threads(ground.context)),
+        thread=chains.thread_words(*gaps.threads(context.gaps)),
         code=", ".join(normal_kernel(symbol) for symbol in list(facts.symbols)[:MOST_SYMBOLS]),
     )
     effect = chains.effect(
@@ -225,7 +227,7 @@ def _chain(ground: Ground, facts: _Facts) -> list[str]:
         count=len(gaps.gap),
         drained=facts.spot.runs_dry,
     )
-    following = ground.keys.next_names[int(ground.keys.following[gaps.typical(ground.keys)])]
+    following = context.keys.next_names[int(context.keys.following[gaps.typical(context.keys)])]
     roots = chains.from_root(facts.root, cause)
     return [*(roots or [opening]), effect, chains.shown(following, facts.path), facts.kind.fix]
 
@@ -236,9 +238,9 @@ def _label(facts: _Facts) -> str:
     return label if 2 * ns > facts.spot.lost_ns else ""
 
 
-def _rows(ground: Ground, sightings: Sightings, facts: _Facts) -> list[EvidenceRow]:
+def _rows(context: FindingContext, sightings: Sightings, facts: _Facts) -> list[EvidenceRow]:
     """The rows behind the longest slices, or the calls that emptied the queue before the longest gaps."""
-    most = ground.thresholds.rows
+    most = context.thresholds.rows
     if not facts.spot.runs_dry:
         return sightings.rows(facts.slices, most)
     order = np.argsort(-facts.gaps.ns, kind="stable")[:most]

@@ -327,7 +327,7 @@ def _health(report: Report) -> list[str]:
     if absent:
         blocks.insert(0, f"- Not captured: {text(', '.join(absent))}.")
     if report.untold:
-        blocks.append(f"- {text(words.untold_sentence(report.untold))}")
+        blocks.append(f"- {text(words.not_recorded_sentence(report.untold))}")
     health = ["## Trace health", "\n".join(blocks)] if blocks else []
     if report.recapture:
         health += ["To resolve more, capture again with", fenced(report.recapture, "sh")]

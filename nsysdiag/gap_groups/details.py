@@ -23,7 +23,7 @@ from nsysdiag.stacks.call_sites import HostSide, places_of
 from nsysdiag.stacks.samples import LeafSymbols, leaf_texts
 from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_ns
-from nsysdiag.wakeups.wake_chain import ChainTeller
+from nsysdiag.wakeups.wake_chain import WakeChains
 
 MOST_NAMES = 2
 
@@ -44,7 +44,7 @@ class GapContext:
     thread_names: dict[int, str]
     samples: Samples
     leaf_symbols: LeafSymbols
-    teller: ChainTeller
+    wake_chains: WakeChains
     host_side: HostSide
 
 
@@ -103,7 +103,7 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
 
 def _root(context: GapContext, gap: int, slices: list[Slice]) -> Root | None:
     cause = int(context.ledger.dominant[gap])
-    return context.teller.root(gap, cause, sum(part.ns for part in slices if part.cause == list(CAUSES)[cause]))
+    return context.wake_chains.root(gap, cause, sum(part.ns for part in slices if part.cause == list(CAUSES)[cause]))
 
 
 def _drained_by(drained: Drained, gap: int) -> str | None:

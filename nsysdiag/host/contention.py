@@ -21,7 +21,7 @@ SLIVER = 1_000
 
 def contention(scene: HostScene, states: ThreadStates) -> Contention:
     """What all threads of the scene waited for a CPU, and for whom."""
-    cpus, away = scene.world.tables.cpus, states.away
+    cpus, away = scene.host_trace.tables.cpus, states.away
     lost, held = away.take(states.preempted), away.take(states.held)
     wanted = cpus.wanted_ns(held.cpu, held.spans) if len(held) else np.zeros(len(cpus.thread), dtype=np.int64)
     rows = np.flatnonzero(wanted > 0)
@@ -40,8 +40,8 @@ def contention(scene: HostScene, states: ThreadStates) -> Contention:
 def _holders(scene: HostScene, thread: IntArray, ns: IntArray) -> list[CpuHolder]:
     """Threads of the scene's processes one by one, those of others by process; most time first. Of programs that were
     not traced only the number is told: they are somebody else's business."""
-    world = scene.world
-    traced = set(world.traced_processes.tolist())
+    host_trace = scene.host_trace
+    traced = set(host_trace.traced_processes.tolist())
     own = np.isin(process_of(thread), np.unique(process_of(scene.axis.threads)))
     present, code = distinct(np.where(own, thread, process_of(thread)))
     total = np.zeros(len(present), dtype=np.int64)
@@ -52,9 +52,9 @@ def _holders(scene: HostScene, thread: IntArray, ns: IntArray) -> list[CpuHolder
         found.append(
             CpuHolder(
                 pid=pid_of(holder),
-                process=world.program(process_of(holder)) if process_of(holder) in traced else None,
+                process=host_trace.program(process_of(holder)) if process_of(holder) in traced else None,
                 tid=tid,
-                thread=world.thread_names.get(holder) if tid else None,
+                thread=host_trace.thread_names.get(holder) if tid else None,
                 ns=its,
             )
         )
@@ -99,11 +99,11 @@ def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: in
         return None
     return CpuLimit(
         pid=pid_of(process),
-        process=scene.world.program(process),
+        process=scene.host_trace.program(process),
         cpus=cpus,
         wanted=wanted,
         ns=at_limit,
-        cpus_seen=len(scene.world.tables.cpus.numbers),
+        cpus_seen=len(scene.host_trace.tables.cpus.numbers),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.arrays.spill import let_go
+from nsysdiag.arrays.spill import evict
 from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
@@ -15,11 +15,11 @@ from nsysdiag.host.sync_latency import latencies, sync_latency
 from nsysdiag.host.thread_table import thread_rows, thread_totals
 from nsysdiag.host.threads import host_scene
 from nsysdiag.host.windows import Working, host_windows, window_edges
-from nsysdiag.wakeups.host_trace import World
+from nsysdiag.wakeups.host_trace import HostTrace
 
 
 def host_report(
-    world: World, host: HostActivity, devices: list[DeviceTimeline], working: list[Working]
+    host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], working: list[Working]
 ) -> HostReport | None:
     """The host from the start of the first to the end of the last of the devices' windows, whatever lies between the
     parts of a window included; None where no window holds any time, or times are too far apart to lay all threads side
@@ -29,7 +29,7 @@ def host_report(
         return None
     low, high = min(int(part.start[0]) for part in parts), max(int(part.end[-1]) for part in parts)
     try:
-        scene = host_scene(world, host, devices, low, high)
+        scene = host_scene(host_trace, host, devices, low, high)
     except InputError:
         return None
     states = thread_states(scene)
@@ -37,7 +37,7 @@ def host_report(
     edges = window_edges(low, high)
     late = latencies(scene)
     windows = host_windows(scene, states if scheduled else None, working, late, edges)
-    let_go()
+    evict()
     threads = thread_rows(scene, states, thread_totals(scene, states))
     contended = contention(scene, states) if scheduled else None
     return HostReport(

@@ -64,14 +64,14 @@ class ThreadStates:
 
 def thread_states(scene: HostScene) -> ThreadStates:
     """One pass over all scheduling events."""
-    mine, lane = switches_by_thread(scene.axis, scene.world.tables.switches)
+    mine, lane = switches_by_thread(scene.axis, scene.host_trace.tables.switches)
     count, low, high = len(scene.axis.threads), scene.low, scene.high
     last = np.append(lane[1:] != lane[:-1], True)[: len(lane)]
     until = np.where(last, high, np.append(mine.time[1:], 0)[: len(lane)])
     begin, end = np.clip(mine.time, low, high), np.clip(until, low, high)
     gone = np.flatnonzero(~mine.comes_in & ~last & (end > begin))
     away = Stretches(lane[gone], begin[gone], end[gone], mine.cpu[gone])
-    held = scene.world.tables.cpus.held(away.cpu, Intervals(mine.time[gone], until[gone]))
+    held = scene.host_trace.tables.cpus.held(away.cpu, Intervals(mine.time[gone], until[gone]))
     runnable = mine.state[gone] == ThreadState.RUNNING
     doubtful = np.flatnonzero(held & ~runnable)
     preempted = runnable.copy()

@@ -68,7 +68,7 @@ def latencies(scene: HostScene) -> IntArray:
     the devices of the process. So it is never too long: what ended later than the work that was waited for hides a part
     of it.
     """
-    activity, spans = scene.world.activity, scene.sync.spans
+    activity, spans = scene.host_trace.activity, scene.sync.spans
     work = np.full(len(spans), np.iinfo(np.int64).min // 2)
     named = activity.synchronized[scene.sync.row]
     owner = process_of(scene.axis.threads[scene.sync.lane])

@@ -86,7 +86,7 @@ def _longest(lane: IntArray, length: IntArray, count: int) -> IntArray:
 
 def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
     """The time on a CPU that samples stand for, of lanes without scheduling events: a sampling period each."""
-    rows, result = scene.world.tables.samples, np.full(len(known), NOTHING, dtype=np.int64)
+    rows, result = scene.host_trace.tables.samples, np.full(len(known), NOTHING, dtype=np.int64)
     if known.all() or len(rows) == 0:
         return result
     threads, thread = distinct(rows.thread)
@@ -140,12 +140,12 @@ def _call_totals(scene: HostScene) -> CallTotals:
 def _row(scene: HostScene, states: ThreadStates, totals: ThreadTotals, calls: CallTotals, lane: int) -> HostThread:
     """One lane; what nothing tells of it is None."""
     thread, known = int(scene.axis.threads[lane]), bool(states.known[lane])
-    traced = len(scene.world.activity.api_calls.rows) > 0
+    traced = len(scene.host_trace.activity.api_calls.rows) > 0
     return HostThread(
         pid=pid_of(thread),
         tid=tid_of(thread),
-        name=scene.world.thread_names.get(thread),
-        process=scene.world.program(process_of(thread)),
+        name=scene.host_trace.thread_names.get(thread),
+        process=scene.host_trace.program(process_of(thread)),
         launches={key: int(times[lane]) for key, times in calls.launches.items() if times[lane]},
         api_calls=int(calls.api_calls[lane]),
         sync_calls=int(calls.sync_calls[lane]),
@@ -181,7 +181,7 @@ def _chosen(scene: HostScene, states: ThreadStates, totals: ThreadTotals) -> lis
 
 def _launches(scene: HostScene) -> dict[str, IntArray]:
     """By the key of each device, how many calls of each lane launched work on it."""
-    thread, count = scene.world.activity.api_calls.rows.thread, len(scene.axis.threads)
+    thread, count = scene.host_trace.activity.api_calls.rows.thread, len(scene.axis.threads)
     return {
         device.key: np.bincount(scene.axis.rank(thread[rows]), minlength=count)
         for device, rows in zip(scene.devices, scene.launched, strict=True)

@@ -14,7 +14,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of, tid_of
 from nsysdiag.events.streams import distinct_values
-from nsysdiag.wakeups.host_trace import World
+from nsysdiag.wakeups.host_trace import HostTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class HostScene:
     on it in the range (rows of the table of API calls), even if they were made before. `launching` marks the lanes of
     the threads that made them; `os_traced` those of processes whose OS calls were captured."""
 
-    world: World
+    host_trace: HostTrace
     devices: list[DeviceTimeline]
     low: int
     high: int
@@ -90,13 +90,17 @@ class HostScene:
         return self.high - self.low
 
 
-def host_scene(world: World, host: HostActivity, devices: list[DeviceTimeline], low: int, high: int) -> HostScene:
+def host_scene(
+    host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], low: int, high: int
+) -> HostScene:
     """The threads over [low, high); `host` is what is placed already of those that launch work."""
-    activity, tables, latest = world.activity, world.tables, world.activity.latest_ns
+    activity, tables, latest = host_trace.activity, host_trace.tables, host_trace.activity.latest_ns
     calls = activity.api_calls.rows
     processes = np.unique(np.concatenate([distinct_values(device.operations.process) for device in devices]))
     launched = [_launched(device, len(calls), low, high) for device in devices]
-    axis = ThreadAxis.over(_threads(world, processes, launched), host.axis.origin, host.axis.origin + host.axis.span)
+    axis = ThreadAxis.over(
+        _threads(host_trace, processes, launched), host.axis.origin, host.axis.origin + host.axis.span
+    )
     rest = axis.threads[host.axis.rank(axis.threads) < 0]
     others = ThreadAxis.over(rest, axis.origin, axis.origin + axis.span)
     table = CallTable(calls.thread, calls.start, calls.end, calls.name, activity.api_calls.names, calls.returned)
@@ -104,29 +108,29 @@ def host_scene(world: World, host: HostActivity, devices: list[DeviceTimeline], 
     for rows in launched:
         launching[axis.rank(distinct_values(calls.thread[rows]))] = True
     return HostScene(
-        world=world,
+        host_trace=host_trace,
         devices=devices,
         low=low,
         high=high,
         axis=axis,
         api=(Calls.of(host.axis, host.api), Calls.of(others, place_calls(others, table, latest)[0])),
         os_calls=Calls.of(axis, place_calls(axis, tables.os_calls, latest)[0]),
-        sync=_sync_calls(world, axis, low, high),
+        sync=_sync_calls(host_trace, axis, low, high),
         launched=launched,
         launching=launching,
         os_traced=np.isin(process_of(axis.threads), distinct_values(process_of(tables.os_calls.thread))),
     )
 
 
-def _threads(world: World, processes: IntArray, launched: list[IntArray]) -> IntArray:
+def _threads(host_trace: HostTrace, processes: IntArray, launched: list[IntArray]) -> IntArray:
     """Every thread of `processes` that any table has an event of. A profiler's own thread is one only if it launched
     work: then it is none."""
-    tables, calls = world.tables, world.activity.api_calls.rows
+    tables, calls = host_trace.tables, host_trace.activity.api_calls.rows
     columns = (tables.switches.thread, tables.os_calls.thread, tables.samples.thread, calls.thread)
     found = np.unique(np.concatenate([distinct_values(column) for column in columns]))
     found = found[np.isin(process_of(found), processes) & (tid_of(found) != 0)]
     launchers = [distinct_values(calls.thread[rows]) for rows in launched]
-    kept = ~np.isin(found, world.profilers)
+    kept = ~np.isin(found, host_trace.profilers)
     return np.unique(np.concatenate([found[kept], *launchers]))
 
 
@@ -140,8 +144,8 @@ def _launched(device: DeviceTimeline, calls: int, low: int, high: int) -> IntArr
     return np.flatnonzero(seen[:-1])
 
 
-def _sync_calls(world: World, axis: ThreadAxis, low: int, high: int) -> SyncCalls:
-    calls, names = world.activity.api_calls.rows, world.activity.api_calls.names
+def _sync_calls(host_trace: HostTrace, axis: ThreadAxis, low: int, high: int) -> SyncCalls:
+    calls, names = host_trace.activity.api_calls.rows, host_trace.activity.api_calls.names
     wanted = np.array([SYNC_CALLS.fullmatch(name) is not None for name in names] + [False], dtype=np.bool_)
     row = np.flatnonzero(wanted[calls.name])
     row = row[(calls.start[row] >= low) & (calls.start[row] < high)]

@@ -88,7 +88,7 @@ def _counted(edges: IntArray, times: IntArray) -> IntArray:
 
 def _launch_times(scene: HostScene) -> list[IntArray]:
     """When the calls that launched work on each device began, in the range."""
-    starts = [scene.world.activity.api_calls.rows.start[rows] for rows in scene.launched]
+    starts = [scene.host_trace.activity.api_calls.rows.start[rows] for rows in scene.launched]
     return [start[(start >= scene.low) & (start < scene.high)] for start in starts]
 
 

@@ -29,7 +29,7 @@ LONGEST_NS = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryGround:
+class MemoryContext:
     """What the memory of a device is judged by: its own operations, the calls of its processes, its steady iterations,
     and which calls made a context."""
 
@@ -42,26 +42,26 @@ class MemoryGround:
     allocation_idle_ns: int
 
 
-def device_memory(usage: Usage | None, ground: MemoryGround, limits: MemoryThresholds) -> DeviceMemory | None:
+def device_memory(usage: Usage | None, context: MemoryContext, limits: MemoryThresholds) -> DeviceMemory | None:
     """The memory of one device; None where the trace has no allocation or free of it."""
     if usage is None:
         return None
-    ids = ground.device.ids
+    ids = context.device.ids
     changes = match(usage.take(of_processes(usage.process, ids) | (usage.process <= 0)))
     mine = changes.take(belongs(changes.process, changes.device, ids))
     # What is known of no kind may well be of the device: only frees without an allocation lack theirs.
     resident = mine.take(np.isin(mine.kind, RESIDENT) | (mine.unknown & ~np.isin(mine.kind, (*MANAGED, *PINNED))))
     managed = of_kind(mine, MANAGED)
-    bounds = _bounds(ground.window, np.append(resident.time, managed.time))
+    bounds = _bounds(context.window, np.append(resident.time, managed.time))
     if len(resident) + len(managed) == 0 or bounds is None:
         return None
     steps = level(resident, *bounds)
-    top, total = int(np.argmax(steps.level)), ground.chip.total
+    top, total = int(np.argmax(steps.level)), context.chip.total
     peak = int(steps.level[top])
-    complete = not resident.unknown.any() and _sees_the_beginning(ground)
+    complete = not resident.unknown.any() and _sees_the_beginning(context)
     pools, unused = _pools(usage, ids)
     series = in_buckets(steps, BUCKETS)
-    begin, end = at(steps, _borders(ground.window, bounds)).tolist()
+    begin, end = at(steps, _borders(context.window, bounds)).tolist()
     return DeviceMemory(
         limit_bytes=total,
         peak_bytes=peak,
@@ -75,8 +75,8 @@ def device_memory(usage: Usage | None, ground: MemoryGround, limits: MemoryThres
         unknown_freed_bytes=-int(resident.size[resident.unknown].sum()),
         headroom_bytes=max(total - peak - unused, 0) if complete and total is not None else None,
         near_limit=total is not None and peak >= limits.near_limit * total,
-        growth=_growth(resident, steps, ground.steady, limits),
-        churn=_churn(mine, ground),
+        growth=_growth(resident, steps, context.steady, limits),
+        churn=_churn(mine, context),
         pools=pools[:MOST_POOLS],
         start_ns=bounds[0],
         end_ns=bounds[1],
@@ -104,15 +104,15 @@ def _borders(window: AnalysisWindow, bounds: tuple[int, int]) -> IntArray:
     return np.array(borders, dtype=np.int64)
 
 
-def _sees_the_beginning(ground: MemoryGround) -> bool:
+def _sees_the_beginning(context: MemoryContext) -> bool:
     """Whether every process that uses the device made its context in the trace: only then it shows all allocations."""
-    calls = ground.api_calls
+    calls = context.api_calls
     making = np.array([context_init.CALLS.fullmatch(name) is not None for name in calls.names], dtype=np.bool_)
     if len(calls.rows) == 0:
         return False
-    begun = making[calls.rows.name] | ground.creates_context
+    begun = making[calls.rows.name] | context.creates_context
     pids = set(pid_of(process_of(calls.rows.thread[begun])).tolist())
-    return {pid for pid, _ in ground.device.ids} <= pids
+    return {pid for pid, _ in context.device.ids} <= pids
 
 
 def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: MemoryThresholds) -> MemoryGrowth | None:
@@ -127,31 +127,31 @@ def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: M
     return memory_growth(at(net, ends), usual, limits)
 
 
-def _churn(mine: Changes, ground: MemoryGround) -> MemoryChurn:
-    rows = mine.take(np.isin(mine.kind, (*RESIDENT, *MANAGED)) & contains(ground.window.parts, mine.time))
+def _churn(mine: Changes, context: MemoryContext) -> MemoryChurn:
+    rows = mine.take(np.isin(mine.kind, (*RESIDENT, *MANAGED)) & contains(context.window.parts, mine.time))
     given, freed = rows.take(rows.given), rows.take(~rows.given & ~rows.implied)
-    calls, call_ns = _allocation_calls(ground)
+    calls, call_ns = _allocation_calls(context)
     return MemoryChurn(
         allocations=len(given),
         frees=len(freed),
         allocated_bytes=int(given.size.sum()),
         freed_bytes=-int(freed.size.sum()),
-        per_iteration=a_turn(np.append(given.time, freed.time), ground.steady),
+        per_iteration=a_turn(np.append(given.time, freed.time), context.steady),
         calls=calls,
         call_ns=call_ns,
-        idle_ns=ground.allocation_idle_ns,
+        idle_ns=context.allocation_idle_ns,
     )
 
 
-def _allocation_calls(ground: MemoryGround) -> tuple[int, int]:
+def _allocation_calls(context: MemoryContext) -> tuple[int, int]:
     """The outermost calls that begin inside the window and allocate or free: how many, and their time."""
-    names = ground.api_calls.names
+    names = context.api_calls.names
     of_memory = np.array([memory_allocation.CALLS.fullmatch(name) is not None for name in names], dtype=np.bool_)
     if not of_memory.any():
         return 0, 0
-    rows = ground.api_calls.rows
+    rows = context.api_calls.rows
     mine = np.flatnonzero(of_memory[rows.name])
-    mine = mine[of_processes(rows.thread[mine], ground.device.ids) & contains(ground.window.parts, rows.start[mine])]
+    mine = mine[of_processes(rows.thread[mine], context.device.ids) & contains(context.window.parts, rows.start[mine])]
     spans = Intervals(rows.start[mine], rows.end[mine])
     outer = outermost(spans, rows.thread[mine])
     return int(np.count_nonzero(outer)), spans[outer].total()

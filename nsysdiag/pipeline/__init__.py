@@ -10,10 +10,10 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from nsysdiag.arrays.background import Beside
+from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.arrays.malloc_trim import give_back
-from nsysdiag.arrays.spill import laid_away
+from nsysdiag.arrays.malloc_trim import trim
+from nsysdiag.arrays.spill import spill
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.call_facts import call_facts
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
@@ -23,7 +23,7 @@ from nsysdiag.comparison.pairing import require_names
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.counters.counters import read_counters
-from nsysdiag.diagnosis.health import UNTOLD, left_out_gpus, malformed_warnings, recapture
+from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_warnings, recapture
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
 from nsysdiag.errors import UsageError
 from nsysdiag.events.axis import ThreadAxis
@@ -62,9 +62,9 @@ from nsysdiag.timeline.host_lanes import Hosts, with_threads
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.utilization.dashboard import check_periods
 from nsysdiag.version import __version__
-from nsysdiag.wakeups.host_trace import View, World
+from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
 from nsysdiag.wakeups.search import RootSearch
-from nsysdiag.wakeups.thread_names import People
+from nsysdiag.wakeups.thread_names import ThreadNames
 from nsysdiag.wakeups.waits import Files
 
 Progress = Callable[[str, float], None]
@@ -102,13 +102,13 @@ def _reports(side: Side) -> list[Report]:
 def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = None) -> Report:
     """The report of an open trace. Raises UsageError for settings that do not fit."""
     step = progress or (lambda _name, _share: None)
-    with Beside() as beside:
+    with Background() as beside:
         found = _analyzed(trace, settings, step, beside)
         step("looking at threads and CPUs", 0.9)
-        give_back()
+        trim()
         host = _host(found)
     step("writing the report", 0.95)
-    give_back()
+    trim()
     trace.check_unchanged()
     return priced(_report(trace, settings, found, host), settings.cost)
 
@@ -125,7 +125,7 @@ def analyze_devices(
     trace: Trace, settings: Settings, progress: Progress | None = None
 ) -> tuple[list[DeviceResult], list[str]]:
     """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
-    with Beside() as beside:
+    with Background() as beside:
         found = _analyzed(trace, settings, progress or (lambda _name, _share: None), beside)
     return found.results, found.warnings
 
@@ -137,14 +137,14 @@ class _Analyzed:
 
     results: list[DeviceResult]
     warnings: list[str]
-    world: World
+    world: HostTrace
     host: HostActivity
     devices: list[DeviceTimeline]
     windows: list[AnalysisWindow]
     hosts: Hosts
 
 
-def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) -> _Analyzed:
+def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Background) -> _Analyzed:
     _check_disabled(settings.disabled)
     check_periods(settings.utilization)
     step("reading device activity", 0.0)
@@ -160,13 +160,13 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) 
     counters = beside.begin(read_counters, trace, activity.devices)
     unseen = beside.begin(UnseenLaunches.untold if trace.partial else partial(UnseenLaunches.of, activity))
     step("reading host activity", 0.3)
-    tables = laid_away(read_host_tables(trace, ranges))
-    host = laid_away(host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns))
+    tables = spill(read_host_tables(trace, ranges))
+    host = spill(host_activity(tables, activity.api_calls, _axis(activity, chosen, windows), activity.latest_ns))
     step("classifying gaps", 0.6)
     facts = call_facts(activity)
     layered, draining = _layered(host, facts)
     names = thread_names(trace)
-    world = World(
+    world = HostTrace(
         tables=tables,
         activity=activity,
         facts=facts,
@@ -193,7 +193,12 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) 
         batched_launches=trace.has("TARGET_INFO_WDDM_CONTEXTS"),
         leaf_symbols=partial(leaf_symbols, trace),
         roots=RootSearch(
-            world, View(host, facts), People(world), Files(trace), settings.thresholds.root_floor, settings.disabled
+            world,
+            WaitingThreads(host, facts),
+            ThreadNames(world),
+            Files(trace),
+            settings.thresholds.root_floor,
+            settings.disabled,
         ),
         call_chains=CallChains(trace, activity.api_calls),
         python_stacks=PythonStacks(trace, ranges.python),
@@ -201,7 +206,7 @@ def _analyzed(trace: Trace, settings: Settings, step: Progress, beside: Beside) 
         memory=read_memory(trace, activity),
         beside=beside,
     )
-    give_back()
+    trim()
     results = [
         analyze_device(device, window, shared, last=device is chosen[-1])
         for device, window in zip(chosen, windows, strict=True)
@@ -305,7 +310,7 @@ def _report(trace: Trace, settings: Settings, analyzed: _Analyzed, host: HostRep
         settings=settings.changed(partial=trace.partial),
         timeline=_timeline(analyzed) if settings.timeline else msgspec.UNSET,
         ranks=ranks,
-        untold=list(UNTOLD),
+        untold=list(NOT_RECORDED),
         host=host,
     )
 

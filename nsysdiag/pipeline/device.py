@@ -8,8 +8,8 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
-from nsysdiag.arrays.malloc_trim import give_back
-from nsysdiag.arrays.spill import laid_away, let_go
+from nsysdiag.arrays.malloc_trim import trim
+from nsysdiag.arrays.spill import evict, spill
 from nsysdiag.causes import CAUSES
 from nsysdiag.communication.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
 from nsysdiag.copies.copies import copy_report
@@ -22,9 +22,9 @@ from nsysdiag.diagnosis.verdict import VerdictInput, verdict
 from nsysdiag.events.collectives import Collectives, find_collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.findings.attribution import Blame
+from nsysdiag.findings.attribution import Attribution
 from nsysdiag.findings.findings import findings_of
-from nsysdiag.findings.text import Ground
+from nsysdiag.findings.text import FindingContext
 from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.gap_groups.keys import GapKeys
@@ -43,7 +43,7 @@ from nsysdiag.ledger.classify import LayeredEvidence, classify
 from nsysdiag.ledger.drained import Drained, sync_drained
 from nsysdiag.ledger.ledger import Ledger, Totals, add_up, coverage, ledger_of
 from nsysdiag.ledger.untraced_graphs import untraced_on
-from nsysdiag.memory.device import MemoryGround, device_memory
+from nsysdiag.memory.device import MemoryContext, device_memory
 from nsysdiag.memory.facts import DeviceMemory
 from nsysdiag.memory.unified import unified_memory
 from nsysdiag.pipeline.device_background import Begun, Searching
@@ -53,39 +53,39 @@ from nsysdiag.pipeline.shared import Shared
 from nsysdiag.report import CollectiveKind, Communication, DeviceId, DeviceReport, KernelRow, MpiCall, OpCounts, Window
 from nsysdiag.stacks.call_sites import HostSide
 from nsysdiag.timeline.timeline import with_lanes
-from nsysdiag.wakeups.root_attribution import Rooted
-from nsysdiag.wakeups.wake_chain import ChainTeller
+from nsysdiag.wakeups.root_attribution import RootSlices
+from nsysdiag.wakeups.wake_chain import WakeChains
 
 
 def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared, *, last: bool) -> DeviceResult:
     """Every step for one device, in order. After the `last` device nobody asks any more who woke whom."""
     activity, settings, axis = shared.activity, shared.settings, shared.layered.host.axis
     searching = Searching.of(device, window, shared)
-    split = laid_away(split_window(device, window.parts))
+    split = spill(split_window(device, window.parts))
     frame, calibration, slices = _classified(device, window, shared)
     ledger = ledger_of(slices, len(frame.gaps))
     steps = steps_of(searching.iterations, slices, split, shared)
     begun = Begun.of(device, frame.gaps, ledger, window, split, steps, shared)
     lane = _lanes(frame, activity, shared.layered)
-    rooted, teller = shared.roots.roots(slices, lane, shared.leaf_symbols)
-    rooted = laid_away(rooted)
+    rooted, wake_chains = shared.roots.roots(slices, lane, shared.leaf_symbols)
+    rooted = spill(rooted)
     if last:
-        shared.roots.world.forget_finder()
-    give_back()
-    context = _context(device, frame, slices, ledger, lane, teller, shared)
+        shared.roots.host_trace.forget_finder()
+    trim()
+    context = _context(device, frame, slices, ledger, lane, wake_chains, shared)
     root = add_up(rooted.slices) if rooted.slices is not slices else ledger
     keys = GapKeys.of(context, ledger.dominant)
     collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
     threads = launching_lanes(device, activity.api_calls.rows, axis)
     meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
     report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, begun)
-    let_go()
+    evict()
     report = _with_iterations(report, steps, context, rooted, keys)
     by_root = replace(context, slices=rooted.slices)
     trouble = device_trouble(report, by_root, window.parts, split, steps.steady, settings)
     report = structs.replace(report, trouble=trouble)
-    let_go()
-    ground = Ground(by_root, shared.layered, keys, Blame.by_root(rooted), settings.findings)
+    evict()
+    ground = FindingContext(by_root, shared.layered, keys, Attribution.by_root(rooted), settings.findings)
     found = findings_of(report, ground, searching.without_work)
     if begun.missing.result().reasons():
         found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
@@ -102,10 +102,10 @@ def _classified(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) 
     calibration = calibrate(everywhere, device, activity, event_waits(everywhere, device, activity).present)
     gaps = find_gaps(device, window.parts) if window.narrowed else everywhere
     waits = event_waits(gaps, device, activity)
-    frame = laid_away(frame_of(gaps, device, activity, calibration, waits))
+    frame = spill(frame_of(gaps, device, activity, calibration, waits))
     untraced = untraced_on(device, activity, shared.untraced)
     side = DeviceSide(frame, device, activity, waits)
-    return frame, calibration, laid_away(classify(side, shared.layered, untraced, shared.settings.disabled))
+    return frame, calibration, spill(classify(side, shared.layered, untraced, shared.settings.disabled))
 
 
 def _context(
@@ -114,7 +114,7 @@ def _context(
     slices: Slices,
     ledger: Ledger,
     lane: IntArray,
-    teller: ChainTeller,
+    wake_chains: WakeChains,
     shared: Shared,
 ) -> GapContext:
     host = shared.layered.host
@@ -131,7 +131,7 @@ def _context(
         thread_names=shared.thread_names,
         samples=host.samples,
         leaf_symbols=shared.leaf_symbols,
-        teller=teller,
+        wake_chains=wake_chains,
         host_side=HostSide(
             frame=frame,
             slices=slices,
@@ -145,7 +145,7 @@ def _context(
 
 
 def _with_iterations(
-    report: DeviceReport, steps: Steps, context: GapContext, rooted: Rooted, keys: GapKeys
+    report: DeviceReport, steps: Steps, context: GapContext, rooted: RootSlices, keys: GapKeys
 ) -> DeviceReport:
     """With the numbers of every steady iteration, where there are any."""
     if steps.report is None or steps.steady is None:
@@ -178,11 +178,11 @@ def _report(
 ) -> DeviceReport:
     device, ledger, settings = context.device, context.ledger, shared.settings
     inside = begun.inside
-    give_back()
+    trim()
     launch = launch_report(
         context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
     )
-    let_go()
+    evict()
     share = coverage(ledger.total)
     missing = begun.missing.result()
     given = VerdictInput(
@@ -269,7 +269,7 @@ def _report(
 def _memory(
     context: GapContext, window: AnalysisWindow, steady: Intervals | None, shared: Shared
 ) -> DeviceMemory | None:
-    ground = MemoryGround(
+    ground = MemoryContext(
         device=context.device,
         api_calls=shared.activity.api_calls,
         window=window,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysdiag.arrays.background import Beside
+from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.config.settings import Settings
@@ -43,4 +43,4 @@ class Shared:
     unseen: UnseenLaunches
     sharing: dict[str, str]
     events_dropped: bool
-    beside: Beside
+    beside: Background

@@ -81,7 +81,7 @@ def _sources(device: DeviceLanes, mine: set[int], hosts: Hosts, low: int, high: 
     waking = [(place, thread) for place, thread in enumerate(threads.waking, len(threads.launching)) if thread in mine]
     if not waking:
         return sources
-    host = search.world.view(np.array([thread for _place, thread in waking], dtype=np.int64)).host
+    host = search.host_trace.view(np.array([thread for _place, thread in waking], dtype=np.int64)).host
     for place, thread in waking:
         sources += thread_sources(host, hosts.ranges, thread, place, low, high)
     return sources

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from nsysdiag.arrays.spill import laid_away
+from nsysdiag.arrays.spill import spill
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
@@ -66,7 +66,7 @@ class Buffers:
             elif len(part) and part.min() == part.max():
                 done.append(np.broadcast_to(part[0], self.rows))
                 continue
-            done.append(laid_away(part if 2 * self.rows >= self._capacity else part.copy()))
+            done.append(spill(part if 2 * self.rows >= self._capacity else part.copy()))
         return done
 
 

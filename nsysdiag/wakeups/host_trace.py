@@ -28,7 +28,7 @@ Frames = Callable[[IntArray], list[str]]
 
 
 @dataclass(frozen=True)
-class World:
+class HostTrace:
     """One trace, as far as wake-ups need it; times lie in [low, high).
 
     `thread_names` and `process_names` are names by globalTid and globalPid; `frames` gives the functions in the call
@@ -52,7 +52,7 @@ class World:
         return WakeFinder(self.tables, self.profilers, self.low, self.high)
 
     def forget_finder(self) -> None:
-        """Let go of what the finder holds, which is much: made anew, should anybody need it after all."""
+        """Free what the finder holds, which is much: made anew, should it be needed after all."""
         self.__dict__.pop("finder", None)
 
     @cached_property
@@ -70,14 +70,16 @@ class World:
         """The name of a process's program without its folders, which may tell who ran it; None where it has none."""
         return PurePath(self.process_names[process]).name if process in self.process_names else None
 
-    def view(self, threads: IntArray) -> View:
-        """The activity of `threads`."""
+    def view(self, threads: IntArray) -> WaitingThreads:
+        """`threads` over the whole time."""
         axis = ThreadAxis.over(threads, self.low, self.high)
-        return View(host_activity(self.tables, self.activity.api_calls, axis, self.activity.latest_ns), self.facts)
+        return WaitingThreads(
+            host_activity(self.tables, self.activity.api_calls, axis, self.activity.latest_ns), self.facts
+        )
 
 
 @dataclass(frozen=True)
-class View:
+class WaitingThreads:
     """Threads whose waits, and what they did, are looked at."""
 
     host: HostActivity

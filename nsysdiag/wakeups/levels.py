@@ -21,7 +21,7 @@ from nsysdiag.causes import CAUSES, lock_wait, off_cpu
 from nsysdiag.events.rows import Rows
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.wakeups.candidates import Wakers
-from nsysdiag.wakeups.host_trace import View, World
+from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
 from nsysdiag.wakeups.loaders import Loaders
 from nsysdiag.wakeups.waits import Ends, Waits
 
@@ -81,7 +81,7 @@ class Level:
     confidence: FloatArray
     loader: BoolArray
     aside: BoolArray
-    view: View
+    view: WaitingThreads
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,14 +93,19 @@ class Chains:
 
 
 def follow(
-    slices: Slices, lane: IntArray, host: View, world: World, floor: float, disabled: tuple[str, ...] = ()
+    slices: Slices,
+    lane: IntArray,
+    host: WaitingThreads,
+    host_trace: HostTrace,
+    floor: float,
+    disabled: tuple[str, ...] = (),
 ) -> Chains:
     """The wake chains of all slices in which the launching thread (lane of `host` for each gap) waited for others.
 
     A hop less sure than `floor`, all before it counted, is not followed; what a waker did by a `disabled` cause is not
     known."""
     words = Words()
-    search = _Search(world, Loaders(world), words, floor, disabled)
+    search = _Search(host_trace, Loaders(host_trace), words, floor, disabled)
     pieces, view = _first(slices, lane, host, words), host
     before = _Before.nothing(len(pieces))
     levels: list[Level] = []
@@ -110,7 +115,7 @@ def follow(
         followed = np.flatnonzero((level.wakers.thread > 0) & (level.confidence >= floor) & ~level.aside)
         if len(followed) == 0:
             break
-        view = world.view(np.unique(level.wakers.thread[followed]))
+        view = host_trace.view(np.unique(level.wakers.thread[followed]))
         pieces = _next(level, followed, view, words, disabled)
         before = _Before.of(level, pieces.parent, pieces_aside=level.pieces.label == search.interpreter)
     return Chains(levels, words)
@@ -142,7 +147,7 @@ class _Before(Rows):
         )
 
 
-def _first(slices: Slices, lane: IntArray, host: View, words: Words) -> Pieces:
+def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: Words) -> Pieces:
     """The slices in which a launching thread waited, as the pieces of level 0."""
     rows = slices.rows
     untraced = slices.labels.index(off_cpu.UNTRACED) if off_cpu.UNTRACED in slices.labels else -2
@@ -169,7 +174,7 @@ def _first(slices: Slices, lane: IntArray, host: View, words: Words) -> Pieces:
 class _Search:
     """Who ended the waits of a level."""
 
-    world: World
+    host_trace: HostTrace
     loaders: Loaders
     words: Words
     floor: float
@@ -180,7 +185,7 @@ class _Search:
         """The label of waits for the interpreter lock."""
         return self.words.code(lock_wait.INTERPRETER_LOCK)
 
-    def level(self, pieces: Pieces, view: View, before: _Before, *, last: bool) -> Level:
+    def level(self, pieces: Pieces, view: WaitingThreads, before: _Before, *, last: bool) -> Level:
         """The level of these pieces; at the last one nobody is asked for."""
         lane = view.host.axis.rank(pieces.thread)
         away = vague(pieces, self.words)
@@ -188,7 +193,7 @@ class _Search:
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
         # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
         asks &= waits.end <= before.until
-        wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.world)
+        wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.host_trace)
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
         loader = self.loaders.by_waker(waits, sure, wakers.at)
@@ -197,7 +202,7 @@ class _Search:
         return Level(pieces, wakers, confidence, loader, before.aside, view)
 
 
-def _found(waits: Waits, rows: IntArray, until: IntArray, world: World) -> Wakers:
+def _found(waits: Waits, rows: IntArray, until: IntArray, host_trace: HostTrace) -> Wakers:
     """The wakers of the waits at `rows`, nobody for the others. A wait that stands behind many pieces is looked up
     once."""
     wakers = Wakers.nobody(until)
@@ -206,13 +211,13 @@ def _found(waits: Waits, rows: IntArray, until: IntArray, world: World) -> Waker
     wanted = waits.take(rows)
     keys = np.stack((wanted.thread, wanted.start, wanted.name))
     _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    found = world.finder.find(wanted.take(first)).take(place.reshape(-1))
+    found = host_trace.finder.find(wanted.take(first)).take(place.reshape(-1))
     for field in dataclasses.fields(Wakers):
         getattr(wakers, field.name)[rows] = getattr(found, field.name)
     return wakers
 
 
-def _next(level: Level, followed: IntArray, view: View, words: Words, disabled: tuple[str, ...]) -> Pieces:
+def _next(level: Level, followed: IntArray, view: WaitingThreads, words: Words, disabled: tuple[str, ...]) -> Pieces:
     """What the wakers did during the pieces that waited for them, until they woke them."""
     waiting, wakers = level.pieces.take(followed), level.wakers.take(followed)
     axis = view.host.axis

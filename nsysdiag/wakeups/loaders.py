@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, 
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.streams import distinct
-from nsysdiag.wakeups.host_trace import World
+from nsysdiag.wakeups.host_trace import HostTrace
 from nsysdiag.wakeups.waits import Ends, Waits
 
 NAMES = re.compile(
@@ -27,12 +27,12 @@ MOST_SAMPLES = 64
 class Loaders:
     """Finds them in one trace. What is known of a thread is looked up once."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        rows = world.ranges.rows
-        named = np.array([NAMES.search(name) is not None for name in world.ranges.names], dtype=np.bool_)
+    def __init__(self, host_trace: HostTrace) -> None:
+        self._host_trace = host_trace
+        rows = host_trace.ranges.rows
+        named = np.array([NAMES.search(name) is not None for name in host_trace.ranges.names], dtype=np.bool_)
         chosen = rows.take(named[rows.name]) if len(rows) else rows
-        self._axis = ThreadAxis.over(chosen.thread, world.low, world.high)
+        self._axis = ThreadAxis.over(chosen.thread, host_trace.low, host_trace.high)
         spans = self._axis.place(self._axis.rank(chosen.thread), Intervals(chosen.start, chosen.end))
         self._ranges = union(spans)
         self._is_loader = cache(self._by_name_or_frames)
@@ -60,7 +60,7 @@ class Loaders:
         """True for a waker in another process of the same program, or forked from it, that works on no GPU."""
         own, other = process_of(waits.thread), process_of(waker)
         result: BoolArray = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
-        chosen = np.flatnonzero(result & ~np.isin(other, self._world.gpu_processes))
+        chosen = np.flatnonzero(result & ~np.isin(other, self._host_trace.gpu_processes))
         pairs, place = np.unique(np.stack((own[chosen], other[chosen])), axis=1, return_inverse=True)
         alike = np.array([self._alike(here, there) for here, there in pairs.T.tolist()], dtype=np.bool_)
         result[:] = False
@@ -70,16 +70,16 @@ class Loaders:
     def _alike(self, here: int, there: int) -> bool:
         """Whether a process runs the same program as another whose program is known. One that only forked has no name
         of its own."""
-        names = self._world.process_names
+        names = self._host_trace.process_names
         return here in names and names.get(there, names[here]) == names[here]
 
     def _by_name_or_frames(self, thread: int) -> bool:
-        name = self._world.thread_names.get(thread, "")
+        name = self._host_trace.thread_names.get(thread, "")
         if NAMES.search(name):
             return True
-        samples = self._world.tables.samples
+        samples = self._host_trace.tables.samples
         mine = np.flatnonzero(samples.thread == thread)
         mine = mine[np.lexsort((samples.id[mine], samples.time[mine]))]
         step = max(len(mine) // MOST_SAMPLES, 1)
-        frames = self._world.frames(samples.id[mine[::step]]) if len(mine) else []
+        frames = self._host_trace.frames(samples.id[mine[::step]]) if len(mine) else []
         return any(NAMES.search(frame) for frame in frames)

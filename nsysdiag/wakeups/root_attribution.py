@@ -12,26 +12,26 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.events.streams import distinct
 from nsysdiag.ledger.assignment import SliceRows, Slices
 from nsysdiag.wakeups.levels import LOADING, Chains, Pieces, vague
-from nsysdiag.wakeups.thread_names import People
+from nsysdiag.wakeups.thread_names import ThreadNames
 
 _IDS = list(CAUSES)
 _LOADING = _IDS.index(LOADING)
 
 
 @dataclass(frozen=True, slots=True)
-class Rooted:
+class RootSlices:
     """The slices of the root ledger, and for each what the launching thread itself did then, by the ledger."""
 
     slices: Slices
     own: IntArray
 
 
-def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
+def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootSlices:
     """The same gaps and the same total as `slices`; time in which a launching thread waited goes to what was done
     meanwhile by whoever ended the wait, and to data loading where that was a loading worker, whose own cause is then
     the label."""
     if not chains.levels:
-        return Rooted(slices, slices.rows.cause)
+        return RootSlices(slices, slices.rows.cause)
     words, rows = chains.words, slices.rows
     waited = np.zeros(len(rows), dtype=np.bool_)
     waited[chains.levels[0].pieces.slice] = True
@@ -42,7 +42,7 @@ def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
     for hop, level in enumerate(chains.levels):
         piece, spans = _rest(chains, hop)
         mine, loads = level.pieces.take(piece), level.loader[piece]
-        text = mine.text if hop == 0 else _with_thread(mine, chains, people)
+        text = mine.text if hop == 0 else _with_thread(mine, chains, names)
         unknown = vague(mine, words) & (hop > 0)
         cause = np.where(unknown, rows.cause[mine.slice], mine.cause)
         own.append(rows.cause[mine.slice])
@@ -60,7 +60,7 @@ def recut(slices: Slices, chains: Chains, people: People) -> Rooted:
         )
     found = SliceRows.concatenate(parts)
     cut = Slices(found, list(words.known), list(words.known))
-    return Rooted(cut, np.concatenate(own))
+    return RootSlices(cut, np.concatenate(own))
 
 
 def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:
@@ -77,11 +77,11 @@ def _rest(chains: Chains, hop: int) -> tuple[IntArray, Intervals]:
     return rest.owner, rest.spans
 
 
-def _with_thread(pieces: Pieces, chains: Chains, people: People) -> IntArray:
+def _with_thread(pieces: Pieces, chains: Chains, names: ThreadNames) -> IntArray:
     """What was done and by whom, in words: `pread64 by thread 17 'pt_data_worker'`."""
     threads, code = distinct(pieces.thread)
     key, place = np.unique(np.stack((pieces.text, code)), axis=1, return_inverse=True)
     known = list(chains.words.known)
-    texts = [f"{known[text]} by {people.named(int(threads[at]))}" for text, at in key.T.tolist()]
+    texts = [f"{known[text]} by {names.named(int(threads[at]))}" for text, at in key.T.tolist()]
     words: IntArray = chains.words.recoded(texts)[place.reshape(-1)]
     return words

@@ -13,7 +13,7 @@ from nsysdiag.stacks.samples import LeafSymbols, leaf_text
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.candidates import How
 from nsysdiag.wakeups.levels import LOADING, Chains, Level, vague
-from nsysdiag.wakeups.thread_names import People
+from nsysdiag.wakeups.thread_names import ThreadNames
 from nsysdiag.wakeups.waits import Files
 
 MOST_PARTS = 3
@@ -36,21 +36,21 @@ Step = tuple[Level, int, IntArray | None]
 ended it."""
 
 
-class ChainTeller:
+class WakeChains:
     """Tells the chains of one device's gaps."""
 
     def __init__(
         self,
         slices: Slices,
         chains: Chains,
-        people: People,
+        names: ThreadNames,
         files: Files,
         symbols: LeafSymbols,
         calls: list[str],
         floor: float,
     ) -> None:
         self._chains = chains
-        self._people = people
+        self._names = names
         self._files = files
         self._symbols = symbols
         self._calls = calls
@@ -92,7 +92,7 @@ class ChainTeller:
 
     def _steps(self, way: list[Step], hops: list[Hop]) -> list[str]:
         who = [
-            (self._people.named(int(level.wakers.thread[piece])), "meanwhile " if len(did) else "")
+            (self._names.named(int(level.wakers.thread[piece])), "meanwhile " if len(did) else "")
             for level, piece, did in way
             if did is not None
         ]
@@ -132,7 +132,7 @@ class ChainTeller:
     def _wait(self, level: Level, piece: int) -> str:
         rows = level.pieces
         length = format_ns(int(rows.end[piece] - rows.start[piece]))
-        return f"{self._people.named(int(rows.thread[piece]))} waited {length} in {self._text(level, piece)}"
+        return f"{self._names.named(int(rows.thread[piece]))} waited {length} in {self._text(level, piece)}"
 
     def _text(self, level: Level, piece: int) -> str:
         code = int(level.pieces.text[piece])
@@ -143,7 +143,7 @@ class ChainTeller:
         call = int(wakers.call[piece])
         how = _HOW[How(int(wakers.how[piece]))].format(call=self._calls[call] if call >= 0 else "a call")
         return Hop(
-            thread=self._people.thread(int(wakers.thread[piece])),
+            thread=self._names.thread(int(wakers.thread[piece])),
             how=how,
             did=self._did(hop, inner) if len(inner) else "what it did is not known for sure",
             confidence=round(float(wakers.confidence[piece]), 4),

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
-from nsysdiag.arrays.spill import laid_away
+from nsysdiag.arrays.spill import spill
 from nsysdiag.events.axis import CallTable
 from nsysdiag.events.host_tables import HostTables
 from nsysdiag.events.identity import process_of
@@ -79,7 +79,7 @@ class WakeFinder:
     """Finds wakers in the tables of one trace whose times lie in [low, high). `ignored` threads wake nobody."""
 
     def __init__(self, tables: HostTables, ignored: IntArray, low: int, high: int) -> None:
-        self._runs = laid_away(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
+        self._runs = spill(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
         self._wake_calls = _wake_calls(tables.os_calls, ignored)
         self._callers, caller = distinct(self._wake_calls.thread)
         self._calls_of_callers = np.bincount(caller, minlength=len(self._callers))
@@ -102,13 +102,13 @@ class WakeFinder:
         group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
         self._by_calls(waits, Moments(moment, moment), group, found)
         usual = self._usual_callers(waits, moment, group)
-        self._rather_the_usual(waits, moment, cpu, usual, found)
+        self._prefer_usual_waker(waits, moment, cpu, usual, found)
         self._by_runs(waits, moment, group, found)
         self._by_calls_elsewhere(waits, moment, found)
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
         self._before_the_queue(waits, moment, cpu, group, found)
-        self._by_habit(waits, moment, cpu, usual, found)
+        self._by_usual_waker(waits, moment, cpu, usual, found)
         return found
 
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
@@ -119,7 +119,9 @@ class WakeFinder:
         close = pairs.distance <= BEFORE_NS + AFTER_NS
         return usual_callers(pairs, close, np.minimum(chance, 1), group, waits.end - waits.start)
 
-    def _rather_the_usual(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
+    def _prefer_usual_waker(
+        self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers
+    ) -> None:
         """A call just before is another's by chance where the waiting thread stood in the queue of its CPU, and the
         thread that ends such waits had called since the queue began. Where the one that called made room on the CPU, it
         may be either."""
@@ -259,7 +261,7 @@ class WakeFinder:
         pairs = Pairs.without_calls(wait, thread[row], time[row], np.abs(time[row] - moment[wait]))
         found.settle(pairs.take(alone(pairs)), How.RETURNED)
 
-    def _by_habit(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
+    def _by_usual_waker(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
         """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
         waiting thread may have been slow to follow, or else that it ran until then; short calls are not recorded."""
         self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)

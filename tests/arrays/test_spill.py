@@ -15,9 +15,9 @@ import numpy.typing as npt
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.arrays import spill
+from nsysdiag.arrays import spill as spilling
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.arrays.spill import laid_away, let_go
+from nsysdiag.arrays.spill import evict, spill
 from tests.simulator.scenarios import SCENARIOS, scenario
 
 MIB = 1 << 20
@@ -37,7 +37,7 @@ class Held:
 @pytest.fixture
 def everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every array counts as large."""
-    monkeypatch.setattr(spill, "LEAST_BYTES", 1)
+    monkeypatch.setattr(spilling, "LEAST_BYTES", 1)
 
 
 def in_file(array: npt.NDArray[Any]) -> bool:
@@ -62,7 +62,7 @@ def held() -> Held:
     ids=lambda array: f"{array.dtype}{list(array.shape)}",
 )
 def test_an_array_holds_the_same_in_a_file_and_cannot_be_written_to(everything: None, array: npt.NDArray[Any]) -> None:
-    laid = laid_away(array)
+    laid = spill(array)
     assert in_file(laid)
     assert laid.dtype == array.dtype
     np.testing.assert_array_equal(laid, array)
@@ -73,19 +73,19 @@ def test_an_array_holds_the_same_in_a_file_and_cannot_be_written_to(everything: 
 @only_linux
 def test_records_are_laid_away_all_through_and_what_stands_twice_stays_one(everything: None) -> None:
     record = held()
-    laid = laid_away(record)
+    laid = spill(record)
     assert in_file(laid.name)
     assert laid.shown is laid.name
     assert in_file(laid.parts[0].start)
     assert laid.parts[0].end.tolist() == [2, 9]
     assert laid.words is record.words
-    again = laid_away(laid)
+    again = spill(laid)
     assert again is laid
 
 
 def test_what_is_small_is_the_same_object() -> None:
     record = held()
-    assert laid_away(record) is record
+    assert spill(record) is record
 
 
 @only_linux
@@ -100,7 +100,7 @@ def test_what_is_small_is_the_same_object() -> None:
     ids=["with gaps", "one value", "objects", "empty"],
 )
 def test_what_no_file_can_stand_for_stays(everything: None, array: npt.NDArray[Any]) -> None:
-    assert laid_away(array) is array
+    assert spill(array) is array
 
 
 @only_linux
@@ -110,14 +110,14 @@ def test_without_room_for_a_file_arrays_stay_in_memory(everything: None, monkeyp
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     record = held()
-    assert laid_away(record) is record
+    assert spill(record) is record
 
 
 @only_linux
 def test_no_file_can_be_seen(everything: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    laid = laid_away(np.arange(9))
+    laid = spill(np.arange(9))
     assert in_file(laid)
     assert list(tmp_path.iterdir()) == []
 
@@ -138,7 +138,7 @@ def test_files_lie_where_told_else_on_the_disk(
     if told is not None:
         monkeypatch.setenv("TMPDIR", str(tmp_path / told))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / (told or "default")))
-    monkeypatch.setattr(spill, "ON_DISK", str(tmp_path / disk))
+    monkeypatch.setattr(spilling, "ON_DISK", str(tmp_path / disk))
     folders = []
     made = tempfile.TemporaryFile
 
@@ -148,16 +148,16 @@ def test_files_lie_where_told_else_on_the_disk(
         return file
 
     monkeypatch.setattr(tempfile, "TemporaryFile", noted)
-    assert in_file(laid_away(np.arange(9)))
+    assert in_file(spill(np.arange(9)))
     assert folders == [str(tmp_path / (chosen or "default"))]
 
 
 @only_linux
 def test_what_is_let_go_takes_no_memory_until_it_is_looked_at() -> None:
-    laid = laid_away(np.arange(8 * MIB))
+    laid = spill(np.arange(8 * MIB))
     total = int(laid.sum())
     looked_at = pages_of_files()
-    let_go()
+    evict()
     assert looked_at - pages_of_files() > 60 * MIB
     assert int(laid.sum()) == total
     assert looked_at - pages_of_files() < 4 * MIB
@@ -176,7 +176,7 @@ def test_a_report_is_the_same_with_every_array_in_a_file(
 ) -> None:
     trace = scenario(name).write(tmp_path / "trace.sqlite", SCENARIOS[name].capture)
     in_memory = analyze(trace)
-    monkeypatch.setattr(spill, "LEAST_BYTES", 1)
+    monkeypatch.setattr(spilling, "LEAST_BYTES", 1)
     assert analyze(trace) == in_memory
 
 
@@ -198,13 +198,13 @@ def test_files_in_memory_are_of_no_use(
     folder.mkdir()
     if mounts is not None:
         (tmp_path / "mounts").write_text(mounts.format(folder.resolve()))
-    monkeypatch.setattr(spill, "MOUNTS", tmp_path / "mounts")
+    monkeypatch.setattr(spilling, "MOUNTS", tmp_path / "mounts")
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    spill._is_memory.cache_clear()
+    spilling._is_memory.cache_clear()
     try:
         array = np.arange(9)
-        assert (laid_away(array) is array) == memory
-        assert (spill.room() == 0) == memory
+        assert (spill(array) is array) == memory
+        assert (spilling.room() == 0) == memory
     finally:
-        spill._is_memory.cache_clear()
+        spilling._is_memory.cache_clear()

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import analyze
-from nsysdiag.wakeups.host_trace import World
+from nsysdiag.wakeups.host_trace import HostTrace
 from nsysdiag.wakeups.search import RootSearch
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def test_after_the_last_device_and_not_before(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(kind, name, call)
 
     logged(RootSearch, "roots")
-    logged(World, "forget_finder")
+    logged(HostTrace, "forget_finder")
     trace = tmp_path / "trace.sqlite"
     trace.write_bytes(gzip.decompress((FIXTURES / "sim_two_gpus.sqlite.gz").read_bytes()))
     report = analyze(trace)
