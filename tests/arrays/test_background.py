@@ -51,8 +51,8 @@ def test_without_memory_for_a_thread_the_caller_works(monkeypatch: pytest.Monkey
     def fail() -> None:
         raise ValueError("of the work")
 
-    with Beside() as beside:
-        assert beside.begin(current_thread).result() is current_thread()
-        failed = beside.begin(fail)
+    with Background() as background:
+        assert background.begin(current_thread).result() is current_thread()
+        failed = background.begin(fail)
     with pytest.raises(ValueError, match="of the work"):
         failed.result()
