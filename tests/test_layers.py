@@ -20,7 +20,7 @@ def files_of_subjects(names: str) -> str:
 
 LAYERS = [
     "signals errors version printable workflow_commands messages private limits shortage units record pseudonyms epoch",
-    "arrays config.settings saved",
+    "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "report ranks.report comparison.facts ci.facts",
     "trace config cost",

@@ -8,11 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag import analyze, compare
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, NotComparableError, UsageError
-from nsysdiag.ledger.classify import FALLBACK
 from nsysdiag.share.redaction import redacted
 from tests.builder import TraceBuilder
 from tests.comparison.samples import beside

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import (
     blocked,
     blocking_copy,
@@ -71,17 +76,28 @@ _MODULES = (
 
 CAUSES: dict[str, Cause] = {module.CAUSE.id: module.CAUSE for module in _MODULES}
 
-# Inside the next operation's own launch call loading comes before what the load does, and the queue last.
-CALL_ORDER: tuple[str, ...] = (
-    "profiler_overhead",
-    "module_load",
-    "memory_allocation",
-    "sync",
-    "context_init",
-    "blocking_copy",
-    "graph_build",
-    "queue_full",
-)
+PLACE: dict[str, int] = {cause: place for place, cause in enumerate(CAUSES)}
+"""Where in the registry a cause is: its number in columns."""
+
+FALLBACK = uncovered.CAUSE.id
+"""What is left when nothing explains a gap."""
+IN_LAUNCH_CALL = launch_call.CAUSE.id
+"""What is left of the launch call."""
+LAUNCH_LATENCY = launch_latency.CAUSE.id
+EVENT_WAIT = stream_wait.CAUSE.id
+UNTRACED_GRAPH = graph_untraced.CAUSE.id
+QUEUE_FULL = queue_full.CAUSE.id
+SYNCHRONIZATION = sync.CAUSE.id
+BLOCKING_COPY = blocking_copy.CAUSE.id
+ALLOCATION = memory_allocation.CAUSE.id
+PREEMPTION = off_cpu.CAUSE.id
+HOST_CODE = host_compute.CAUSE.id
+INPUT_WAIT = data_loading.CAUSE.id
+
+
+def places(which: Callable[[Cause], bool]) -> IntArray:
+    """The numbers of the causes for which `which` holds."""
+    return np.array([PLACE[cause.id] for cause in CAUSES.values() if which(cause)], dtype=np.int64)
 
 
 def variant_of(cause: str, label: str, call: str, hint: str | None) -> int:

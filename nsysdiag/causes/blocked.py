@@ -36,4 +36,6 @@ CPU            |     idle    |
     variants=(Variant("other", "", "capture again with --trace=osrt"),),
     host=evidence,
     unresolved=True,
+    opening="{thread} is scheduled out, in nothing that was traced",
+    resolved_by=("os-runtime",),
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Loss, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK
 from nsysdiag.causes.variant import KEEP_ON_DEVICE, Variant, matching
@@ -39,6 +41,18 @@ def _layers(evidence: HostEvidence, copies: Lane) -> list[Layer]:
         layer_of(copies.take(pageable & ~back), LABELS[1]),
         layer_of(copies.take(~pageable & ~back), LABELS[2]),
     ]
+
+
+def own_call(evidence: HostEvidence) -> OwnCall:
+    """Copy calls that block, labelled as their layers are."""
+    facts = evidence.facts
+    copies = evidence.host.api.take(named(evidence.host.api, COPIES))
+    blocks = np.zeros(len(facts.pageable), dtype=np.bool_)
+    blocks[copies.row[is_blocking(evidence, copies)]] = True
+    label = np.full(len(blocks), 2, dtype=np.int8)
+    label[facts.pageable] = 1
+    label[facts.read_back] = 0
+    return OwnCall(blocks, label=label, labels=LABELS)
 
 
 CAUSE = Cause(
@@ -88,4 +102,7 @@ thread    [cudaMemcpy     ]   [launch]
     ),
     host=evidence,
     call=nested_evidence,
+    loss=Loss.HOST,
+    own_call=own_call,
+    call_order=60,
 )

@@ -1,18 +1,35 @@
-"""What a cause is: its words for people, and the pure functions that find its evidence."""
+"""What a cause is: its words for people, what the analysis asks of it, and the functions that find its evidence."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
+from typing import Literal
 
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes.evidence import HostEvidence, Layer
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
-from nsysdiag.gaps.launch_frame import DeviceSide, Explained
+from nsysdiag.gaps.launch_frame import Case, DeviceSide, Explained
 
-HostRule = Callable[[HostEvidence], list[Layer]]
-DeviceRule = Callable[[DeviceSide], Explained]
+Family = Literal[
+    "kernels",
+    "communication",
+    "copies",
+    "input",
+    "host",
+    "sync",
+    "launch",
+    "memory",
+    "startup",
+    "other_process",
+    "profiler",
+    "unknown",
+]
+"""The bottlenecks that time is counted to, over idle time and work."""
 
 
 class Rows(Enum):
@@ -25,15 +42,54 @@ class Rows(Enum):
     SCHEDULING = "scheduling events, or CPU samples"
 
 
+class Loss(Enum):
+    """The ways to lose a device's time that its diagnosis compares."""
+
+    INPUT = "waiting for input or output"
+    HOST = "the host being late"
+    PAGES = "moving pages of unified memory"
+    LAUNCHING = "launching and other CUDA calls"
+    PREPARING = "allocating, loading code, building graphs"
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCall:
+    """Launch calls that are wholly a cause's, where nothing inside them says more: a flag and a code into `labels` for
+    each row of the table of calls. `text` is the evidence, None: the name of the call."""
+
+    flags: BoolArray
+    text: str | None = None
+    label: IntArray = field(default_factory=lambda: np.empty(0, dtype=np.int8))
+    labels: tuple[str, ...] = ()
+
+
+HostRule = Callable[[HostEvidence], list[Layer]]
+OwnCallRule = Callable[[HostEvidence], OwnCall]
+DeviceRule = Callable[[DeviceSide], Explained]
+BEFORE_THE_QUEUE = 80
+
+
 @dataclass(frozen=True, slots=True)
 class Cause:
     """One reason for a device to be idle.
 
-    `host` finds evidence on the launching thread before the launch call, `call` inside it, `device` after it.
-    `unresolved` causes say that the trace cannot tell; `accepted` ones are no fault of the host, and coverage leaves
-    them out. `tables` are those that the rule needs, `family` is the bottleneck to which its time counts, `rows` where
-    the rows behind a slice are looked for, in order; after them comes the operation that the device waited for.
-    `sources` are keys of SOURCES. The first of the `variants` that matches is taken; the last takes what is left.
+    For people: `color` is that of its bars, `opening` how a causal chain begins (with {thread}, {call}, {label} and
+    {code}, what CPU samples were in; None: the call on the thread, or the title where the device waits). The first of the `variants` that matches is taken;
+    the last takes what is left. `sources` are keys of SOURCES. `rows` is where the rows behind a slice are looked for,
+    in order; after them comes the operation that the device waited for.
+
+    How it is judged: `family` is the bottleneck to which its time counts, `loss` the way of losing time in a device's
+    diagnosis, None where it is none of them. `unresolved` causes say that the trace cannot tell, and the capabilities
+    `resolved_by` would; `accepted` ones are no fault of the host, and coverage leaves them out. `tables` are those that
+    the rule needs.
+
+    What its time is: `follows_wakeups` where the thread waits until another one wakes it, and that one's own cause is
+    the root; `sampled` where CPU samples show what it was in.
+
+    The rules: gaps of the launch case `case` are wholly its own. `host` finds evidence on the launching thread before
+    the launch call, `call` inside it, `own_call` in the call as a whole, `device` after it. Inside the call causes
+    claim in the order of `call_order`, then of the registry. Where its evidence lies inside the call, `after_call` says
+    what goes on until the operation begins; None: nothing.
     """
 
     id: str
@@ -44,13 +100,22 @@ class Cause:
     advice: tuple[str, ...]
     color: str
     picture: str
-    family: str
+    family: Family
     sources: tuple[str, ...]
     variants: tuple[Variant, ...]
+    opening: str | None = None
     thresholds: tuple[Threshold, ...] = ()
     rows: tuple[Rows, ...] = ()
+    loss: Loss | None = None
     unresolved: bool = False
+    resolved_by: tuple[str, ...] = ()
     accepted: bool = False
+    follows_wakeups: bool = False
+    sampled: bool = False
+    case: Case | None = None
     host: HostRule | None = None
     call: HostRule | None = None
+    own_call: OwnCallRule | None = None
+    call_order: int = BEFORE_THE_QUEUE
+    after_call: str | None = None
     device: DeviceRule | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Loss, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
@@ -35,6 +35,11 @@ def _layers(evidence: HostEvidence, *, nested: bool) -> list[Layer]:
     return [layer_of(evidence.calls(CALLS, nested=nested)), layer_of(slow, "slow stream creation")]
 
 
+def own_call(evidence: HostEvidence) -> OwnCall:
+    """A launch that is a process's first call and made the context."""
+    return OwnCall(evidence.facts.creates_context, "first call of the process")
+
+
 CAUSE = Cause(
     id="context_init",
     title="Context creation",
@@ -57,4 +62,7 @@ thread         [cuCtxCreate ][launch]
     variants=(Variant("other", "", "create the context before the work that is measured"),),
     host=evidence,
     call=nested_evidence,
+    loss=Loss.PREPARING,
+    own_call=own_call,
+    call_order=50,
 )

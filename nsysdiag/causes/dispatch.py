@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.cause import Cause, Loss
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps import calibration
+from nsysdiag.gaps.launch_frame import Case
 from nsysdiag.units import format_ns
 
 CAUSE = Cause(
@@ -42,4 +43,6 @@ thread [B]                       B was launched before A ended
     ),
     variants=(Variant("other", "", "fewer, larger kernels, or a CUDA graph"),),
     accepted=True,
+    loss=Loss.LAUNCHING,
+    case=Case.DISPATCH,
 )

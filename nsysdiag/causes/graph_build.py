@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Loss, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
+from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
@@ -38,7 +39,7 @@ def _captures(evidence: HostEvidence) -> Layer:
 
 
 CAUSE = Cause(
-    id="graph_build",
+    id=GRAPH_BUILD,
     title="Graph building",
     meaning="The launching thread was capturing, instantiating, updating or uploading a CUDA graph.",
     side="host",
@@ -76,4 +77,6 @@ thread         [capture][instantiate][launch]
     ),
     host=evidence,
     call=nested_evidence,
+    loss=Loss.PREPARING,
+    call_order=70,
 )

@@ -28,4 +28,5 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
         ),
     ),
     unresolved=True,
+    resolved_by=("cuda-graphs",),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Loss, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
 
@@ -77,4 +77,6 @@ thread         [read][launch]
         Variant("other", "", "take the call out of the launching thread"),
     ),
     host=evidence,
+    loss=Loss.INPUT,
+    follows_wakeups=True,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
+from nsysdiag.gaps.launch_frame import Case
 
 CAUSE = Cause(
     id="launch_unknown",
@@ -21,4 +22,6 @@ thread   ?                       no call has B's correlation id
     sources=("nsight_cli", "activity"),
     variants=(Variant("other", "", "capture again with --trace=cuda for all processes"),),
     unresolved=True,
+    resolved_by=("cuda-api",),
+    case=Case.UNKNOWN,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import contains, union
 from nsysdiag.causes import call_facts, memory_allocation
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Loss, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
@@ -47,6 +47,11 @@ def loading_rows(evidence: HostEvidence) -> Layer:
     allocating = union(api.spans[named(api, _ALLOCATING)])
     unnamed = unnamed.take(~contains(allocating, unnamed.spans.start))
     return joined([layer_of(loading), layer_of(unnamed)], "loading seen by the profiler")
+
+
+def own_call(evidence: HostEvidence) -> OwnCall:
+    """Slow first launches of a kernel."""
+    return OwnCall(evidence.facts.first_launch, "first launch of this kernel")
 
 
 CAUSE = Cause(
@@ -104,4 +109,8 @@ thread         [launch, loads its code     ]
     ),
     host=evidence,
     call=nested_evidence,
+    loss=Loss.PREPARING,
+    own_call=own_call,
+    call_order=20,
+    after_call="code on its way to the device",
 )

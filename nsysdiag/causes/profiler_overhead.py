@@ -40,4 +40,6 @@ thread         [flush]  [launch]
     variants=(Variant("other", "", "trace less; leave this time out of any estimate"),),
     host=evidence,
     call=evidence,
+    opening="the profiler holds {thread}",
+    call_order=10,
 )

@@ -38,4 +38,5 @@ thread     [launch to 1, buffer full][launch]
     variants=(Variant("other", "", "one launching thread for each GPU"),),
     host=evidence,
     call=nested_evidence,
+    call_order=90,
 )

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.cause import Cause, Loss, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
 from nsysdiag.causes.variant import AFTER_READ_BACK, KEEP_ON_DEVICE, Variant, matching
@@ -25,6 +25,7 @@ SPINS = "spins on a query"
 NOT_READY = (600, 34)
 SPIN_NS = 20_000
 READ_BACK_NS = 50_000
+"""A synchronization that begins within this time of a read-back waits for it."""
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -151,4 +152,6 @@ thread    [cudaStreamSynchronize] [launch]
     ),
     host=evidence,
     call=nested_evidence,
+    loss=Loss.HOST,
+    call_order=40,
 )

@@ -21,4 +21,6 @@ thread             ?  ?  ?  ?  [launch]
     sources=("nsight_cli",),
     variants=(Variant("other", "", "capture again with --trace=osrt --cpuctxsw --sample"),),
     unresolved=True,
+    opening="nothing is known of what {thread} did",
+    resolved_by=("os-runtime", "scheduling", "cpu-samples"),
 )

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, subtract
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import places
+from nsysdiag.causes.cause import Loss
 from nsysdiag.config.settings import TroubleThresholds
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.assignment import Slices
@@ -16,7 +17,6 @@ from nsysdiag.ledger.assignment import Slices
 MOSTLY = 0.5
 # Calls that wait for somebody else to send something, other than reads of files.
 ASKED = re.compile(r"\b_*(epoll_p?wait2?|p?poll|p?select6?|accept4?|recv(from|msg|mmsg)?|mq_(timed)?receive|msgrcv)\b")
-_NOTHING_TO_DO = ("lock_wait", "sleep")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ def find_bursts(gaps: Gaps, slices: Slices, parts: Intervals, limits: TroubleThr
 def _waiting(slices: Slices, gap_count: int) -> IntArray:
     """The ns of each gap in which the host waited to be asked for something, or for another thread that was not found
     to have done anything."""
-    rows, ids = slices.rows, list(CAUSES)
+    rows = slices.rows
     asked = np.array([ASKED.search(text) is not None for text in slices.texts] + [False], dtype=np.bool_)
-    waits = np.isin(rows.cause, [ids.index(cause) for cause in _NOTHING_TO_DO])
-    waits |= (rows.cause == ids.index("io_wait")) & asked[rows.text]
+    waits = np.isin(rows.cause, places(lambda cause: cause.follows_wakeups and cause.loss is not Loss.INPUT))
+    waits |= np.isin(rows.cause, places(lambda cause: cause.follows_wakeups)) & asked[rows.text]
     result = np.zeros(gap_count, dtype=np.int64)
     np.add.at(result, rows.gap[waits], slices.lengths(waits))
     return result

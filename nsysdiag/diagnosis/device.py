@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, HOST_CODE
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.measured import measured_filling, measured_tensor
 from nsysdiag.diagnosis.bottleneck import trouble
@@ -36,13 +36,13 @@ def device_trouble(
     bubbles = report.launch.bubbles
     work = workload(steady, bursts, split.window_ns, between_ns, limits)
     idle = _inside(by_root, bursts) if work.kind == BURSTS else report.root_ledger
-    between_launches = bubbles.causes.get("host_compute", 0) if bubbles else 0
+    between_launches = bubbles.causes.get(HOST_CODE, 0) if bubbles else 0
     return trouble(
         Given(
             workload=work,
             split=split,
             idle=idle,
-            between_launches_ns=min(between_launches, idle.get("host_compute", 0)),
+            between_launches_ns=min(between_launches, idle.get(HOST_CODE, 0)),
             launch=report.launch,
             kernels=report.kernels,
             filling=_filling(report),

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, HOST_CODE
+from nsysdiag.causes.cause import Loss
 from nsysdiag.diagnosis.facts import TroubleKind
 from nsysdiag.diagnosis.inputs import Given
-from nsysdiag.ledger.ledger import UNRESOLVED
 from nsysdiag.units import format_ns, format_share
 
-INPUT = frozenset(("data_loading", "io_wait"))
-HOST = frozenset(("host_compute", "lock_wait", "off_cpu", "sleep", "os_memory", "sync", "blocking_copy"))
-PAGES = frozenset(("unified_memory",))
-FEED = INPUT | HOST | PAGES
+FEED = (Loss.INPUT, Loss.HOST, Loss.PAGES)
 
 _INPUT_ADVICE = (
     "Input: more data loader workers with prefetching (num_workers, prefetch_factor, persistent_workers=True), data in "
@@ -43,13 +40,13 @@ def feed(given: Given) -> TroubleKind:
     """Idle time for which input or the host is the root, and copies that no kernel hides. Idle time without evidence
     may be the same: where it would decide, the trace cannot tell."""
     parts = (
-        _Part("waiting for input or output", given.idle_ns(INPUT), _INPUT_ADVICE),
-        _Part("the host being late", given.idle_ns(HOST) - given.between_launches_ns, _HOST_ADVICE),
+        _Part(Loss.INPUT.value, given.lost_ns(Loss.INPUT), _INPUT_ADVICE),
+        _Part(Loss.HOST.value, given.lost_ns(Loss.HOST) - given.between_launches_ns, _HOST_ADVICE),
         _Part("copying with no kernel beside it", given.split.exposed_copy_ns, _COPY_ADVICE),
-        _Part("moving pages of unified memory", given.idle_ns(PAGES), _PAGES_ADVICE),
+        _Part(Loss.PAGES.value, given.lost_ns(Loss.PAGES), _PAGES_ADVICE),
     )
     named = [part for part in parts if given.share(part.ns) >= LEAST_NAMED]
-    total, unknown = sum(part.ns for part in parts), given.idle_ns(UNRESOLVED)
+    total, unknown = sum(part.ns for part in parts), given.unresolved_ns
     holds: bool | None = given.share(total) >= given.limits.feed
     if not holds and given.share(total + unknown) >= given.limits.feed:
         holds = None
@@ -68,8 +65,8 @@ def feed(given: Given) -> TroubleKind:
 
 def _led_by(given: Given) -> list[str]:
     """The root causes that make up most of the idle part, the three largest."""
-    idle = {cause: ns for cause, ns in given.idle.items() if cause in FEED}
-    idle["host_compute"] = idle.get("host_compute", 0) - given.between_launches_ns
+    idle = {cause: ns for cause, ns in given.idle.items() if CAUSES[cause].loss in FEED}
+    idle[HOST_CODE] = idle.get(HOST_CODE, 0) - given.between_launches_ns
     total = sum(idle.values())
     if given.share(total) < LEAST_NAMED:
         return []

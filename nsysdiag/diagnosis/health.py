@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.report import Capability, DeviceReport, Untold
 from nsysdiag.trace.capabilities import recapture_command
 from nsysdiag.units import format_count, format_share
 
-# Which evidence would turn an unresolved cause into a resolved one.
-_WOULD_TELL = {
-    "uncovered": ("os-runtime", "scheduling", "cpu-samples"),
-    "blocked": ("os-runtime",),
-    "launch_unknown": ("cuda-api",),
-    "graph_untraced": ("cuda-graphs",),
-}
 _ALWAYS_WORTH = ("os-runtime", "scheduling", "cpu-samples")
 _NEEDED = ("kernels", "cuda-api")
 NOTABLE_MIGRATION = 0.1
@@ -28,9 +22,9 @@ def recapture(devices: list[DeviceReport], capabilities: list[Capability]) -> st
     wanted = {
         kind
         for device in devices
-        for cause, kinds in _WOULD_TELL.items()
-        if device.ledger.get(cause, 0) > 0
-        for kind in kinds
+        for cause, ns in device.ledger.items()
+        if ns > 0
+        for kind in CAUSES[cause].resolved_by
     }
     return recapture_command(present | absent & wanted) if absent & wanted else None
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import Loss
 from nsysdiag.config.settings import TroubleThresholds
 from nsysdiag.diagnosis.facts import Workload
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.report import KernelRow, Launch
-
-LAUNCHING = frozenset(("launch_call", "launch_latency", "cuda_api", "dispatch", "intra_graph"))
-"""The root causes that are the price of launching."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,11 @@ class Given:
         """`ns` as a part of the judged time."""
         return ns / self.workload.judged_ns if self.workload.judged_ns else 0.0
 
-    def idle_ns(self, causes: frozenset[str]) -> int:
-        """Judged idle time of these root causes."""
-        return sum(ns for cause, ns in self.idle.items() if cause in causes)
+    def lost_ns(self, loss: Loss) -> int:
+        """Judged idle time that was lost in this way."""
+        return sum(ns for cause, ns in self.idle.items() if CAUSES[cause].loss is loss)
+
+    @property
+    def unresolved_ns(self) -> int:
+        """Judged idle time that the trace does not explain."""
+        return sum(ns for cause, ns in self.idle.items() if CAUSES[cause].unresolved)

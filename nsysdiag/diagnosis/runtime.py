@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.causes.cause import Loss
 from nsysdiag.diagnosis.facts import TroubleKind
 from nsysdiag.diagnosis.feed import LEAST_NAMED, lost_in_all
-from nsysdiag.diagnosis.inputs import LAUNCHING, Given
+from nsysdiag.diagnosis.inputs import Given
 from nsysdiag.report import KernelRow
 from nsysdiag.units import format_count, format_ns, format_share
 
-PREPARING = frozenset(("memory_allocation", "context_init", "module_load", "graph_build"))
-RUNTIME = LAUNCHING | PREPARING
 FEW_TENSOR = 0.10
 # Matrix products on the plain units in single precision, as cuBLAS and CUTLASS name them.
 SINGLE_PRECISION = re.compile(r"sgemm|simt_s|_f32f32_f32f32_f32|fp32", re.IGNORECASE)
@@ -25,14 +24,14 @@ def is_single_precision(kernel: str) -> bool:
 
 def runtime(given: Given) -> TroubleKind:
     """Idle time between launches that come too slowly, and in calls that prepare them."""
-    launching, preparing = given.idle_ns(LAUNCHING), given.idle_ns(PREPARING)
+    launching, preparing = given.lost_ns(Loss.LAUNCHING), given.lost_ns(Loss.PREPARING)
     between = given.between_launches_ns
     share = given.share(launching + between + preparing)
     holds = share >= given.limits.runtime
     parts = {
-        "launching and other CUDA calls": launching,
+        Loss.LAUNCHING.value: launching,
         "host code between launches that come too slowly": between,
-        "allocating, loading code, building graphs": preparing,
+        Loss.PREPARING.value: preparing,
     }
     said = lost_in_all(given, parts)
     return TroubleKind(

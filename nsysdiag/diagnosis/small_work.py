@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.cause import Loss
 from nsysdiag.diagnosis.facts import TroubleKind
-from nsysdiag.diagnosis.inputs import LAUNCHING, Given
+from nsysdiag.diagnosis.inputs import Given
 from nsysdiag.diagnosis.workload import BURSTS
 from nsysdiag.units import format_bytes, format_ns, format_share
 
@@ -14,7 +15,7 @@ def batch(given: Given) -> TroubleKind:
     """Whether the kernels that compute fill the chip while they run; larger ones would make better use of their time
     and of the time in which they are launched."""
     filling = given.filling
-    share = given.share(given.split.compute_ns + given.idle_ns(LAUNCHING) + given.between_launches_ns)
+    share = given.share(given.split.compute_ns + given.lost_ns(Loss.LAUNCHING) + given.between_launches_ns)
     holds: bool | None = share >= given.limits.batch
     if holds:
         holds = None if filling is None else filling.share < given.limits.filled

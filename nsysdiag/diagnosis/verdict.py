@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from nsysdiag.causes import CAUSES, host_compute, off_cpu
+from nsysdiag.causes import CAUSES, PREEMPTION, SYNCHRONIZATION, host_compute, off_cpu
+from nsysdiag.causes.cause import Loss
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.ledger.busy import WindowSplit
@@ -14,8 +15,8 @@ from nsysdiag.units import format_share
 
 MOSTLY = 0.5
 NO_WORK = "no-gpu-work"
-_INPUT = ("data_loading", "io_wait")
-_LAUNCH = ("launch_call", "launch_latency", "cuda_api", "dispatch")
+_INPUT = [cause.id for cause in CAUSES.values() if cause.family == "input"]
+_LAUNCH = [cause.id for cause in CAUSES.values() if cause.family == "launch" and cause.loss is Loss.LAUNCHING]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,14 +148,14 @@ def _input(given: VerdictInput) -> Verdict | None:
 
 
 def _contended(given: VerdictInput) -> Verdict | None:
-    share = _of_idle(given, "off_cpu")
+    share = _of_idle(given, PREEMPTION)
     if given.off_cpu_ns is not None:
         share = min(share, _share_of_idle(given, given.off_cpu_ns))
     if share < given.thresholds.contended:
         return None
-    untraced = given.labels.get("off_cpu", {}).get(off_cpu.UNTRACED, 0)
+    untraced = given.labels.get(PREEMPTION, {}).get(off_cpu.UNTRACED, 0)
     why = "because the launching thread had no CPU"
-    if untraced > MOSTLY * given.ledger.get("off_cpu", 0):
+    if untraced > MOSTLY * given.ledger.get(PREEMPTION, 0):
         why = "with the launching thread off the CPU in no captured call: preempted, or in a wait that leaves no row"
     text = f"{format_share(share, 1)} of that {why}."
     return Verdict(id="contended", sentence=_claim(given, text))
@@ -166,7 +167,7 @@ def _sync(given: VerdictInput) -> Verdict | None:
         return None
     text = f"{format_share(share, 1)} of that in or after calls that wait for the device and empty its queue"
     most = _largest_known(given)
-    if most not in (None, "sync") and _of_idle(given, most) >= given.thresholds.leading:
+    if most not in (None, SYNCHRONIZATION) and _of_idle(given, most) >= given.thresholds.leading:
         text += f"; by cause, most is {_named(given, most)} ({format_share(_of_idle(given, most), 1)})"
     return Verdict(id="sync-bound", sentence=_claim(given, f"{text}."))
 

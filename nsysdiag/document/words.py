@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.view import more_shares
 from nsysdiag.units import NS_PER, format_count, format_ns, format_share
@@ -186,7 +187,7 @@ def left_out_sentence(found: IterationReport) -> str:
 def left_out_reason(found: IterationReport, index: int) -> str:
     """Why the percentiles leave an iteration out."""
     row = next((row for row in found.rows if row.index == index), None)
-    if row is not None and row.ledger.get("graph_build"):
+    if row is not None and row.ledger.get(GRAPH_BUILD):
         return "graph capture"
     if index < found.count - 1:
         return "warm-up"

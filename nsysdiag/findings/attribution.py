@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
-from nsysdiag.causes import CAUSES, blocking_copy, sync, variant_of
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.causes.variant import AFTER_READ_BACK
@@ -19,8 +19,6 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.wakeups.root_attribution import RootSlices
-
-"""A synchronization that begins within this time of a read-back waits for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +72,7 @@ def _kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribut
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
     labels = [*attribution.labels, ""]
     after = np.zeros(len(rows), dtype=np.bool_)
-    waits = np.flatnonzero(rows.cause == _place("sync"))
+    waits = np.flatnonzero(rows.cause == PLACE[SYNCHRONIZATION])
     after[waits] = _CallsAt.of(context, evidence, rows.gap[waits], rows.start[waits]).after_read_back()
     said = joint(attribution.cause, attribution.label % len(labels), len(labels))
     key = joint(said, rows.text % len(texts), len(texts))
@@ -87,10 +85,6 @@ def _kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribut
         cause, label = divmod(rest, len(labels))
         kinds.append(variant_of(ids[cause], labels[label], texts[text], AFTER_READ_BACK if read_back else None))
     return np.array(kinds, dtype=np.int32)[code]
-
-
-def _place(cause: str) -> int:
-    return list(CAUSES).index(cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,5 +154,6 @@ def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> S
 def _drained_kind(name: str, known: int) -> tuple[int, int]:
     if blocking_copy.COPIES.fullmatch(name.partition(" ")[0]):
         label = blocking_copy.LABELS[known - 2 if known >= 2 else 2]
-        return _place("blocking_copy"), variant_of("blocking_copy", label, name, None)
-    return _place("sync"), variant_of("sync", sync.label_of(name), name, AFTER_READ_BACK if known == 1 else None)
+        return PLACE[BLOCKING_COPY], variant_of(BLOCKING_COPY, label, name, None)
+    hint = AFTER_READ_BACK if known == 1 else None
+    return PLACE[SYNCHRONIZATION], variant_of(SYNCHRONIZATION, sync.label_of(name), name, hint)

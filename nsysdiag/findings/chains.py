@@ -7,16 +7,6 @@ from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.report import Root, Thread
 from nsysdiag.units import format_count, format_ns
 
-_OPENINGS = {
-    "uncovered": "nothing is known of what {thread} did",
-    "blocked": "{thread} is scheduled out, in nothing that was traced",
-    "off_cpu": "{thread} has no CPU{label}",
-    "host_compute": "{thread} computes{code}",
-    "profiler_overhead": "the profiler holds {thread}",
-    "launch_call": "{thread} is inside {call}",
-    "launch_latency": "launches of {thread} find the device idle",
-    "data_loading": "{thread} waits for input data in {call}",
-}
 _IN_MPI = "{thread} is inside {call}{code}"
 _ON_THREAD = "{call}{label} on {thread}"
 _ON_DEVICE = "{title}{label}"
@@ -33,7 +23,7 @@ def thread_words(thread: Thread | None, others: int) -> str:
 def opening(cause: str, *, call: str | None, label: str, thread: str, code: str) -> str:
     """What stood at the beginning, where nothing leads further back; `code` is what CPU samples were in."""
     rule = CAUSES[cause]
-    pattern = _OPENINGS.get(cause, _ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
+    pattern = rule.opening or (_ON_THREAD if rule.side in ("host", "root") else _ON_DEVICE)
     if label == INSIDE_MPI:
         pattern = _IN_MPI
     return pattern.format(

@@ -100,7 +100,7 @@ def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings
 def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> _Facts:
     gaps = SpotGaps.of(shares, spot)
     slices = shares.slice[shares.slice >= 0]
-    symbols = symbols_in(context.gaps, slices) if spot.cause == "host_compute" else {}
+    symbols = symbols_in(context.gaps, slices) if CAUSES[spot.cause].sampled else {}
     kind, alone = _kind(shares, spot, symbols, context.thresholds)
     return _Facts(
         spot=spot,

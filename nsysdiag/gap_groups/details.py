@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, FALLBACK, places
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, tid_of
@@ -25,6 +25,7 @@ from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.wake_chain import WakeChains
 
+_SAMPLED = places(lambda cause: cause.sampled)
 MOST_NAMES = 2
 
 
@@ -143,7 +144,7 @@ def _host_code(context: GapContext, mine: IntArray) -> list[str]:
     """For each slice what the samples in it were in; empty for slices of other causes."""
     rows = context.slices.rows.take(mine)
     lane = context.lane[rows.gap]
-    code = np.flatnonzero((rows.cause == list(CAUSES).index("host_compute")) & (lane >= 0))
+    code = np.flatnonzero(np.isin(rows.cause, _SAMPLED) & (lane >= 0))
     low, high = (context.axis.position(lane[code], side[code]) for side in (rows.start, rows.end))
     texts = [""] * len(mine)
     for at, text in zip(code.tolist(), leaf_texts(context.samples, low, high, context.leaf_symbols), strict=True):
@@ -179,7 +180,7 @@ def _with_samples(evidence: str, samples: str) -> str:
 
 def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:
     """The names behind a slice, by time: `cudaStreamSynchronize`, `read × 12 (3.1 ms), poll (20 us)`."""
-    if cause == "uncovered":
+    if cause == FALLBACK:
         return f"inside NVTX {path[-1]}" if path else "no evidence"
     known = sorted(((ns, count, code) for code, (count, ns) in texts.items() if code >= 0), reverse=True)
     if not known:

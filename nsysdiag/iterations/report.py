@@ -6,6 +6,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
+from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.iterations.iterations import Iterations
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
@@ -24,7 +25,7 @@ def iteration_report(found: Iterations, name: str, parts: dict[str, IntArray]) -
     made of: work and causes."""
     spans = found.spans
     length = spans.end - spans.start
-    steady = _steady(length, parts.get("graph_build", np.zeros(len(length), dtype=np.int64)))
+    steady = _steady(length, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]
     median = int(order[(len(order) - 1) // 2])

@@ -9,7 +9,8 @@ import numpy as np
 
 from nsysdiag.arrays.groups import medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, LAUNCH_LATENCY, PLACE, places
+from nsysdiag.causes.cause import Cause, Loss
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
@@ -22,7 +23,6 @@ from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.ledger import Ledger
 from nsysdiag.report import Bubble, Bubbles
 
-LAUNCHING = ("launch_call", "launch_latency", "cuda_api", "host_compute", "uncovered")
 _THERE_ALREADY = (Case.DISPATCH, Case.INTRA_GRAPH)
 
 
@@ -89,11 +89,17 @@ def _candidates(
     return found.take(launches >= limits.bubble_launches)
 
 
+def _comes_slowly(cause: Cause) -> bool:
+    """Is this what a host does that launches one thing after the other, only too slowly?"""
+    launching = cause.loss is Loss.LAUNCHING and not cause.accepted
+    return launching or cause.id in (HOST_CODE, FALLBACK)
+
+
 def _short_of_launches(frame: Frame, ledger: Ledger, longest: int) -> BoolArray:
     gaps = frame.gaps
-    launching = np.isin(np.arange(len(CAUSES)), [list(CAUSES).index(cause) for cause in LAUNCHING])[ledger.dominant]
+    launching = np.isin(ledger.dominant, places(_comes_slowly))
     issued = frame.case == Case.ISSUED
-    on_its_way = ledger.dominant == list(CAUSES).index("launch_latency")
+    on_its_way = ledger.dominant == PLACE[LAUNCH_LATENCY]
     late = (frame.case == Case.LATE) | (frame.case == Case.ISSUING) | (issued & on_its_way)
     result: BoolArray = late & launching & (gaps.closed - gaps.opened <= longest)
     return result

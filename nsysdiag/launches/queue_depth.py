@@ -10,12 +10,12 @@ import numpy.typing as npt
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.arrays.step_functions import open_in_buckets
+from nsysdiag.causes import FALLBACK, IN_LAUNCH_CALL
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.gaps.launch_frame import Case, Frame
-from nsysdiag.ledger.classify import FALLBACK
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.report import Collapses, RunAhead
 
@@ -123,7 +123,7 @@ def find_collapses(
     words: dict[tuple[str, str], int] = {}
     code = _activity(axis.position(lane[gap], gaps.opened[gap]), layers, words)
     issuing = frame.case[gap] == Case.ISSUING
-    names = np.array([words.setdefault(("launch_call", name), len(words)) for name in calls.names], dtype=np.int64)
+    names = np.array([words.setdefault((IN_LAUNCH_CALL, name), len(words)) for name in calls.names], dtype=np.int64)
     code[issuing] = names[calls.rows.name[frame.call[gap[issuing]]]]
     code[code < 0] = words.setdefault((FALLBACK, NO_EVIDENCE), len(words))
     idle = group_durations(code, (gaps.end - gaps.start)[gap])

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, Intervals, coverage
+from nsysdiag.causes import QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -61,7 +62,7 @@ def _queue_full_ns(
 ) -> int:
     """The time inside the window in which threads that launch to the device waited for room in a command buffer; for
     which of their devices, the trace does not say."""
-    spans = [layer.spans for layer in layered.before["queue_full"] if len(layer)]
+    spans = [layer.spans for layer in layered.before[QUEUE_FULL] if len(layer)]
     if not spans:
         return 0
     calls = activity.api_calls.rows

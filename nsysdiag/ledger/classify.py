@@ -8,49 +8,47 @@ import numpy as np
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
-from nsysdiag.causes import CALL_ORDER, CAUSES, blocking_copy
-from nsysdiag.causes.cause import Cause
-from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer, named
+from nsysdiag.causes import (
+    CAUSES,
+    EVENT_WAIT,
+    FALLBACK,
+    IN_LAUNCH_CALL,
+    LAUNCH_LATENCY,
+    UNTRACED_GRAPH,
+)
+from nsysdiag.causes.cause import Cause, OwnCall
+from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.host import HostActivity
 from nsysdiag.gaps import stream_waits
 from nsysdiag.gaps.launch_frame import Case, DeviceSide, Frame
 from nsysdiag.ledger.assignment import SliceCollector, Slices
 
-FALLBACK = "uncovered"
 OTHER_DEVICE = "waits for another device"
-_WHOLE = {
-    Case.DISPATCH: "dispatch",
-    Case.UNIFIED_MEMORY: "unified_memory",
-    Case.INTRA_GRAPH: "intra_graph",
-    Case.UNKNOWN: "launch_unknown",
-}
 _NEVER_UNTRACED = (Case.DISPATCH, Case.UNIFIED_MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
 class LayeredEvidence:
-    """The layers of every host-side cause, for time before launches and for time inside them; made once a trace."""
+    """The layers of every host-side cause, for time before launches and for time inside them, and the launch calls that
+    are wholly a cause's; made once a trace."""
 
     host: HostActivity
     facts: CallFacts
     before: dict[str, list[Layer]]
     inside: dict[str, list[Layer]]
-    own_copy_blocks: BoolArray
+    own_call: dict[str, OwnCall]
 
 
 def layer_evidence(evidence: HostEvidence) -> LayeredEvidence:
     """Runs the host-side rules of all causes."""
-    copies = evidence.host.api.take(named(evidence.host.api, blocking_copy.COPIES))
-    blocks = np.zeros(len(evidence.facts.pageable), dtype=np.bool_)
-    blocks[copies.row[blocking_copy.is_blocking(evidence, copies)]] = True
-    inside = {cause.id: cause.call(evidence) for cause in CAUSES.values() if cause.call is not None}
+    in_call = sorted(CAUSES.values(), key=lambda cause: cause.call_order)
     return LayeredEvidence(
         host=evidence.host,
         facts=evidence.facts,
         before={cause.id: cause.host(evidence) for cause in CAUSES.values() if cause.host is not None},
-        inside={name: inside[name] for name in CALL_ORDER if name in inside},
-        own_copy_blocks=blocks,
+        inside={cause.id: cause.call(evidence) for cause in in_call if cause.call is not None},
+        own_call={cause.id: cause.own_call(evidence) for cause in in_call if cause.own_call is not None},
     )
 
 
@@ -61,9 +59,9 @@ def classify(side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, di
     splitter.untraced_time()
     splitter.whole_gaps()
     splitter.before_calls()
-    loading = splitter.inside_calls()
+    going_on = splitter.inside_calls()
     splitter.latency()
-    splitter.device_side(loading)
+    splitter.device_side(going_on)
     return splitter.collector.finish()
 
 
@@ -90,12 +88,14 @@ class _Splitter:
         gaps = self.frame.gaps
         spans, owner = self.frame.region(gaps.opened, gaps.closed, self.subject)
         claimed, _, _ = claim(Owned.of(spans, owner), self.untraced)
-        self._give("graph_untraced", claimed, text="graph launched, nothing recorded")
+        self._give(UNTRACED_GRAPH, claimed, text="graph launched, nothing recorded")
 
     def whole_gaps(self) -> None:
         """Gaps whose case alone says it all."""
-        for case, cause in _WHOLE.items():
-            self._give(cause, self._region(self.frame.gaps.opened, self.frame.gaps.closed, self.frame.case == case))
+        gaps = self.frame.gaps
+        for cause in CAUSES.values():
+            if cause.case is not None:
+                self._give(cause.id, self._region(gaps.opened, gaps.closed, self.frame.case == cause.case))
 
     def before_calls(self) -> None:
         """From the opening of the gap to the launch call, by what the launching thread did."""
@@ -103,57 +103,52 @@ class _Splitter:
         left = self._by_layers(self._placed(left), self.layered.before)
         self._give(FALLBACK, self._timed(left))
 
-    def inside_calls(self) -> BoolArray:
-        """The call's own part; returns which gaps have evidence of loading in it."""
+    def inside_calls(self) -> dict[str, BoolArray]:
+        """The call's own part; for each cause that goes on after the call, the gaps with evidence of it in the call."""
         chosen = (self.frame.case == Case.LATE) | (self.frame.case == Case.ISSUING)
         left = self._region(self.frame.call_start, self.frame.call_end, chosen)
-        loading = self._loads(chosen)
+        going_on = {cause.id: self._in_call(cause.id, chosen) for cause in CAUSES.values() if cause.after_call}
         left = self._timed(self._by_layers(self._placed(left), self.layered.inside))
-        facts, call = self.layered.facts, self.frame.call
-        own = {
-            "module_load": (facts.first_launch, "first launch of this kernel"),
-            "context_init": (facts.creates_context, "first call of the process"),
-            "blocking_copy": (self.layered.own_copy_blocks, None),
-        }
-        for cause, (flags, text) in own.items():
-            if len(flags) == 0:
+        call = self.frame.call
+        for cause, own in self.layered.own_call.items():
+            if len(own.flags) == 0:
                 continue
-            theirs, left = _divide(left, flags[call] & (call >= 0))
-            self._give(cause, theirs, text=text or self._call_names(theirs), label=self._copy_labels(cause, theirs))
-            if cause == "module_load":
-                loading[theirs.owner] = True
-        self._give("launch_call", left, text=self._call_names(left))
-        return loading
+            theirs, left = _divide(left, own.flags[call] & (call >= 0))
+            self._give(cause, theirs, text=own.text or self._call_names(theirs), label=self._own_labels(own, theirs))
+            if cause in going_on:
+                going_on[cause][theirs.owner] = True
+        self._give(IN_LAUNCH_CALL, left, text=self._call_names(left))
+        return going_on
 
-    def _loads(self, chosen: BoolArray) -> BoolArray:
-        """Which of the chosen gaps have a launch call with evidence of loading anywhere in it: before the gap opened
+    def _in_call(self, cause: str, chosen: BoolArray) -> BoolArray:
+        """Which of the chosen gaps have a launch call with evidence of the cause anywhere in it: before the gap opened
         and under evidence of other causes, too."""
         owner = np.flatnonzero(chosen & (self.lane >= 0))
         begin, end = self.frame.whole_call.start[owner], self.frame.whole_call.end[owner]
         calls = Intervals(*(self.axis.position(self.lane[owner], side) for side in (begin, end)))
-        loading = np.zeros(len(self.frame.gaps), dtype=np.bool_)
-        for layer in self.layered.inside.get("module_load", ()):
-            loading[owner] |= coverage(union(layer.spans), calls) > 0
-        return loading
+        found = np.zeros(len(self.frame.gaps), dtype=np.bool_)
+        for layer in self.layered.inside.get(cause, ()):
+            found[owner] |= coverage(union(layer.spans), calls) > 0
+        return found
 
     def latency(self) -> None:
         """From the end of the call for as long as a launch may take, unless the operation waited for an event."""
         frame = self.frame
         known = np.isin(frame.case, (Case.LATE, Case.ISSUING, Case.ISSUED))
         waits = frame.event_wait
-        self._give(
-            "launch_latency", self._region(frame.call_end, frame.settled, known & ~waits), text="launch on its way"
-        )
+        on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
+        self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
-        self._give("stream_wait", held, label=self._wait_labels(held), text="cudaStreamWaitEvent")
+        self._give(EVENT_WAIT, held, label=self._wait_labels(held), text="cudaStreamWaitEvent")
 
-    def device_side(self, loading: BoolArray) -> None:
-        """After the latency: code still on its way, then the device-side rules in order."""
+    def device_side(self, going_on: dict[str, BoolArray]) -> None:
+        """After the latency: what goes on after the call, then the device-side rules in order."""
         frame = self.frame
         known = np.isin(frame.case, (Case.LATE, Case.ISSUING, Case.ISSUED, Case.BEFORE_CAPTURE))
         left = self._region(frame.settled, frame.gaps.closed, known)
-        arriving, left = _divide(left, loading & ~frame.event_wait)
-        self._give("module_load", arriving, text="code on its way to the device")
+        for name, gaps in going_on.items():
+            arriving, left = _divide(left, gaps & ~frame.event_wait)
+            self._give(name, arriving, text=CAUSES[name].after_call)
         for cause in CAUSES.values():
             if cause.device is not None:
                 left = self._explained(cause, left)
@@ -178,12 +173,11 @@ class _Splitter:
         codes = np.array([self.collector.label(label) for label in stream_waits.LABELS] + [-1], dtype=np.int64)
         return codes[self.side.waits.label[pieces.owner]]
 
-    def _copy_labels(self, cause: str, pieces: Owned) -> int | IntArray:
-        if cause != "blocking_copy":
+    def _own_labels(self, own: OwnCall, pieces: Owned) -> int | IntArray:
+        if not own.labels:
             return -1
-        facts, call = self.layered.facts, self.frame.call[pieces.owner]
-        names = [self.collector.label(label) for label in blocking_copy.LABELS]
-        return np.select([facts.read_back[call], facts.pageable[call]], names[:2], names[2])
+        codes = np.array([self.collector.label(label) for label in own.labels], dtype=np.int64)
+        return codes[own.label[self.frame.call[pieces.owner]]]
 
     def _call_names(self, pieces: Owned) -> IntArray:
         calls = self.side.activity.api_calls

@@ -14,7 +14,7 @@ from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.arrays.malloc_trim import trim
 from nsysdiag.arrays.spill import spill
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.causes.call_facts import call_facts
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.comparison.compare import compare_reports
@@ -44,7 +44,7 @@ from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import host_report
 from nsysdiag.host.windows import Working
 from nsysdiag.iterations.window import AnalysisWindow, window_of
-from nsysdiag.ledger.classify import FALLBACK, LayeredEvidence, layer_evidence
+from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.drained import draining_calls
 from nsysdiag.ledger.untraced_graphs import untraced_graphs
 from nsysdiag.pipeline.device import analyze_device

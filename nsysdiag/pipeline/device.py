@@ -10,7 +10,7 @@ from msgspec import structs
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
 from nsysdiag.arrays.malloc_trim import trim
 from nsysdiag.arrays.spill import evict, spill
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import ALLOCATION, PLACE, PREEMPTION, SYNCHRONIZATION
 from nsysdiag.communication.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
 from nsysdiag.copies.copies import copy_report
 from nsysdiag.counters.counters import gap_notes
@@ -193,7 +193,7 @@ def _report(
         median_interval_ns=launch.median_interval_ns,
         median_work_ns=median_work_ns(context.device, inside, launch.median_kernel_ns),
         labels=root.labels,
-        off_cpu_ns=ledger.total.get("off_cpu", 0),
+        off_cpu_ns=ledger.total.get(PREEMPTION, 0),
         missing=missing,
         thresholds=settings.thresholds,
     )
@@ -276,7 +276,7 @@ def _memory(
         steady=steady,
         chip=shared.memory.limits[context.device.key],
         creates_context=shared.layered.facts.creates_context,
-        allocation_idle_ns=context.ledger.total.get("memory_allocation", 0),
+        allocation_idle_ns=context.ledger.total.get(ALLOCATION, 0),
     )
     return device_memory(shared.memory.usage, ground, shared.settings.memory)
 
@@ -334,7 +334,7 @@ def _drained_ns(context: GapContext) -> int:
     """All of the sync-drained gaps, and synchronization in the others: nothing counted twice."""
     gaps, rows = context.frame.gaps, context.slices.rows
     whole = int((gaps.end - gaps.start)[context.drained.flag].sum())
-    other = (rows.cause == list(CAUSES).index("sync")) & ~context.drained.flag[rows.gap]
+    other = (rows.cause == PLACE[SYNCHRONIZATION]) & ~context.drained.flag[rows.gap]
     return whole + int(context.slices.lengths(other).sum())
 
 

@@ -20,7 +20,7 @@ from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.groups import evenly
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, IN_LAUNCH_CALL, places
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.callchains import NO_CHAIN, CallChains, Stack, Stacks
 from nsysdiag.events.host import HostActivity
@@ -34,8 +34,8 @@ from nsysdiag.stacks.common_site import common_site, leaf_shares
 MOST_CHAINS = 10_000
 """Call chains of one kind that are read for one set of groups, however many samples and calls there are."""
 SOURCES = ("cuda", "osrt", "sampling", "python")
-COMPUTE = list(CAUSES).index("host_compute")
-_ON_THREAD = np.array([cause.side == "host" or cause.id == "launch_call" for cause in CAUSES.values()])
+_SAMPLED = places(lambda cause: cause.sampled)
+_ON_THREAD = np.array([cause.side == "host" or cause.id == IN_LAUNCH_CALL for cause in CAUSES.values()])
 
 
 class Kind(IntEnum):
@@ -108,7 +108,7 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     ):
         if stack := stacks[source].get(chain):
             told[at].setdefault(kind, []).append((SOURCES[source], stack))
-    computes = set(group[side.dominant == COMPUTE].tolist())
+    computes = set(group[np.isin(side.dominant, _SAMPLED)].tolist())
     return [_place(each, at in computes) for at, each in enumerate(told)]
 
 

@@ -13,6 +13,9 @@ from msgspec import Meta
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.record import Column, Packed, Record
 
+OFF_CPU = "off_cpu"
+"""The kind of the lane that shows when a thread had no CPU, for whatever reason."""
+
 
 class TimelineLevel(Packed, frozen=True):
     """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0

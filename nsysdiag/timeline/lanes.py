@@ -13,6 +13,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.kernels.operation_names import operation_names
 from nsysdiag.ledger.assignment import Slices
+from nsysdiag.timeline.facts import OFF_CPU
 from nsysdiag.timeline.source import Source, codes_of, reach_of
 from nsysdiag.trace.strings import Strings
 
@@ -125,7 +126,7 @@ def _off_cpu(host: HostActivity, rank: int, place: int, low: int, high: int) -> 
     mine = (out.start >= base) & (out.start < base + host.axis.stride) & _inside(out, low - shift, high - shift)
     start, end = out.start[mine] + shift, out.end[mine] + shift
     order = np.argsort(start, kind="stable")
-    return Source("off_cpu", "", place, 0, start[order], end[order], reach_of(end[order]), None)
+    return Source(OFF_CPU, "", place, 0, start[order], end[order], reach_of(end[order]), None)
 
 
 def _nvtx(ranges: NvtxRanges, thread: int, place: int, low: int, high: int) -> list[Source]:

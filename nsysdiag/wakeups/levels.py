@@ -17,7 +17,7 @@ import numpy as np
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
-from nsysdiag.causes import CAUSES, lock_wait, off_cpu
+from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, lock_wait, off_cpu, places
 from nsysdiag.events.rows import Rows
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.wakeups.candidates import Wakers
@@ -26,12 +26,8 @@ from nsysdiag.wakeups.loaders import Loaders
 from nsysdiag.wakeups.waits import Ends, Waits
 
 MOST_HOPS = 4
-WAITS = ("lock_wait", "io_wait", "sleep")
-LOADING = "data_loading"
-_IDS = list(CAUSES)
-_WAITS = [_IDS.index(cause) for cause in WAITS]
-_OFF_CPU = _IDS.index("off_cpu")
-_UNRESOLVED = [at for at, cause in enumerate(CAUSES.values()) if cause.unresolved]
+_WAITS = places(lambda cause: cause.follows_wakeups)
+_OFF_CPU = PLACE[PREEMPTION]
 
 
 class Words:
@@ -198,7 +194,7 @@ class _Search:
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
         loader = self.loaders.by_waker(waits, sure, wakers.at)
         loader |= self.loaders.in_own_range(pieces.thread, pieces.start, pieces.end) & (sure > 0)
-        loader = before.loader | (loader & (pieces.label != self.interpreter) & (LOADING not in self.disabled))
+        loader = before.loader | (loader & (pieces.label != self.interpreter) & (INPUT_WAIT not in self.disabled))
         return Level(pieces, wakers, confidence, loader, before.aside, view)
 
 
@@ -226,7 +222,7 @@ def _next(level: Level, followed: IntArray, view: WaitingThreads, words: Words, 
     left = Owned.of(axis.place(lane, time), np.arange(len(followed)))
     parts = [waiting.take(followed[:0])]
     for cause, layers in view.layers.items():
-        number = _IDS.index(cause)
+        number = PLACE[cause]
         for layer in layers:
             if len(left) == 0 or len(layer) == 0:
                 continue
@@ -234,7 +230,7 @@ def _next(level: Level, followed: IntArray, view: WaitingThreads, words: Words, 
             text = words.recoded(layer.names)[layer.name[source]]
             start = axis.time(claimed.spans.start)
             # Where the trace cannot tell what a waker did, the wait stays what it is.
-            if number not in _UNRESOLVED and cause not in disabled:
+            if not CAUSES[cause].unresolved and cause not in disabled:
                 parts.append(_pieces(waiting, followed, wakers, start, claimed, number, words.code(layer.label), text))
     found = Pieces.concatenate(parts)
     return found.take(np.argsort(found.start, kind="stable"))

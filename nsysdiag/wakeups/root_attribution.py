@@ -8,14 +8,13 @@ import numpy as np
 
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE
 from nsysdiag.events.streams import distinct
 from nsysdiag.ledger.assignment import SliceRows, Slices
-from nsysdiag.wakeups.levels import LOADING, Chains, Pieces, vague
+from nsysdiag.wakeups.levels import Chains, Pieces, vague
 from nsysdiag.wakeups.thread_names import ThreadNames
 
 _IDS = list(CAUSES)
-_LOADING = _IDS.index(LOADING)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def attribute_roots(slices: Slices, chains: Chains, names: ThreadNames) -> RootS
         parts.append(
             SliceRows(
                 gap=rows.gap[mine.slice],
-                cause=np.where(loads, _LOADING, cause),
+                cause=np.where(loads, PLACE[INPUT_WAIT], cause),
                 start=spans.start,
                 end=spans.end,
                 label=np.where(

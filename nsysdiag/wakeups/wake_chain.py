@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, INPUT_WAIT, places
 from nsysdiag.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.report import Hop, Root
 from nsysdiag.stacks.samples import LeafSymbols, leaf_text
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.candidates import How
-from nsysdiag.wakeups.levels import LOADING, Chains, Level, vague
+from nsysdiag.wakeups.levels import Chains, Level, vague
 from nsysdiag.wakeups.thread_names import ThreadNames
 from nsysdiag.wakeups.waits import Files
 
 MOST_PARTS = 3
 _IDS = list(CAUSES)
-_LOADING_TITLE = CAUSES[LOADING].title
+_SAMPLED = places(lambda cause: cause.sampled)
+_LOADING_TITLE = CAUSES[INPUT_WAIT].title
 _HOW = {
     How.CALL: "woke it by {call}",
     How.CALL_OF_SEVERAL: "one of several that may have woken it by {call}",
@@ -83,7 +84,7 @@ class WakeChains:
         way = self._way(piece)
         hops = self._hops(way)
         cause, loads, kind = self._end(way)
-        known, root = (LOADING, f"{_LOADING_TITLE} ({kind})") if loads else (cause, kind)
+        known, root = (INPUT_WAIT, f"{_LOADING_TITLE} ({kind})") if loads else (cause, kind)
         chain = [self._wait(*way[0][:2]), *self._steps(way, hops), f"root: {root}"]
         return Root(chain=chain, confidence=round(self._sure(way), 4), cause=known, hops=hops)
 
@@ -175,7 +176,7 @@ class WakeChains:
 
     def _samples(self, level: Level, inner: IntArray) -> str:
         rows, host = level.pieces.take(inner), level.view.host
-        mine = rows.take(rows.cause == _IDS.index("host_compute"))
+        mine = rows.take(np.isin(rows.cause, _SAMPLED))
         if len(mine) == 0:
             return ""
         lane = host.axis.rank(mine.thread)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
-from nsysdiag.ledger.classify import FALLBACK
 from nsysdiag.pipeline import analyze
 from tests.causes import call_examples, device_examples, gap_examples, host_examples  # noqa: F401
 from tests.causes.example import EXAMPLES

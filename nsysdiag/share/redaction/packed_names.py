@@ -11,10 +11,10 @@ from nsysdiag.arrays.codes import WIDEST, from_planes, from_text, names_from, to
 from nsysdiag.errors import InputError
 from nsysdiag.limits import MOST_NAMES_BYTES
 from nsysdiag.share.redaction.fields import Text
-from nsysdiag.timeline.facts import TimelineLevels
+from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels
 
 _OF_LANE = {"stream": Text.KERNEL, "nvtx": Text.RANGE, "api": Text.API, "os": Text.API}
-_OF_LANE |= dict.fromkeys(("causes", "off_cpu"), Text.SENTENCE)
+_OF_LANE |= dict.fromkeys(("causes", OFF_CPU), Text.SENTENCE)
 # A name that lanes of several kinds share is of the first of these.
 _ORDER = (Text.KERNEL, Text.RANGE, Text.API, Text.SENTENCE)
 _EFFORT = 6

@@ -1,0 +1,79 @@
+"""A cause is one record: what the analysis asks of it is a field, and its id is written nowhere else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import Cause, Family, Loss
+from nsysdiag.trace.capabilities import KINDS
+
+ROOT = Path(__file__).parents[2]
+PACKAGE, TEMPLATES = ROOT / "nsysdiag", ROOT / "templates"
+OTHER_MEANINGS = {
+    ("nsysdiag/timeline/facts.py", "off_cpu"): "a kind of lane, as the report's JSON calls it",
+    ("nsysdiag/ci/evidence.py", "unified_memory"): "a field of a device, as the report's JSON calls it",
+    ("templates/assets/timeline/lanes.js", "off_cpu"): "that kind of lane",
+    ("templates/assets/timeline/layout.js", "off_cpu"): "that kind of lane",
+}
+"""Words that only happen to be equal to the id of a cause."""
+
+
+def words_of(path: Path) -> Iterator[str]:
+    """What could be an id: the string constants of Python; in all other files names and quoted words, but not parts of
+    paths, of CSS classes with dashes, or of longer names."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        constants = (node.value for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Constant))
+        yield from (value for value in constants if isinstance(value, str))
+    else:
+        yield from re.findall(r"(?<![\w.-])\w+(?![\w-])", text)
+
+
+def sources() -> list[Path]:
+    python = [path for path in PACKAGE.rglob("*.py") if PACKAGE / "causes" not in path.parents]
+    shown = [path for path in TEMPLATES.rglob("*") if path.suffix in (".html", ".js", ".css")]
+    return [path for path in (*python, *shown) if "vendor" not in path.parts]
+
+
+def test_no_id_is_written_outside_of_the_causes() -> None:
+    files = {path.relative_to(ROOT).as_posix(): path for path in sources()}
+    found = {(name, word) for name, path in files.items() for word in words_of(path) if word in CAUSES}
+    assert len(files) > 400
+    assert found == set(OTHER_MEANINGS)
+
+
+def test_the_search_finds_an_id(tmp_path: Path) -> None:
+    python, script = tmp_path / "a.py", tmp_path / "a.js"
+    python.write_text('LEAD = ["sync", f"{x}", "ledger.sync"]\n# "off_cpu"\n')
+    script.write_text("const color = { io_wait: 1 }; file.sync(); // sync-drained")
+    assert [word for path in (python, script) for word in words_of(path) if word in CAUSES] == ["sync", "io_wait"]
+
+
+@pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
+class TestRecord:
+    def test_family_is_a_bottleneck(self, cause: Cause) -> None:
+        assert cause.family in get_args(Family)
+
+    def test_what_is_lost_agrees_with_the_family(self, cause: Cause) -> None:
+        """A cause that the trace cannot tell is no known loss, and input is input in both."""
+        assert (cause.loss is Loss.INPUT) == (cause.family == "input")
+        assert cause.loss is None or cause.family not in ("unknown", "other_process", "profiler")
+
+    def test_only_what_is_unresolved_can_be_resolved(self, cause: Cause) -> None:
+        assert bool(cause.resolved_by) == cause.unresolved
+        assert set(cause.resolved_by) <= set(KINDS)
+        assert (cause.family == "unknown") >= cause.unresolved
+
+    def test_opening_uses_known_words(self, cause: Cause) -> None:
+        words = {"thread": "a thread", "call": "a call", "label": " (a label)", "code": ": code"}
+        assert cause.opening is None or "{" not in cause.opening.format(**words)
+
+    def test_what_goes_on_after_the_call_is_found_in_it(self, cause: Cause) -> None:
+        assert cause.after_call is None or cause.call is not None
