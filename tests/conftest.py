@@ -12,19 +12,12 @@ import coverage
 import hypothesis
 import pytest
 
+from tests import levels
+
 if TYPE_CHECKING:
     from collections.abc import Generator
 
     from _pytest.terminal import TerminalReporter
-
-hypothesis.settings.register_profile(
-    "nsysdiag",
-    max_examples=100,
-    deadline=None,
-    derandomize="CI" in os.environ,
-    suppress_health_check=[hypothesis.HealthCheck.too_slow],  # it looks at the clock, and the machine may be busy
-)
-hypothesis.settings.load_profile("nsysdiag")
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -58,7 +51,33 @@ def missing(marker: str) -> str | None:
     return None if os.environ.get(variable) else f"{variable} is not set"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--thorough",
+        action="store_true",
+        help="also the tests marked thorough, every case of a crossing, and more examples of every property",
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
+    _set_level(config)
+    _check_environment()
+
+
+def _set_level(config: pytest.Config) -> None:
+    """Before any test is imported: parameters and numbers of examples depend on the level."""
+    levels.THOROUGH = config.getoption("thorough")
+    hypothesis.settings.register_profile(
+        "nsysdiag",
+        max_examples=levels.examples(100),
+        deadline=None,
+        derandomize="CI" in os.environ,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],  # it looks at the clock, and the machine may be busy
+    )
+    hypothesis.settings.load_profile("nsysdiag")
+
+
+def _check_environment() -> None:
     """A path that is set but leads nowhere is a mistake, not a reason to skip. A time that a build of a package sets
     for what it makes is none of the tests': it is in reports, which are compared."""
     os.environ.pop("SOURCE_DATE_EPOCH", None)
@@ -68,13 +87,21 @@ def pytest_configure(config: pytest.Config) -> None:
             raise pytest.UsageError(f"{variable} leads nowhere: {path}")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Quick tests first; what cannot run here is skipped."""
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by `-m`
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Thorough tests are slow ones too, and left out unless asked for. Quick tests first; what cannot run here is
+    skipped."""
+    thorough = [item for item in items if item.get_closest_marker("thorough")]
+    for item in thorough:
+        item.add_marker("slow")
+    if thorough and not levels.THOROUGH:
+        config.hook.pytest_deselected(items=thorough)
+        items[:] = [item for item in items if not item.get_closest_marker("thorough")]
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
+    reasons = [(marker, why) for marker in NEEDS if (why := missing(marker))]
     for item in items:
-        for marker in NEEDS:
-            why = missing(marker)
-            if why and item.get_closest_marker(marker):
+        for marker, why in reasons:
+            if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why), append=False)  # before "got empty parameter set"
 
 

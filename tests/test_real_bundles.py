@@ -11,10 +11,10 @@ import pytest
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.guard import run
+from tests.levels import THOROUGH
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of, sliced
 from tests.share.bundle.redacted import redacted_slice
 from tests.share.redaction.test_real_redaction import is_foreign, names_of
-from tests.turns import THOROUGH
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = [path for path in sorted(FOLDER.glob("*.sqlite")) if THOROUGH or "-after_" not in path.name]

@@ -21,8 +21,8 @@ from nsysdiag.errors import UsageError
 from nsysdiag.report import DeviceReport, from_json
 from nsysdiag.trace.tables import TABLES
 from tests.launches.launch_checks import check_launches
+from tests.levels import some
 from tests.selecting import selected
-from tests.turns import some
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))

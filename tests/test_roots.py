@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.pipeline import analyze
+from tests.levels import crossed
 from tests.simulator import EVERYTHING
 from tests.simulator.roots import WAITS
 from tests.simulator.scenarios import SCENARIOS, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
 from tests.simulator.scenarios.pipelines import pipeline
-from tests.turns import crossed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

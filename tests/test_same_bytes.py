@@ -19,8 +19,8 @@ from msgspec.structs import replace
 
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.formats import FORMATS, RenderOptions, tables
+from tests.levels import some
 from tests.simulator.scenarios import SCENARIOS, scenario
-from tests.turns import some
 
 ROOT = Path(__file__).parent.parent
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))

@@ -8,11 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import Settings
+from tests.levels import crossed
 from tests.schemas import SCHEMAS
 from tests.simulator import CUDA_ONLY, EVERYTHING, forbidden
 from tests.simulator.scenarios import SCENARIOS, cases, scenario
 from tests.simulator.scenarios.arbitrary import arbitrary
-from tests.turns import crossed
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -33,7 +33,6 @@ from tests.builder import TraceBuilder
 from tests.cli.every_command import COMMANDS, console_script, write_inputs
 from tests.output import samples
 from tests.simulator.large import write_large
-from tests.turns import THOROUGH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -255,8 +254,7 @@ def contents(folder: Path, sources: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
-@pytest.mark.skipif(not THOROUGH, reason="depends on what else the machine does; NSYSDIAG_THOROUGH=1 runs it")
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name", ["info", "analyze", "redacted", "render", "compare", "ranks", "bundle", "demo", "batch"]
 )

@@ -12,6 +12,7 @@ from tests.builder import TraceBuilder
 from tests.ledger.arbitrary import rows
 from tests.ledger.test_properties import report_of
 from tests.ledger.traces import only_device
+from tests.levels import examples
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -245,7 +246,7 @@ def test_time_of_several_at_once_counts_once(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @given(rows())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_exposed_copies_add_up_for_any_rows(drawn: Rows) -> None:
     for device in report_of(drawn).devices:
         assert sum(row.exposed_ns for row in device.copies.exposed) == device.exposed_copy_ns

@@ -12,7 +12,7 @@ from nsysdiag.trace.tables import TABLES
 from tests.hostile.checks import ALL, outcome
 from tests.hostile.damage import DAMAGE, change, copied, damage_of, damaged
 from tests.hostile.every_table import write_every_table
-from tests.turns import some
+from tests.levels import some
 
 if TYPE_CHECKING:
     from pathlib import Path

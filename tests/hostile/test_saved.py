@@ -27,9 +27,9 @@ from nsysdiag.ranks.report import ranks_to_json
 from nsysdiag.report import Report, from_json, to_json
 from tests.hostile.every_table import write_every_table
 from tests.hostile.reports import changed, get, kind_of_place, places, replacements, uses
+from tests.levels import some
 from tests.output.compare_samples import COMPARISONS
 from tests.output.rank_samples import ranks_report
-from tests.turns import some
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,6 +12,7 @@ from nsysdiag.document.packed import unpack_series
 from tests.ledger.arbitrary import rows
 from tests.ledger.slow import launches, paint, running, well_formed
 from tests.ledger.test_properties import by_device, report_of
+from tests.levels import examples
 
 if TYPE_CHECKING:
     from tests.ledger.arbitrary import Op, Rows
@@ -40,7 +41,7 @@ def slow_depth(ops: list[Op], drawn: Rows, low: int, high: int) -> dict[int, int
 
 
 @given(rows())
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_depth_is_what_one_counts_by_hand(drawn: Rows) -> None:
     for device, ops in by_device(report_of(drawn), drawn):
         painted, ahead = paint(running(ops, drawn)), device.launch.run_ahead

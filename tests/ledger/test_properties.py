@@ -20,6 +20,7 @@ from tests.gaps.test_gaps import unpacked
 from tests.launches.launch_checks import check_launches
 from tests.ledger.arbitrary import TICKS, rows
 from tests.ledger.slow import launching_threads, next_ops, ops_by_device, paint, previous_ops, running, well_formed
+from tests.levels import examples
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Gap, Operation, Report
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-EXAMPLES = 60
+EXAMPLES = examples(60)
 CATEGORIES = {"nccl": "kernel", "node": "kernel", "copy": "memcpy", "pageable": "memcpy", "set": "memset"} | {
     "migration": "memcpy"
 }
@@ -164,7 +165,7 @@ def test_any_part_of_the_time(drawn: Rows, first: int, length: int) -> None:
 
 
 @given(rows(), st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_a_cut_window_splits_the_ledger_in_two(drawn: Rows, data: st.DataObject) -> None:
     """Both sides of any border together have the ledger of the whole."""
     with written(drawn) as path:

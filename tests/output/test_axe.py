@@ -12,10 +12,10 @@ import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
 from tests.conftest import AXE
+from tests.levels import some
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
 from tests.output.test_browser import NAMES
-from tests.turns import some
 
 pytestmark = [pytest.mark.browser, pytest.mark.npm, pytest.mark.slow]
 

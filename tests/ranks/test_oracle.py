@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.ranks.pipeline import analyze_ranks
+from tests.levels import examples
 from tests.ranks.run import MS, TRANSFER, US, compared_files, files
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def expected(steps: list[list[int]]) -> dict[str, list[int]]:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(runs)
 def test_waits_and_delays_are_those_of_a_slow_count(run: tuple[list[list[int]], list[int]]) -> None:
     steps, clocks = run

@@ -17,6 +17,7 @@ from nsysdiag.pipeline import analyze
 from tests.ledger.arbitrary import rows
 from tests.ledger.slow import paint, running
 from tests.ledger.test_properties import by_device
+from tests.levels import examples
 from tests.utilization.test_utilization import LIMITS
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def check_estimate(found: Utilization, shaped: np.ndarray, every: np.ndarray) ->
 
 
 @given(rows())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_shares_are_what_one_counts_by_hand(drawn: Rows) -> None:
     for device, ops in by_device(report_of(drawn), drawn):
         found, painted = device.utilization, paint(running(ops, drawn))

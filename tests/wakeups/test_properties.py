@@ -21,11 +21,12 @@ from nsysdiag.pipeline import analyze, analyze_devices
 from nsysdiag.trace.trace import open_trace
 from tests.builder import MAIN, TraceBuilder
 from tests.gaps.test_gaps import unpacked
+from tests.levels import examples
 
 if TYPE_CHECKING:
     from tests.builder import ThreadId
 
-EXAMPLES = 80
+EXAMPLES = examples(80)
 TICKS = 40
 UNITS = (900, 30_000, 400_000)
 THREADS: tuple[ThreadId, ...] = (MAIN, (4242, 4300), (4242, 4301), (4242, 4302), (5000, 5000), (5000, 5001), (0, 0))
@@ -187,7 +188,7 @@ def test_a_narrowed_window_adds_up(drawn: Wakes, start: int, length: int) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("cause", DISABLED)
 @given(drawn=wakes())
-@settings(max_examples=EXAMPLES // 4)
+@settings(max_examples=examples(20))
 def test_a_disabled_cause_is_nobody_s_root(cause: str, drawn: Wakes) -> None:
     with written(drawn) as path:
         report = analyze(path, Settings(disabled=(cause,), gaps=0, timeline=False))

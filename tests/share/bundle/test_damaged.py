@@ -13,10 +13,10 @@ from nsysdiag.trace.catalog import quoted
 from nsysdiag.trace.tables import TABLES
 from tests.hostile.damage import DAMAGE, change, copied, damaged
 from tests.hostile.every_table import write_every_table
+from tests.levels import crossed, some
 from tests.share.bundle.bundling import sliced
 from tests.share.bundle.redacted import redacted_slice
 from tests.share.slice.cutting import rows
-from tests.turns import crossed, some
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,13 +20,13 @@ from nsysdiag.share.redaction.slice_names import SliceNames
 from nsysdiag.share.slice.copying import write_cut
 from nsysdiag.share.slice.cut import Cut
 from tests.builder import TraceBuilder
+from tests.levels import some
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of
 from tests.share.bundle.redacted import redacted_slice
 from tests.share.bundle.test_slicing import MS, steps
 from tests.share.redaction.canaries import CANARY, found, mark_names
 from tests.share.redaction.test_redact import without_texts
 from tests.simulator.scenarios import SCENARIOS, scenario
-from tests.turns import some
 
 pytestmark = pytest.mark.slow
 

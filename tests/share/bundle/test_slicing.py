@@ -14,10 +14,10 @@ from nsysdiag.share.bundle.spans import Candidate, candidates
 from nsysdiag.share.slice.cut import Cut
 from nsysdiag.trace.trace import Trace
 from tests.builder import TraceBuilder
+from tests.levels import some
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, sliced
 from tests.simulator.fixtures import FIXTURES
 from tests.simulator.scenarios import SCENARIOS, scenario
-from tests.turns import some
 
 pytestmark = pytest.mark.slow
 

@@ -18,10 +18,10 @@ from nsysdiag.ranks.report import ranks_to_json
 from nsysdiag.ranks.show.csv_ import tables
 from nsysdiag.ranks.show.registry import RENDERERS
 from nsysdiag.share.redaction import redacted
+from tests.levels import some
 from tests.ranks.run import MS, files
 from tests.share.redaction.canaries import CANARY, everything_written, found, mark_names
 from tests.simulator.scenarios import SCENARIOS, scenario
-from tests.turns import some
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report

@@ -15,8 +15,8 @@ from nsysdiag.report import to_json
 from nsysdiag.share.redaction import redacted
 from nsysdiag.share.redaction.public import is_class_of_operation, is_public_function, is_public_module
 from nsysdiag.share.redaction.vocabulary import WORD, bare, is_own
+from tests.levels import THOROUGH
 from tests.share.redaction.canaries import everything_written
-from tests.turns import THOROUGH
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "/nowhere"))
 TRACES = [path for path in sorted(FOLDER.glob("*.sqlite")) if THOROUGH or "-after_" not in path.name]
