@@ -7,12 +7,52 @@ nanoseconds in the trace's own clock, intervals are half-open. A field that hold
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
 import msgspec
 
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.facts import Trouble
+from nsysdiag.fields import (
+    NO_BUDGET,
+    VARIES,
+    ZERO_IF_NONE,
+    ApiName,
+    Base64,
+    Bytes,
+    BytesPerSecond,
+    CallName,
+    CauseId,
+    Count,
+    FileHash,
+    FileName,
+    GpuName,
+    HashedId,
+    IterationName,
+    KernelName,
+    MeanCount,
+    ModuleName,
+    Moment,
+    Ns,
+    NsByCause,
+    NsByLabel,
+    NsysWarning,
+    Number,
+    OwnText,
+    RangeName,
+    RowName,
+    RowsByTable,
+    Sentence,
+    Share,
+    SymbolName,
+    TextBySetting,
+    ThreadName,
+    TotalBytes,
+    TotalCount,
+    TotalNs,
+    Version,
+)
 from nsysdiag.host.facts import HostReport
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
 from nsysdiag.ranks.facts import RankComparison
@@ -27,38 +67,38 @@ SCHEMA_VERSION = "1"
 class Tool(Record, frozen=True):
     """The program that wrote the report."""
 
-    name: str
-    version: str
+    name: OwnText
+    version: OwnText
 
 
 class Capability(Record, frozen=True):
     """One kind of evidence: whether the trace has it, why (not), and the `nsys profile` option that brings it."""
 
-    id: str
+    id: OwnText
     available: bool
-    why: str
-    recapture: str | None = None
+    why: Sentence
+    recapture: OwnText | None = None
 
 
 class TraceInfo(Record, frozen=True):
     """Where the data came from. `tables` maps a table to its rows: exact, or `~N`, the largest rowid."""
 
-    file: str
-    size_bytes: int
-    fingerprint: str
-    nsys_version: str | None
-    export_schema_version: str | None
-    tables: dict[str, int | str]
+    file: FileName
+    size_bytes: Bytes
+    fingerprint: FileHash
+    nsys_version: Version | None
+    export_schema_version: Version | None
+    tables: RowsByTable
     capabilities: list[Capability]
-    warnings: list[str]
-    sha256: str | None = None
+    warnings: list[NsysWarning]
+    sha256: FileHash | None = None
 
 
 class DeviceId(Record, frozen=True):
     """A process's own number for the device: its CUDA ordinal."""
 
-    pid: int
-    device_id: int
+    pid: Number
+    device_id: Number
 
 
 class Window(Record, frozen=True):
@@ -67,56 +107,56 @@ class Window(Record, frozen=True):
     `outside_ns` is how much of the time from first to last launched operation the chosen parts leave out, `edge_ns` how
     much of the capture lies before and after that; None where the trace does not say how long the capture was."""
 
-    start_ns: int
-    end_ns: int
-    parts: list[tuple[int, int]]
-    reason: str
-    outside_ns: int = 0
-    edge_ns: int | None = None
+    start_ns: Moment
+    end_ns: Moment
+    parts: list[tuple[Moment, Moment]]
+    reason: Sentence
+    outside_ns: Ns = 0
+    edge_ns: Ns | None = None
 
 
 class OpCounts(Record, frozen=True):
     """Operations that ran inside the window; `zero_length` ones are in the counts of their kind too."""
 
-    kernel: int
-    memcpy: int
-    memset: int
-    graph: int
-    zero_length: int = 0
-    malformed: int = 0
+    kernel: TotalCount
+    memcpy: TotalCount
+    memset: TotalCount
+    graph: TotalCount
+    zero_length: TotalCount = 0
+    malformed: TotalCount = 0
 
 
 class Verdict(Record, frozen=True):
     """The first sentence that a person reads about a device."""
 
-    id: str
-    sentence: str
+    id: OwnText
+    sentence: Sentence
 
 
 class Slice(Record, frozen=True):
     """A part of a gap that one cause explains. `evidence` names the rows behind it, for a person."""
 
-    cause: str
-    ns: int
-    evidence: str
+    cause: CauseId
+    ns: TotalNs
+    evidence: Sentence
 
 
 class Thread(Record, frozen=True):
     """A host thread; `name` is None where the trace has none."""
 
-    pid: int
-    tid: int
-    name: str | None
+    pid: Number
+    tid: Number
+    name: ThreadName | None
 
 
 class Operation(Record, frozen=True):
     """An operation on the device, as shown beside a gap. `category`: kernel, memcpy, memset or graph."""
 
-    name: str
-    category: str
-    start_ns: int
-    end_ns: int
-    stream: int
+    name: KernelName
+    category: OwnText
+    start_ns: Moment
+    end_ns: Moment
+    stream: Number
 
 
 class Hop(Record, frozen=True):
@@ -124,10 +164,10 @@ class Hop(Record, frozen=True):
     ended the wait (`at_ns`)."""
 
     thread: Thread
-    how: str
-    did: str
-    confidence: float
-    at_ns: int | None = None
+    how: Sentence
+    did: Sentence
+    confidence: Share
+    at_ns: Moment | None = None
 
 
 class Root(Record, frozen=True):
@@ -136,9 +176,9 @@ class Root(Record, frozen=True):
     `chain` is the same as text, from the wait to its root. The confidence is that of all hops together. `cause` is an
     id as in the root ledger; a wait whose end nobody can be shown to have brought about is its own root."""
 
-    chain: list[str]
-    confidence: float
-    cause: str = ""
+    chain: list[Sentence]
+    confidence: Share
+    cause: CauseId = ""
     hops: list[Hop] = []
 
 
@@ -146,10 +186,10 @@ class CodeFrame(Record, frozen=True):
     """A function on a thread's stack: `symbol` is empty where the trace has an address alone, `module` the file name of
     its library or program, and in Python of its source, where `line` is known too."""
 
-    symbol: str
-    module: str
+    symbol: SymbolName
+    module: ModuleName
     python: bool = False
-    line: int | None = None
+    line: Number | None = None
 
 
 class CallSite(Record, frozen=True):
@@ -160,9 +200,9 @@ class CallSite(Record, frozen=True):
     `launch` is true where nothing tells of the cause, and it is the launch of the next operation that is shown."""
 
     frames: list[CodeFrame]
-    source: str
-    chains: int
-    of: int
+    source: OwnText
+    chains: Count
+    of: Count
     own: bool = True
     launch: bool = False
 
@@ -171,9 +211,9 @@ class CodeShare(Record, frozen=True):
     """An innermost function, or the module of one without a name, with its share of the samples. `kind`: program,
     interpreter, garbage collector, native library, kernel, Python library, profiler."""
 
-    symbol: str
-    kind: str
-    share: float
+    symbol: SymbolName
+    kind: OwnText
+    share: Share
 
 
 class Gap(Record, frozen=True):
@@ -183,32 +223,32 @@ class Gap(Record, frozen=True):
     thread of its process had begun, which tell the phase of the program and prove nothing. `sm_active` is the share of
     SMs that the GPU's counters saw active, by samples wholly inside the gap; None where there are none."""
 
-    start_ns: int
-    end_ns: int
+    start_ns: Moment
+    end_ns: Moment
     slices: list[Slice]
     thread: Thread | None
     previous_op: Operation | None
     next_op: Operation | None
-    nvtx: list[str]
+    nvtx: list[RangeName]
     sync_drained: bool
-    drained_by: str | None
+    drained_by: ApiName | None
     root: Root | None
-    confidence: float
+    confidence: Share
     call_site: CallSite | None = None
-    nvtx_elsewhere: list[str] = []
-    sm_active: float | None = None
+    nvtx_elsewhere: list[RangeName] = []
+    sm_active: Share | None = None
 
 
 class GapsPacked(Packed, frozen=True):
     """Every gap, compact. `starts` (delta coded) and `lengths` are zlib-compressed little-endian int64 in base64,
     `causes` likewise one byte a gap, an index into `cause_ids`: the gap's dominant cause."""
 
-    count: int
-    starts: str
-    lengths: str
-    causes: str
-    cause_ids: list[str]
-    encoding: str = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
+    count: Count
+    starts: Base64
+    lengths: Base64
+    causes: Base64
+    cause_ids: list[CauseId]
+    encoding: OwnText = "base64(zlib(little-endian)); starts: int64 deltas, lengths: int64, causes: uint8"
 
     def columns(self) -> Iterable[Column]:
         """Starts, lengths and causes."""
@@ -222,27 +262,27 @@ class GapsPacked(Packed, frozen=True):
 class KernelRow(Record, frozen=True):
     """All instances of one kernel name inside the window; `total_ns` is a sum over streams."""
 
-    name: str
-    short_name: str
-    count: int
-    total_ns: int
-    mean_ns: int
-    median_ns: int
-    min_ns: int
-    max_ns: int
+    name: KernelName
+    short_name: KernelName
+    count: TotalCount
+    total_ns: TotalNs
+    mean_ns: Ns
+    median_ns: Ns
+    min_ns: Ns
+    max_ns: Ns
     communication: bool
 
 
 class CopyRow(Record, frozen=True):
     """All copies or sets of one kind. `src` and `dst` are memory kinds (pageable, pinned, device, ...) or None."""
 
-    operation: str
-    src: str | None
-    dst: str | None
-    count: int
-    total_ns: int
-    bytes: int
-    bytes_per_second: float | None
+    operation: OwnText
+    src: OwnText | None
+    dst: OwnText | None
+    count: TotalCount
+    total_ns: TotalNs
+    bytes: TotalBytes
+    bytes_per_second: BytesPerSecond | None
 
 
 class Copies(Record, frozen=True):
@@ -250,13 +290,13 @@ class Copies(Record, frozen=True):
     `exposed`. `rates` and `pinning` are of copies alone, `tiny` too; None where there are none of the kind."""
 
     rows: list[CopyRow]
-    total_ns: int
-    bytes: int
-    exposed_ns: int
+    total_ns: TotalNs
+    bytes: TotalBytes
+    exposed_ns: TotalNs
     rates: list[CopyRate] = []
-    pinning: Pinning | None = None
+    pinning: Annotated[Pinning | None, ZERO_IF_NONE] = None
     exposed: list[ExposedCopies] = []
-    tiny: TinyCopies | None = None
+    tiny: Annotated[TinyCopies | None, ZERO_IF_NONE] = None
 
 
 class CollectiveKind(Record, frozen=True):
@@ -264,21 +304,21 @@ class CollectiveKind(Record, frozen=True):
     nor an NCCL call says. `total_ns` is a sum over streams. Exposed and overlapped times of all kinds add up to those
     of the device: where several kinds run at once the time is that of the kind with most time in all."""
 
-    kind: str
-    count: int
-    total_ns: int
-    exposed_ns: int
-    overlapped_ns: int
+    kind: OwnText
+    count: TotalCount
+    total_ns: TotalNs
+    exposed_ns: TotalNs
+    overlapped_ns: TotalNs
 
 
 class MpiCall(Record, frozen=True):
     """The outermost calls of one MPI function by the threads that launch work on the device, while it was in use.
     `idle_ns` is the idle time of the device in which the thread that launched next was inside such a call."""
 
-    name: str
-    count: int
-    total_ns: int
-    idle_ns: int
+    name: CallName
+    count: TotalCount
+    total_ns: TotalNs
+    idle_ns: TotalNs
 
 
 class Communication(Record, frozen=True):
@@ -286,9 +326,9 @@ class Communication(Record, frozen=True):
     them, `overlapped_ns` the time in which it did. `kinds` divides them, `mpi` are calls of the host."""
 
     kernels: list[KernelRow]
-    total_ns: int
-    exposed_ns: int
-    overlapped_ns: int
+    total_ns: TotalNs
+    exposed_ns: TotalNs
+    overlapped_ns: TotalNs
     kinds: list[CollectiveKind] = []
     mpi: list[MpiCall] = []
 
@@ -296,14 +336,14 @@ class Communication(Record, frozen=True):
 class ApiRow(Record, frozen=True):
     """All calls of one CUDA API function by the threads of the device's processes, inside the window."""
 
-    name: str
-    cause: str | None
-    count: int
-    total_ns: int
-    mean_ns: int
-    median_ns: int
-    min_ns: int
-    max_ns: int
+    name: ApiName
+    cause: CauseId | None
+    count: TotalCount
+    total_ns: TotalNs
+    mean_ns: Ns
+    median_ns: Ns
+    min_ns: Ns
+    max_ns: Ns
 
 
 class Distribution(Record, frozen=True):
@@ -313,16 +353,16 @@ class Distribution(Record, frozen=True):
     it), from the first bin that holds any to the last; the first of all begins at 0 and ends at 100 ns.
     """
 
-    count: int
-    total_ns: int
-    p5_ns: int
-    p25_ns: int
-    p50_ns: int
-    p75_ns: int
-    p95_ns: int
-    p99_ns: int
-    max_ns: int
-    bins: list[tuple[int, int]]
+    count: TotalCount
+    total_ns: TotalNs
+    p5_ns: Ns
+    p25_ns: Ns
+    p50_ns: Ns
+    p75_ns: Ns
+    p95_ns: Ns
+    p99_ns: Ns
+    max_ns: Ns
+    bins: list[tuple[Ns, Count]]
 
 
 class Collapses(Record, frozen=True):
@@ -330,11 +370,11 @@ class Collapses(Record, frozen=True):
     launched next was in when the last operation ended. `idle_ns` is the length of the gaps that followed,
     `median_depth` how many operations were outstanding at the last launch before."""
 
-    cause: str
-    call: str
-    count: int
-    idle_ns: int
-    median_depth: int
+    cause: CauseId
+    call: CallName
+    count: TotalCount
+    idle_ns: TotalNs
+    median_depth: Count
 
 
 class RunAhead(Packed, frozen=True):
@@ -350,25 +390,25 @@ class RunAhead(Packed, frozen=True):
     twenty; `collapse_count` and `collapse_idle_ns` are over all.
     """
 
-    observed_ns: int
-    empty_ns: int
-    mean: float
-    p5: int
-    p25: int
-    p50: int
-    p75: int
-    p95: int
-    max: int
-    start_ns: int
-    end_ns: int
-    buckets: int
-    lowest: str
-    mean_thousandths: str
-    highest: str
-    collapse_count: int
-    collapse_idle_ns: int
+    observed_ns: TotalNs
+    empty_ns: TotalNs
+    mean: MeanCount
+    p5: Count
+    p25: Count
+    p50: Count
+    p75: Count
+    p95: Count
+    max: Count
+    start_ns: Moment
+    end_ns: Moment
+    buckets: Annotated[Count, NO_BUDGET]
+    lowest: Base64
+    mean_thousandths: Base64
+    highest: Base64
+    collapse_count: TotalCount
+    collapse_idle_ns: TotalNs
     collapses: list[Collapses]
-    encoding: str = "base64(zlib(little-endian int64))"
+    encoding: OwnText = "base64(zlib(little-endian int64))"
 
     def columns(self) -> Iterable[Column]:
         """The three series."""
@@ -380,26 +420,26 @@ class Bubble(Record, frozen=True):
     where its last one ends. `median_work_ns` is what the operations of one launch took, `nvtx` the ranges that were
     open at its first and at its last launch."""
 
-    start_ns: int
-    end_ns: int
-    launches: int
-    busy_ns: int
-    idle_ns: int
-    median_interval_ns: int
-    median_work_ns: int
-    nvtx: list[str]
+    start_ns: Moment
+    end_ns: Moment
+    launches: TotalCount
+    busy_ns: TotalNs
+    idle_ns: TotalNs
+    median_interval_ns: Ns
+    median_work_ns: Ns
+    nvtx: list[RangeName]
 
 
 class Bubbles(Record, frozen=True):
     """All bubbles of a device; `causes` divides their idle time as the ledger does, `rows` are those with most of it,
     at most twenty."""
 
-    count: int
-    launches: int
-    span_ns: int
-    busy_ns: int
-    idle_ns: int
-    causes: dict[str, int]
+    count: TotalCount
+    launches: TotalCount
+    span_ns: TotalNs
+    busy_ns: TotalNs
+    idle_ns: TotalNs
+    causes: NsByCause
     rows: list[Bubble]
 
 
@@ -408,15 +448,15 @@ class GraphRow(Record, frozen=True):
     only; `executable` is nsys's number of the instantiated graph, None where the trace has none, and then launches
     belong together that have the same lowest node. `between_ns` is the idle time between the nodes of one launch."""
 
-    name: str
-    executable: int | None
-    launches: int
-    nodes: int | None
-    api_ns: int
-    median_api_ns: int
-    work_ns: int
-    between_ns: int
-    between_gaps: int
+    name: KernelName
+    executable: Number | None
+    launches: TotalCount
+    nodes: TotalCount | None
+    api_ns: TotalNs
+    median_api_ns: Ns
+    work_ns: TotalNs
+    between_ns: TotalNs
+    between_gaps: TotalCount
 
 
 class GraphLaunches(Record, frozen=True):
@@ -424,14 +464,14 @@ class GraphLaunches(Record, frozen=True):
     recorded node by node; `untraced` counts calls inside the window that left nothing else. `rows` are the graphs with
     most work, at most twenty of `count`."""
 
-    count: int
-    launches: int
-    nodes: int
-    api_ns: int
-    node_api_ns: int
-    work_ns: int
-    between_ns: int
-    untraced: int
+    count: TotalCount
+    launches: TotalCount
+    nodes: TotalCount
+    api_ns: TotalNs
+    node_api_ns: TotalNs
+    work_ns: TotalNs
+    between_ns: TotalNs
+    untraced: TotalCount
     rows: list[GraphRow]
 
 
@@ -444,23 +484,23 @@ class Launch(Record, frozen=True):
     in which launching threads waited for room in a full command buffer: the host was ahead.
     """
 
-    launched_ops: int
-    unlaunched_ops: int
-    found_device_idle: int
-    median_queue_delay_ns: int | None
-    median_interval_ns: int | None
-    median_kernel_ns: int | None
+    launched_ops: TotalCount
+    unlaunched_ops: TotalCount
+    found_device_idle: TotalCount
+    median_queue_delay_ns: Ns | None
+    median_interval_ns: Ns | None
+    median_kernel_ns: Ns | None
     api: list[ApiRow]
-    calls: int = 0
+    calls: TotalCount = 0
     kernel: Distribution | None = None
     call: Distribution | None = None
     interval: Distribution | None = None
     to_start: Distribution | None = None
     queue_delay: Distribution | None = None
-    queue_full_ns: int = 0
+    queue_full_ns: TotalNs = 0
     run_ahead: RunAhead | None = None
-    bubbles: Bubbles | None = None
-    graphs: GraphLaunches | None = None
+    bubbles: Annotated[Bubbles | None, ZERO_IF_NONE] = None
+    graphs: Annotated[GraphLaunches | None, ZERO_IF_NONE] = None
 
 
 class SignatureRow(Record, frozen=True):
@@ -470,43 +510,43 @@ class SignatureRow(Record, frozen=True):
     iteration on average, None where the device has no iterations; `share_of_idle` is of the device's idle time,
     `host_code` what the samples of host code were in."""
 
-    id: str
-    previous_op: str
-    next_op: str
-    nvtx: list[str]
-    cause: str
-    count: int
-    total_ns: int
-    median_ns: int
-    max_ns: int
-    representative_start_ns: int
+    id: HashedId
+    previous_op: KernelName
+    next_op: KernelName
+    nvtx: list[RangeName]
+    cause: CauseId
+    count: TotalCount
+    total_ns: TotalNs
+    median_ns: Ns
+    max_ns: Ns
+    representative_start_ns: Moment
     call_site: CallSite | None = None
     host_code: list[CodeShare] = []
-    representative_index: int = 0
-    p95_ns: int = 0
-    per_iteration_ns: int | None = None
-    share_of_idle: float = 0.0
+    representative_index: Number = 0
+    p95_ns: Ns = 0
+    per_iteration_ns: Ns | None = None
+    share_of_idle: Share = 0.0
 
 
 class Iteration(Record, frozen=True):
     """One iteration on the device: [start_ns, end_ns). Its work and its ledger add up to its length."""
 
-    index: int
-    start_ns: int
-    end_ns: int
+    index: Number
+    start_ns: Moment
+    end_ns: Moment
     steady: bool
-    compute_ns: int
-    exposed_comm_ns: int
-    exposed_copy_ns: int
-    ledger: dict[str, int]
+    compute_ns: TotalNs
+    exposed_comm_ns: TotalNs
+    exposed_copy_ns: TotalNs
+    ledger: NsByCause
 
 
 class SlowIteration(Record, frozen=True):
     """An iteration longer than the median one by `extra_ns`; `more` is what it has more of: causes, kinds of work."""
 
-    index: int
-    extra_ns: int
-    more: dict[str, int]
+    index: Number
+    extra_ns: TotalNs
+    more: dict[OwnText, TotalNs]
 
 
 class IterationsPacked(Packed, frozen=True):
@@ -521,16 +561,16 @@ class IterationsPacked(Packed, frozen=True):
     as many as the largest needs.
     """
 
-    count: int
-    each: int
-    lengths: str
-    work: dict[str, str]
-    ledger: dict[str, str]
-    root_ledger: dict[str, str]
-    ops: dict[str, str]
-    kernels: list[str]
-    signatures: list[str] = []
-    encoding: str = "base64(zlib(planes of bytes))"
+    count: Count
+    each: Count
+    lengths: Base64
+    work: dict[OwnText, Base64]
+    ledger: dict[CauseId, Base64]
+    root_ledger: dict[CauseId, Base64]
+    ops: dict[OwnText, Base64]
+    kernels: list[Base64]
+    signatures: list[Base64] = []
+    encoding: OwnText = "base64(zlib(planes of bytes))"
 
     def columns(self) -> Iterable[Column]:
         """All columns, each of `count` numbers."""
@@ -551,18 +591,18 @@ class IterationReport(Record, frozen=True):
     own. `rows` holds at most 200 of them, the longest; `packed` all steady ones.
     """
 
-    source: str
-    name: str
-    count: int
-    steady: int
-    left_out: list[int]
-    p50_ns: int
-    p95_ns: int
-    worst_ns: int
-    median_index: int
+    source: OwnText
+    name: IterationName
+    count: Count
+    steady: Count
+    left_out: list[Number]
+    p50_ns: Ns
+    p95_ns: Ns
+    worst_ns: Ns
+    median_index: Number
     rows: list[Iteration]
     slow: list[SlowIteration]
-    packed: IterationsPacked | None = None
+    packed: Annotated[IterationsPacked | None, NO_BUDGET] = None
 
 
 class DeviceReport(Record, frozen=True):
@@ -574,32 +614,32 @@ class DeviceReport(Record, frozen=True):
     `unified_memory` where nothing migrated and no fault was seen, `memory` where no allocation on it was captured.
     """
 
-    key: str
-    name: str
-    sm_count: int | None
+    key: OwnText
+    name: GpuName
+    sm_count: Count | None
     ids: list[DeviceId]
     window: Window
-    window_ns: int
-    busy_ns: int
-    idle_ns: int
-    compute_ns: int
-    exposed_comm_ns: int
-    exposed_copy_ns: int
-    overlapped_comm_ns: int
+    window_ns: TotalNs
+    busy_ns: TotalNs
+    idle_ns: TotalNs
+    compute_ns: TotalNs
+    exposed_comm_ns: TotalNs
+    exposed_copy_ns: TotalNs
+    overlapped_comm_ns: TotalNs
     ops: OpCounts
-    ledger: dict[str, int]
-    root_ledger: dict[str, int]
-    labels: dict[str, dict[str, int]]
-    sync_drained: dict[str, int]
-    coverage: float | None
-    floor_ns: int
+    ledger: NsByCause
+    root_ledger: NsByCause
+    labels: NsByLabel
+    sync_drained: dict[OwnText, Annotated[int, VARIES]]
+    coverage: Share | None
+    floor_ns: Ns
     floor_calibrated: bool
-    launch_latency_ns: int
+    launch_latency_ns: Ns
     launch_latency_calibrated: bool
     verdict: Verdict
-    gap_count: int
+    gap_count: TotalCount
     gaps: list[Gap]
-    gaps_packed: GapsPacked
+    gaps_packed: Annotated[GapsPacked, NO_BUDGET]
     signatures: list[SignatureRow]
     iterations: IterationReport | None
     launch: Launch
@@ -607,8 +647,8 @@ class DeviceReport(Record, frozen=True):
     copies: Copies
     communication: Communication
     utilization: Utilization
-    notes: list[str]
-    root_labels: dict[str, dict[str, int]] = {}
+    notes: list[Sentence]
+    root_labels: NsByLabel = {}
     trouble: Trouble | None = None
     cost: Cost | None = None
     gpu_metrics: GpuMetrics | None = None
@@ -622,13 +662,13 @@ class EvidenceRow(Record, frozen=True):
 
     `name` says what it is, `ns` how much of the time it stands for."""
 
-    table: str
-    name: str
-    start_ns: int
-    ns: int
-    thread: int | None = None
-    correlation: int | None = None
-    process: int | None = None
+    table: OwnText
+    name: RowName
+    start_ns: Moment
+    ns: TotalNs
+    thread: Number | None = None
+    correlation: Number | None = None
+    process: Number | None = None
 
 
 class Finding(Record, frozen=True):
@@ -641,40 +681,40 @@ class Finding(Record, frozen=True):
     (an API or OS function, or what stands for it). `chain` tells it from root to fix, one step each; `rows` are the
     rows of the trace that show it best, the longest first."""
 
-    id: str
-    cause: str
-    device: str
-    severity: str
-    title: str
-    lost_ns: int
-    lost_share: float
-    ceiling_ns: int
-    confidence: float
-    nvtx: list[str]
-    evidence: list[str]
-    advice: list[str]
-    signature: str | None = None
-    call: str | None = None
-    gaps: int = 0
-    chain: list[str] = []
+    id: HashedId
+    cause: CauseId
+    device: OwnText
+    severity: OwnText
+    title: Sentence
+    lost_ns: TotalNs
+    lost_share: Share
+    ceiling_ns: Ns
+    confidence: Share
+    nvtx: list[RangeName]
+    evidence: list[Sentence]
+    advice: list[Sentence]
+    signature: HashedId | None = None
+    call: CallName | None = None
+    gaps: TotalCount = 0
+    chain: list[Sentence] = []
     rows: list[EvidenceRow] = []
 
 
 class CauseInfo(Record, frozen=True):
     """A cause as the rules know it, so that a saved report can be drawn without them."""
 
-    id: str
-    title: str
-    meaning: str
-    color: str
+    id: CauseId
+    title: OwnText
+    meaning: OwnText
+    color: OwnText
     unresolved: bool = False
 
 
 class Untold(Record, frozen=True):
     """Something that matters for the use of a GPU and that no trace of this kind tells, and the program that does."""
 
-    what: str
-    told_by: str
+    what: OwnText
+    told_by: OwnText
 
 
 class Report(Record, frozen=True):
@@ -682,15 +722,15 @@ class Report(Record, frozen=True):
     nothing that they have in common; `untold` is what no such trace tells, `cost` that of all devices that have a
     price; `host` tells of threads and CPUs, None where no device worked."""
 
-    schema_version: str
+    schema_version: OwnText
     tool: Tool
     trace: TraceInfo
     devices: list[DeviceReport]
     findings: list[Finding]
     causes: list[CauseInfo]
-    recapture: str | None
-    settings: dict[str, str]
-    timeline: dict[str, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
+    recapture: OwnText | None
+    settings: TextBySetting
+    timeline: dict[OwnText, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
     ranks: RankComparison | None = None
     untold: list[Untold] = []
     cost: TotalCost | None = None

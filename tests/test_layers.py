@@ -19,7 +19,8 @@ def files_of_subjects(names: str) -> str:
 
 
 LAYERS = [
-    "signals errors version printable workflow_commands messages private limits shortage units record pseudonyms epoch",
+    "signals errors version printable workflow_commands messages private limits shortage units fields record "
+    "pseudonyms epoch",
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
     "report ranks.report comparison.facts ci.facts",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.ci.facts import batch_schema
 from nsysdiag.comparison.facts import comparison_from_json, comparison_schema, comparison_to_json
 from nsysdiag.config.settings import Settings
+from nsysdiag.fields import Unit
 from nsysdiag.pipeline import analyze
 from nsysdiag.ranks.report import ranks_from_json, ranks_schema, ranks_to_json
 from nsysdiag.report import Report, from_json, report_schema, to_json
@@ -144,6 +146,21 @@ def test_the_schema_of_batches_that_ships_is_the_model_s() -> None:
     if os.environ.get("NSYSDIAG_UPDATE_GOLDENS"):
         Path(str(file)).write_bytes(batch_schema())
     assert file.read_bytes() == batch_schema()
+
+
+@pytest.mark.parametrize("schema", [report_schema, ranks_schema, comparison_schema, batch_schema])
+def test_every_number_in_a_schema_has_its_unit(schema: Callable[[], bytes]) -> None:
+    numbers = [each for each in parts_of(json.loads(schema())) if each.get("type") in ("integer", "number")]
+    assert len(numbers) > 15
+    assert {each.get("x-unit") for each in numbers} <= set(Unit)
+
+
+def parts_of(schema: Any) -> Iterator[dict[str, Any]]:
+    """The schema and all schemas in it."""
+    if isinstance(schema, dict):
+        yield schema
+    for each in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from parts_of(each)
 
 
 @pytest.mark.parametrize("name", COMPARISONS)

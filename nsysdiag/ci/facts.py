@@ -2,6 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from nsysdiag.fields import (
+    SECONDS,
+    Bytes,
+    CauseId,
+    Count,
+    FileHash,
+    FileName,
+    GpuName,
+    HashedId,
+    Ns,
+    NsByCause,
+    NsysWarning,
+    Number,
+    OwnText,
+    RangeName,
+    Sentence,
+    Share,
+    TextBySetting,
+    TotalNs,
+    Varying,
+)
 from nsysdiag.record import Record, schema_of, to_saved
 from nsysdiag.report import Tool
 from nsysdiag.saved import from_saved
@@ -19,63 +42,63 @@ class BudgetResult(Record, frozen=True):
     count. `broken` says whether the expression holds, `sentence` the same for a person.
     """
 
-    id: str
-    budget: str
-    source: str
-    level: str
-    device: str
-    nvtx: str
-    value: float
-    limit: float
-    unit: str
+    id: OwnText
+    budget: Sentence
+    source: Sentence
+    level: OwnText
+    device: OwnText
+    nvtx: RangeName
+    value: Varying
+    limit: Varying
+    unit: OwnText
     broken: bool
-    sentence: str
+    sentence: Sentence
 
 
 class UnjudgedBudget(Record, frozen=True):
     """A budget that a trace cannot tell: neither kept nor broken. The fields are those of BudgetResult, `device` is the
     one that the budget names. `error` is the whole sentence, `why` the reason in it, `hint` what to do."""
 
-    id: str
-    budget: str
-    source: str
-    level: str
-    device: str
-    nvtx: str
-    error: str
-    why: str
-    hint: str
+    id: OwnText
+    budget: Sentence
+    source: Sentence
+    level: OwnText
+    device: OwnText
+    nvtx: RangeName
+    error: Sentence
+    why: Sentence
+    hint: Sentence
 
 
 class BatchDevice(Record, frozen=True):
     """One device of a trace in a batch; times in ns, `iteration_ns` the median steady iteration, None without any.
     `causes` are the causes of idle time, largest first."""
 
-    key: str
-    name: str
-    verdict: str
-    sentence: str
-    window_ns: int
-    busy_ns: int
-    idle_ns: int
-    compute_ns: int
-    exposed_comm_ns: int
-    exposed_copy_ns: int
-    coverage: float | None
-    iteration_ns: int | None
-    causes: list[tuple[str, int]]
+    key: OwnText
+    name: GpuName
+    verdict: OwnText
+    sentence: Sentence
+    window_ns: TotalNs
+    busy_ns: TotalNs
+    idle_ns: TotalNs
+    compute_ns: TotalNs
+    exposed_comm_ns: TotalNs
+    exposed_copy_ns: TotalNs
+    coverage: Share | None
+    iteration_ns: Ns | None
+    causes: list[tuple[CauseId, TotalNs]]
 
 
 class BatchFinding(Record, frozen=True):
     """A finding of a trace in a batch, without its evidence."""
 
-    id: str
-    device: str
-    cause: str
-    severity: str
-    title: str
-    lost_ns: int
-    lost_share: float
+    id: HashedId
+    device: OwnText
+    cause: CauseId
+    severity: OwnText
+    title: Sentence
+    lost_ns: Ns
+    lost_share: Share
 
 
 class BatchEntry(Record, frozen=True):
@@ -84,19 +107,19 @@ class BatchEntry(Record, frozen=True):
     failed, where `error`, `hint` and `exit_code` say why and the rest is empty. `report` is the path of the page within
     the folder. `budgets` are those that the trace can tell, `unjudged` the others."""
 
-    input: str
-    name: str
-    status: str
-    fingerprint: str
-    size_bytes: int
-    report: str
+    input: FileName
+    name: FileName
+    status: OwnText
+    fingerprint: FileHash
+    size_bytes: Bytes
+    report: FileName
     devices: list[BatchDevice]
     findings: list[BatchFinding]
     budgets: list[BudgetResult]
-    warnings: list[str]
-    error: str = ""
-    hint: str = ""
-    exit_code: int = 0
+    warnings: list[NsysWarning]
+    error: Sentence = ""
+    hint: Sentence = ""
+    exit_code: Number = 0
     unjudged: list[UnjudgedBudget] = []
 
 
@@ -105,34 +128,34 @@ class BatchSummary(Record, frozen=True):
     analysed, broken budgets that fail, broken ones that warn, and those that a trace cannot tell. `settings` are those
     that differ from their defaults, as text; `config` names the file that they come from."""
 
-    schema_version: str
-    kind: str
+    schema_version: OwnText
+    kind: OwnText
     tool: Tool
     entries: list[BatchEntry]
-    failed: int
-    broken: int
-    warned: int
-    unjudged: int = 0
-    settings: dict[str, str] = {}
+    failed: Count
+    broken: Count
+    warned: Count
+    unjudged: Count = 0
+    settings: TextBySetting = {}
 
 
 class HistoryLine(Record, frozen=True):
     """One run of one device in a history, a line of JSON. `at` is the UTC second since 1970 of the run, `run` what the
     caller calls it (a commit, a job), `input` as in BatchEntry."""
 
-    at: int
-    run: str
-    input: str
-    device: str
-    window_ns: int
-    busy_ns: int
-    idle_ns: int
-    compute_ns: int
-    exposed_comm_ns: int
-    exposed_copy_ns: int
-    iteration_ns: int | None
-    causes: dict[str, int]
-    broken: int
+    at: Annotated[int, SECONDS]
+    run: Sentence
+    input: FileName
+    device: OwnText
+    window_ns: TotalNs
+    busy_ns: TotalNs
+    idle_ns: TotalNs
+    compute_ns: TotalNs
+    exposed_comm_ns: TotalNs
+    exposed_copy_ns: TotalNs
+    iteration_ns: Ns | None
+    causes: NsByCause
+    broken: Count
 
 
 def batch_to_json(summary: BatchSummary) -> bytes:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from nsysdiag.ci.evidence import UnmeasurableError, require_evidence, untold
 from nsysdiag.ci.names import Measure
 from nsysdiag.comparison.side import IDLE, LENGTH, Capture, by_iterations
+from nsysdiag.fields import ZERO_IF_NONE, markers_of
 from nsysdiag.report import DeviceReport, Report
 
-NONE_OF_ITS_KIND = {("copies", "tiny"), ("copies", "pinning"), ("launch", "bubbles"), ("launch", "graphs")}
-"""Records that are None where nothing of the kind happened: what adds up in them is 0 then."""
 _COLUMNS = {
     "window_ns": LENGTH,
     "compute_ns": "compute",
@@ -66,9 +65,9 @@ def _field(report: Report, device: DeviceReport, measure: Measure) -> float:
     if measure.counter is not None:
         return _counter(report, device, measure)
     found: object = device
-    for at, name in enumerate(measure.path):
-        found = found.get(name, 0) if isinstance(found, dict) else getattr(found, name)
-        if found is None and measure.adds_up and measure.path[: at + 1] in NONE_OF_ITS_KIND:
+    for name in measure.path:
+        holder, found = found, found.get(name, 0) if isinstance(found, dict) else getattr(found, name)
+        if found is None and measure.adds_up and ZERO_IF_NONE in markers_of(type(holder), name):
             return 0.0
         if found is None:
             raise untold(report, device, measure.path)

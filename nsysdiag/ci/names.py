@@ -7,20 +7,21 @@ launch.bubbles.count          a field of a record in it         findings.high   
 gpu_metrics.sm_active         the mean of a counter in the window, or another mean of it: gpu_metrics.sm_active.gaps
 ```
 
-They follow from the types of the model: a new field is a new name.
+They follow from the types of the model: a new field is a new name, and its markers say its unit and whether it adds up.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 
-from msgspec import inspect
-
 from nsysdiag.causes import CAUSES
-from nsysdiag.events.gpu_metric_names import METRICS, Unit
+from nsysdiag.events.gpu_metric_names import METRICS
+from nsysdiag.events.gpu_metric_names import Unit as MetricUnit
+from nsysdiag.fields import NO_BUDGET, SUM, Unit, fields_of, leaves
+from nsysdiag.record import Record
 from nsysdiag.report import DeviceReport
 
 NS, SHARE, COUNT = "ns", "share", "count"
@@ -28,20 +29,8 @@ FINDINGS, LENGTH, GPU_METRICS = "findings", "length", "gpu_metrics"
 LEVELS = ("high", "medium", "low", "info", "all")
 LEDGERS = ("ledger", "root_ledger")
 MEANS = ("window", "kernels", "compute", "gaps", "idle", "lowest", "highest")
-
-_SHARES = {"coverage", "efficiency", "limit", "lowest", "highest", "sm_active_running", "resident_running"} | {
-    "sm_active_at_most",
-    "sm_active_computing",
-}
-_NO_SUM = re.compile(
-    r"(p\d+|median|mean|max|min|worst|best|floor|launch_latency|start|end|edge|outside|peak|period|step|per)(_.*)?"
-)
-_SUMS = re.compile(
-    r"(count|gap_count|collapse_count|pageable_count|pinned_count|calls|called|launches|.*_ops|found_device_idle|nodes|untraced|bytes|copies|blocking|allocations"
-    r"|frees|(allocated|freed|pageable|pinned)_bytes|migrations|moves|.*faults|gpu_fault_groups|gaps"
-    r"|kernel|memcpy|memset|graph|zero_length|malformed)"
-)
-_LEFT_OUT = {"packed", "buckets", "median_index", "labels", "root_labels", "gpu_fault_access", "gaps_packed", "gpu"}
+_UNITS = dict.fromkeys(Unit, COUNT) | {Unit.NS: NS, Unit.SHARE: SHARE}
+"""What budgets write behind a number of a unit: times and shares have units, all else has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +68,7 @@ class Measure:
 @cache
 def measures() -> dict[str, Measure]:
     """All of them by name. A share that the device holds itself comes before one of the window."""
-    found = {".".join(path): _measure(path) for path in [*_paths(), *_others()]}
-    found |= {f"{GPU_METRICS}.{metric}": _measure((GPU_METRICS, metric, MEANS[0]), short=True) for metric in METRICS}
+    found = {each.name: each for each in (*_numbers(DeviceReport), *_by_key())}
     shares = {}
     for each in found.values():
         name = f"{each.name.removesuffix('_ns')}_share"
@@ -99,60 +87,35 @@ def nearest(name: str) -> str | None:
     return min(ends, key=len) if ends else None
 
 
-def _paths() -> list[tuple[str, ...]]:
-    """The numbers among the fields of a device, and of the records in it."""
-    found: list[tuple[str, ...]] = []
-
-    def visit(kind: inspect.Type, path: tuple[str, ...]) -> None:
-        if path and path[-1] in _LEFT_OUT:
-            return
-        if isinstance(kind, inspect.UnionType):
-            for each in kind.types:
-                visit(each, path)
-        elif isinstance(kind, inspect.StructType):
-            for field in kind.fields:
-                visit(field.type, (*path, field.name))
-        elif isinstance(kind, inspect.IntType | inspect.FloatType):
-            found.append(path)
-
-    visit(inspect.type_info(DeviceReport), ())
-    return found
+def _numbers(record: type[Record], path: tuple[str, ...] = ()) -> Iterator[Measure]:
+    """The numbers among the fields of a record, and of the records in it, that are figures of the device. Raises
+    TypeError for one whose type does not say its unit."""
+    for name, hint in fields_of(record).items():
+        for leaf in leaves(hint, deep=False):
+            if NO_BUDGET in leaf.markers or leaf.unit is Unit.NUMBER:
+                continue
+            if isinstance(leaf.kind, type) and issubclass(leaf.kind, Record):
+                yield from _numbers(leaf.kind, (*path, name))
+            elif leaf.kind in (int, float):
+                if leaf.unit is None:
+                    raise TypeError(f"{record.__name__}.{name}: its type must say its unit, see nsysdiag.fields.Unit")
+                yield _measure((*path, name), _UNITS[leaf.unit], adds_up=SUM in leaf.markers)
 
 
-def _others() -> list[tuple[str, ...]]:
+def _by_key() -> Iterator[Measure]:
     """What stands under names of its own: causes, counters, findings."""
-    causes = [
-        (ledger, cause.id)
-        for cause in CAUSES.values()
-        for ledger in LEDGERS
-        if ledger == "root_ledger" or cause.side != "root"
-    ]
-    bubbles = [("launch", "bubbles", "causes", cause.id) for cause in CAUSES.values() if cause.side != "root"]
-    counters = [(GPU_METRICS, metric, mean) for metric in METRICS for mean in MEANS]
-    drained = [("sync_drained", "gaps"), ("sync_drained", "ns")]
-    return [*causes, *bubbles, *counters, *drained, *((FINDINGS, level) for level in LEVELS)]
+    of_gaps = [cause.id for cause in CAUSES.values() if cause.side != "root"]
+    for ledger, causes in zip(LEDGERS, (of_gaps, CAUSES), strict=True):
+        yield from (_measure((ledger, cause), NS, adds_up=True) for cause in causes)
+    yield from (_measure(("launch", "bubbles", "causes", cause), NS, adds_up=True) for cause in of_gaps)
+    yield _measure(("sync_drained", "gaps"), COUNT, adds_up=True)
+    yield _measure(("sync_drained", "ns"), NS, adds_up=True)
+    for metric, each in METRICS.items():
+        unit = SHARE if each.unit is MetricUnit.SHARE else COUNT
+        yield from (_measure((GPU_METRICS, metric, mean), unit) for mean in MEANS)
+        yield Measure(f"{GPU_METRICS}.{metric}", (GPU_METRICS, metric, MEANS[0]), unit, False)
+    yield from (_measure((FINDINGS, level), COUNT) for level in LEVELS)
 
 
-def _measure(path: tuple[str, ...], *, short: bool = False) -> Measure:
-    unit = _unit(path)
-    return Measure(".".join(path[:-1] if short else path), path, unit, _adds_up(path, unit))
-
-
-def _unit(path: tuple[str, ...]) -> str:
-    last = path[-1]
-    if path[0] == GPU_METRICS and path[1] in METRICS:
-        return SHARE if METRICS[path[1]].unit is Unit.SHARE else COUNT
-    if last.endswith("_ns") or last == "ns" or path[0] in LEDGERS or "causes" in path:
-        return NS
-    return SHARE if last.endswith("_share") or last in _SHARES else COUNT
-
-
-def _adds_up(path: tuple[str, ...], unit: str) -> bool:
-    """Is it a sum over the time of the window? Medians, levels and moments are not, nor what is of iterations."""
-    if path[0] in ("iterations", "window", FINDINGS) or path[:2] == ("memory", "growth") or path == ("sm_count",):
-        return False
-    if path[0] in LEDGERS or "causes" in path:
-        return True
-    if unit == NS:
-        return _NO_SUM.fullmatch(path[-1]) is None
-    return unit == COUNT and path[0] not in ("cost", GPU_METRICS) and _SUMS.fullmatch(path[-1]) is not None
+def _measure(path: tuple[str, ...], unit: str, *, adds_up: bool = False) -> Measure:
+    return Measure(".".join(path), path, unit, adds_up)

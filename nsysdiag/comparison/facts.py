@@ -7,6 +7,29 @@ causes of idle time.
 
 from __future__ import annotations
 
+from nsysdiag.fields import (
+    Bytes,
+    CauseId,
+    Count,
+    FileHash,
+    FileName,
+    GpuName,
+    HashedId,
+    IterationName,
+    KernelName,
+    MeanCount,
+    Moment,
+    Ns,
+    NsysWarning,
+    OwnText,
+    RangeName,
+    Ratio,
+    Sentence,
+    Share,
+    TextBySetting,
+    Varying,
+    Version,
+)
 from nsysdiag.record import Record, schema_of, to_saved
 from nsysdiag.report import CauseInfo, Tool
 from nsysdiag.saved import from_saved
@@ -25,28 +48,28 @@ class Change(Record, frozen=True):
     see the README. Without an interval it is `unknown`.
     """
 
-    before_ns: int
-    after_ns: int
-    change_ns: int
-    low_ns: int | None
-    high_ns: int | None
-    least_ns: int
-    verdict: str
+    before_ns: Ns
+    after_ns: Ns
+    change_ns: Ns
+    low_ns: Ns | None
+    high_ns: Ns | None
+    least_ns: Ns
+    verdict: OwnText
 
 
 class PartChange(Record, frozen=True):
     """A part of the time, or a cause of idle time. `id` is `not_compared` for the causes that some captures alone have
     the evidence for, or were analysed for, and those that such time falls to without: they are one row."""
 
-    id: str
+    id: CauseId
     change: Change
 
 
 class Step(Record, frozen=True):
     """A step of the way from the length before to the length after; all of them add up to the change."""
 
-    id: str
-    change_ns: int
+    id: OwnText
+    change_ns: Ns
 
 
 class Move(Record, frozen=True):
@@ -54,10 +77,10 @@ class Move(Record, frozen=True):
     after is time that went. Moves between equal ids are time that stayed. `seen_ns` of it lies in gaps between the same
     operations, in the same NVTX range, on both sides."""
 
-    before: str | None
-    after: str | None
-    ns: int
-    seen_ns: int
+    before: CauseId | None
+    after: CauseId | None
+    ns: Ns
+    seen_ns: Ns
 
 
 class Renaming(Record, frozen=True):
@@ -65,33 +88,33 @@ class Renaming(Record, frozen=True):
     other causes, exposed communication and exposed copies got; `verdict`: removed, renamed, partly, or none where no
     cause lost time that counts."""
 
-    lost_ns: int
-    removed_ns: int
-    renamed_ns: int
-    verdict: str
-    sentence: str
+    lost_ns: Ns
+    removed_ns: Ns
+    renamed_ns: Ns
+    verdict: OwnText
+    sentence: Sentence
 
 
 class CountChange(Record, frozen=True):
     """Operations of a kind for a unit of work; `changed` where they differ by more than 2 %."""
 
-    id: str
-    before: float
-    after: float
+    id: OwnText
+    before: MeanCount
+    after: MeanCount
     changed: bool
 
 
 class KernelChange(Record, frozen=True):
     """A kernel by name: how often it runs and how long, for a unit of work. `status`: both, added, gone."""
 
-    name: str
-    short_name: str
+    name: KernelName
+    short_name: KernelName
     communication: bool
-    status: str
-    count_before: float
-    count_after: float
-    mean_before_ns: int
-    mean_after_ns: int
+    status: OwnText
+    count_before: MeanCount
+    count_after: MeanCount
+    mean_before_ns: Ns
+    mean_after_ns: Ns
     change: Change
 
 
@@ -101,66 +124,66 @@ class SignatureChange(Record, frozen=True):
     has them, after first. The verdict is unknown where a report does not hold their times one by one, or cut its list:
     on that side they may be below those that it keeps."""
 
-    id: str
-    status: str
-    previous_op: str
-    next_op: str
-    nvtx: list[str]
-    cause_before: str | None
-    cause_after: str | None
-    count_before: float
-    count_after: float
+    id: HashedId
+    status: OwnText
+    previous_op: KernelName
+    next_op: KernelName
+    nvtx: list[RangeName]
+    cause_before: CauseId | None
+    cause_after: CauseId | None
+    count_before: MeanCount
+    count_after: MeanCount
     change: Change
 
 
 class CopyChange(Record, frozen=True):
     """Copies or sets of one kind between two kinds of memory, for a unit of work."""
 
-    operation: str
-    src: str | None
-    dst: str | None
-    count_before: float
-    count_after: float
-    bytes_before: int
-    bytes_after: int
-    before_ns: int
-    after_ns: int
+    operation: OwnText
+    src: OwnText | None
+    dst: OwnText | None
+    count_before: MeanCount
+    count_after: MeanCount
+    bytes_before: Bytes
+    bytes_after: Bytes
+    before_ns: Ns
+    after_ns: Ns
 
 
 class CollectiveChange(Record, frozen=True):
     """Collectives of one kind for a unit of work: all their time, and that which no compute hides."""
 
-    kind: str
-    count_before: float
-    count_after: float
-    before_ns: int
-    after_ns: int
-    exposed_before_ns: int
-    exposed_after_ns: int
+    kind: OwnText
+    count_before: MeanCount
+    count_after: MeanCount
+    before_ns: Ns
+    after_ns: Ns
+    exposed_before_ns: Ns
+    exposed_after_ns: Ns
 
 
 class MetricChange(Record, frozen=True):
     """A number that is not a time for a unit of work. `unit`: ns, share, count; None where a side cannot tell."""
 
-    id: str
-    title: str
-    unit: str
-    before: float | None
-    after: float | None
+    id: OwnText
+    title: OwnText
+    unit: OwnText
+    before: Varying | None
+    after: Varying | None
 
 
 class FindingChange(Record, frozen=True):
     """A finding by its id, with what it costs a unit of work. `status`: both, added, gone, or not_compared where not
     all captures can tell its cause: then it may be on one side, or larger there, for that reason alone."""
 
-    id: str
-    title: str
-    cause: str
-    status: str
-    severity_before: str | None
-    severity_after: str | None
-    before_ns: int
-    after_ns: int
+    id: HashedId
+    title: Sentence
+    cause: CauseId
+    status: OwnText
+    severity_before: OwnText | None
+    severity_after: OwnText | None
+    before_ns: Ns
+    after_ns: Ns
 
 
 class Unit(Record, frozen=True):
@@ -168,21 +191,21 @@ class Unit(Record, frozen=True):
     share. `scale` is how many iterations (windows) after do the work of one before. The counts are of the units behind
     each side, names what the iterations go by."""
 
-    kind: str
-    name_before: str
-    name_after: str
-    count_before: int
-    count_after: int
-    scale: float
+    kind: OwnText
+    name_before: IterationName
+    name_after: IterationName
+    count_before: Count
+    count_after: Count
+    scale: Ratio
 
 
 class Strip(Record, frozen=True):
     """One side's whole timeline in little: `level` covers [start_ns, end_ns) of the trace's own clock, and `cause_ids`
     names its causes."""
 
-    start_ns: int
-    end_ns: int
-    cause_ids: list[str]
+    start_ns: Moment
+    end_ns: Moment
+    cause_ids: list[CauseId]
     level: TimelineLevel
 
 
@@ -194,13 +217,13 @@ class DeviceComparison(Record, frozen=True):
     differs from itself beyond chance, as a share of its length: its drift from its first half to its second.
     """
 
-    key: str
-    name_before: str
-    name_after: str
+    key: OwnText
+    name_before: GpuName
+    name_after: GpuName
     unit: Unit
-    verdict: str
-    sentence: str
-    noise: float
+    verdict: OwnText
+    sentence: Sentence
+    noise: Share
     length: Change
     parts: list[PartChange]
     ledger: list[PartChange]
@@ -216,7 +239,7 @@ class DeviceComparison(Record, frozen=True):
     launch: list[MetricChange]
     utilization: list[MetricChange]
     findings: list[FindingChange]
-    notes: list[str]
+    notes: list[Sentence]
     strip_before: Strip | None = None
     strip_after: Strip | None = None
 
@@ -225,13 +248,13 @@ class SideTrace(Record, frozen=True):
     """One of the captures of a side; `given` is the name of the file that it was read from where that is another one
     than `file`, the trace: a report of it."""
 
-    file: str
-    size_bytes: int
-    fingerprint: str
-    nsys_version: str | None
-    window: list[str]
-    warnings: list[str]
-    given: str = ""
+    file: FileName
+    size_bytes: Bytes
+    fingerprint: FileHash
+    nsys_version: Version | None
+    window: list[Sentence]
+    warnings: list[NsysWarning]
+    given: FileName = ""
 
 
 class Comparison(Record, frozen=True):
@@ -240,18 +263,18 @@ class Comparison(Record, frozen=True):
     are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
     models were to be compared."""
 
-    schema_version: str
-    kind: str
+    schema_version: OwnText
+    kind: OwnText
     tool: Tool
     before: list[SideTrace]
     after: list[SideTrace]
-    verdict: str
-    sentence: str
+    verdict: OwnText
+    sentence: Sentence
     devices: list[DeviceComparison]
-    not_compared: list[str]
-    notes: list[str]
+    not_compared: list[CauseId]
+    notes: list[Sentence]
     causes: list[CauseInfo]
-    settings: dict[str, str]
+    settings: TextBySetting
     across_gpus: bool = False
 
 

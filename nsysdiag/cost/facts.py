@@ -6,6 +6,9 @@ what it loses in an hour, the whole run loses in each of its hours.
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from nsysdiag.fields import HOURS, Currency, GpuName, HashedId, Money, OwnText
 from nsysdiag.record import Record
 
 
@@ -13,15 +16,15 @@ class Amount(Record, frozen=True):
     """The same share of the time in three measures: of an hour, of the whole run, and of a thousand steps; the last is
     None where the device has no iterations."""
 
-    hour: float
-    run: float
-    thousand_steps: float | None
+    hour: Money
+    run: Money
+    thousand_steps: Money | None
 
 
 class Saving(Record, frozen=True):
     """What a fix brings at best: the ceiling of one finding. Savings of several findings overlap."""
 
-    finding: str
+    finding: HashedId
     amount: Amount
 
 
@@ -34,16 +37,16 @@ class Cost(Record, frozen=True):
     of iterations, warm-up and what lies between them included. `best` is for the finding of this device that comes
     first in the report."""
 
-    currency: str
-    gpu_hour_cost: float
-    matched: str | None
-    run_hours: float
+    currency: Currency
+    gpu_hour_cost: Money
+    matched: GpuName | None
+    run_hours: Annotated[float, HOURS]
     run_given: bool
     idle: Amount
     exposed_comm: Amount
     exposed_copy: Amount
     lost: Amount
-    step: float | None
+    step: Money | None
     best: Saving | None
 
 
@@ -51,9 +54,9 @@ class TotalCost(Record, frozen=True):
     """The devices that have a price, together: `gpu_hour_cost` is that of all in one hour. Steps are those of each
     device, so a thousand of them cost what they cost on all; None unless each has some."""
 
-    currency: str
-    devices: list[str]
-    gpu_hour_cost: float
+    currency: Currency
+    devices: list[OwnText]
+    gpu_hour_cost: Money
     run_given: bool
     idle: Amount
     exposed_comm: Amount

@@ -6,7 +6,25 @@ Shares are fractions from 0 to 1, times integer nanoseconds. A value that was no
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
+from nsysdiag.fields import (
+    BYTES_PER_SECOND,
+    NO_BUDGET,
+    Base64,
+    Count,
+    Hertz,
+    KernelName,
+    Moment,
+    Ns,
+    Number,
+    OwnText,
+    RangeName,
+    Share,
+    TotalCount,
+    TotalNs,
+    Varying,
+)
 from nsysdiag.record import Column, Packed, Record
 
 
@@ -27,23 +45,23 @@ class GpuMetric(Record, frozen=True):
     what a share of 1 stands for, where the trace says so. `series` holds the mean of each bucket (see GpuMetrics).
     """
 
-    id: str
-    title: str
-    unit: str
-    names: list[str]
-    samples: int
-    left_out: int
-    capped: int
-    window: float | None
-    kernels: float | None
-    compute: float | None
-    gaps: float | None
-    gap_samples: int
-    idle: float | None
-    lowest: float | None
-    highest: float | None
-    peak_bytes_per_second: int | None
-    series: str
+    id: OwnText
+    title: OwnText
+    unit: OwnText
+    names: list[OwnText]
+    samples: Count
+    left_out: Count
+    capped: Count
+    window: Varying | None
+    kernels: Varying | None
+    compute: Varying | None
+    gaps: Varying | None
+    gap_samples: Count
+    idle: Varying | None
+    lowest: Varying | None
+    highest: Varying | None
+    peak_bytes_per_second: Annotated[int, BYTES_PER_SECOND] | None
+    series: Base64
 
 
 class RangeMetrics(Record, frozen=True):
@@ -51,11 +69,11 @@ class RangeMetrics(Record, frozen=True):
     launched inside it, `gpu_ns` of the window together. `samples` is how many samples are behind the means, by the id
     of the metric."""
 
-    name: str
-    count: int
-    gpu_ns: int
-    samples: int
-    means: dict[str, float | None]
+    name: RangeName
+    count: TotalCount
+    gpu_ns: TotalNs
+    samples: Count
+    means: dict[OwnText, Varying | None]
 
 
 class KernelMetrics(Record, frozen=True):
@@ -67,23 +85,23 @@ class KernelMetrics(Record, frozen=True):
     time that it shares: then what ran before and after is mixed in.
     """
 
-    name: str
-    short_name: str
-    count: int
-    long_count: int
-    gpu_ns: int
-    samples: int
+    name: KernelName
+    short_name: KernelName
+    count: TotalCount
+    long_count: TotalCount
+    gpu_ns: TotalNs
+    samples: Count
     whole: bool
-    means: dict[str, float | None]
+    means: dict[OwnText, Varying | None]
 
 
 class IterationMetrics(Record, frozen=True):
     """Means over one iteration, `length_ns` long, of those that the iteration report lists."""
 
-    index: int
-    length_ns: int
-    samples: int
-    means: dict[str, float | None]
+    index: Number
+    length_ns: Ns
+    samples: Count
+    means: dict[OwnText, Varying | None]
 
 
 class Clocks(Record, frozen=True):
@@ -94,14 +112,14 @@ class Clocks(Record, frozen=True):
     of all samples (`seen`). `low_ns` of the `judged_ns` ran below `limit` of it, at `low_mean_hz` on average.
     """
 
-    max_hz: int
-    source: str
-    limit: float
-    judged_ns: int
-    mean_hz: int
-    lowest_hz: int
-    low_ns: int
-    low_mean_hz: int | None
+    max_hz: Hertz
+    source: OwnText
+    limit: Share
+    judged_ns: TotalNs
+    mean_hz: Hertz
+    lowest_hz: Hertz
+    low_ns: TotalNs
+    low_mean_hz: Hertz | None
 
 
 class GpuMetrics(Packed, frozen=True):
@@ -113,17 +131,17 @@ class GpuMetrics(Packed, frozen=True):
     GPU, at most twenty each.
     """
 
-    gpu: int
-    period_ns: int
+    gpu: Number
+    period_ns: Ns
     metrics: list[GpuMetric]
     clocks: Clocks | None
     ranges: list[RangeMetrics]
     kernels: list[KernelMetrics]
     iterations: list[IterationMetrics]
-    start_ns: int
-    end_ns: int
-    buckets: int
-    encoding: str = "base64(zlib(little-endian int16))"
+    start_ns: Moment
+    end_ns: Moment
+    buckets: Annotated[Count, NO_BUDGET]
+    encoding: OwnText = "base64(zlib(little-endian int16))"
 
     def columns(self) -> Iterable[Column]:
         """The series of the metrics that have one."""

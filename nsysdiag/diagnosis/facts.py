@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.fields import Count, Ns, OwnText, Sentence, Share, TotalNs
 from nsysdiag.record import Record
 
 
@@ -13,12 +14,12 @@ class Workload(Record, frozen=True):
     between them, which is no loss where nothing was asked for; `judged_ns` is the time that all shares are of: the
     window, of bursts without what lies between them."""
 
-    kind: str
-    why: str
-    judged_ns: int
-    bursts: int = 0
-    median_burst_ns: int | None = None
-    between_ns: int = 0
+    kind: OwnText
+    why: Sentence
+    judged_ns: TotalNs
+    bursts: Count = 0
+    median_burst_ns: Ns | None = None
+    between_ns: TotalNs = 0
 
 
 class TroubleKind(Record, frozen=True):
@@ -28,19 +29,19 @@ class TroubleKind(Record, frozen=True):
     where it is no matter of time. `evidence` are sentences with the numbers, also where it does not hold; `advice` is
     given where it does."""
 
-    id: str
-    title: str
+    id: OwnText
+    title: OwnText
     holds: bool | None
-    share: float | None
-    evidence: list[str]
-    advice: list[str] = []
+    share: Share | None
+    evidence: list[Sentence]
+    advice: list[Sentence] = []
 
 
 class Trouble(Record, frozen=True):
     """All kinds in the order in which they are worth repairing, and the one that comes first: `id` is `none` where none
     holds, and `unresolved` where the trace cannot tell whether work reaches the device in time."""
 
-    id: str
-    sentence: str
+    id: OwnText
+    sentence: Sentence
     workload: Workload
     kinds: list[TroubleKind]

@@ -5,6 +5,23 @@ Times are integer nanoseconds of the trace's clock. `None` means that the trace 
 
 from __future__ import annotations
 
+from nsysdiag.fields import (
+    ApiName,
+    Count,
+    Moment,
+    Ns,
+    Number,
+    OwnText,
+    PerSecond,
+    ProcessName,
+    Ratio,
+    Sentence,
+    Share,
+    ThreadName,
+    TotalCount,
+    TotalNs,
+    Varying,
+)
 from nsysdiag.record import Record
 
 
@@ -12,9 +29,9 @@ class Stall(Record, frozen=True):
     """The longest time that a thread was off its CPU: `what` is the OS or CUDA call that it was in, None where no call
     was traced; `preempted` says that it could have run and had no CPU."""
 
-    start_ns: int
-    ns: int
-    what: str | None
+    start_ns: Moment
+    ns: TotalNs
+    what: ApiName | None
     preempted: bool
 
 
@@ -31,51 +48,51 @@ class HostThread(Record, frozen=True):
     such calls were not captured.
     """
 
-    pid: int
-    tid: int
-    name: str | None
-    process: str | None
-    launches: dict[str, int]
-    api_calls: int
-    sync_calls: int
-    on_cpu_ns: int | None
-    off_cpu_ns: int | None
-    unknown_ns: int | None
-    preempted_ns: int | None
-    preemptions: int | None
-    on_cpu_estimate_ns: int | None
-    switches: int | None
-    voluntary: int | None
-    involuntary: int | None
-    cpus: int | None
-    migrations: int | None
+    pid: Number
+    tid: Number
+    name: ThreadName | None
+    process: ProcessName | None
+    launches: dict[OwnText, TotalCount]
+    api_calls: TotalCount
+    sync_calls: TotalCount
+    on_cpu_ns: TotalNs | None
+    off_cpu_ns: TotalNs | None
+    unknown_ns: TotalNs | None
+    preempted_ns: TotalNs | None
+    preemptions: TotalCount | None
+    on_cpu_estimate_ns: TotalNs | None
+    switches: TotalCount | None
+    voluntary: TotalCount | None
+    involuntary: TotalCount | None
+    cpus: Count | None
+    migrations: TotalCount | None
     worst_stall: Stall | None
-    api_ns: int | None
-    sync_ns: int | None
-    os_ns: int | None
+    api_ns: TotalNs | None
+    sync_ns: TotalNs | None
+    os_ns: TotalNs | None
 
 
 class CpuHolder(Record, frozen=True):
     """Who ran on a CPU while threads of the GPU's processes were waiting for it: a thread of theirs, or all threads of
     another process together, and then `tid` is None. `ns` adds up what each of the waiting threads waited for it."""
 
-    pid: int
-    process: str | None
-    tid: int | None
-    thread: str | None
-    ns: int
+    pid: Number
+    process: ProcessName | None
+    tid: Number | None
+    thread: ThreadName | None
+    ns: TotalNs
 
 
 class CpuLimit(Record, frozen=True):
     """Threads of one process never ran on more than `cpus` CPUs at once, although up to `wanted` of them could have
     run; for `ns` at least one thread waited while all `cpus` were taken. The trace shows `cpus_seen` CPUs in all."""
 
-    pid: int
-    process: str | None
-    cpus: int
-    wanted: int
-    ns: int
-    cpus_seen: int
+    pid: Number
+    process: ProcessName | None
+    cpus: Count
+    wanted: Count
+    ns: TotalNs
+    cpus_seen: Count
 
 
 class Contention(Record, frozen=True):
@@ -86,12 +103,12 @@ class Contention(Record, frozen=True):
     `cpus_seen` how many CPUs there are scheduling events of.
     """
 
-    preempted_ns: int
-    held_ns: int
+    preempted_ns: TotalNs
+    held_ns: TotalNs
     holders: list[CpuHolder]
-    holder_count: int
-    cpus_used: int
-    cpus_seen: int
+    holder_count: Count
+    cpus_used: Count
+    cpus_seen: Count
     limits: list[CpuLimit]
 
 
@@ -105,43 +122,43 @@ class HostWindow(Record, frozen=True):
     `sync_late_p50_ns` is the median time from the end of the work that their synchronizations waited for to the return.
     """
 
-    start_ns: int
-    end_ns: int
-    switches: int | None
-    sync_calls: int
-    sync_p50_ns: int | None
-    sync_p99_ns: int | None
-    sync_total_ns: int
-    launches_per_second: float
-    kernels_per_second: float
-    busy_share: float | None
-    off_cpu_share: float | None
-    preempted_share: float | None
-    crowded_share: float | None
-    sync_late_p50_ns: int | None
+    start_ns: Moment
+    end_ns: Moment
+    switches: TotalCount | None
+    sync_calls: TotalCount
+    sync_p50_ns: Ns | None
+    sync_p99_ns: Ns | None
+    sync_total_ns: TotalNs
+    launches_per_second: PerSecond
+    kernels_per_second: PerSecond
+    busy_share: Share | None
+    off_cpu_share: Share | None
+    preempted_share: Share | None
+    crowded_share: Share | None
+    sync_late_p50_ns: Ns | None
 
 
 class Beginning(Record, frozen=True):
     """From the window `window` on, which begins at `start_ns`, a column of the windows stays changed: `before` and
     `after` are its medians. A rate of switches is one a second."""
 
-    metric: str
-    window: int
-    start_ns: int
-    before: float
-    after: float
+    metric: OwnText
+    window: Number
+    start_ns: Moment
+    before: Varying
+    after: Varying
 
 
 class SyncPart(Record, frozen=True):
     """The synchronizations of some of the windows, from the end of the work waited for to the return."""
 
-    windows: int
-    switches_per_second: float
-    preempted_share: float | None
-    crowded_share: float | None
-    calls: int
-    p50_ns: int | None
-    p99_ns: int | None
+    windows: Count
+    switches_per_second: PerSecond
+    preempted_share: Share | None
+    crowded_share: Share | None
+    calls: TotalCount
+    p50_ns: Ns | None
+    p99_ns: Ns | None
 
 
 class SyncLatency(Record, frozen=True):
@@ -152,14 +169,14 @@ class SyncLatency(Record, frozen=True):
     windows do not differ, or one side has too few calls.
     """
 
-    calls: int
-    p50_ns: int
-    p99_ns: int
+    calls: TotalCount
+    p50_ns: Ns
+    p99_ns: Ns
     quiet: SyncPart | None
     busy: SyncPart | None
-    p50_ratio: float | None
-    p99_ratio: float | None
-    by: str | None
+    p50_ratio: Ratio | None
+    p99_ratio: Ratio | None
+    by: OwnText | None
 
 
 class HostReport(Record, frozen=True):
@@ -170,13 +187,13 @@ class HostReport(Record, frozen=True):
     `contention`, and nothing is said about time off a CPU.
     """
 
-    start_ns: int
-    end_ns: int
+    start_ns: Moment
+    end_ns: Moment
     scheduling: bool
     threads: list[HostThread]
-    thread_count: int
+    thread_count: Count
     contention: Contention | None
     windows: list[HostWindow]
     beginnings: list[Beginning]
     sync_latency: SyncLatency | None
-    advice: list[str]
+    advice: list[Sentence]

@@ -6,7 +6,24 @@ Times are integer nanoseconds, sizes bytes, rates bytes a second. A field that h
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Annotated
 
+from nsysdiag.fields import (
+    BYTES,
+    NO_BUDGET,
+    Base64,
+    Bytes,
+    BytesPerSecond,
+    Count,
+    MeanCount,
+    Moment,
+    Number,
+    OwnText,
+    Share,
+    TotalBytes,
+    TotalCount,
+    TotalNs,
+)
 from nsysdiag.record import Column, Packed, Record
 
 
@@ -22,16 +39,16 @@ class CopyRate(Record, frozen=True):
     rate one way, 0 where there is none.
     """
 
-    direction: str
-    count: int
-    total_ns: int
-    bytes: int
-    large_count: int
-    large_pageable: int
-    best_bytes_per_second: float | None
-    limit_bytes_per_second: float | None
-    slow_ns: int | None
-    exceeds_pcie: int = 0
+    direction: OwnText
+    count: TotalCount
+    total_ns: TotalNs
+    bytes: TotalBytes
+    large_count: TotalCount
+    large_pageable: TotalCount
+    best_bytes_per_second: BytesPerSecond | None
+    limit_bytes_per_second: BytesPerSecond | None
+    slow_ns: TotalNs | None
+    exceeds_pcie: Number = 0
 
 
 class PinningClass(Record, frozen=True):
@@ -39,15 +56,15 @@ class PinningClass(Record, frozen=True):
     of pageable and of pinned host memory. `saving_ns` is what pinning saves at most: the pageable time times one minus
     the ratio of the rates; None where one of the two does not occur."""
 
-    direction: str
-    from_bytes: int
-    pageable_count: int
-    pageable_ns: int
-    pageable_bytes: int
-    pinned_count: int
-    pinned_ns: int
-    pinned_bytes: int
-    saving_ns: int | None
+    direction: OwnText
+    from_bytes: Bytes
+    pageable_count: TotalCount
+    pageable_ns: TotalNs
+    pageable_bytes: TotalBytes
+    pinned_count: TotalCount
+    pinned_ns: TotalNs
+    pinned_bytes: TotalBytes
+    saving_ns: TotalNs | None
 
 
 class Pinning(Record, frozen=True):
@@ -55,14 +72,14 @@ class Pinning(Record, frozen=True):
     copies of its direction and size to be compared with, `saving_ns` what pinning saves of it at most; None where
     nothing can be compared. What pinning saves besides, because pageable copies cannot overlap, is not in it."""
 
-    pageable_count: int
-    pageable_ns: int
-    pageable_bytes: int
-    pinned_count: int
-    pinned_ns: int
-    pinned_bytes: int
-    compared_ns: int
-    saving_ns: int | None
+    pageable_count: TotalCount
+    pageable_ns: TotalNs
+    pageable_bytes: TotalBytes
+    pinned_count: TotalCount
+    pinned_ns: TotalNs
+    pinned_bytes: TotalBytes
+    compared_ns: TotalNs
+    saving_ns: TotalNs | None
     rows: list[PinningClass]
 
 
@@ -75,13 +92,13 @@ class ExposedCopies(Record, frozen=True):
     that the copy had a stream of its own, None that there is no kernel around it. Whether a kernel needs what was
     copied, no trace says. `call` is `async`, `blocking` or `graph`, None without a launch row."""
 
-    operation: str
-    host_memory: str | None
+    operation: OwnText
+    host_memory: OwnText | None
     ordered: bool | None
-    call: str | None
-    count: int
-    total_ns: int
-    exposed_ns: int
+    call: OwnText | None
+    count: TotalCount
+    total_ns: TotalNs
+    exposed_ns: TotalNs
 
 
 class TinyCopies(Record, frozen=True):
@@ -90,37 +107,37 @@ class TinyCopies(Record, frozen=True):
     pageable memory): `blocking_ns`. `launches` counts the launched operations of all kinds; `per_iteration` is over
     steady iterations, None where there are none."""
 
-    below_bytes: int
-    count: int
-    bytes: int
-    total_ns: int
-    called: int
-    call_ns: int
-    blocking: int
-    blocking_ns: int
-    launches: int
-    per_iteration: float | None
+    below_bytes: Bytes
+    count: TotalCount
+    bytes: TotalBytes
+    total_ns: TotalNs
+    called: TotalCount
+    call_ns: TotalNs
+    blocking: TotalCount
+    blocking_ns: TotalNs
+    launches: TotalCount
+    per_iteration: MeanCount | None
 
 
 class MigrationRow(Record, frozen=True):
     """Migrations of unified memory of one direction and cause (page fault, user prefetch, ...)."""
 
-    direction: str
-    cause: str
-    count: int
-    bytes: int
-    total_ns: int
-    bytes_per_second: float | None
+    direction: OwnText
+    cause: OwnText
+    count: TotalCount
+    bytes: TotalBytes
+    total_ns: TotalNs
+    bytes_per_second: BytesPerSecond | None
 
 
 class Thrashing(Record, frozen=True):
     """Blocks of unified memory that went to one side, came back and went again: at least `moves` moves, each in another
     direction than the one before. Blocks are told apart by the address that they begin at."""
 
-    moves: int
-    blocks: int
-    migrations: int
-    bytes: int
+    moves: TotalCount
+    blocks: Count
+    migrations: TotalCount
+    bytes: TotalBytes
 
 
 class UnifiedMemory(Record, frozen=True):
@@ -130,16 +147,16 @@ class UnifiedMemory(Record, frozen=True):
     A fault of the CPU belongs to a process, not to a device: those of the processes that use the device are counted.
     The GPU reports faults in groups; `gpu_fault_ns` is the time in which at least one group was open."""
 
-    count: int
-    bytes: int
-    total_ns: int
+    count: TotalCount
+    bytes: TotalBytes
+    total_ns: TotalNs
     rows: list[MigrationRow]
     thrashing: Thrashing | None
-    cpu_faults: int | None
-    gpu_fault_groups: int | None
-    gpu_faults: int | None
-    gpu_fault_ns: int | None
-    gpu_fault_access: dict[str, int]
+    cpu_faults: TotalCount | None
+    gpu_fault_groups: TotalCount | None
+    gpu_faults: TotalCount | None
+    gpu_fault_ns: TotalNs | None
+    gpu_fault_access: dict[OwnText, Count]
 
 
 class MemoryGrowth(Record, frozen=True):
@@ -150,14 +167,14 @@ class MemoryGrowth(Record, frozen=True):
     from an iteration on grew, `kept_share` that divided by all ups and downs together. `shape` says what it is: `leak`
     (suspected), or what speaks against it: `flat`, `falls back`, `small`, `few steps`, `levelled off`, `unsure`."""
 
-    iterations: int
-    slope_bytes: float
-    low_bytes: float
-    high_bytes: float
-    growth_bytes: int
-    kept_bytes: int
-    kept_share: float
-    shape: str
+    iterations: Count
+    slope_bytes: Annotated[float, BYTES]
+    low_bytes: Annotated[float, BYTES]
+    high_bytes: Annotated[float, BYTES]
+    growth_bytes: Bytes
+    kept_bytes: Bytes
+    kept_share: Share
+    shape: OwnText
 
 
 class MemoryChurn(Record, frozen=True):
@@ -166,23 +183,23 @@ class MemoryChurn(Record, frozen=True):
     device that the ledger gives to memory allocation. `per_iteration` counts allocations and frees, None without
     steady iterations."""
 
-    allocations: int
-    frees: int
-    allocated_bytes: int
-    freed_bytes: int
-    per_iteration: float | None
-    calls: int
-    call_ns: int
-    idle_ns: int
+    allocations: TotalCount
+    frees: TotalCount
+    allocated_bytes: TotalBytes
+    freed_bytes: TotalBytes
+    per_iteration: MeanCount | None
+    calls: TotalCount
+    call_ns: TotalNs
+    idle_ns: TotalNs
 
 
 class MemoryPool(Record, frozen=True):
     """A pool of cudaMallocAsync: what it held of the device at most, and what of that was in use at most."""
 
-    pid: int
-    reserved_bytes: int
-    used_bytes: int
-    events: int
+    pid: Number
+    reserved_bytes: Bytes
+    used_bytes: Bytes
+    events: Count
 
 
 class DeviceMemory(Packed, frozen=True):
@@ -198,27 +215,27 @@ class DeviceMemory(Packed, frozen=True):
 
     The series covers [start_ns, end_ns) in `buckets` equal buckets: `lowest` and `highest` level of each."""
 
-    limit_bytes: int | None
-    peak_bytes: int
-    peak_at_ns: int
-    begin_bytes: int
-    end_bytes: int
-    managed_peak_bytes: int
-    pinned_peak_bytes: int
+    limit_bytes: Bytes | None
+    peak_bytes: Bytes
+    peak_at_ns: Moment
+    begin_bytes: Bytes
+    end_bytes: Bytes
+    managed_peak_bytes: Bytes
+    pinned_peak_bytes: Bytes
     at_least: bool
-    unknown_frees: int
-    unknown_freed_bytes: int
-    headroom_bytes: int | None
+    unknown_frees: Count
+    unknown_freed_bytes: Bytes
+    headroom_bytes: Bytes | None
     near_limit: bool
     growth: MemoryGrowth | None
     churn: MemoryChurn
     pools: list[MemoryPool]
-    start_ns: int
-    end_ns: int
-    buckets: int
-    lowest: str
-    highest: str
-    encoding: str = "base64(zlib(little-endian int64))"
+    start_ns: Moment
+    end_ns: Moment
+    buckets: Annotated[Count, NO_BUDGET]
+    lowest: Base64
+    highest: Base64
+    encoding: OwnText = "base64(zlib(little-endian int64))"
 
     def columns(self) -> Iterable[Column]:
         """Lowest and highest level."""

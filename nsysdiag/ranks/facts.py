@@ -6,6 +6,22 @@ Work goes by the same names as in iterations: compute, exposed_comm, exposed_cop
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from nsysdiag.fields import (
+    PPM,
+    FileName,
+    GpuName,
+    Ns,
+    NsByCause,
+    OwnText,
+    RankName,
+    Ratio,
+    Sentence,
+    Share,
+    TotalCount,
+    TotalNs,
+)
 from nsysdiag.record import Record
 
 
@@ -18,26 +34,26 @@ class RankRow(Record, frozen=True):
     holds at the first collective that tells it, and grows by `drift_ppm` millionths of the time from then on.
     """
 
-    rank: str
-    file: str
-    device: str
-    name: str
-    offset_ns: int
-    offset_error_ns: int | None
-    span_start_ns: int
-    span_ns: int
-    compute_ns: int
-    exposed_comm_ns: int
-    exposed_copy_ns: int
-    idle_ns: int
-    collectives: int
-    matched: int
-    wait_ns: int
-    transfer_ns: int
-    late: int
-    late_ns: int
-    caused_ns: int
-    drift_ppm: float = 0.0
+    rank: RankName
+    file: FileName
+    device: OwnText
+    name: GpuName
+    offset_ns: Ns
+    offset_error_ns: Ns | None
+    span_start_ns: Ns
+    span_ns: TotalNs
+    compute_ns: TotalNs
+    exposed_comm_ns: TotalNs
+    exposed_copy_ns: TotalNs
+    idle_ns: TotalNs
+    collectives: TotalCount
+    matched: TotalCount
+    wait_ns: TotalNs
+    transfer_ns: TotalNs
+    late: TotalCount
+    late_ns: TotalNs
+    caused_ns: TotalNs
+    drift_ppm: Annotated[float, PPM] = 0.0
 
 
 class CollectiveGroup(Record, frozen=True):
@@ -48,14 +64,14 @@ class CollectiveGroup(Record, frozen=True):
     far apart their ends are (95th percentile): no delay below it is believed. `late` is how many had a late rank.
     """
 
-    kind: str
-    communicator: str | None
-    ranks: list[str]
-    count: int
-    transfer_ns: int
-    wait_ns: int
-    spread_ns: int
-    late: int
+    kind: OwnText
+    communicator: OwnText | None
+    ranks: list[RankName]
+    count: TotalCount
+    transfer_ns: TotalNs
+    wait_ns: TotalNs
+    spread_ns: Ns
+    late: TotalCount
 
 
 class Straggler(Record, frozen=True):
@@ -68,26 +84,26 @@ class Straggler(Record, frozen=True):
     0..1. The worst delay ends at `worst_start_ns`, on the clock of the first file.
     """
 
-    rank: str
-    late: int
-    of: int
-    late_ns: int
-    caused_ns: int
-    more: dict[str, int]
-    meanwhile: dict[str, int]
-    confidence: float
-    worst_start_ns: int
-    worst_ns: int
+    rank: RankName
+    late: TotalCount
+    of: TotalCount
+    late_ns: TotalNs
+    caused_ns: TotalNs
+    more: dict[OwnText, TotalNs]
+    meanwhile: dict[OwnText, TotalNs]
+    confidence: Share
+    worst_start_ns: Ns
+    worst_ns: Ns
 
 
 class RankWait(Record, frozen=True):
     """What one rank waited for another in collectives, divided by why the other one was late: `causes` adds up to
     `wait_ns`. Both `late_rank` and `causes` are empty for waits that no single rank can be blamed for."""
 
-    rank: str
-    late_rank: str | None
-    wait_ns: int
-    causes: dict[str, int]
+    rank: RankName
+    late_rank: RankName | None
+    wait_ns: TotalNs
+    causes: NsByCause
 
 
 class RankComparison(Record, frozen=True):
@@ -101,15 +117,15 @@ class RankComparison(Record, frozen=True):
     where there is one clock, None where nothing tells.
     """
 
-    basis: str
-    sentence: str
+    basis: OwnText
+    sentence: Sentence
     ranks: list[RankRow]
     groups: list[CollectiveGroup]
-    unmatched: list[str]
+    unmatched: list[Sentence]
     stragglers: list[Straggler]
     waits: list[RankWait]
-    imbalance: dict[str, float]
-    slowest: str | None
-    fastest: str | None
-    clock: str
-    clock_error_ns: int | None
+    imbalance: dict[OwnText, Ratio]
+    slowest: RankName | None
+    fastest: RankName | None
+    clock: OwnText
+    clock_error_ns: Ns | None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, TextBySetting, Version
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Record, schema_of, to_saved
 from nsysdiag.report import CauseInfo, Tool
@@ -14,24 +15,24 @@ KIND = "ranks"
 class RankTrace(Record, frozen=True):
     """One of the files; `start_utc_ns` is the UTC of its time 0, None where it does not say."""
 
-    file: str
-    size_bytes: int
-    fingerprint: str
-    nsys_version: str | None
-    start_utc_ns: int | None
-    warnings: list[str]
+    file: FileName
+    size_bytes: Bytes
+    fingerprint: FileHash
+    nsys_version: Version | None
+    start_utc_ns: Ns | None
+    warnings: list[NsysWarning]
 
 
 class RanksReport(Record, frozen=True):
     """Everything that was found out about the ranks of one run."""
 
-    schema_version: str
-    kind: str
+    schema_version: OwnText
+    kind: OwnText
     tool: Tool
     traces: list[RankTrace]
     comparison: RankComparison
     causes: list[CauseInfo]
-    settings: dict[str, str]
+    settings: TextBySetting
 
 
 def ranks_to_json(report: RanksReport) -> bytes:

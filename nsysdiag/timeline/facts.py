@@ -10,6 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from nsysdiag.fields import Base64, CauseId, Count, Moment, Number, OwnText, PackedNames, ThreadName
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.record import Column, Packed, Record
 
@@ -21,12 +22,12 @@ class TimelineLevel(Packed, frozen=True):
     """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0
     for more than nothing. `cause` is the place in `cause_ids` of what leads in the bucket's gaps, else 255."""
 
-    buckets: int
-    compute: str
-    communication: str
-    copies: str
-    idle: str
-    cause: str
+    buckets: Count
+    compute: Base64
+    communication: Base64
+    copies: Base64
+    idle: Base64
+    cause: Base64
 
     def columns(self) -> Iterable[Column]:
         """The lanes, one byte a bucket."""
@@ -38,11 +39,11 @@ class TimelineThread(Record, frozen=True):
     """A host thread with lanes of its own. `launches`: gaps of the device end with its work; else it is one of those
     that ended a wait. `lanes_of` is the key of the device whose timeline holds its lanes, None for this one."""
 
-    pid: int
-    tid: int
-    name: str | None
+    pid: Number
+    tid: Number
+    name: ThreadName | None
     launches: bool
-    lanes_of: str | None = None
+    lanes_of: OwnText | None = None
 
 
 class TimelineLane(Packed, frozen=True):
@@ -58,16 +59,16 @@ class TimelineLane(Packed, frozen=True):
     empty.
     """
 
-    kind: str
-    label: str
-    thread: int | None
-    depth: int
-    levels: list[str]
-    count: int
-    starts: str
-    lengths: str
-    names: str
-    kinds: str
+    kind: OwnText
+    label: OwnText
+    thread: Number | None
+    depth: Number
+    levels: list[Base64]
+    count: Count
+    starts: Base64
+    lengths: Base64
+    names: Base64
+    kinds: Base64
 
     def columns(self) -> Iterable[Column]:
         """The columns of exact slices that say anything; the levels are as long as their text allows."""
@@ -88,19 +89,19 @@ class TimelineLevels(Packed, frozen=True):
     `names` is a packed JSON array.
     """
 
-    start_ns: int
-    end_ns: int
-    cause_ids: list[str]
+    start_ns: Moment
+    end_ns: Moment
+    cause_ids: list[CauseId]
     levels: Annotated[list[TimelineLevel], Meta(min_length=1)]
-    encoding: str = "base64(zlib(uint8))"
-    names: str = ""
+    encoding: OwnText = "base64(zlib(uint8))"
+    names: PackedNames = ""
     threads: list[TimelineThread] = []
-    threads_left_out: int = 0
+    threads_left_out: Count = 0
     lanes: list[TimelineLane] = []
-    exact_operations: list[tuple[int, int]] = []
-    exact_host: list[tuple[int, int]] = []
-    host_span: tuple[int, int] | None = None
-    lane_encoding: str = "base64(zlib(planes: the lowest byte of every number, then the next one)); names: UTF-8"
+    exact_operations: list[tuple[Moment, Moment]] = []
+    exact_host: list[tuple[Moment, Moment]] = []
+    host_span: tuple[Moment, Moment] | None = None
+    lane_encoding: OwnText = "base64(zlib(planes: the lowest byte of every number, then the next one)); names: UTF-8"
 
     def columns(self) -> Iterable[Column]:
         """The names; levels and lanes tell of theirs."""

@@ -5,6 +5,20 @@ Shares are 0..1. None is what was not measurable: without a window, without kern
 
 from __future__ import annotations
 
+from nsysdiag.fields import (
+    Bytes,
+    Count,
+    KernelName,
+    MeanCount,
+    Moment,
+    Ns,
+    OwnText,
+    Sentence,
+    Share,
+    TotalCount,
+    TotalNs,
+    Varying,
+)
 from nsysdiag.record import Record
 
 
@@ -17,13 +31,13 @@ class UtilizationSeries(Record, frozen=True):
     for a step that no part touches. `period_ns` was doubled where the window has over a million of those asked for.
     """
 
-    period_ns: int
-    periods: int
-    lowest: float
-    highest: float
-    start_ns: int
-    step_ns: int
-    values: list[float | None]
+    period_ns: Ns
+    periods: Count
+    lowest: Share
+    highest: Share
+    start_ns: Moment
+    step_ns: Ns
+    values: list[Share | None]
 
 
 class SmEstimate(Record, frozen=True):
@@ -36,15 +50,15 @@ class SmEstimate(Record, frozen=True):
     are what `covered_share`, of the kernels' time, leaves out. `missing` says what the trace lacks, empty if nothing.
     """
 
-    sm_active_share: float | None = None
-    resident_share: float | None = None
-    sm_active_running: float | None = None
-    resident_running: float | None = None
-    sm_active_at_most: float | None = None
-    covered_share: float | None = None
-    missing: str = ""
-    source: str = "estimate"
-    sm_active_computing: float | None = None
+    sm_active_share: Share | None = None
+    resident_share: Share | None = None
+    sm_active_running: Share | None = None
+    resident_running: Share | None = None
+    sm_active_at_most: Share | None = None
+    covered_share: Share | None = None
+    missing: OwnText = ""
+    source: OwnText = "estimate"
+    sm_active_computing: Share | None = None
 
 
 class KernelShape(Record, frozen=True):
@@ -56,31 +70,31 @@ class KernelShape(Record, frozen=True):
     blocks, registers, shared memory, or "grid too small". None without the number of SMs, or of what an SM holds.
     """
 
-    name: str
-    short_name: str
-    count: int
-    total_ns: int
-    shapes: int
-    blocks: int
-    threads: int
-    registers: int
-    shared_bytes: int
-    blocks_per_sm: int | None
-    waves: float | None
-    sm_share: float | None
-    resident_share: float | None
-    limit: str | None
+    name: KernelName
+    short_name: KernelName
+    count: TotalCount
+    total_ns: TotalNs
+    shapes: Count
+    blocks: Count
+    threads: Count
+    registers: Count
+    shared_bytes: Bytes
+    blocks_per_sm: Count | None
+    waves: MeanCount | None
+    sm_share: Share | None
+    resident_share: Share | None
+    limit: OwnText | None
 
 
 class UtilizationAlert(Record, frozen=True):
     """Utilization and SM activity that do not go together: `busy-but-hollow` or `inefficient`. `source` is where the SM
     activity comes from; `numbers` are those behind the sentence, `thresholds` those that they passed."""
 
-    id: str
-    sentence: str
-    source: str
-    numbers: dict[str, float]
-    thresholds: dict[str, float]
+    id: OwnText
+    sentence: Sentence
+    source: OwnText
+    numbers: dict[OwnText, Varying]
+    thresholds: dict[OwnText, Varying]
 
 
 class Utilization(Record, frozen=True):
@@ -96,20 +110,20 @@ class Utilization(Record, frozen=True):
     Reports of before hold three of the shares alone.
     """
 
-    util_time_share: float | None = None
-    busy_share: float | None = None
-    compute_share: float | None = None
-    exposed_comm_share: float | None = None
-    exposed_copy_share: float | None = None
-    idle_share: float | None = None
-    util_period_share: float | None = None
+    util_time_share: Share | None = None
+    busy_share: Share | None = None
+    compute_share: Share | None = None
+    exposed_comm_share: Share | None = None
+    exposed_copy_share: Share | None = None
+    idle_share: Share | None = None
+    util_period_share: Share | None = None
     by_time: UtilizationSeries | None = None
     by_period: UtilizationSeries | None = None
-    sm_active_share: float | None = None
-    sm_source: str | None = None
+    sm_active_share: Share | None = None
+    sm_source: OwnText | None = None
     estimate: SmEstimate = SmEstimate()
-    efficiency: float | None = None
+    efficiency: Share | None = None
     alerts: list[UtilizationAlert] = []
-    sentence: str = ""
+    sentence: Sentence = ""
     kernels: list[KernelShape] = []
-    notes: list[str] = []
+    notes: list[Sentence] = []

@@ -1,7 +1,7 @@
 """Reports without names: a pure function from report to report, applied before anything is written.
 
-What a trace calls things is replaced, everything that was measured stays. See fields for what each field holds, names
-for what stands in for a name, sentences for names inside texts.
+What a trace calls things is replaced, everything that was measured stays. The type of a field says what its text holds,
+see nsysdiag.fields; see names for what replaces a name, sentences for names inside texts.
 """
 
 from nsysdiag.share.redaction.names import Names

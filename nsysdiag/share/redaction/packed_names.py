@@ -9,8 +9,8 @@ import numpy as np
 
 from nsysdiag.arrays.codes import WIDEST, from_planes, from_text, names_from, to_text
 from nsysdiag.errors import InputError
+from nsysdiag.fields import Text
 from nsysdiag.limits import MOST_NAMES_BYTES
-from nsysdiag.share.redaction.fields import Text
 from nsysdiag.timeline.facts import OFF_CPU, TimelineLevels
 
 _OF_LANE = {"stream": Text.KERNEL, "nvtx": Text.RANGE, "api": Text.API, "os": Text.API}

@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from nsysdiag.fields import Text
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record
 from nsysdiag.report import EvidenceRow, IterationReport, Report
 from nsysdiag.share.redaction import forms
-from nsysdiag.share.redaction.fields import Text
 from nsysdiag.share.redaction.known_names import is_prose
 from nsysdiag.share.redaction.names import Names
 from nsysdiag.share.redaction.packed_names import packed_names, repacked

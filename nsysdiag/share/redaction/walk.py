@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from nsysdiag.fields import Text, fields_of, leaves
 from nsysdiag.record import Record
-from nsysdiag.share.redaction.fields import FIELDS, Text
 
 Visit = Callable[[Text, Record, Any], Any]
 """What a field with text becomes: what it holds, its record, and its value."""
@@ -41,25 +41,19 @@ def _within(value: Any, visit: Visit) -> Any:
 @cache
 def _plan(record: type[Record]) -> list[tuple[str, Text | None, bool]]:
     """The fields that matter: what text each holds, and whether there are records inside."""
-    hints = get_type_hints(record)
-    rows = [
-        (name, FIELDS[f"{record.__name__}.{name}"] if has_text(hint) else None, records_in(hint))
-        for name, hint in hints.items()
-    ]
-    return [(name, text, bool(records)) for name, text, records in rows if text not in (None, Text.OWN) or records]
+    rows = [(name, text_of(record, name), bool(records_in(hint))) for name, hint in fields_of(record).items()]
+    return [(name, text, nested) for name, text, nested in rows if text not in (None, Text.OWN) or nested]
 
 
-def has_text(hint: Any) -> bool:
-    """Whether a field of this type can hold text outside of other records."""
-    return str in _leaves(hint)
+def text_of(record: type[Record], field: str) -> Text | None:
+    """What the texts of a field hold outside of other records, None without any. Raises TypeError where markers do not
+    say it for all of them, or say several things: no name is passed on because nobody thought of it."""
+    found = {leaf.text for leaf in leaves(fields_of(record)[field]) if leaf.kind in (str, Any, object)}
+    if None in found or len(found) > 1:
+        raise TypeError(f"{record.__name__}.{field}: its type must say what its text holds, see nsysdiag.fields.Text")
+    return next(iter(found), None)
 
 
 def records_in(hint: Any) -> set[type[Record]]:
     """The records that a field of this type can hold."""
-    return {each for each in _leaves(hint) if isinstance(each, type) and issubclass(each, Record)}
-
-
-def _leaves(hint: Any) -> list[Any]:
-    if get_origin(hint) is None:
-        return [hint]
-    return [leaf for part in get_args(hint) for leaf in _leaves(part)]
+    return {leaf.kind for leaf in leaves(hint) if isinstance(leaf.kind, type) and issubclass(leaf.kind, Record)}

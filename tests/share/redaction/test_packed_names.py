@@ -10,7 +10,7 @@ from msgspec import structs
 
 from nsysdiag.arrays.codes import from_text, to_planes, to_text
 from nsysdiag.errors import InputError
-from nsysdiag.share.redaction.fields import Text
+from nsysdiag.fields import Text
 from nsysdiag.share.redaction.packed_names import packed_names, repacked
 from nsysdiag.timeline.facts import TimelineLane, TimelineLevels
 

@@ -1,0 +1,192 @@
+"""What a field of a record holds, said where the field is: markers for `Annotated`, and short names for common ones.
+
+```
+busy_ns: TotalNs                           nanoseconds that add up over the window
+name: KernelName                           replaced in a report without names
+packed: Annotated[Packed, NO_BUDGET]       no figure of the device
+```
+
+Redaction, budgets, tables, gauges and the JSON Schema follow from the markers, which `leaves` reads. Those of numbers
+are a part of the schema: the unit is its `x-unit`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum, StrEnum, auto
+from functools import cache
+from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
+
+from msgspec import Meta
+
+
+class Text(StrEnum):
+    """What a text is, and so what becomes of it in a report without names. At a dictionary it is about the keys."""
+
+    OWN = "our own words and numbers: stays"
+    API = "a call of CUDA, the OS or MPI: stays if it is a public one"
+    KERNEL = "a kernel, or the class of another operation, which stays"
+    RANGE = "an NVTX range"
+    SYMBOL = "a function of the program"
+    MODULE = "a library, program or source file"
+    THREAD = "a thread"
+    PROCESS = "a process"
+    FILE = "a file"
+    RANK = "a rank: a file's stem, or the key of a device, which stays"
+    CALL = "an API or OS call or a function of the program"
+    SENTENCE = "words of ours around names"
+    LABELS = "sentences by the cause that they are about"
+    WARNING = "what nsys reported: its own words go"
+    TABLE = "a table of the export: stays if it is declared"
+    GPU = "the model of a GPU: stays if it is one"
+    VERSION = "a version of nsys or of the export"
+    CURRENCY = "a currency: stays if it is a code or a sign"
+    HASH = "a hash that identifies the file"
+    ID = "an id made of a hash of names"
+    ROW = "what a row of the trace is about, by its table"
+    ITERATION = "an NVTX range or an operation, by the source"
+    SETTINGS = "settings by name"
+    PACKED = "the packed names of a timeline"
+
+
+class Unit(StrEnum):
+    """What a number counts in."""
+
+    NS = "ns"
+    SHARE = "share"
+    COUNT = "count"
+    BYTES = "bytes"
+    BYTES_PER_SECOND = "bytes/s"
+    PER_SECOND = "1/s"
+    HZ = "Hz"
+    SECONDS = "s"
+    HOURS = "h"
+    PPM = "ppm"
+    RATIO = "ratio"
+    MONEY = "currency"
+    NUMBER = "number"
+    VARIES = "varies"
+
+
+class Budget(Enum):
+    """What budgets make of a field, where its unit does not say."""
+
+    NEVER = auto()
+    ZERO_IF_NONE = auto()
+
+
+def _of(unit: Unit) -> Meta:
+    return Meta(extra_json_schema={"x-unit": unit})
+
+
+NS = _of(Unit.NS)
+SHARE = _of(Unit.SHARE)
+"""0..1."""
+COUNT = _of(Unit.COUNT)
+BYTES = _of(Unit.BYTES)
+BYTES_PER_SECOND = _of(Unit.BYTES_PER_SECOND)
+PER_SECOND = _of(Unit.PER_SECOND)
+HZ = _of(Unit.HZ)
+SECONDS = _of(Unit.SECONDS)
+HOURS = _of(Unit.HOURS)
+PPM = _of(Unit.PPM)
+RATIO = _of(Unit.RATIO)
+MONEY = _of(Unit.MONEY)
+"""In the currency of the record."""
+NUMBER = _of(Unit.NUMBER)
+"""Identifies something, or is its place in a list: no amount."""
+VARIES = _of(Unit.VARIES)
+"""As the record says, or the key of the dictionary."""
+SUM = Meta(extra_json_schema={"x-adds-up": True})
+"""A sum over the time of the window: its share of the window and of an iteration can be told."""
+MOMENT = Meta(description="A moment on the clock of the trace.")
+NO_BUDGET = Budget.NEVER
+"""How the report is laid out, not a figure of the device: no budget can be about it, nor about what is in it."""
+ZERO_IF_NONE = Budget.ZERO_IF_NONE
+"""None where nothing of the kind happened: what adds up in it is 0 then."""
+
+Ns = Annotated[int, NS]
+TotalNs = Annotated[int, NS, SUM]
+Moment = Annotated[int, NS, MOMENT]
+Share = Annotated[float, SHARE]
+Count = Annotated[int, COUNT]
+TotalCount = Annotated[int, COUNT, SUM]
+MeanCount = Annotated[float, COUNT]
+Bytes = Annotated[int, BYTES]
+TotalBytes = Annotated[int, BYTES, SUM]
+BytesPerSecond = Annotated[float, BYTES_PER_SECOND]
+PerSecond = Annotated[float, PER_SECOND]
+Hertz = Annotated[int, HZ]
+Ratio = Annotated[float, RATIO]
+Money = Annotated[float, MONEY]
+Number = Annotated[int, NUMBER]
+Varying = Annotated[float, VARIES]
+
+OwnText = Annotated[str, Text.OWN]
+CauseId = Annotated[str, Text.OWN]
+Base64 = Annotated[str, Text.OWN]
+Sentence = Annotated[str, Text.SENTENCE]
+ApiName = Annotated[str, Text.API]
+CallName = Annotated[str, Text.CALL]
+KernelName = Annotated[str, Text.KERNEL]
+RangeName = Annotated[str, Text.RANGE]
+SymbolName = Annotated[str, Text.SYMBOL]
+ModuleName = Annotated[str, Text.MODULE]
+ThreadName = Annotated[str, Text.THREAD]
+ProcessName = Annotated[str, Text.PROCESS]
+FileName = Annotated[str, Text.FILE]
+RankName = Annotated[str, Text.RANK]
+GpuName = Annotated[str, Text.GPU]
+RowName = Annotated[str, Text.ROW]
+IterationName = Annotated[str, Text.ITERATION]
+PackedNames = Annotated[str, Text.PACKED]
+NsysWarning = Annotated[str, Text.WARNING]
+Version = Annotated[str, Text.VERSION]
+Currency = Annotated[str, Text.CURRENCY]
+FileHash = Annotated[str, Text.HASH]
+HashedId = Annotated[str, Text.ID]
+NsByCause = dict[CauseId, TotalNs]
+NsByLabel = Annotated[dict[str, dict[str, TotalNs]], Text.LABELS]
+RowsByTable = Annotated[dict[str, Count | str], Text.TABLE]
+TextBySetting = Annotated[dict[str, str], Text.SETTINGS]
+
+
+class Leaf(NamedTuple):
+    """A type inside the type of a field that has no further ones, with all markers around it, the outermost first."""
+
+    kind: Any
+    markers: tuple[object, ...]
+
+    @property
+    def text(self) -> Text | None:
+        """What it holds as a text; the outermost marker counts."""
+        return next((each for each in self.markers if isinstance(each, Text)), None)
+
+    @property
+    def unit(self) -> Unit | None:
+        """What it counts in as a number."""
+        schemas = (each.extra_json_schema or {} for each in self.markers if isinstance(each, Meta))
+        return next((each["x-unit"] for each in schemas if "x-unit" in each), None)
+
+
+@cache
+def fields_of(record: type) -> dict[str, Any]:
+    """The types of its fields by name, with their markers."""
+    return get_type_hints(record, include_extras=True)
+
+
+def markers_of(record: type, field: str) -> tuple[object, ...]:
+    """The markers of a field as a whole."""
+    return getattr(fields_of(record)[field], "__metadata__", ())
+
+
+def leaves(hint: Any, markers: tuple[object, ...] = (), *, deep: bool = True) -> Iterator[Leaf]:
+    """All leaves of the type of a field; without `deep` none of those in lists, tuples and dictionaries."""
+    origin = get_origin(hint)
+    if origin is Annotated:
+        yield from leaves(hint.__origin__, markers + hint.__metadata__, deep=deep)
+    elif origin is None:
+        yield Leaf(hint, markers)
+    elif deep or origin not in (list, tuple, dict):
+        for part in get_args(hint):
+            yield from leaves(part, markers, deep=deep)
