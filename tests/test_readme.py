@@ -28,9 +28,9 @@ import nsysdiag
 from nsysdiag.causes import CAUSES
 from nsysdiag.ci.budgets import budgets_of, parse_budgets
 from nsysdiag.ci.names import measures
-from nsysdiag.cli import guard
 from nsysdiag.cli.app import app
 from nsysdiag.cli.demo import bundled_trace
+from nsysdiag.cli.errors import BROKEN_BUDGET, BUG
 from nsysdiag.config.file import read_file, read_settings
 from nsysdiag.cost.cost import price_of
 from nsysdiag.errors import NsysdiagError
@@ -285,7 +285,7 @@ def test_examples_of_help_are_understood() -> None:
 
 
 def test_every_exit_code() -> None:
-    known = {0, guard.BROKEN_BUDGET, guard.BUG, Ended(SIGINT).exit_code}
+    known = {0, BROKEN_BUDGET, BUG, Ended(SIGINT).exit_code}
     known |= {kind.exit_code for kind in errors(NsysdiagError)}
     (section,) = re.findall(r"## Exit codes\n(.*?)\n## ", text(), flags=re.DOTALL)
     assert [int(code) for code in re.findall(r"^\| (\d+) \|", section, flags=re.MULTILINE)] == sorted(known)

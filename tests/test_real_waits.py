@@ -15,7 +15,7 @@ import pytest
 from nsysdiag import open_trace
 from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.cli.app import app
-from nsysdiag.cli.guard import run
+from nsysdiag.cli.errors import run
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace

@@ -28,10 +28,8 @@ def analyze(
     *,
     output: options.OutputOption = None,
     format_name: options.FormatOption = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
-    ] = None,
-    same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of this trace shared one GPU.")] = False,
+    device: options.DeviceOption = None,
+    same_gpu: options.SameGpuOption = False,
     no_timeline: Annotated[
         bool, typer.Option("--no-timeline", help="Leave the timeline out: a smaller report.")
     ] = False,
@@ -101,25 +99,14 @@ def analyze(
 
     from nsysdiag.ci.budgets import Judgement, judge, refuse_changes
     from nsysdiag.ci.budgets import check as check_budgets
-    from nsysdiag.cli.budgets import budgets_of_options, conclude, say
-    from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan
+    from nsysdiag.cli.budgets import budgets_of_options, concluding
     from nsysdiag.cli.load import is_saved_report
-    from nsysdiag.cli.options import parse_iterations
-    from nsysdiag.cli.redaction import STEM, check_redaction, redacted_for
-    from nsysdiag.cli.settings import (
-        known_causes,
-        require_one_way,
-        say_unpriced,
-        say_what_mattered,
-        settings_of_file,
-        with_price,
-    )
+    from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.cli.settings import known_causes, require_one_way, say_unpriced, settings_of_file, with_price
     from nsysdiag.units import parse_bytes
 
-    check_redaction(redact_key, redact=redact)
-    _narrowed_in_one_way(start if start is not None else end, nvtx, iterations)
-    start_ns, end_ns = _window(start, end)
+    options.check_redaction(redact_key, redact=redact)
+    start_ns, end_ns = _window(start, end, nvtx, iterations)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     refuse_changes(budgets)
@@ -133,7 +120,7 @@ def analyze(
         start_ns=start_ns,
         end_ns=end_ns,
         nvtx=nvtx,
-        iterations=None if iterations is None else parse_iterations(iterations),
+        iterations=None if iterations is None else options.parse_iterations(iterations),
         gaps=file.gaps if gaps is None else gaps,
         disabled=known_causes(disable) if disable else file.disabled,
         full_hash=full_hash,
@@ -141,22 +128,17 @@ def analyze(
         timeline=not no_timeline,
         cost=with_price(file.cost, gpu_hour_cost),
     )
-    destinations = plan(output or (), format_name, STEM if redact else _stem(path))
-    require_html(destinations, open_html=open_html)
-    check(destinations, path, force=force)
+    # Without our own suffix, where the input is one of our outputs.
+    stem = options.REDACTED_STEM if redact else path.stem.removesuffix(".nsysdiag") or "trace"
+    destinations = plan(output, format_name, stem, inputs=[path], force=force, open_html=open_html)
     report = _report(path, settings, file, quiet=quiet)
     judged = judge([*budgets, *found.budgets], lambda budget: check_budgets(report, [budget], trace))
-    shown = redacted_for(report, redact_key, redact=redact)
+    shown = options.redacted_for(report, redact_key, redact=redact)
     if not quiet:
         say_unpriced(shown, settings)
-    told = Judgement() if redact else judged  # the expressions of budgets may hold names of the trace
-    try:
-        deliver(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=told)
-    finally:
-        if quiet:
-            say_what_mattered(found, settings, judged)
-        say(judged)
-    conclude(judged)
+    public = Judgement() if redact else judged  # the expressions of budgets may hold names of the trace
+    with concluding(judged, found, settings, quiet=quiet):
+        write_all(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=public)
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":
@@ -176,23 +158,19 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     return report if settings.timeline else replace(report, timeline=UNSET)
 
 
-def _narrowed_in_one_way(time: str | None, nvtx: str | None, iterations: str | None) -> None:
-    ways = {"--nvtx": nvtx, "--iterations": iterations, "--from/--to": time}
+def _window(
+    start: str | None, end: str | None, nvtx: str | None, iterations: str | None
+) -> tuple[int | None, int | None]:
+    """The times of --from and --to in ns. Raises UsageError where they leave nothing, or the window is narrowed in
+    several ways."""
+    from nsysdiag.units import parse_time
+
+    ways = {"--nvtx": nvtx, "--iterations": iterations, "--from/--to": start if start is not None else end}
     given = [option for option, value in ways.items() if value is not None]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other", hint="narrow the window in one way")
-
-
-def _window(start: str | None, end: str | None) -> tuple[int | None, int | None]:
-    from nsysdiag.units import parse_time
-
     start_ns = None if start is None else parse_time(start)
     end_ns = None if end is None else parse_time(end)
     if start_ns is not None and end_ns is not None and end_ns <= start_ns:
         raise UsageError(f"the window from {start} to {end} is empty", hint="--to must be the later one")
     return start_ns, end_ns
-
-
-def _stem(path: Path) -> str:
-    """The file's name without its suffix, and without ours where it is one of our own outputs."""
-    return path.stem.removesuffix(".nsysdiag") or "trace"

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from nsysdiag.cli import analyze, batch, bundle, compare, demo, info, ranks, render, rules
-from nsysdiag.cli.guard import run
+from nsysdiag.cli.errors import run
 from nsysdiag.messages import note_messages_of_python
 from nsysdiag.shortage import require_start
 from nsysdiag.version import __version__

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import DebugOption, FailOnOption, ForceOption, NoConfigOption, QuietOption, WarnOnOption
+from nsysdiag.cli import options
 from nsysdiag.errors import IncompleteError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from nsysdiag.batch.pool import Watch
     from nsysdiag.batch.results import Run
     from nsysdiag.batch.task import Shared
-    from nsysdiag.ci.budgets import Judgement
     from nsysdiag.ci.facts import BatchEntry, BatchSummary
 
 EPILOG = """\b
@@ -79,12 +78,12 @@ def batch(
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings from a nsysdiag.toml or pyproject.toml."),
     ] = None,
-    no_config: NoConfigOption = False,
-    fail_on: FailOnOption = None,
-    warn_on: WarnOnOption = None,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    no_config: options.NoConfigOption = False,
+    fail_on: options.FailOnOption = None,
+    warn_on: options.WarnOnOption = None,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Report on many traces: a page and a saved report for each, and a summary of all.
 
@@ -97,7 +96,7 @@ def batch(
     from nsysdiag.batch.inputs import find_inputs
     from nsysdiag.batch.results import check_targets, summary_of
     from nsysdiag.batch.task import Shared, check_budgets
-    from nsysdiag.ci.budgets import refuse_changes, unused
+    from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
     from nsysdiag.cli.budgets import budgets_of_options
     from nsysdiag.cli.command import command_of
     from nsysdiag.cli.console import note
@@ -123,23 +122,16 @@ def batch(
     settings = only_prices(file.settings) if saved else file.settings
     summary = summary_of(entries, settings.changed())
     _write(summary, shared, past, lines, run)
-    for line in [] if quiet else [*found.notes, *(past.notes if past else ()), _told(summary, output)]:
-        note(line)
-    for budget in [] if quiet else unused(budgets, summary.entries):
-        note(f"{budget.source} is about no trace of this batch: nothing is like '{budget.trace}'")
-    if quiet:
-        say_what_mattered(file, settings, _judged(summary))
+    if not quiet:
+        for line in [*found.notes, *(past.notes if past else ()), _written(summary, output)]:
+            note(line)
+        for budget in unused(budgets, summary.entries):
+            note(f"{budget.source} is about no trace of this batch: nothing is like '{budget.trace}'")
+    else:
+        results = [each for entry in summary.entries for each in entry.budgets]
+        unjudged = [each for entry in summary.entries for each in entry.unjudged]
+        say_what_mattered(file, settings, Judgement(results, unjudged))
     _conclude(summary)
-
-
-def _judged(summary: "BatchSummary") -> "Judgement":
-    """What became of the budgets of all inputs."""
-    from nsysdiag.ci.budgets import Judgement
-
-    return Judgement(
-        [each for entry in summary.entries for each in entry.budgets],
-        [each for entry in summary.entries for each in entry.unjudged],
-    )
 
 
 def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -> "Callable[[Watch], Run]":
@@ -201,7 +193,7 @@ def _write(
         append(history, new)
 
 
-def _told(summary: "BatchSummary", output: str) -> str:
+def _written(summary: "BatchSummary", output: str) -> str:
     """`wrote reports: 60 analysed, 2 resumed, 2 failed`."""
     from collections import Counter
 
@@ -212,10 +204,10 @@ def _told(summary: "BatchSummary", output: str) -> str:
 
 
 def _conclude(summary: "BatchSummary") -> None:
-    """Tell what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
+    """Report what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
     where a budget cannot be judged, with 1 where one is broken that fails."""
     from nsysdiag.cli.console import complain, note
-    from nsysdiag.cli.guard import BROKEN_BUDGET
+    from nsysdiag.cli.errors import BROKEN_BUDGET
 
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:

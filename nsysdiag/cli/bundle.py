@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nsysdiag.cli.options import DebugOption, ForceOption, QuietOption, RedactKeyOption, RedactOption
+from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
@@ -31,15 +31,13 @@ def bundle(
         str | None,
         typer.Option("-o", "--output", metavar="PATH", help="Write the zip to PATH.", show_default=False),
     ] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
-    ] = None,
-    same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of this trace shared one GPU.")] = False,
-    redact: RedactOption = False,
-    redact_key: RedactKeyOption = None,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    device: options.DeviceOption = None,
+    same_gpu: options.SameGpuOption = False,
+    redact: options.RedactOption = False,
+    redact_key: options.RedactKeyOption = None,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Write a zip for a ticket: report.html, summary.md, findings.json, and trace.sqlite, a slice of the trace.
 
@@ -48,16 +46,17 @@ def bundle(
     trace. Without -o, writes TRACE-stem.nsysdiag.zip into the current folder, with --redact redacted.nsysdiag.zip.
     """
     from nsysdiag.cli.console import note
-    from nsysdiag.cli.destinations import check_file
     from nsysdiag.cli.load import is_saved_report
-    from nsysdiag.cli.redaction import STEM, check_redaction
+    from nsysdiag.cli.output import check_file
     from nsysdiag.config.settings import Settings
     from nsysdiag.formats.write import write
     from nsysdiag.share.bundle.archive import is_ours
+    from nsysdiag.share.bundle.summary import LEFT_OUT, coverage, differences
+    from nsysdiag.units import format_bytes
 
-    check_redaction(redact_key, redact=redact)
+    options.check_redaction(redact_key, redact=redact)
     source = Path(trace)
-    target = _target(STEM if redact else source.stem, output)
+    target = _target(options.REDACTED_STEM if redact else source.stem, output)
     if is_saved_report(source):
         raise UsageError(
             f"{source} is a saved report: a bundle holds a slice of the trace, which a report does not",
@@ -67,9 +66,13 @@ def bundle(
     settings = Settings(device=device, same_gpu=same_gpu)
     made = _bundle(source, settings, redact_key, redact=redact, quiet=quiet)
     write(target, made.data, force=force, is_ours=is_ours)
-    _warn(made)
+    size = made.slice_bytes
+    missing = LEFT_OUT if size is None else "the slice does not show what the trace shows"
+    for difference in differences(made.slice):  # also where all else is quiet: the bundle lacks something
+        note(f"nsysdiag: {missing}: {difference}")
     if not quiet:
-        note(f"wrote {target}; {_told(made)}")
+        content = "without trace.sqlite" if size is None else f"{coverage(made.slice)} ({format_bytes(size)})"
+        note(f"wrote {target}; {content}")
 
 
 def _target(stem: str, output: str | None) -> Path:
@@ -89,7 +92,7 @@ def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool
     from nsysdiag.share.redaction import Names
     from nsysdiag.trace.trace import open_trace
 
-    def options(report: "Report") -> RenderOptions:
+    def render_options(report: "Report") -> RenderOptions:
         return RenderOptions(command=command_of(report))
 
     with (
@@ -98,23 +101,5 @@ def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool
         progress_bar(quiet=quiet) as progress,
         open_trace(source) as trace,
     ):
-        return bundle_of(trace, settings, folder, options, attempt.noting(progress), Names(key) if redact else None)
-
-
-def _warn(made: "Bundle") -> None:
-    """What the slice does not show is an error of ours to be told, whoever wants quiet."""
-    from nsysdiag.cli.console import note
-    from nsysdiag.share.bundle.summary import LEFT_OUT, differences
-
-    missing = LEFT_OUT if made.slice_bytes is None else "the slice does not show what the trace shows"
-    for difference in differences(made.slice):
-        note(f"nsysdiag: {missing}: {difference}")
-
-
-def _told(made: "Bundle") -> str:
-    from nsysdiag.share.bundle.summary import coverage
-    from nsysdiag.units import format_bytes
-
-    if made.slice_bytes is None:
-        return "without trace.sqlite"
-    return f"{coverage(made.slice)} ({format_bytes(made.slice_bytes)})"
+        names = Names(key) if redact else None
+        return bundle_of(trace, settings, folder, render_options, attempt.noting(progress), names)

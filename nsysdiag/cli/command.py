@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from nsysdiag.comparison.facts import Comparison
 from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES
+from nsysdiag.ranks.report import RanksReport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from nsysdiag.comparison.facts import Comparison
-    from nsysdiag.ranks.report import RanksReport
     from nsysdiag.report import Report
 
 AFTERWARDS = ("config", "cost")
@@ -24,32 +24,29 @@ REDACTIONS = {"numbered": ("--redact",), "keyed": ("--redact", "--redact-key", "
 FLAGS = ("same_gpu", "full_hash")
 
 
-def command_of(report: Report) -> str:
-    """`nsysdiag analyze` with the options that differ from their defaults; the file by its name alone."""
-    options = [word for name, text in report.settings.items() for word in _words(name, text)]
-    return shlex.join(["nsysdiag", "analyze", report.trace.file, *options])
+def command_of(document: Report | RanksReport | Comparison) -> str:
+    """`nsysdiag analyze`, `ranks` or `compare` with the files, by their names alone, and the options that differ from
+    their defaults."""
+    if isinstance(document, Comparison):
+        words = ["compare", *_sides(document)]
+    elif isinstance(document, RanksReport):
+        words = ["ranks", *(trace.file for trace in document.traces)]
+    else:
+        words = ["analyze", document.trace.file]
+    options = [word for name, text in document.settings.items() for word in _option(name, text)]
+    return shlex.join(["nsysdiag", *words, *options])
 
 
-def command_of_ranks(report: RanksReport) -> str:
-    """`nsysdiag ranks` with its files, by their names alone, and options."""
-    files = [trace.file for trace in report.traces]
-    options = [word for name, text in report.settings.items() for word in _words(name, text)]
-    return shlex.join(["nsysdiag", "ranks", *files, *options])
-
-
-def command_of_comparison(comparison: Comparison) -> str:
-    """`nsysdiag compare` with the files that it was given, by their names alone, and options."""
+def _sides(comparison: Comparison) -> list[str]:
     (before, *more_before), (after, *more_after) = (
         [trace.given or trace.file for trace in side] for side in (comparison.before, comparison.after)
     )
     further = [word for file in more_before for word in ("--before", file)]
     further += [word for file in more_after for word in ("--after", file)]
-    options = [word for name, text in comparison.settings.items() for word in _words(name, text)]
-    across = ["--across-gpus"] if comparison.across_gpus else []
-    return shlex.join(["nsysdiag", "compare", before, after, *further, *across, *options])
+    return [before, after, *further, *(["--across-gpus"] if comparison.across_gpus else [])]
 
 
-def _words(name: str, text: str) -> Iterator[str]:
+def _option(name: str, text: str) -> Iterator[str]:
     option = OPTION_OF_SETTING.get(name)
     if name == REDACTED:
         yield from REDACTIONS.get(text, ())

@@ -38,7 +38,7 @@ def compare(
         typer.Option("--after", metavar="Y", help="A further capture of after; repeats.", show_default=False),
     ] = None,
     across_gpus: Annotated[bool, typer.Option("--across-gpus", help="Compare GPUs of different models.")] = False,
-    same_gpu: Annotated[bool, typer.Option("--same-gpu", help="The processes of each trace shared one GPU.")] = False,
+    same_gpu: options.SameGpuOfEachOption = False,
     config: Annotated[
         str | None,
         typer.Option("--config", metavar="FILE", help="Settings and budgets from this TOML file."),
@@ -64,30 +64,27 @@ def compare(
 
     from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.budgets import budgets_of_options, conclude, say
-    from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import Kind, check, plan
+    from nsysdiag.cli.budgets import budgets_of_options, concluding
     from nsysdiag.cli.load import is_saved_report
-    from nsysdiag.cli.redaction import check_redaction
-    from nsysdiag.cli.settings import require_one_way, say_what_mattered, settings_of_file
+    from nsysdiag.cli.output import Kind, plan, write_all
+    from nsysdiag.cli.settings import require_one_way, settings_of_file
     from nsysdiag.comparison.compare import compare_reports
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
     from nsysdiag.share.redaction import is_redacted, redacted_by
 
-    check_redaction(redact_key, redact=redact)
+    options.check_redaction(redact_key, redact=redact)
     require_one_way(config, no_config=no_config)
     budgets = budgets_of_options(fail_on, warn_on)
     left, right = _sides(before, after, more_before or [], more_after or [])
-    destinations = plan(output or (), format_name, "compare", Kind("a comparison", [*RENDERERS], tables=()))
-    require_html(destinations, open_html=open_html)
-    for path in (*left, *right):
-        check(destinations, path, force=force)
-    saved = all(is_saved_report(path) for path in (*left, *right))
+    paths = [*left, *right]
+    kind = Kind("a comparison", [*RENDERERS], tables=())
+    destinations = plan(output, format_name, "compare", kind, inputs=paths, force=force, open_html=open_html)
+    saved = all(is_saved_report(path) for path in paths)
     found = settings_of_file(config, discover=not no_config, saved=saved, quiet=quiet)
     file = found.settings
     settings = replace(file, same_gpu=same_gpu or file.same_gpu)
-    reports = [_report(path, settings, file, quiet=quiet) for path in (*left, *right)]
+    reports = [_report(path, settings, file, quiet=quiet) for path in paths]
     require_names(reports)
     names = _names(reports, redact_key) if redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
@@ -97,13 +94,8 @@ def compare(
         made = made if saved else _with_file(made, file, settings, names)
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
-    try:
-        deliver(made, destinations, force=force, quiet=quiet, open_html=open_html)
-    finally:
-        if quiet:
-            say_what_mattered(found, settings, judged)
-        say(judged)
-    conclude(judged)
+    with concluding(judged, found, settings, quiet=quiet):
+        write_all(made, destinations, force=force, quiet=quiet, open_html=open_html)
 
 
 def _sides(
@@ -116,10 +108,7 @@ def _sides(
         missing = "AFTER" if left else "BEFORE and AFTER"
         raise UsageError(f"{missing} is missing", hint="nsysdiag compare before.sqlite after.sqlite")
     for side in (left, right):
-        twice = next(
-            (path for at, path in enumerate(side) if path.absolute() in {p.absolute() for p in side[:at]}), None
-        )
-        if twice is not None:
+        if twice := options.first_repeated(side):
             raise UsageError(f"{twice} is named twice on one side", hint="name each capture once")
     return left, right
 
@@ -136,7 +125,7 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
 
 
 def _names(reports: list["Report"], key: str | None) -> "Names":
-    """The same stand-ins for both sides: what has one name before and after still has."""
+    """The same pseudonyms for both sides: what has one name before and after still has."""
     from nsysdiag.share.redaction import Names, is_redacted
 
     if any(is_redacted(report) for report in reports):

@@ -33,7 +33,8 @@ def emit(data: bytes, syntax: str) -> None:
         raise OutputError("standard output is closed", hint="write to a file with -o PATH")
     try:
         sys.stdout.flush()
-        sys.stdout.buffer.write(_harmless(data, syntax))
+        text = without_workflow_commands(data.decode("utf-8", "surrogateescape"), syntax)
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogateescape"))
         sys.stdout.buffer.flush()
     except BrokenPipeError:
         abandon_stdout()
@@ -45,10 +46,6 @@ def emit(data: bytes, syntax: str) -> None:
 def emit_text(text: str, syntax: str = TEXT) -> None:
     """Write lines of text to stdout as UTF-8; lone surrogates of odd file names become escapes."""
     emit(text.encode("utf-8", "backslashreplace"), syntax)
-
-
-def _harmless(data: bytes, syntax: str) -> bytes:
-    return without_workflow_commands(data.decode("utf-8", "surrogateescape"), syntax).encode("utf-8", "surrogateescape")
 
 
 def abandon_stdout() -> None:

@@ -3,12 +3,8 @@
 import gzip
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from nsysdiag.cli.options import DebugOption, ForceOption, FormatOption, OpenOption, OutputOption, QuietOption
-
-if TYPE_CHECKING:
-    from nsysdiag.report import Report
+from nsysdiag.cli import options
 
 EPILOG = """\b
 Examples:
@@ -20,12 +16,12 @@ NAME = "demo.sqlite"
 
 def demo(
     *,
-    output: OutputOption = None,
-    format_name: FormatOption = None,
-    open_html: OpenOption = False,
-    force: ForceOption = False,
-    quiet: QuietOption = False,
-    debug: DebugOption = False,
+    output: options.OutputOption = None,
+    format_name: options.FormatOption = None,
+    open_html: options.OpenOption = False,
+    force: options.ForceOption = False,
+    quiet: options.QuietOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Analyse a bundled trace, for a first look.
 
@@ -33,24 +29,17 @@ def demo(
     reckoned what one would have run when, and that was put into the trace. Prints the summary and, without -o,
     writes demo.nsysdiag.html into the current folder.
     """
-    from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan
-
-    destinations = plan(output or (), format_name, Path(NAME).stem)
-    require_html(destinations, open_html=open_html)
-    check(destinations, None, force=force)
-    deliver(_report(quiet=quiet), destinations, force=force, quiet=quiet, open_html=open_html)
-
-
-def _report(*, quiet: bool) -> "Report":
     from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.cli.output import plan, write_all
     from nsysdiag.config.settings import Settings
     from nsysdiag.private import private_folder
 
+    destinations = plan(output, format_name, Path(NAME).stem, force=force, open_html=open_html)
     with private_folder() as folder:
         trace = folder / NAME
         trace.write_bytes(gzip.decompress(bundled_trace()))
-        return analyze_trace(trace, Settings(), quiet=quiet)
+        report = analyze_trace(trace, Settings(), quiet=quiet)
+    write_all(report, destinations, force=force, quiet=quiet, open_html=open_html)
 
 
 def bundled_trace() -> bytes:

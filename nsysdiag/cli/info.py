@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text
-from nsysdiag.cli.options import DebugOption
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
 from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
     from nsysdiag.cli.facts import Facts, Gpu
-    from nsysdiag.report import Capability
 
 EPILOG = """\b
 Examples:
@@ -33,36 +32,33 @@ def info(
     trace: Annotated[str, typer.Argument(metavar="TRACE", help="An exported .sqlite.")],
     *,
     format_name: Annotated[InfoFormat, typer.Option("--format", metavar="F", help="text or json.")] = InfoFormat.TEXT,
-    debug: DebugOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """Say what a trace holds, and what it lacks.
 
     Shows versions, devices, tables and the kinds of evidence, with the nsys option that brings a missing one.
     """
-    from nsysdiag.cli.facts import gather
+    import msgspec
+
+    from nsysdiag.cli.facts import as_json, gather
     from nsysdiag.trace.trace import open_trace
 
     with Attempt(f"read '{printable(trace)}'"), open_trace(trace) as opened:
         facts = gather(opened)
     if format_name is InfoFormat.JSON:
-        emit_text(_json(facts), JSON)
+        emit_text(as_json(msgspec.to_builtins(facts)), JSON)
     else:
         emit_text(_text(facts))
-
-
-def _json(facts: "Facts") -> str:
-    import msgspec
-
-    from nsysdiag.cli.facts import as_json
-
-    return as_json(msgspec.to_builtins(facts))
 
 
 def _text(facts: "Facts") -> str:
     from nsysdiag.cli.facts import aligned
 
     tables = [(name, str(rows)) for name, rows in facts.tables.items() if not name.startswith("ENUM_")]
-    evidence = [_capability_row(capability) for capability in facts.capabilities]
+    evidence = [
+        (each.id, "yes" if each.available else "no", "; nsys profile ".join(filter(None, (each.why, each.recapture))))
+        for each in facts.capabilities
+    ]
     sections = [
         aligned(("file", facts.file), _facts_rows(facts)),
         aligned(("table", "rows"), tables),
@@ -93,8 +89,3 @@ def _gpu(gpu: "Gpu") -> str:
     facts = [f"{gpu.sm_count} SMs"] if gpu.sm_count else []
     facts += [format_bytes(gpu.memory_bytes)] if gpu.memory_bytes else []
     return ", ".join([gpu.name, *facts])
-
-
-def _capability_row(capability: "Capability") -> tuple[str, str, str]:
-    bring = f"; nsys profile {capability.recapture}" if capability.recapture else ""
-    return capability.id, "yes" if capability.available else "no", f"{capability.why}{bring}"

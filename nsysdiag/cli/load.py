@@ -63,39 +63,31 @@ def load_report(path: Path, settings: Settings, *, named: bool) -> Report:
 def read_document(path: Path) -> Report | RanksReport | Comparison:
     """What was saved as JSON: a report of one trace or of ranks, or a comparison. Raises InputError where it is none of
     them, or of another schema version."""
+    from nsysdiag.comparison import facts as comparison
+    from nsysdiag.ranks import report as ranks
+
     with Attempt(f"read '{printable(path)}'", WHOLE):
-        return _document(path)
-
-
-def _document(path: Path) -> Report | RanksReport | Comparison:
-    from nsysdiag.comparison import facts
-    from nsysdiag.ranks import report as model_ranks_report
-
-    data = _read_bytes(path)
-    kind = _kind(data)
-    if kind == model_ranks_report.KIND:
-        _require_our_report(path, data, model_ranks_report.RANKS_SCHEMA_VERSION)
-        return _decoded(path, data, model_ranks_report.ranks_from_json)
-    if kind == facts.KIND:
-        _require_our_report(path, data, facts.COMPARISON_SCHEMA_VERSION)
-        return _decoded(path, data, facts.comparison_from_json)
-    return read_report(path)
+        data = _read_bytes(path)
+        kind = _kind(data)
+        if kind == ranks.KIND:
+            return _decoded(path, data, ranks.RANKS_SCHEMA_VERSION, ranks.ranks_from_json)
+        if kind == comparison.KIND:
+            return _decoded(path, data, comparison.COMPARISON_SCHEMA_VERSION, comparison.comparison_from_json)
+        return _report(path, data)
 
 
 def read_report(path: Path) -> Report:
     """A report of one trace, saved as JSON. Raises InputError where it is none, or of another schema version."""
     with Attempt(f"read '{printable(path)}'", WHOLE):
-        return _report(path)
+        return _report(path, _read_bytes(path))
 
 
-def _report(path: Path) -> Report:
+def _report(path: Path, data: bytes) -> Report:
     from nsysdiag.report import SCHEMA_VERSION, from_json
 
-    data = _read_bytes(path)
     if kind := _kind(data):
         raise InputError(f"{path} is a report of {kind}, not of one trace", hint="use 'nsysdiag render' to show it")
-    _require_our_report(path, data, SCHEMA_VERSION)
-    return _decoded(path, data, from_json)
+    return _decoded(path, data, SCHEMA_VERSION, from_json)
 
 
 def _kind(data: bytes) -> str | None:
@@ -113,9 +105,11 @@ def _kind(data: bytes) -> str | None:
         return None
 
 
-def _decoded(path: Path, data: bytes, decode: Callable[[bytes], Saved]) -> Saved:
+def _decoded(path: Path, data: bytes, version: str, decode: Callable[[bytes], Saved]) -> Saved:
+    """The record. Raises InputError where it is not ours, not of this schema version, or damaged."""
     from nsysdiag.record import UNREADABLE
 
+    _require_our_report(path, data, version)
     try:
         return decode(data)
     except UNREADABLE as error:

@@ -1,14 +1,34 @@
-"""The options that more than one command has, each declared once."""
+"""The options that more than one command has, each declared once, and what is checked of their values."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from nsysdiag.errors import UsageError
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.report import Report
+
+Document = TypeVar("Document", bound="Report | RanksReport")
+
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", metavar="D", help="One GPU: its index, key or part of its name.")
+]
+
+
+def _same_gpu(which: str) -> Any:
+    return typer.Option("--same-gpu", help=f"The processes of {which} trace shared one GPU.")
+
+
+SameGpuOption = Annotated[bool, _same_gpu("this")]
+SameGpuOfEachOption = Annotated[bool, _same_gpu("each")]
 OutputOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -71,6 +91,39 @@ NoConfigOption = Annotated[
     bool, typer.Option("--no-config", help="Look for no nsysdiag.toml or pyproject.toml by itself.")
 ]
 DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+
+def first_repeated(paths: Sequence[Path]) -> Path | None:
+    """The first path that stands there a second time; None where there is none."""
+    seen: set[Path] = set()
+    for path in paths:
+        if path.absolute() in seen:
+            return path
+        seen.add(path.absolute())
+    return None
+
+
+REDACTED_STEM = "redacted"
+"""What an output is called that would else bear the name of the trace."""
+
+
+def check_redaction(key: str | None, *, redact: bool) -> None:
+    """Raise UsageError for a key without --redact, and for an empty one. Errors never show a key."""
+    if key is not None and not redact:
+        raise UsageError("--redact-key needs --redact", hint="add --redact, or leave the key out")
+    if key == "":
+        raise UsageError("--redact-key is empty", hint="give a key that others cannot guess, or leave it out")
+
+
+def redacted_for(document: Document, key: str | None, *, redact: bool) -> Document:
+    """The document as it is written. Raises UsageError for one that was redacted before."""
+    from nsysdiag.share.redaction import is_redacted, redacted
+
+    if not redact:
+        return document
+    if is_redacted(document):
+        raise UsageError("the report is redacted already", hint="leave --redact out, or use the trace itself")
+    return redacted(document, key)
 
 
 _SPAN = re.compile(r"\s*([+-]?\d{1,18})?\s*(?:(:)\s*([+-]?\d{1,18})?\s*)?", re.ASCII)

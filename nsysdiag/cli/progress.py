@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress_bar(*, quiet: bool) -> Iterator[Callable[[str, float], None] | None]:
-    """Yields what the pipeline reports its steps to, or None where nobody watches."""
+    """Yields what the pipeline reports its steps to, or None where stderr is no terminal."""
     if not _watched(quiet=quiet):
         yield None
         return
@@ -34,12 +34,13 @@ def batch_bar(total: int, *, quiet: bool) -> Iterator[Callable[[int, list[str]],
         return
     with _bar() as bar:
         task = bar.add_task("starting", total=total)
-        yield lambda left, running: bar.update(task, description=_shown(_told(left, running)), completed=total - left)
 
+        def show(left: int, running: list[str]) -> None:
+            more = f" and {len(running) - 1} more" if len(running) > 1 else ""
+            text = f"{left} left{f'; {running[0]}{more}' if running else ''}"
+            bar.update(task, description=_shown(text), completed=total - left)
 
-def _told(left: int, running: list[str]) -> str:
-    more = f" and {len(running) - 1} more" if len(running) > 1 else ""
-    return f"{left} left{f'; {running[0]}{more}' if running else ''}"
+        yield show
 
 
 def _shown(text: str) -> str:

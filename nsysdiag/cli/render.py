@@ -9,7 +9,7 @@ from nsysdiag.cli import options
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from nsysdiag.cli.destinations import Kind
+    from nsysdiag.cli.output import Kind
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.report import Report
@@ -36,31 +36,22 @@ def render(
     debug: options.DebugOption = False,
 ) -> None:
     """Write a saved report in other formats, without the trace."""
-    from nsysdiag.cli.deliver import deliver, require_html
-    from nsysdiag.cli.destinations import check, plan
     from nsysdiag.cli.load import read_document
-    from nsysdiag.cli.redaction import check_redaction
+    from nsysdiag.cli.output import plan, write_all
 
-    check_redaction(redact_key, redact=redact)
+    options.check_redaction(redact_key, redact=redact)
     if not output:
         raise UsageError("render needs an output", hint="add -o report.html, or '-o -' with --format")
     path = Path(report)
     document = read_document(path)
-    destinations = plan(output, format_name, path.stem, _kind(document))
-    require_html(destinations, open_html=open_html)
-    check(destinations, path, force=force)
-    deliver(
-        _redacted(document, redact_key, redact=redact),
-        destinations,
-        force=force,
-        quiet=quiet,
-        summary=False,
-        open_html=open_html,
-    )
+    kind = _kind(document)
+    destinations = plan(output, format_name, path.stem, kind, inputs=[path], force=force, open_html=open_html)
+    shown = _redacted(document, redact_key, redact=redact)
+    write_all(shown, destinations, force=force, quiet=quiet, summary=False, open_html=open_html)
 
 
 def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":
-    from nsysdiag.cli.destinations import Kind
+    from nsysdiag.cli.output import Kind
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.comparison.show.registry import RENDERERS as COMPARISONS
     from nsysdiag.ranks.report import RanksReport
@@ -75,11 +66,10 @@ def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":
 def _redacted(
     document: "Report | RanksReport | Comparison", key: str | None, *, redact: bool
 ) -> "Report | RanksReport | Comparison":
-    from nsysdiag.cli.redaction import redacted_for
     from nsysdiag.comparison.facts import Comparison
 
     if not isinstance(document, Comparison):
-        return redacted_for(document, key, redact=redact)
+        return options.redacted_for(document, key, redact=redact)
     if redact:
         raise UsageError(
             "a saved comparison cannot be redacted",

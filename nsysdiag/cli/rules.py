@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nsysdiag.cli import options
 from nsysdiag.cli.console import emit_text
-from nsysdiag.cli.options import DebugOption
 from nsysdiag.errors import UsageError
 from nsysdiag.workflow_commands import JSON, TEXT
 
@@ -39,13 +39,12 @@ def rules(
     format_name: Annotated[
         RulesFormat, typer.Option("--format", metavar="F", help="text, md or json.")
     ] = RulesFormat.TEXT,
-    debug: DebugOption = False,
+    debug: options.DebugOption = False,
 ) -> None:
     """List the causes of idle time and the rules of findings, or explain one.
 
     The order is that of precedence: each takes what those before it left."""
     from nsysdiag.cli import rule_pages
-    # MOVED
 
     syntax = JSON if format_name is RulesFormat.JSON else TEXT
     if rule_id is None:

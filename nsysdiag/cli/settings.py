@@ -67,15 +67,15 @@ def _read(path: Path) -> FromFile:
         settings = replace(settings, disabled=known_causes(settings.disabled))
     except UsageError as error:
         raise UsageError(f"{path}: disabled: {error.message}", hint=error.hint) from error
-    return FromFile(_told(settings), budgets_of(entries, str(path)))
+    return FromFile(_without_idle_file(settings), budgets_of(entries, str(path)))
 
 
 def only_prices(settings: Settings) -> Settings:
-    """What a saved report can take of the settings of a file that nobody named."""
-    return _told(type(settings)(cost=settings.cost, config=settings.config))
+    """What a saved report can take of the settings of a file that was found by itself."""
+    return _without_idle_file(type(settings)(cost=settings.cost, config=settings.config))
 
 
-def _told(settings: Settings) -> Settings:
+def _without_idle_file(settings: Settings) -> Settings:
     """Without the name of the file where it sets nothing: budgets change no report."""
     return replace(settings, config=None) if settings.changed().keys() <= {"config"} else settings
 
@@ -151,7 +151,7 @@ def refuse_analysis_settings(path: Path, report: Report, file: Settings, given: 
 
 
 def priced_again(report: Report, settings: Settings) -> Report:
-    """A saved report with today's prices, which its settings tell then; as it is where there are none."""
+    """A saved report with today's prices, which its settings then hold; as it is where there are none."""
     from nsysdiag.cli.command import AFTERWARDS
     from nsysdiag.cost.cost import priced
     from nsysdiag.share.redaction import is_redacted
@@ -159,10 +159,10 @@ def priced_again(report: Report, settings: Settings) -> Report:
     made = priced(report, settings.cost)
     if made is report:
         return report
-    told = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
+    prices = {name: text for name, text in settings.changed().items() if name in AFTERWARDS}
     if is_redacted(report):
-        told.pop("config", None)  # the name of a file
-    return replace(made, settings={**report.settings, **told})
+        prices.pop("config", None)  # the name of a file
+    return replace(made, settings={**report.settings, **prices})
 
 
 def say_unpriced(report: Report, settings: Settings) -> None:

@@ -20,7 +20,7 @@ from nsysdiag.batch.results import run_all, summary_of
 from nsysdiag.batch.task import Task, work
 from nsysdiag.ci.facts import batch_to_json
 from nsysdiag.cli.app import app
-from nsysdiag.cli.guard import run
+from nsysdiag.cli.errors import run
 from nsysdiag.errors import UsageError
 from tests.batch.loads import dying_once, loading, sixty_four, tasks_of
 

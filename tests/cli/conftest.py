@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.guard import run
+from nsysdiag.cli.errors import run
 from nsysdiag.config.settings import Settings
 from tests.output import samples
 

@@ -136,7 +136,7 @@ class TestEveryCommand:
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr("nsysdiag.pipeline._analyzed", partial(fail, MemoryError))
-        monkeypatch.setattr("nsysdiag.cli.guard.complain", partial(fail, MemoryError))
+        monkeypatch.setattr("nsysdiag.cli.errors.complain", partial(fail, MemoryError))
         result = cli("analyze", TRACE, "--debug")
         assert (result.code, result.stderr.splitlines()[-1]) == (2, "nsysdiag: not enough memory")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.cli.app import app
-from nsysdiag.cli.guard import run
+from nsysdiag.cli.errors import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable

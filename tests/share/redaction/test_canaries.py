@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import pipeline
-from nsysdiag.cli.command import command_of_ranks
+from nsysdiag.cli.command import command_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.pipeline import analyze_ranks
 from nsysdiag.ranks.report import ranks_to_json
@@ -67,7 +67,7 @@ def test_no_name_of_ranks_comes_through(tmp_path: Path) -> None:
     plain = analyze_ranks(paths)
     assert found(CANARY, ranks_to_json(plain))
     made = redacted(plain)
-    options = RenderOptions(command=command_of_ranks(made))
+    options = RenderOptions(command=command_of(made))
     written = {name: render(made, options) for name, render in RENDERERS.items()} | tables(made)
     assert not [(name, found(CANARY, data)) for name, data in written.items() if found(CANARY, data)]
 

@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag import open_trace
 from nsysdiag.cli.app import app
-from nsysdiag.cli.guard import run
+from nsysdiag.cli.errors import run
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
 from nsysdiag.share.slice.copying import write_cut

@@ -40,8 +40,11 @@ HINTS = {
 def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     """The exit code of one command line. Nothing that a command raises gets past this function."""
     try:
-        with EndingByExceptions():
-            _invoke(app, arguments)
+        # Not through the command's own main(): that one ends a closed pipe with 1, a broken budget.
+        with EndingByExceptions(), get_command(app).make_context("nsysdiag", list(arguments)) as context:
+            context.command.invoke(context)
+            if sys.stdout is not None:
+                sys.stdout.flush()
     except typer.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, typer.Abort) as stop:
@@ -58,21 +61,13 @@ def run(app: typer.Typer, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _invoke(app: typer.Typer, arguments: Sequence[str]) -> None:
-    # Not through the command's own main(): that one ends a closed pipe with 1, a broken budget.
-    with get_command(app).make_context("nsysdiag", list(arguments)) as context:
-        context.command.invoke(context)
-    if sys.stdout is not None:
-        sys.stdout.flush()
-
-
 def _short(error: Exception, arguments: Sequence[str]) -> int:
     """What holds the memory goes first: to make the sentence takes some too."""
     released(error)
     try:
-        told = error if isinstance(error, MemoryShortError) else memory_short(error, "run this command")
+        shown = error if isinstance(error, MemoryShortError) else memory_short(error, "run this command")
         command = next((each for each in arguments if each in HINTS), "")
-        complain(told.message, told.hint or HINTS.get(command, MORE_MEMORY))
+        complain(shown.message, shown.hint or HINTS.get(command, MORE_MEMORY))
     except MemoryError:
         os.write(2, LAST_WORDS)
     return MemoryShortError.exit_code
@@ -83,7 +78,9 @@ def _explain(error: Exception) -> int:
         complain(error.message, error.hint, error.shown)
         return error.exit_code
     if isinstance(error, typer.TyperException):
-        complain(error.format_message().replace("Value error, ", ""), _help_hint(error))
+        context = getattr(error, "ctx", None)
+        hint = f"see '{context.command_path if context else 'nsysdiag'} --help'"
+        complain(error.format_message().replace("Value error, ", ""), hint)
         return error.exit_code
     if isinstance(error, OSError) and error.errno == errno.ENOSPC:
         abandon_stdout()
@@ -94,8 +91,3 @@ def _explain(error: Exception) -> int:
         "run with --debug for the traceback, and please report it"
     )
     return BUG
-
-
-def _help_hint(error: typer.TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    return f"see '{context.command_path if context else 'nsysdiag'} --help'"
