@@ -15,10 +15,10 @@ from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Task, targets
 from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchEntry, BatchSummary, HistoryLine, batch_to_json
 from nsysdiag.errors import OutputError
+from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import json_
 from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.write import IsOurs, check, write
-from nsysdiag.pipeline import cause_infos
 from nsysdiag.printable import printable
 from nsysdiag.report import Tool
 from nsysdiag.version import __version__

@@ -37,30 +37,30 @@ class Measured:
     chip: Chip | None
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The device under analysis: its operations, the sets `parts` (the window) and `gaps`, the window's split, its
-    iterations, and the names of its kernels."""
-
-    device: DeviceTimeline
-    calls: CallRows
-    ranges: NvtxRanges
-    strings: Strings
-    parts: Intervals
-    gaps: Intervals
-    split: WindowSplit
-    iterations: IterationReport | None
-
-
-def gpu_metrics(measured: Measured, subject: Subject, clock_limit: float) -> GpuMetrics | None:
-    """All of it; None where nothing was sampled inside the window."""
+def gpu_metrics(
+    measured: Measured,
+    device: DeviceTimeline,
+    calls: CallRows,
+    ranges: NvtxRanges,
+    strings: Strings,
+    parts: Intervals,
+    gaps: Intervals,
+    split: WindowSplit,
+    iterations: IterationReport | None,
+    clock_limit: float,
+) -> GpuMetrics | None:
+    """All that was sampled of `device` inside its window, the set `parts`, which is idle in `gaps`; None where that is
+    nothing. A clock below `clock_limit`, a share of the highest one, is low."""
     series = [measured.series[metric] for metric in METRICS if metric in measured.series]
-    series = [each for each in series if len(Within.of(each.grid, subject.parts).index)]
+    series = [each for each in series if len(Within.of(each.grid, parts).index)]
     if not series:
         return None
     periods = [each.grid.period_ns for each in series]
-    edges, joins = _edges(subject.parts, min(periods)), _joins(subject, max(periods))
-    spans, lens = _spans(subject, joins.targets), None
+    edges = _edges(parts, min(periods))
+    joins = Joins(
+        range_targets(device, calls, ranges, parts), kernel_targets(device, parts, strings, max(periods)), iterations
+    )
+    spans, lens = _spans(device, split, parts, gaps, joins.targets), None
     rows, clock = [], None
     for each in series:
         lens = lens if lens is not None and lens.grid is each.grid else Lens.of(each.grid, spans)
@@ -84,20 +84,15 @@ def gpu_metrics(measured: Measured, subject: Subject, clock_limit: float) -> Gpu
     )
 
 
-def _joins(subject: Subject, period_ns: int) -> Joins:
-    ranges = range_targets(subject.device, subject.calls, subject.ranges, subject.parts)
-    kernels = kernel_targets(subject.device, subject.parts, subject.strings, period_ns)
-    return Joins(ranges, kernels, subject.iterations)
-
-
-def _spans(subject: Subject, targets: list[Target]) -> Spans:
-    operations, split = subject.device.operations, subject.split
+def _spans(
+    device: DeviceTimeline, split: WindowSplit, parts: Intervals, gaps: Intervals, targets: list[Target]
+) -> Spans:
     return Spans(
-        window=subject.parts,
+        window=parts,
         kernels=split.kernels,
         compute=split.parts[0],
-        gaps=subject.gaps,
-        busy=union(Intervals(operations.start, operations.end)),
+        gaps=gaps,
+        busy=union(Intervals(device.operations.start, device.operations.end)),
         targets=targets,
     )
 

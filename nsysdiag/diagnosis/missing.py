@@ -81,7 +81,7 @@ class UnseenLaunches:
     known: bool = True
 
     @classmethod
-    def untold(cls) -> UnseenLaunches:
+    def unknown(cls) -> UnseenLaunches:
         """Of a trace of which only a part was read: at its borders launches and operations are parted anyway."""
         return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_), known=False)
 

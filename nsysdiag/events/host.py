@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, Intervals
-from nsysdiag.arrays.spill import evict
 from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls, within
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.host_tables import HostTables
@@ -49,7 +48,6 @@ def host_activity(tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, lat
     libraries = libraries.take(libraries.outermost)
     mpi, _ = place_calls(axis, tables.mpi, latest)
     overhead, lost_overhead = place_calls(axis, tables.overhead, latest)
-    evict()
     traced = np.isin(process_of(axis.threads), distinct_values(process_of(tables.os_calls.thread)))
     return HostActivity(
         axis=axis,

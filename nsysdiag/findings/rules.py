@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.report import CauseInfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +114,15 @@ def severity(share: float, thresholds: FindingThresholds | None = None, *, unres
         return "info"
     words = ((limits.high, "high"), (limits.medium, "medium"), (limits.low, "low"))
     return next((word for least, word in words if share >= least), "info")
+
+
+def cause_infos() -> list[CauseInfo]:
+    """The registry of causes as data, and what else findings are about."""
+    causes = [
+        CauseInfo(id=each.id, title=each.title, meaning=each.meaning, color=each.color, unresolved=each.unresolved)
+        for each in CAUSES.values()
+    ]
+    return causes + [
+        CauseInfo(id=rule.id, title=rule.title, meaning=rule.meaning, color=rule.color)
+        for rule in FINDING_RULES.values()
+    ]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
@@ -28,40 +26,38 @@ MOST_POOLS = 20
 LONGEST_NS = 1 << 53
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryContext:
-    """What the memory of a device is judged by: its own operations, the calls of its processes, its steady iterations,
-    and which calls made a context."""
-
-    device: DeviceTimeline
-    api_calls: ApiCalls
-    window: AnalysisWindow
-    steady: Intervals | None
-    chip: MemoryLimits
-    creates_context: BoolArray
-    allocation_idle_ns: int
-
-
-def device_memory(usage: Usage | None, context: MemoryContext, limits: MemoryThresholds) -> DeviceMemory | None:
-    """The memory of one device; None where the trace has no allocation or free of it."""
+def device_memory(
+    usage: Usage | None,
+    device: DeviceTimeline,
+    api_calls: ApiCalls,
+    creates_context: BoolArray,
+    window: AnalysisWindow,
+    steady: Intervals | None,
+    chip: MemoryLimits,
+    allocation_idle_ns: int,
+    limits: MemoryThresholds,
+) -> DeviceMemory | None:
+    """The memory of one device; None where the trace has no allocation or free of it. `creates_context` marks the calls
+    that made a context; `steady` are the device's steady iterations; `allocation_idle_ns` is idle time lost to
+    allocating."""
     if usage is None:
         return None
-    ids = context.device.ids
+    ids = device.ids
     changes = match(usage.take(of_processes(usage.process, ids) | (usage.process <= 0)))
     mine = changes.take(belongs(changes.process, changes.device, ids))
     # What is known of no kind may well be of the device: only frees without an allocation lack theirs.
     resident = mine.take(np.isin(mine.kind, RESIDENT) | (mine.unknown & ~np.isin(mine.kind, (*MANAGED, *PINNED))))
     managed = of_kind(mine, MANAGED)
-    bounds = _bounds(context.window, np.append(resident.time, managed.time))
+    bounds = _bounds(window, np.append(resident.time, managed.time))
     if len(resident) + len(managed) == 0 or bounds is None:
         return None
     steps = level(resident, *bounds)
-    top, total = int(np.argmax(steps.level)), context.chip.total
+    top, total = int(np.argmax(steps.level)), chip.total
     peak = int(steps.level[top])
-    complete = not resident.unknown.any() and _sees_the_beginning(context)
+    complete = not resident.unknown.any() and _sees_the_beginning(device, api_calls, creates_context)
     pools, unused = _pools(usage, ids)
     series = in_buckets(steps, BUCKETS)
-    begin, end = at(steps, _borders(context.window, bounds)).tolist()
+    begin, end = at(steps, _borders(window, bounds)).tolist()
     return DeviceMemory(
         limit_bytes=total,
         peak_bytes=peak,
@@ -75,8 +71,8 @@ def device_memory(usage: Usage | None, context: MemoryContext, limits: MemoryThr
         unknown_freed_bytes=-int(resident.size[resident.unknown].sum()),
         headroom_bytes=max(total - peak - unused, 0) if complete and total is not None else None,
         near_limit=total is not None and peak >= limits.near_limit * total,
-        growth=_growth(resident, steps, context.steady, limits),
-        churn=_churn(mine, context),
+        growth=_growth(resident, steps, steady, limits),
+        churn=_churn(mine, device, api_calls, window, steady, allocation_idle_ns),
         pools=pools[:MOST_POOLS],
         start_ns=bounds[0],
         end_ns=bounds[1],
@@ -104,15 +100,14 @@ def _borders(window: AnalysisWindow, bounds: tuple[int, int]) -> IntArray:
     return np.array(borders, dtype=np.int64)
 
 
-def _sees_the_beginning(context: MemoryContext) -> bool:
+def _sees_the_beginning(device: DeviceTimeline, calls: ApiCalls, creates_context: BoolArray) -> bool:
     """Whether every process that uses the device made its context in the trace: only then it shows all allocations."""
-    calls = context.api_calls
     making = np.array([context_init.CALLS.fullmatch(name) is not None for name in calls.names], dtype=np.bool_)
     if len(calls.rows) == 0:
         return False
-    begun = making[calls.rows.name] | context.creates_context
+    begun = making[calls.rows.name] | creates_context
     pids = set(pid_of(process_of(calls.rows.thread[begun])).tolist())
-    return {pid for pid, _ in context.device.ids} <= pids
+    return {pid for pid, _ in device.ids} <= pids
 
 
 def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: MemoryThresholds) -> MemoryGrowth | None:
@@ -127,31 +122,37 @@ def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: M
     return memory_growth(at(net, ends), usual, limits)
 
 
-def _churn(mine: Changes, context: MemoryContext) -> MemoryChurn:
-    rows = mine.take(np.isin(mine.kind, (*RESIDENT, *MANAGED)) & contains(context.window.parts, mine.time))
+def _churn(
+    mine: Changes,
+    device: DeviceTimeline,
+    api_calls: ApiCalls,
+    window: AnalysisWindow,
+    steady: Intervals | None,
+    idle_ns: int,
+) -> MemoryChurn:
+    rows = mine.take(np.isin(mine.kind, (*RESIDENT, *MANAGED)) & contains(window.parts, mine.time))
     given, freed = rows.take(rows.given), rows.take(~rows.given & ~rows.implied)
-    calls, call_ns = _allocation_calls(context)
+    calls, call_ns = _allocation_calls(device, api_calls, window)
     return MemoryChurn(
         allocations=len(given),
         frees=len(freed),
         allocated_bytes=int(given.size.sum()),
         freed_bytes=-int(freed.size.sum()),
-        per_iteration=a_turn(np.append(given.time, freed.time), context.steady),
+        per_iteration=a_turn(np.append(given.time, freed.time), steady),
         calls=calls,
         call_ns=call_ns,
-        idle_ns=context.allocation_idle_ns,
+        idle_ns=idle_ns,
     )
 
 
-def _allocation_calls(context: MemoryContext) -> tuple[int, int]:
+def _allocation_calls(device: DeviceTimeline, calls: ApiCalls, window: AnalysisWindow) -> tuple[int, int]:
     """The outermost calls that begin inside the window and allocate or free: how many, and their time."""
-    names = context.api_calls.names
-    of_memory = np.array([memory_allocation.CALLS.fullmatch(name) is not None for name in names], dtype=np.bool_)
+    of_memory = np.array([memory_allocation.CALLS.fullmatch(name) is not None for name in calls.names], dtype=np.bool_)
     if not of_memory.any():
         return 0, 0
-    rows = context.api_calls.rows
+    rows = calls.rows
     mine = np.flatnonzero(of_memory[rows.name])
-    mine = mine[of_processes(rows.thread[mine], context.device.ids) & contains(context.window.parts, rows.start[mine])]
+    mine = mine[of_processes(rows.thread[mine], device.ids) & contains(window.parts, rows.start[mine])]
     spans = Intervals(rows.start[mine], rows.end[mine])
     outer = outermost(spans, rows.thread[mine])
     return int(np.count_nonzero(outer)), spans[outer].total()

@@ -1,343 +1,354 @@
-"""From one device's timeline to its part of the report: every step in order."""
+"""The steps of one device, from its operations to the root cause of every idle nanosecond."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-from msgspec import structs
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
-from nsysdiag.arrays.malloc_trim import trim
-from nsysdiag.arrays.spill import evict, spill
-from nsysdiag.causes import ALLOCATION, PLACE, PREEMPTION, SYNCHRONIZATION
-from nsysdiag.communication.communication import collective_kinds, launching_lanes, mpi_calls, mpi_meetings
-from nsysdiag.copies.copies import copy_report
-from nsysdiag.counters.counters import gap_notes
-from nsysdiag.counters.measured import with_sm_active
-from nsysdiag.diagnosis.device import device_trouble
-from nsysdiag.diagnosis.health import device_notes
-from nsysdiag.diagnosis.missing import DOUBTED
-from nsysdiag.diagnosis.verdict import VerdictInput, verdict
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
+from nsysdiag.causes.evidence import Layer
+from nsysdiag.communication import communication
+from nsysdiag.config.settings import Settings
+from nsysdiag.counters import report as counter_report
+from nsysdiag.counters.counters import Counters
+from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.counters.measured import measured_sm_active
+from nsysdiag.counters.report import Measured
+from nsysdiag.diagnosis.missing import Missing, UnseenLaunches, missing_of
+from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.collectives import Collectives, find_collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.operations import Category
-from nsysdiag.findings.attribution import Attribution
-from nsysdiag.findings.findings import findings_of
-from nsysdiag.findings.text import FindingContext
-from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
-from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
+from nsysdiag.events.host import HostActivity
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.python_stacks import PythonStacks
+from nsysdiag.findings import empty_iterations
+from nsysdiag.findings.empty_iterations import EmptyIterations
+from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.gaps.calibration import Calibration, calibrate
-from nsysdiag.gaps.gaps import find_gaps
+from nsysdiag.gaps.gaps import Gaps, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
-from nsysdiag.gaps.stream_waits import event_waits
-from nsysdiag.iterations.packing import pack_iterations
-from nsysdiag.iterations.report import idle_parts
+from nsysdiag.gaps.stream_waits import EventWaits, event_waits
+from nsysdiag.iterations.device import DeviceIterations, device_iterations
+from nsysdiag.iterations.iterations import Iterations, find_iterations
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.launches.launches import median_work_ns
-from nsysdiag.launches.report import launch_report
+from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit, split_window
 from nsysdiag.ledger.classify import LayeredEvidence, classify
 from nsysdiag.ledger.drained import Drained, sync_drained
-from nsysdiag.ledger.ledger import Ledger, Totals, add_up, coverage, ledger_of
+from nsysdiag.ledger.ledger import Ledger, Totals, add_up, ledger_of, pack_gaps
 from nsysdiag.ledger.untraced_graphs import untraced_on
-from nsysdiag.memory.device import MemoryContext, device_memory
-from nsysdiag.memory.facts import DeviceMemory
-from nsysdiag.memory.unified import unified_memory
-from nsysdiag.pipeline.device_background import Begun, Searching
-from nsysdiag.pipeline.iterations import Steps, steps_of
-from nsysdiag.pipeline.result import DeviceResult
-from nsysdiag.pipeline.shared import Shared
-from nsysdiag.report import CollectiveKind, Communication, DeviceId, DeviceReport, KernelRow, MpiCall, OpCounts, Window
+from nsysdiag.pipeline.stages import Steps
+from nsysdiag.report import GapsPacked, KernelRow
 from nsysdiag.stacks.call_sites import HostSide
-from nsysdiag.timeline.timeline import with_lanes
-from nsysdiag.wakeups.root_attribution import RootSlices
+from nsysdiag.stacks.samples import LeafSymbols
+from nsysdiag.timeline.facts import TimelineLevels
+from nsysdiag.timeline.levels import finest_level
+from nsysdiag.timeline.levels import overview as draw_overview
+from nsysdiag.trace.strings import Strings
+from nsysdiag.utilization.facts import Utilization
+from nsysdiag.utilization.utilization import utilization as measure_utilization
+from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
+from nsysdiag.wakeups.levels import Chains, follow
+from nsysdiag.wakeups.root_attribution import RootSlices, attribute_roots
+from nsysdiag.wakeups.thread_names import ThreadNames
+from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wake_chain import WakeChains
 
-
-def analyze_device(device: DeviceTimeline, window: AnalysisWindow, shared: Shared, *, last: bool) -> DeviceResult:
-    """Every step for one device, in order. After the `last` device nobody asks any more who woke whom."""
-    activity, settings, axis = shared.activity, shared.settings, shared.layered.host.axis
-    searching = Searching.of(device, window, shared)
-    split = spill(split_window(device, window.parts))
-    frame, calibration, slices = _classified(device, window, shared)
-    ledger = ledger_of(slices, len(frame.gaps))
-    steps = steps_of(searching.iterations, slices, split, shared)
-    begun = Begun.of(device, frame.gaps, ledger, window, split, steps, shared)
-    lane = _lanes(frame, activity, shared.layered)
-    rooted, wake_chains = shared.roots.roots(slices, lane, shared.leaf_symbols)
-    rooted = spill(rooted)
-    if last:
-        shared.roots.host_trace.forget_finder()
-    trim()
-    context = _context(device, frame, slices, ledger, lane, wake_chains, shared)
-    root = add_up(rooted.slices) if rooted.slices is not slices else ledger
-    keys = GapKeys.of(context, ledger.dominant)
-    collectives = find_collectives(device, activity.api_calls.rows, shared.ranges, shared.strings)
-    threads = launching_lanes(device, activity.api_calls.rows, axis)
-    meetings = mpi_meetings(shared.layered.host.mpi, threads, axis)
-    report = _report(context, root, keys, window, split, calibration, shared, collectives, threads, steps, begun)
-    evict()
-    report = _with_iterations(report, steps, context, rooted, keys)
-    by_root = replace(context, slices=rooted.slices)
-    trouble = device_trouble(report, by_root, window.parts, split, steps.steady, settings)
-    report = structs.replace(report, trouble=trouble)
-    evict()
-    ground = FindingContext(by_root, shared.layered, keys, Attribution.by_root(rooted), settings.findings)
-    found = findings_of(report, ground, searching.without_work)
-    if begun.missing.result().reasons():
-        found = [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
-    levels, timeline = begun.overview, None
-    if levels is not None:
-        timeline = with_lanes(levels, context, threads, report, found, activity, narrowed=window.narrowed)
-    return DeviceResult(report, rooted.slices, found, timeline, split, collectives, meetings)
+steps = Steps()
 
 
-def _classified(device: DeviceTimeline, window: AnalysisWindow, shared: Shared) -> tuple[Frame, Calibration, Slices]:
-    """The gaps inside the window, by what all gaps tell of the device, and what each nanosecond of them was lost to."""
-    activity = shared.activity
-    everywhere = find_gaps(device, window.whole)
-    calibration = calibrate(everywhere, device, activity, event_waits(everywhere, device, activity).present)
-    gaps = find_gaps(device, window.parts) if window.narrowed else everywhere
-    waits = event_waits(gaps, device, activity)
-    frame = spill(frame_of(gaps, device, activity, calibration, waits))
-    untraced = untraced_on(device, activity, shared.untraced)
+@steps.step()
+def window(device: DeviceTimeline, windows: dict[str, AnalysisWindow]) -> AnalysisWindow:
+    """The time under analysis."""
+    return windows[device.key]
+
+
+@steps.step(background=True)
+def repeating(
+    device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges
+) -> Iterations | None:
+    """The iterations of the whole work; None for a narrowed window, which holds too little."""
+    return None if window.narrowed else find_iterations(device, activity.api_calls.rows, ranges, window.whole)
+
+
+@steps.step(background=True)
+def without_work(
+    device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges, host: HostActivity
+) -> EmptyIterations | None:
+    """Iterations in which the device was given nothing to do; None for a narrowed window."""
+    if window.narrowed:
+        return None
+    return empty_iterations.empty_iterations(device, activity.api_calls.rows, ranges, host.axis.threads)
+
+
+@steps.step()
+def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit:
+    """The window by what the device did."""
+    return split_window(device, window.parts)
+
+
+@steps.step()
+def all_gaps(device: DeviceTimeline, window: AnalysisWindow) -> Gaps:
+    """The gaps in all of the device's work."""
+    return find_gaps(device, window.whole)
+
+
+@steps.step()
+def calibration(device: DeviceTimeline, activity: DeviceActivity, all_gaps: Gaps) -> Calibration:
+    """How long a launch takes on this device, and the shortest gap between two operations."""
+    return calibrate(all_gaps, device, activity, event_waits(all_gaps, device, activity).present)
+
+
+@steps.step()
+def gaps(device: DeviceTimeline, window: AnalysisWindow, all_gaps: Gaps) -> Gaps:
+    """The gaps inside the window."""
+    return find_gaps(device, window.parts) if window.narrowed else all_gaps
+
+
+@steps.step()
+def waits(device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps) -> EventWaits:
+    """Where the operation behind a gap waited for an event."""
+    return event_waits(gaps, device, activity)
+
+
+@steps.step()
+def frame(
+    device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps, calibration: Calibration, waits: EventWaits
+) -> Frame:
+    """How the launch behind each gap lies to it."""
+    return frame_of(gaps, device, activity, calibration, waits)
+
+
+@steps.step()
+def slices(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    frame: Frame,
+    waits: EventWaits,
+    layered: LayeredEvidence,
+    untraced: dict[int, Intervals],
+    settings: Settings,
+) -> Slices:
+    """What each nanosecond of the gaps was lost to."""
     side = DeviceSide(frame, device, activity, waits)
-    return frame, calibration, spill(classify(side, shared.layered, untraced, shared.settings.disabled))
+    return classify(side, layered, untraced_on(device, activity, untraced), settings.disabled)
 
 
-def _context(
+@steps.step()
+def ledger(slices: Slices, gaps: Gaps) -> Ledger:
+    """Idle time by cause."""
+    return ledger_of(slices, len(gaps))
+
+
+@steps.step()
+def iterations(repeating: Iterations | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
+    """What the iterations are made of."""
+    return device_iterations(repeating, slices, split, strings)
+
+
+@steps.step()
+def inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
+    """The operations that tables count: all of the device, or those that start inside a narrowed window."""
+    if not window.narrowed:
+        return np.ones(len(device.operations), dtype=np.bool_)
+    return contains(window.parts, device.operations.start)
+
+
+@steps.step(background=True)
+def missing(device: DeviceTimeline, activity: DeviceActivity, unseen: UnseenLaunches, events_dropped: bool) -> Missing:
+    """What was not recorded."""
+    return missing_of(device, activity, unseen, reported=events_dropped)
+
+
+@steps.step(background=True)
+def packed_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
+    """All gaps in a few bytes each."""
+    return pack_gaps(gaps, ledger)
+
+
+@steps.step()
+def measured(device: DeviceTimeline, counters: Counters) -> Measured | None:
+    """The GPU metrics of this device."""
+    return counters.of(device)
+
+
+@steps.step(background=True)
+def metrics(
+    measured: Measured | None,
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    ranges: NvtxRanges,
+    strings: Strings,
+    window: AnalysisWindow,
+    gaps: Gaps,
+    split: WindowSplit,
+    iterations: DeviceIterations,
+    settings: Settings,
+) -> GpuMetrics | None:
+    """What the GPU's own counters say of the window."""
+    if measured is None or not window.length_ns:
+        return None
+    return counter_report.gpu_metrics(
+        measured,
+        device,
+        activity.api_calls.rows,
+        ranges,
+        strings,
+        window.parts,
+        Intervals(gaps.start, gaps.end),
+        split,
+        iterations.report,
+        settings.thresholds.clock,
+    )
+
+
+@steps.step(background=True)
+def utilization(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    strings: Strings,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    inside: BoolArray,
+    metrics: GpuMetrics | None,
+    settings: Settings,
+) -> Utilization:
+    """How well the GPU was used, by its counters or by what was launched."""
+    sms = measured_sm_active(metrics)
+    return measure_utilization(device, window.parts, split, inside, activity.shapes, strings, settings, sms)
+
+
+@steps.step(background=True)
+def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:
+    """The table of kernels."""
+    return kernel_rows(device, inside, strings)
+
+
+@steps.step(background=True)
+def overview(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    window: AnalysisWindow,
+    gaps: Gaps,
+    ledger: Ledger,
+    settings: Settings,
+) -> TimelineLevels | None:
+    """The timeline in buckets; None where none is asked for, or nothing ran."""
+    if not settings.timeline:
+        return None
+    return draw_overview(device, window, gaps, ledger, finest_level(len(activity.devices)))
+
+
+@steps.step()
+def lane(frame: Frame, activity: DeviceActivity, host: HostActivity) -> IntArray:
+    """The lane of the thread that launched the operation behind each gap, on the axis of the host; -1 for none."""
+    calls = activity.api_calls.rows
+    if len(calls) == 0:
+        return np.full(len(frame.call), -1, dtype=np.int32)
+    return np.where(frame.call >= 0, host.axis.rank(calls.thread[frame.call]), -1).astype(np.int32)
+
+
+@steps.step()
+def chains(
+    slices: Slices,
+    lane: IntArray,
+    launching: WaitingThreads,
+    host_trace: HostTrace,
+    finder: Finder,
+    settings: Settings,
+) -> Chains:
+    """The wake chains behind the waits of launching threads."""
+    return follow(slices, lane, launching, host_trace, finder, settings.thresholds.root_floor, settings.disabled)
+
+
+@steps.step(trims=True)
+def root_slices(slices: Slices, chains: Chains, names: ThreadNames) -> RootSlices:
+    """The slices by root cause."""
+    return attribute_roots(slices, chains, names)
+
+
+@steps.step()
+def wake_chains(
+    slices: Slices,
+    chains: Chains,
+    names: ThreadNames,
+    files: Files,
+    leaf_symbols: LeafSymbols,
+    host_trace: HostTrace,
+    settings: Settings,
+) -> WakeChains:
+    """The chains as records."""
+    calls = host_trace.tables.os_calls.names
+    return WakeChains(slices, chains, names, files, leaf_symbols, calls, settings.thresholds.root_floor)
+
+
+@steps.step()
+def drained(frame: Frame, draining: list[Layer], host: HostActivity, lane: IntArray) -> Drained:
+    """The gaps that a synchronization opened."""
+    return sync_drained(frame, draining, host.axis, lane)
+
+
+@steps.step()
+def context(
     device: DeviceTimeline,
     frame: Frame,
     slices: Slices,
     ledger: Ledger,
+    drained: Drained,
     lane: IntArray,
+    host: HostActivity,
+    host_trace: HostTrace,
+    strings: Strings,
+    leaf_symbols: LeafSymbols,
     wake_chains: WakeChains,
-    shared: Shared,
+    call_chains: CallChains,
+    python_stacks: PythonStacks,
 ) -> GapContext:
-    host = shared.layered.host
+    """The gaps with all that describes them."""
     return GapContext(
         device=device,
         frame=frame,
         slices=slices,
         ledger=ledger,
-        drained=sync_drained(frame, shared.draining, host.axis, lane),
+        drained=drained,
         lane=lane,
         axis=host.axis,
-        ranges=shared.ranges,
-        strings=shared.strings,
-        thread_names=shared.thread_names,
+        ranges=host_trace.ranges,
+        strings=strings,
+        thread_names=host_trace.thread_names,
         samples=host.samples,
-        leaf_symbols=shared.leaf_symbols,
+        leaf_symbols=leaf_symbols,
         wake_chains=wake_chains,
-        host_side=HostSide(
-            frame=frame,
-            slices=slices,
-            dominant=ledger.dominant,
-            lane=lane,
-            host=host,
-            chains=shared.call_chains,
-            python=shared.python_stacks,
-        ),
+        host_side=HostSide(frame, slices, ledger.dominant, lane, host, call_chains, python_stacks),
     )
 
 
-def _with_iterations(
-    report: DeviceReport, steps: Steps, context: GapContext, rooted: RootSlices, keys: GapKeys
-) -> DeviceReport:
-    """With the numbers of every steady iteration, where there are any."""
-    if steps.report is None or steps.steady is None:
-        return report
-    roots = idle_parts(rooted.slices, steps.steady) if rooted.slices is not context.slices else None
-    kinds = kinds_of_gaps(context.frame.gaps, keys, report.signatures)
-    packed = pack_iterations(steps.steady, steps.parts, roots, context.device, report.kernels, kinds, context.strings)
-    return structs.replace(report, iterations=structs.replace(steps.report, packed=packed))
+@steps.step()
+def root_totals(root_slices: RootSlices, slices: Slices, ledger: Ledger) -> Totals:
+    """Idle time by root cause."""
+    return ledger if root_slices.slices is slices else add_up(root_slices.slices)
 
 
-def _lanes(frame: Frame, activity: DeviceActivity, layered: LayeredEvidence) -> IntArray:
-    calls = activity.api_calls.rows
-    if len(calls) == 0:
-        return np.full(len(frame.call), -1, dtype=np.int32)
-    return np.where(frame.call >= 0, layered.host.axis.rank(calls.thread[frame.call]), -1).astype(np.int32)
+@steps.step()
+def keys(context: GapContext, ledger: Ledger) -> GapKeys:
+    """What makes gaps alike."""
+    return GapKeys.of(context, ledger.dominant)
 
 
-def _report(
-    context: GapContext,
-    root: Totals,
-    keys: GapKeys,
-    window: AnalysisWindow,
-    split: WindowSplit,
-    calibration: Calibration,
-    shared: Shared,
-    collectives: Collectives,
-    threads: IntArray,
-    steps: Steps,
-    begun: Begun,
-) -> DeviceReport:
-    device, ledger, settings = context.device, context.ledger, shared.settings
-    inside = begun.inside
-    trim()
-    launch = launch_report(
-        context, window, inside, shared.activity, shared.layered, shared.untraced, settings.thresholds
-    )
-    evict()
-    share = coverage(ledger.total)
-    missing = begun.missing.result()
-    given = VerdictInput(
-        split=split,
-        ledger=root.total,
-        drained_ns=_drained_ns(context),
-        coverage=share,
-        median_interval_ns=launch.median_interval_ns,
-        median_work_ns=median_work_ns(context.device, inside, launch.median_kernel_ns),
-        labels=root.labels,
-        off_cpu_ns=ledger.total.get(PREEMPTION, 0),
-        missing=missing,
-        thresholds=settings.thresholds,
-    )
-    notes = device_notes(
-        sharing=shared.sharing.get(device.key),
-        malformed=device.malformed,
-        narrowed_away=window.narrowed and window.length_ns == 0,
-        migrated_share=_migrated_share(device, split),
-        batched=shared.batched_launches,
-    )
-    measured = shared.counters.of(device)
-    signatures = signature_rows(context, keys, steps.steady)
-    metrics, utilized = begun.measuring.result()
-    kernels = begun.kernels.result()
-    notes += [*missing.note(), *shared.counters.absence(device), *gap_notes(metrics, settings.thresholds.gap_sm_active)]
-    return DeviceReport(
-        key=device.key,
-        name=device.gpu.name,
-        sm_count=device.gpu.sm_count,
-        ids=[DeviceId(pid=pid, device_id=number) for pid, number in device.ids],
-        window=_window(window, shared.activity.duration_ns),
-        window_ns=split.window_ns,
-        busy_ns=split.busy_ns,
-        idle_ns=split.idle_ns,
-        compute_ns=split.compute_ns,
-        exposed_comm_ns=split.exposed_comm_ns,
-        exposed_copy_ns=split.exposed_copy_ns,
-        overlapped_comm_ns=split.overlapped_comm_ns,
-        ops=_counts(device, inside),
-        ledger=ledger.total,
-        root_ledger=dict(root.total),
-        labels=ledger.labels,
-        sync_drained=_drained_summary(context.drained, context.frame),
-        coverage=None if share is None else round(share, 6),
-        floor_ns=calibration.floor_ns,
-        floor_calibrated=calibration.floor_calibrated,
-        launch_latency_ns=calibration.latency_ns,
-        launch_latency_calibrated=calibration.latency_calibrated,
-        verdict=verdict(given),
-        gap_count=len(context.frame.gaps),
-        gaps=with_sm_active(describe_gaps(context, largest_gaps(context, settings.gaps)), measured),
-        gaps_packed=begun.packing.result(),
-        signatures=signatures,
-        iterations=steps.report,
-        launch=launch,
-        kernels=kernels,
-        copies=copy_report(
-            device,
-            shared.activity,
-            inside,
-            split,
-            steps.steady,
-            shared.memory.limits[device.key],
-            settings.memory,
-        ),
-        communication=_communication(
-            kernels,
-            split,
-            collective_kinds(collectives, inside, split),
-            mpi_calls(shared.layered.host.mpi, context.frame.gaps, context.lane, threads, context.axis),
-        ),
-        utilization=utilized,
-        notes=notes,
-        root_labels=root.labels,
-        gpu_metrics=metrics,
-        unified_memory=unified_memory(
-            shared.memory, device.ids, window, shared.activity.duration_ns, settings.memory.thrash_moves
-        ),
-        memory=_memory(context, window, steps.steady, shared),
-    )
+@steps.step()
+def collectives(device: DeviceTimeline, activity: DeviceActivity, ranges: NvtxRanges, strings: Strings) -> Collectives:
+    """The communication kernels."""
+    return find_collectives(device, activity.api_calls.rows, ranges, strings)
 
 
-def _memory(
-    context: GapContext, window: AnalysisWindow, steady: Intervals | None, shared: Shared
-) -> DeviceMemory | None:
-    ground = MemoryContext(
-        device=context.device,
-        api_calls=shared.activity.api_calls,
-        window=window,
-        steady=steady,
-        chip=shared.memory.limits[context.device.key],
-        creates_context=shared.layered.facts.creates_context,
-        allocation_idle_ns=context.ledger.total.get(ALLOCATION, 0),
-    )
-    return device_memory(shared.memory.usage, ground, shared.settings.memory)
+@steps.step()
+def threads(device: DeviceTimeline, activity: DeviceActivity, host: HostActivity) -> IntArray:
+    """The lanes of the threads that launched on the device."""
+    return communication.launching_lanes(device, activity.api_calls.rows, host.axis)
 
 
-def _communication(
-    kernels: list[KernelRow], split: WindowSplit, kinds: list[CollectiveKind], mpi: list[MpiCall]
-) -> Communication:
-    rows = [row for row in kernels if row.communication]
-    return Communication(
-        kernels=rows,
-        total_ns=sum(row.total_ns for row in rows),
-        exposed_ns=split.exposed_comm_ns,
-        overlapped_ns=split.overlapped_comm_ns,
-        kinds=kinds,
-        mpi=mpi,
-    )
-
-
-def _window(window: AnalysisWindow, duration_ns: int | None) -> Window:
-    parts = list(zip(window.parts.start.tolist(), window.parts.end.tolist(), strict=True))
-    return Window(
-        start_ns=parts[0][0] if parts else 0,
-        end_ns=parts[-1][1] if parts else 0,
-        parts=parts,
-        reason=window.reason,
-        outside_ns=window.outside_ns,
-        edge_ns=window.edge_ns(duration_ns),
-    )
-
-
-def _counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:
-    of = np.bincount(device.operations.category[inside], minlength=len(Category))
-    return OpCounts(
-        kernel=int(of[Category.KERNEL]),
-        memcpy=int(of[Category.MEMCPY]),
-        memset=int(of[Category.MEMSET]),
-        graph=int(of[Category.GRAPH]),
-        zero_length=int((inside & ~device.running).sum()),
-        malformed=device.malformed,
-    )
-
-
-def _migrated_share(device: DeviceTimeline, split: WindowSplit) -> float:
-    """The share of the time with kernels in which pages of unified memory migrated as well."""
-    operations = device.operations
-    migration = operations.migration
-    if not migration.any() or not split.kernel_ns:
-        return 0.0
-    spans = Intervals(operations.start, operations.end)
-    kernels = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
-    return intersect(union(spans[kernels]), union(spans[migration])).total() / union(spans[kernels]).total()
-
-
-def _drained_ns(context: GapContext) -> int:
-    """All of the sync-drained gaps, and synchronization in the others: nothing counted twice."""
-    gaps, rows = context.frame.gaps, context.slices.rows
-    whole = int((gaps.end - gaps.start)[context.drained.flag].sum())
-    other = (rows.cause == PLACE[SYNCHRONIZATION]) & ~context.drained.flag[rows.gap]
-    return whole + int(context.slices.lengths(other).sum())
-
-
-def _drained_summary(drained: Drained, frame: Frame) -> dict[str, int]:
-    length = (frame.gaps.end - frame.gaps.start)[drained.flag]
-    return {"gaps": len(length), "ns": int(length.sum())}
+@steps.step()
+def meetings(host: HostActivity, threads: IntArray) -> Collectives:
+    """The MPI calls in which these threads met those of other ranks."""
+    return communication.mpi_meetings(host.mpi, threads, host.axis)

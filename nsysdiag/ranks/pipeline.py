@@ -10,8 +10,10 @@ from pathlib import Path
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import UsageError
-from nsysdiag.pipeline import Progress, analyze_devices, cause_infos
+from nsysdiag.findings.rules import cause_infos
+from nsysdiag.pipeline import analyze_devices
 from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.pipeline.stages import Progress
 from nsysdiag.printable import printable
 from nsysdiag.ranks.comparison import compare_ranks
 from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace

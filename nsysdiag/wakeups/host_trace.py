@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import PurePath
 
 import numpy as np
@@ -25,6 +25,7 @@ from nsysdiag.wakeups.wakers import WakeFinder
 
 AGAIN_NS = 100_000
 Frames = Callable[[IntArray], list[str]]
+Finder = Callable[[], WakeFinder]
 
 
 @dataclass(frozen=True)
@@ -47,15 +48,6 @@ class HostTrace:
     profilers: IntArray
 
     @cached_property
-    def finder(self) -> WakeFinder:
-        """Made when first needed: most traces hold no wait that cost GPU time."""
-        return WakeFinder(self.tables, self.profilers, self.low, self.high)
-
-    def forget_finder(self) -> None:
-        """Free what the finder holds, which is much: made anew, should it be needed after all."""
-        self.__dict__.pop("finder", None)
-
-    @cached_property
     def gpu_processes(self) -> IntArray:
         """The processes that have work on any GPU."""
         return distinct_values(self.activity.operations.process)
@@ -70,7 +62,7 @@ class HostTrace:
         """The name of a process's program without its folders, which may tell who ran it; None where it has none."""
         return PurePath(self.process_names[process]).name if process in self.process_names else None
 
-    def view(self, threads: IntArray) -> WaitingThreads:
+    def waiting(self, threads: IntArray) -> WaitingThreads:
         """`threads` over the whole time."""
         axis = ThreadAxis.over(threads, self.low, self.high)
         return WaitingThreads(
@@ -80,7 +72,7 @@ class HostTrace:
 
 @dataclass(frozen=True)
 class WaitingThreads:
-    """Threads whose waits, and what they did, are looked at."""
+    """Threads whose waits, and what they did in layers of causes, are looked at."""
 
     host: HostActivity
     facts: CallFacts
@@ -156,6 +148,11 @@ class WaitingThreads:
             ends=np.where(inside, _at(self._ends, row), np.where(outside, Ends.UNKNOWN, Ends.NOBODY)),
             timed=np.where(inside, _at(self._timed & ~self.interpreter, row), 0),
         )
+
+
+def wake_finder(host_trace: HostTrace) -> Finder:
+    """The finder is made when first asked for: most traces hold no wait that cost GPU time."""
+    return cache(partial(WakeFinder, host_trace.tables, host_trace.profilers, host_trace.low, host_trace.high))
 
 
 def _covering(spans: Intervals, position: IntArray, wanted: BoolArray) -> tuple[IntArray, BoolArray]:

@@ -21,7 +21,7 @@ from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE, PREEMPTION, lock_wait, of
 from nsysdiag.events.rows import Rows
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.wakeups.candidates import Wakers
-from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
+from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
 from nsysdiag.wakeups.loaders import Loaders
 from nsysdiag.wakeups.waits import Ends, Waits
 
@@ -93,6 +93,7 @@ def follow(
     lane: IntArray,
     host: WaitingThreads,
     host_trace: HostTrace,
+    finder: Finder,
     floor: float,
     disabled: tuple[str, ...] = (),
 ) -> Chains:
@@ -101,7 +102,7 @@ def follow(
     A hop less sure than `floor`, all before it counted, is not followed; what a waker did by a `disabled` cause is not
     known."""
     words = Words()
-    search = _Search(host_trace, Loaders(host_trace), words, floor, disabled)
+    search = _Search(finder, Loaders(host_trace), words, floor, disabled)
     pieces, view = _first(slices, lane, host, words), host
     before = _Before.nothing(len(pieces))
     levels: list[Level] = []
@@ -111,7 +112,7 @@ def follow(
         followed = np.flatnonzero((level.wakers.thread > 0) & (level.confidence >= floor) & ~level.aside)
         if len(followed) == 0:
             break
-        view = host_trace.view(np.unique(level.wakers.thread[followed]))
+        view = host_trace.waiting(np.unique(level.wakers.thread[followed]))
         pieces = _next(level, followed, view, words, disabled)
         before = _Before.of(level, pieces.parent, pieces_aside=level.pieces.label == search.interpreter)
     return Chains(levels, words)
@@ -170,7 +171,7 @@ def _first(slices: Slices, lane: IntArray, host: WaitingThreads, words: Words) -
 class _Search:
     """Who ended the waits of a level."""
 
-    host_trace: HostTrace
+    finder: Finder
     loaders: Loaders
     words: Words
     floor: float
@@ -189,7 +190,7 @@ class _Search:
         asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
         # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
         asks &= waits.end <= before.until
-        wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.host_trace)
+        wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.finder)
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
         loader = self.loaders.by_waker(waits, sure, wakers.at)
@@ -198,7 +199,7 @@ class _Search:
         return Level(pieces, wakers, confidence, loader, before.aside, view)
 
 
-def _found(waits: Waits, rows: IntArray, until: IntArray, host_trace: HostTrace) -> Wakers:
+def _found(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wakers:
     """The wakers of the waits at `rows`, nobody for the others. A wait that stands behind many pieces is looked up
     once."""
     wakers = Wakers.nobody(until)
@@ -207,7 +208,7 @@ def _found(waits: Waits, rows: IntArray, until: IntArray, host_trace: HostTrace)
     wanted = waits.take(rows)
     keys = np.stack((wanted.thread, wanted.start, wanted.name))
     _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    found = host_trace.finder.find(wanted.take(first)).take(place.reshape(-1))
+    found = finder().find(wanted.take(first)).take(place.reshape(-1))
     for field in dataclasses.fields(Wakers):
         getattr(wakers, field.name)[rows] = getattr(found, field.name)
     return wakers

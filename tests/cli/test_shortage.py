@@ -53,14 +53,23 @@ SHORTAGES: dict[str, Callable[[], Exception]] = {
     "import": lambda: ImportError("libscipy_openblas64_.so: failed to map segment from shared object"),
 }
 TRACE, OTHER, SAVED = "a.sqlite", "b.sqlite", "saved.json"
+A_STEP = "nsysdiag.pipeline.reading.read_device_activity"
 INJECTED = {
-    "analyze": (["analyze", TRACE, "-o", "o.html"], "nsysdiag.pipeline._analyzed", f"analyse '{TRACE}'"),
-    "compare": (["compare", TRACE, OTHER, "-o", "o.html"], "nsysdiag.pipeline._analyzed", f"analyse '{TRACE}'"),
+    "analyze": (
+        ["analyze", TRACE, "-o", "o.html"],
+        A_STEP,
+        f"analyse '{TRACE}'",
+    ),
+    "compare": (
+        ["compare", TRACE, OTHER, "-o", "o.html"],
+        A_STEP,
+        f"analyse '{TRACE}'",
+    ),
     "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.pipeline.analyze_devices", f"analyse '{TRACE}'"),
     "bundle": (["bundle", TRACE, "-o", "o.zip"], "nsysdiag.share.bundle.contents.slice_of", f"bundle '{TRACE}'"),
     "info": (["info", TRACE], "nsysdiag.cli.facts.gather", f"read '{TRACE}'"),
     "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.report.from_json", f"read '{SAVED}'"),
-    "demo": (["demo", "-o", "o.html"], "nsysdiag.pipeline._analyzed", "demo.sqlite'"),
+    "demo": (["demo", "-o", "o.html"], "nsysdiag.pipeline.reading.read_counters", "demo.sqlite'"),
 }
 """A command, where memory runs out in it, and what it says was tried."""
 
@@ -135,7 +144,7 @@ class TestEveryCommand:
         inputs: set[str],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr("nsysdiag.pipeline._analyzed", partial(fail, MemoryError))
+        monkeypatch.setattr(A_STEP, partial(fail, MemoryError))
         monkeypatch.setattr("nsysdiag.cli.errors.complain", partial(fail, MemoryError))
         result = cli("analyze", TRACE, "--debug")
         assert (result.code, result.stderr.splitlines()[-1]) == (2, "nsysdiag: not enough memory")
@@ -174,8 +183,9 @@ class TestBatch:
 
 def test_the_error_of_the_library(inputs: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """It is a MemoryError, too."""
-    monkeypatch.setattr("nsysdiag.pipeline._analyzed", partial(fail, SHORTAGES["numpy"]))
-    with pytest.raises(MemoryError, match=r"analyse 'a\.sqlite': 3.00 GiB could not be allocated") as caught:
+    monkeypatch.setattr(A_STEP, partial(fail, SHORTAGES["numpy"]))
+    words = r"analyse 'a\.sqlite' \(reading device activity\): 3.00 GiB could not be allocated"
+    with pytest.raises(MemoryError, match=words) as caught:
         analyze(TRACE)
     assert isinstance(caught.value, MemoryShortError)
 

@@ -12,6 +12,7 @@ from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
+from nsysdiag.pipeline.stages import Progress
 from nsysdiag.report import Report
 from nsysdiag.share.bundle.archive import packed
 from nsysdiag.share.bundle.slicing import Slice, slice_of
@@ -42,7 +43,7 @@ def bundle_of(
     settings: Settings,
     folder: Path,
     options: Callable[[Report], RenderOptions],
-    progress: pipeline.Progress | None = None,
+    progress: Progress | None = None,
     names: Names | None = None,
 ) -> Bundle:
     """The bundle of an open trace; `folder` is an empty one for files of the meantime.

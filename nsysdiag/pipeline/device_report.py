@@ -1,0 +1,439 @@
+"""The steps of one device from its ledgers to its part of the report, its findings and its timeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from msgspec import structs
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
+from nsysdiag.causes import ALLOCATION, PLACE, PREEMPTION, SYNCHRONIZATION
+from nsysdiag.communication.communication import collective_kinds, mpi_calls
+from nsysdiag.config.settings import Settings
+from nsysdiag.copies.copies import copy_report
+from nsysdiag.counters.counters import Counters, gap_notes
+from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.counters.measured import with_sm_active
+from nsysdiag.counters.report import Measured
+from nsysdiag.diagnosis.device import device_trouble
+from nsysdiag.diagnosis.facts import Trouble
+from nsysdiag.diagnosis.health import device_notes
+from nsysdiag.diagnosis.missing import DOUBTED, Missing
+from nsysdiag.diagnosis.verdict import VerdictInput
+from nsysdiag.diagnosis.verdict import verdict as judge
+from nsysdiag.events.collectives import Collectives
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.host import HostActivity
+from nsysdiag.events.memory import Memory
+from nsysdiag.events.operations import Category
+from nsysdiag.findings.attribution import Attribution
+from nsysdiag.findings.empty_iterations import EmptyIterations
+from nsysdiag.findings.findings import findings_of
+from nsysdiag.findings.text import FindingContext
+from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
+from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
+from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.gaps.calibration import Calibration
+from nsysdiag.gaps.gaps import Gaps
+from nsysdiag.iterations.device import DeviceIterations
+from nsysdiag.iterations.packing import pack_iterations
+from nsysdiag.iterations.report import idle_parts
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.launches.launches import median_work_ns
+from nsysdiag.launches.report import launch_report
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.classify import LayeredEvidence
+from nsysdiag.ledger.drained import Drained
+from nsysdiag.ledger.ledger import Ledger, Totals, coverage
+from nsysdiag.memory import unified
+from nsysdiag.memory.device import device_memory
+from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
+from nsysdiag.pipeline import device as device_steps
+from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.pipeline.stages import Steps
+from nsysdiag.report import (
+    Communication,
+    Copies,
+    DeviceId,
+    DeviceReport,
+    Finding,
+    Gap,
+    GapsPacked,
+    IterationReport,
+    KernelRow,
+    Launch,
+    OpCounts,
+    SignatureRow,
+    Verdict,
+    Window,
+)
+from nsysdiag.timeline.facts import TimelineLevels
+from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
+from nsysdiag.utilization.facts import Utilization
+from nsysdiag.wakeups.root_attribution import RootSlices
+
+steps = Steps(device_steps.steps)
+
+
+@steps.step()
+def launch(
+    context: GapContext,
+    window: AnalysisWindow,
+    inside: BoolArray,
+    activity: DeviceActivity,
+    layered: LayeredEvidence,
+    untraced: dict[int, Intervals],
+    settings: Settings,
+) -> Launch:
+    """How work reached the device."""
+    return launch_report(context, window, inside, activity, layered, untraced, settings.thresholds)
+
+
+@steps.step()
+def drained_ns(gaps: Gaps, slices: Slices, drained: Drained) -> int:
+    """All of the sync-drained gaps, and synchronization in the others: nothing counted twice."""
+    rows, whole = slices.rows, int((gaps.end - gaps.start)[drained.flag].sum())
+    other = (rows.cause == PLACE[SYNCHRONIZATION]) & ~drained.flag[rows.gap]
+    return whole + int(slices.lengths(other).sum())
+
+
+@steps.step()
+def verdict(
+    device: DeviceTimeline,
+    inside: BoolArray,
+    split: WindowSplit,
+    ledger: Ledger,
+    root_totals: Totals,
+    drained_ns: int,
+    launch: Launch,
+    missing: Missing,
+    settings: Settings,
+) -> Verdict:
+    """The sentence about the device."""
+    return judge(
+        VerdictInput(
+            split=split,
+            ledger=root_totals.total,
+            drained_ns=drained_ns,
+            coverage=coverage(ledger.total),
+            median_interval_ns=launch.median_interval_ns,
+            median_work_ns=median_work_ns(device, inside, launch.median_kernel_ns),
+            labels=root_totals.labels,
+            off_cpu_ns=ledger.total.get(PREEMPTION, 0),
+            missing=missing,
+            thresholds=settings.thresholds,
+        )
+    )
+
+
+@steps.step()
+def signatures(context: GapContext, keys: GapKeys, iterations: DeviceIterations) -> list[SignatureRow]:
+    """Gaps that look alike, added up."""
+    return signature_rows(context, keys, iterations.steady)
+
+
+@steps.step()
+def migrated_share(device: DeviceTimeline, split: WindowSplit) -> float:
+    """The share of the time with kernels in which pages of unified memory migrated as well."""
+    operations = device.operations
+    if not operations.migration.any() or not split.kernel_ns:
+        return 0.0
+    spans = Intervals(operations.start, operations.end)
+    kernels = union(spans[(operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)])
+    return intersect(kernels, union(spans[operations.migration])).total() / kernels.total()
+
+
+@steps.step()
+def notes(
+    device: DeviceTimeline,
+    window: AnalysisWindow,
+    missing: Missing,
+    counters: Counters,
+    metrics: GpuMetrics | None,
+    sharing: dict[str, str],
+    migrated_share: float,
+    batched_launches: bool,
+    settings: Settings,
+) -> list[str]:
+    """What a reader must know before trusting the numbers."""
+    found = device_notes(
+        sharing=sharing.get(device.key),
+        malformed=device.malformed,
+        narrowed_away=window.narrowed and window.length_ns == 0,
+        migrated_share=migrated_share,
+        batched=batched_launches,
+    )
+    unlikely = gap_notes(metrics, settings.thresholds.gap_sm_active)
+    return [*found, *missing.note(), *counters.absence(device), *unlikely]
+
+
+@steps.step()
+def largest(context: GapContext, measured: Measured | None, settings: Settings) -> list[Gap]:
+    """The largest gaps in full."""
+    return with_sm_active(describe_gaps(context, largest_gaps(context, settings.gaps)), measured)
+
+
+@steps.step()
+def copies(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    inside: BoolArray,
+    split: WindowSplit,
+    iterations: DeviceIterations,
+    memory: Memory,
+    settings: Settings,
+) -> Copies:
+    """Copies and sets."""
+    return copy_report(device, activity, inside, split, iterations.steady, memory.limits[device.key], settings.memory)
+
+
+@steps.step()
+def communication(
+    kernels: list[KernelRow],
+    collectives: Collectives,
+    inside: BoolArray,
+    split: WindowSplit,
+    host: HostActivity,
+    gaps: Gaps,
+    lane: IntArray,
+    threads: IntArray,
+) -> Communication:
+    """Communication kernels and MPI calls."""
+    rows = [row for row in kernels if row.communication]
+    return Communication(
+        kernels=rows,
+        total_ns=sum(row.total_ns for row in rows),
+        exposed_ns=split.exposed_comm_ns,
+        overlapped_ns=split.overlapped_comm_ns,
+        kinds=collective_kinds(collectives, inside, split),
+        mpi=mpi_calls(host.mpi, gaps, lane, threads, host.axis),
+    )
+
+
+@steps.step()
+def unified_memory(
+    device: DeviceTimeline, activity: DeviceActivity, window: AnalysisWindow, memory: Memory, settings: Settings
+) -> UnifiedMemory | None:
+    """Migrations and page faults."""
+    return unified.unified_memory(memory, device.ids, window, activity.duration_ns, settings.memory.thrash_moves)
+
+
+@steps.step()
+def allocated(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    layered: LayeredEvidence,
+    window: AnalysisWindow,
+    iterations: DeviceIterations,
+    ledger: Ledger,
+    memory: Memory,
+    settings: Settings,
+) -> DeviceMemory | None:
+    """The memory of the device over time."""
+    return device_memory(
+        memory.usage,
+        device,
+        activity.api_calls,
+        layered.facts.creates_context,
+        window,
+        iterations.steady,
+        memory.limits[device.key],
+        ledger.total.get(ALLOCATION, 0),
+        settings.memory,
+    )
+
+
+@steps.step()
+def packed_iterations(
+    iterations: DeviceIterations,
+    root_slices: RootSlices,
+    slices: Slices,
+    device: DeviceTimeline,
+    kernels: list[KernelRow],
+    context: GapContext,
+    keys: GapKeys,
+    signatures: list[SignatureRow],
+) -> IterationReport | None:
+    """The report on the iterations with the numbers of every steady one, where there are any."""
+    if iterations.report is None or iterations.steady is None:
+        return iterations.report
+    steady = iterations.steady
+    roots = None if root_slices.slices is slices else idle_parts(root_slices.slices, steady)
+    kinds = kinds_of_gaps(context.frame.gaps, keys, signatures)
+    packed = pack_iterations(steady, iterations.parts, roots, device, kernels, kinds, context.strings)
+    return structs.replace(iterations.report, packed=packed)
+
+
+@steps.step()
+def shown_window(window: AnalysisWindow, activity: DeviceActivity) -> Window:
+    """The window as a record."""
+    parts = list(zip(window.parts.start.tolist(), window.parts.end.tolist(), strict=True))
+    return Window(
+        start_ns=parts[0][0] if parts else 0,
+        end_ns=parts[-1][1] if parts else 0,
+        parts=parts,
+        reason=window.reason,
+        outside_ns=window.outside_ns,
+        edge_ns=window.edge_ns(activity.duration_ns),
+    )
+
+
+@steps.step()
+def operation_counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:
+    """How many operations there are of each category."""
+    of = np.bincount(device.operations.category[inside], minlength=len(Category))
+    return OpCounts(
+        kernel=int(of[Category.KERNEL]),
+        memcpy=int(of[Category.MEMCPY]),
+        memset=int(of[Category.MEMSET]),
+        graph=int(of[Category.GRAPH]),
+        zero_length=int((inside & ~device.running).sum()),
+        malformed=device.malformed,
+    )
+
+
+@steps.step()
+def undiagnosed(
+    device: DeviceTimeline,
+    shown_window: Window,
+    split: WindowSplit,
+    operation_counts: OpCounts,
+    ledger: Ledger,
+    root_totals: Totals,
+    gaps: Gaps,
+    drained: Drained,
+    calibration: Calibration,
+    verdict: Verdict,
+    largest: list[Gap],
+    packed_gaps: GapsPacked,
+    signatures: list[SignatureRow],
+    packed_iterations: IterationReport | None,
+    launch: Launch,
+    kernels: list[KernelRow],
+    copies: Copies,
+    communication: Communication,
+    utilization: Utilization,
+    notes: list[str],
+    metrics: GpuMetrics | None,
+    unified_memory: UnifiedMemory | None,
+    allocated: DeviceMemory | None,
+) -> DeviceReport:
+    """All figures of the device."""
+    drained_lengths = (gaps.end - gaps.start)[drained.flag]
+    covered = coverage(ledger.total)
+    return DeviceReport(
+        key=device.key,
+        name=device.gpu.name,
+        sm_count=device.gpu.sm_count,
+        ids=[DeviceId(pid=pid, device_id=number) for pid, number in device.ids],
+        window=shown_window,
+        window_ns=split.window_ns,
+        busy_ns=split.busy_ns,
+        idle_ns=split.idle_ns,
+        compute_ns=split.compute_ns,
+        exposed_comm_ns=split.exposed_comm_ns,
+        exposed_copy_ns=split.exposed_copy_ns,
+        overlapped_comm_ns=split.overlapped_comm_ns,
+        ops=operation_counts,
+        ledger=ledger.total,
+        root_ledger=dict(root_totals.total),
+        labels=ledger.labels,
+        sync_drained={"gaps": len(drained_lengths), "ns": int(drained_lengths.sum())},
+        coverage=None if covered is None else round(covered, 6),
+        floor_ns=calibration.floor_ns,
+        floor_calibrated=calibration.floor_calibrated,
+        launch_latency_ns=calibration.latency_ns,
+        launch_latency_calibrated=calibration.latency_calibrated,
+        verdict=verdict,
+        gap_count=len(gaps),
+        gaps=largest,
+        gaps_packed=packed_gaps,
+        signatures=signatures,
+        iterations=packed_iterations,
+        launch=launch,
+        kernels=kernels,
+        copies=copies,
+        communication=communication,
+        utilization=utilization,
+        notes=notes,
+        root_labels=root_totals.labels,
+        gpu_metrics=metrics,
+        unified_memory=unified_memory,
+        memory=allocated,
+    )
+
+
+@steps.step()
+def root_context(context: GapContext, root_slices: RootSlices) -> GapContext:
+    """The gaps by root cause."""
+    return replace(context, slices=root_slices.slices)
+
+
+@steps.step()
+def trouble(
+    undiagnosed: DeviceReport,
+    root_context: GapContext,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    iterations: DeviceIterations,
+    settings: Settings,
+) -> Trouble | None:
+    """The bottleneck."""
+    return device_trouble(undiagnosed, root_context, window.parts, split, iterations.steady, settings)
+
+
+@steps.step()
+def report(undiagnosed: DeviceReport, trouble: Trouble | None) -> DeviceReport:
+    """The device's part of the report."""
+    return structs.replace(undiagnosed, trouble=trouble)
+
+
+@steps.step()
+def findings(
+    report: DeviceReport,
+    root_context: GapContext,
+    root_slices: RootSlices,
+    layered: LayeredEvidence,
+    keys: GapKeys,
+    without_work: EmptyIterations | None,
+    missing: Missing,
+    settings: Settings,
+) -> list[Finding]:
+    """What is worth doing something about; less sure where rows are missing."""
+    context = FindingContext(root_context, layered, keys, Attribution.by_root(root_slices), settings.findings)
+    found = findings_of(report, context, without_work)
+    if not missing.reasons():
+        return found
+    return [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
+
+
+@steps.step()
+def lanes(
+    overview: TimelineLevels | None,
+    context: GapContext,
+    threads: IntArray,
+    report: DeviceReport,
+    findings: list[Finding],
+    activity: DeviceActivity,
+    window: AnalysisWindow,
+) -> DeviceLanes | None:
+    """The timeline without the lanes of threads, which devices share."""
+    if overview is None:
+        return None
+    return with_lanes(overview, context, threads, report, findings, activity, narrowed=window.narrowed)
+
+
+@steps.step(trims=True)
+def result(
+    report: DeviceReport,
+    root_slices: RootSlices,
+    findings: list[Finding],
+    lanes: DeviceLanes | None,
+    split: WindowSplit,
+    collectives: Collectives,
+    meetings: Collectives,
+) -> DeviceResult:
+    """What the steps after the devices need of one."""
+    return DeviceResult(report, root_slices.slices, findings, lanes, split, collectives, meetings)

@@ -1,0 +1,271 @@
+"""The first steps of a trace: what is read of it, the window of each device, and the evidence of the host."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray, Intervals
+from nsysdiag.causes.call_facts import call_facts
+from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
+from nsysdiag.config.settings import Settings
+from nsysdiag.counters.counters import Counters, read_counters
+from nsysdiag.diagnosis.missing import UnseenLaunches
+from nsysdiag.errors import UsageError
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.callchains import CallChains
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline, read_device_activity
+from nsysdiag.events.host import HostActivity, host_activity
+from nsysdiag.events.host_tables import HostTables, large_tables, read_host_tables
+from nsysdiag.events.identity import process_names, profiler_threads
+from nsysdiag.events.identity import thread_names as read_thread_names
+from nsysdiag.events.memory import Memory, read_memory
+from nsysdiag.events.memory_fit import Part, part_that_fits
+from nsysdiag.events.nvtx import NvtxRanges, read_ranges
+from nsysdiag.events.python_stacks import PythonStacks
+from nsysdiag.events.samples import chain_symbols
+from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
+from nsysdiag.events.sharing import sharing_notes
+from nsysdiag.iterations.window import AnalysisWindow, window_of
+from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
+from nsysdiag.ledger.drained import draining_calls
+from nsysdiag.ledger.untraced_graphs import untraced_graphs
+from nsysdiag.pipeline.stages import Steps
+from nsysdiag.stacks.samples import LeafSymbols
+from nsysdiag.trace.strings import Strings
+from nsysdiag.trace.trace import Trace
+from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads, wake_finder
+from nsysdiag.wakeups.thread_names import ThreadNames
+from nsysdiag.wakeups.waits import Files
+
+MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
+
+steps = Steps()
+
+
+@steps.step(progress=("reading device activity", 0.0))
+def part(trace: Trace, settings: Settings) -> Part | None:
+    """The part of the trace that the memory limit allows to read, which is all that is read from now on."""
+    if settings.memory_limit is None:
+        return None
+    found = part_that_fits(trace, settings.memory_limit, settings.start_ns, settings.end_ns)
+    if found is None:
+        return None
+    if settings.nvtx is not None or settings.iterations is not None:
+        raise UsageError(
+            "the trace exceeds the memory limit, and --nvtx and --iterations need all of it",
+            hint="choose a time with --from and --to, or raise --memory-limit",
+        )
+    trace.only_between(found.read_from, found.end)
+    trace.warn(found.reason)
+    return found
+
+
+@steps.step()
+def ranges(trace: Trace) -> NvtxRanges:
+    """NVTX ranges. The large tables that come next are read meanwhile."""
+    trace.read_ahead(large_tables(trace))
+    return read_ranges(trace)
+
+
+@steps.step()
+def activity(trace: Trace, ranges: NvtxRanges, settings: Settings) -> DeviceActivity:
+    """What all GPUs did, and the API calls that launched it."""
+    return read_device_activity(
+        trace, ranges, same_gpu=settings.same_gpu, communication_patterns=settings.communication_patterns
+    )
+
+
+@steps.step()
+def devices(activity: DeviceActivity, settings: Settings) -> list[DeviceTimeline]:
+    """All devices, or those that the settings name: by key, by the number in it, or by a part of the GPU's name."""
+    wanted, every = settings.device, activity.devices
+    if wanted is None:
+        return every
+    exact = [device for device in every if wanted in (device.key, device.key.removeprefix("gpu"))]
+    found = exact or [device for device in every if wanted.lower() in device.gpu.name.lower()]
+    if not found:
+        known = ", ".join(f"{device.key} ({device.gpu.name})" for device in every) or "none"
+        raise UsageError(f"the trace has no device '{wanted}'", hint=f"devices in this trace: {known}")
+    return found
+
+
+@steps.step()
+def windows(
+    devices: list[DeviceTimeline], activity: DeviceActivity, ranges: NvtxRanges, settings: Settings, part: Part | None
+) -> dict[str, AnalysisWindow]:
+    """The window of each device, by its key. One that holds nothing on any device is a mistake, not a healthy
+    result."""
+    found = {device.key: window_of(device, activity.api_calls.rows, ranges, settings, part) for device in devices}
+    narrowed = [window for window in found.values() if window.narrowed]
+    if narrowed and not any(window.length_ns for window in narrowed):
+        spans = [
+            f"{key} works from {window.whole.start[0]:,} to {window.whole.end[0]:,} ns"
+            for key, window in found.items()
+            if len(window.whole)
+        ]
+        raise UsageError(f"no GPU work lies in the chosen time: {narrowed[0].reason}", hint="; ".join(spans) or None)
+    return found
+
+
+@steps.step(background=True)
+def counters(trace: Trace, activity: DeviceActivity) -> Counters:
+    """GPU metrics."""
+    return read_counters(trace, activity.devices)
+
+
+@steps.step(background=True)
+def unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
+    """Launches of which nothing was recorded but the call."""
+    return UnseenLaunches.unknown() if trace.partial else UnseenLaunches.of(activity)
+
+
+@steps.step(progress=("reading host activity", 0.3))
+def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
+    """What threads and CPUs did, table by table."""
+    return read_host_tables(trace, ranges)
+
+
+@steps.step()
+def host(
+    tables: HostTables,
+    activity: DeviceActivity,
+    devices: list[DeviceTimeline],
+    windows: dict[str, AnalysisWindow],
+) -> HostActivity:
+    """What the threads did that launched anything on the devices, over the time of their work."""
+    spans = [window.whole for window in windows.values() if len(window.whole)]
+    low = min((int(span.start[0]) for span in spans), default=0) - MARGIN_NS
+    high = max((int(span.end[0]) for span in spans), default=0)
+    thread = activity.api_calls.rows.thread
+    launches = [device.launch[device.launch >= 0] for device in devices]
+    threads: list[IntArray] = [np.empty(0, dtype=np.int64), *(thread[rows] for rows in launches if len(rows))]
+    axis = ThreadAxis.over(np.concatenate(threads), low, high)
+    return host_activity(tables, activity.api_calls, axis, activity.latest_ns)
+
+
+@steps.step(progress=("classifying gaps", 0.6))
+def facts(activity: DeviceActivity) -> CallFacts:
+    """What API calls are known to be."""
+    return call_facts(activity)
+
+
+@steps.step()
+def evidence(host: HostActivity, facts: CallFacts) -> HostEvidence:
+    """The calls of the launching threads as rules look at them."""
+    return HostEvidence.of(host, facts)
+
+
+@steps.step()
+def layered(evidence: HostEvidence) -> LayeredEvidence:
+    """What the host-side rules of all causes make of the calls."""
+    return layer_evidence(evidence)
+
+
+@steps.step()
+def draining(evidence: HostEvidence) -> list[Layer]:
+    """The calls that drain the device."""
+    return draining_calls(evidence)
+
+
+@steps.step()
+def untraced(activity: DeviceActivity, facts: CallFacts) -> dict[int, Intervals]:
+    """The time of graphs whose nodes were not recorded, by launching thread."""
+    return untraced_graphs(activity, facts)
+
+
+@steps.step()
+def sharing(activity: DeviceActivity) -> dict[str, str]:
+    """By device key a sentence for each device that may be the same GPU as others."""
+    return sharing_notes(activity)
+
+
+@steps.step()
+def host_trace(
+    trace: Trace,
+    tables: HostTables,
+    activity: DeviceActivity,
+    facts: CallFacts,
+    ranges: NvtxRanges,
+    host: HostActivity,
+) -> HostTrace:
+    """What wake-ups and the report on the host look at."""
+    return HostTrace(
+        tables=tables,
+        activity=activity,
+        facts=facts,
+        ranges=ranges,
+        low=host.axis.origin,
+        high=host.axis.origin + host.axis.span,
+        thread_names=read_thread_names(trace),
+        process_names=process_names(trace),
+        frames=partial(chain_symbols, trace),
+        profilers=profiler_threads(trace),
+    )
+
+
+@steps.step()
+def launching(host: HostActivity, facts: CallFacts) -> WaitingThreads:
+    """The launching threads, with their waits."""
+    return WaitingThreads(host, facts)
+
+
+@steps.step()
+def finder(host_trace: HostTrace) -> Finder:
+    """Finds who ended a wait. It holds much, and is needed no more when the roots of the last device are known."""
+    return wake_finder(host_trace)
+
+
+@steps.step()
+def names(host_trace: HostTrace) -> ThreadNames:
+    """Threads in words."""
+    return ThreadNames(host_trace)
+
+
+@steps.step()
+def files(trace: Trace) -> Files:
+    """The files that threads read."""
+    return Files(trace)
+
+
+@steps.step()
+def strings(trace: Trace) -> Strings:
+    """The texts of the trace by their ids."""
+    return trace.strings
+
+
+@steps.step()
+def events_dropped(trace: Trace) -> bool:
+    """Whether nsys reports that it lost events."""
+    return trace.events_dropped
+
+
+@steps.step()
+def batched_launches(trace: Trace) -> bool:
+    """Whether the driver holds launches back to submit several at once, as WDDM does."""
+    return trace.has("TARGET_INFO_WDDM_CONTEXTS")
+
+
+@steps.step()
+def leaf_symbols(trace: Trace) -> LeafSymbols:
+    """The innermost functions of CPU samples."""
+    return partial(read_leaf_symbols, trace)
+
+
+@steps.step()
+def call_chains(trace: Trace, activity: DeviceActivity) -> CallChains:
+    """The call chains of CUDA calls, OS calls and CPU samples."""
+    return CallChains(trace, activity.api_calls)
+
+
+@steps.step()
+def python_stacks(trace: Trace, ranges: NvtxRanges) -> PythonStacks:
+    """The Python stacks."""
+    return PythonStacks(trace, ranges.python)
+
+
+@steps.step(trims=True)
+def memory(trace: Trace, activity: DeviceActivity) -> Memory:
+    """Allocations, migrations and page faults."""
+    return read_memory(trace, activity)

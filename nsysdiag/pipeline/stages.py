@@ -1,0 +1,140 @@
+"""Runs the steps of an analysis, whose functions know nothing of threads and memory.
+
+A step is a function named after what it makes. Its parameters are named after what it needs: what earlier steps made,
+or what the stage was given.
+
+```
+steps = Steps()
+
+@steps.step()
+def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit: ...
+
+@steps.step(background=True)
+def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]: ...
+```
+
+Steps run in the order in which they are written, those for the background in a second thread. What a step made is
+dropped after the last step that needs it; of what is left, large arrays lie in files between the steps.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from nsysdiag.arrays.background import Background
+from nsysdiag.arrays.malloc_trim import trim
+from nsysdiag.arrays.spill import evict, spill
+
+T = TypeVar("T")
+Function = TypeVar("Function", bound=Callable[..., Any])
+Progress = Callable[[str, float], None]
+"""Takes what is done next, and the share of the work that is done, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """Makes a list: what `steps` make for each element of the list named `of`, which they call `item`."""
+
+    item: str
+    of: str
+    steps: list[Step]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Makes `name` out of `needs`. A step with `trims` leaves much free memory behind, which goes back to the system.
+    `progress` is reported when the step begins."""
+
+    name: str
+    needs: tuple[str, ...]
+    make: Callable[..., Any] | Each
+    background: bool = False
+    trims: bool = False
+    progress: tuple[str, float] | None = None
+
+
+class Steps(list[Step]):
+    """Steps in the order in which they run."""
+
+    def step(
+        self, *, background: bool = False, trims: bool = False, progress: tuple[str, float] | None = None
+    ) -> Callable[[Function], Function]:
+        """Add a function as the next step, and leave it as it is."""
+
+        def added(make: Function) -> Function:
+            needs = tuple(inspect.signature(make).parameters)
+            self.append(Step(make.__name__, needs, make, background, trims, progress))
+            return make
+
+        return added
+
+    def for_each(self, name: str, item: str, of: str, steps: Steps, goal: Callable[..., Any]) -> None:
+        """Add a step that makes the list `name`: the `goal` of other steps for each `item` of the list `of`. These
+        steps may need what was made here."""
+        inner = steps.leading_to(goal)
+        made = {item, *(step.name for step in inner)}
+        needs = dict.fromkeys(need for step in inner for need in step.needs if need not in made)
+        self.append(Step(name, (of, *needs), Each(item, of, inner)))
+
+    def leading_to(self, goal: Callable[..., Any]) -> Steps:
+        """The steps that `goal`, one of them, cannot do without, and itself last."""
+        wanted, found = {goal.__name__}, Steps()
+        for step in reversed(self):
+            if step.name in wanted:
+                wanted.update(step.needs)
+                found.append(step)
+        found.reverse()
+        return found
+
+    def run(self, goal: Callable[..., T], progress: Progress | None = None, **given: Any) -> T:
+        """What the step `goal` makes of what is `given`. Raises what any of the steps raises."""
+        with Background() as background:
+            made: T = _Run(background, progress).result(self.leading_to(goal), given)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    background: Background
+    progress: Progress | None
+
+    def result(self, steps: list[Step], values: dict[str, Any]) -> Any:
+        """What the last step makes. `values`, by name, is used up."""
+        last_use = {name: at for at, step in enumerate(steps) for name in step.needs}
+        for at, step in enumerate(steps):
+            if step.progress is not None and self.progress is not None:
+                self.progress(*step.progress)
+            needs = {name: values[name] if last_use[name] > at else values.pop(name) for name in step.needs}
+            if step.background:
+                values[step.name] = self.background.begin(self._made, step, needs)
+            else:
+                values[step.name] = self._made(step, needs)
+            del needs  # or what no later step needs would stay until the next one has begun
+            evict()
+            if step.trims:
+                trim()
+        return _finished(values[steps[-1].name])
+
+    def _made(self, step: Step, needs: dict[str, Any]) -> Any:
+        if isinstance(step.make, Each):
+            return self._each(step.make, needs)
+        return spill(step.make(**{name: _finished(value) for name, value in needs.items()}))
+
+    def _each(self, each: Each, needs: dict[str, Any]) -> list[Any]:
+        items = _finished(needs.pop(each.of))
+        made = []
+        for at, item in enumerate(items):
+            # The last one uses up what the others share.
+            values = needs if at == len(items) - 1 else dict(needs)
+            values[each.item] = item
+            made.append(self.result(each.steps, values))
+        return made
+
+
+def _finished(value: Any) -> Any:
+    """Waits for what the second thread makes, which begins nothing before it has finished what was begun earlier."""
+    return value.result() if isinstance(value, Future) else value

@@ -1,0 +1,115 @@
+"""The steps of a trace: reading, then every device, then what is said of all of them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nsysdiag.config.settings import Settings
+from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_warnings, recapture
+from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.host import HostActivity
+from nsysdiag.findings.findings import ranked
+from nsysdiag.findings.rules import cause_infos
+from nsysdiag.host import report as host_steps
+from nsysdiag.host.facts import HostReport
+from nsysdiag.host.windows import Working
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.pipeline import device_report, reading
+from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.pipeline.stages import Steps
+from nsysdiag.ranks.advice import with_waits
+from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
+from nsysdiag.ranks.facts import RankComparison
+from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
+from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
+from nsysdiag.timeline.facts import TimelineLevels
+from nsysdiag.timeline.host_lanes import with_threads
+from nsysdiag.trace.trace import Trace
+from nsysdiag.version import __version__
+from nsysdiag.wakeups.host_trace import HostTrace
+
+steps = Steps(reading.steps)
+steps.for_each("results", "device", "devices", device_report.steps, device_report.result)
+
+
+@steps.step()
+def row_warnings(activity: DeviceActivity, host: HostActivity, unseen: UnseenLaunches) -> list[str]:
+    """What is wrong with the rows of the trace."""
+    found = [*left_out_gpus(activity), *malformed_warnings(host.malformed)]
+    return found if activity.devices else [*found, *unseen_everywhere(unseen)]
+
+
+@steps.step()
+def warned_results(results: list[DeviceResult], row_warnings: list[str]) -> tuple[list[DeviceResult], list[str]]:
+    """The devices, for who needs nothing else, and warnings about rows."""
+    return results, row_warnings
+
+
+@steps.step(trims=True, progress=("looking at threads and CPUs", 0.9))
+def host_report(
+    host_trace: HostTrace,
+    host: HostActivity,
+    devices: list[DeviceTimeline],
+    windows: dict[str, AnalysisWindow],
+    results: list[DeviceResult],
+) -> HostReport | None:
+    """What threads and CPUs did while the devices were in use."""
+    working = [Working(result.split.busy, windows[result.report.key].parts) for result in results]
+    return host_steps.host_report(host_trace, host, devices, working)
+
+
+@steps.step(progress=("writing the report", 0.95))
+def ranks(trace: Trace, results: list[DeviceResult]) -> RankComparison | None:
+    """The devices as ranks, where they ran collectives together or are in step by their iterations."""
+    if len(results) < 2:
+        return None
+    by_mpi = meet_by_mpi(results)
+    timelines = [rank_timeline(each.report.key, trace.file, 0, None, each, by_mpi=by_mpi) for each in results]
+    compared = compare_ranks(timelines)
+    return compared if compared.groups or compared.basis == ITERATIONS else None
+
+
+@steps.step()
+def timeline(results: list[DeviceResult], host: HostActivity, host_trace: HostTrace) -> dict[str, TimelineLevels]:
+    """The timelines of the devices that have one."""
+    return with_threads([each.timeline for each in results if each.timeline is not None], host, host_trace)
+
+
+@steps.step()
+def report(
+    trace: Trace,
+    settings: Settings,
+    results: list[DeviceResult],
+    row_warnings: list[str],
+    ranks: RankComparison | None,
+    timeline: dict[str, TimelineLevels],
+    host_report: HostReport | None,
+) -> Report:
+    """The report."""
+    capabilities, devices = trace.capabilities(), [result.report for result in results]
+    found = [finding for result in results for finding in result.findings]
+    return Report(
+        schema_version=SCHEMA_VERSION,
+        tool=Tool(name="nsysdiag", version=__version__),
+        trace=TraceInfo(
+            file=trace.file,
+            size_bytes=trace.size_bytes,
+            fingerprint=trace.fingerprint,
+            nsys_version=trace.nsys_version,
+            export_schema_version=trace.schema_version,
+            tables=trace.tables(),
+            capabilities=capabilities,
+            warnings=[*trace.warnings, *row_warnings],
+            sha256=trace.sha256,
+        ),
+        devices=devices,
+        findings=with_waits(ranked(found, settings.findings.most), ranks),
+        causes=cause_infos(),
+        recapture=recapture(devices, capabilities),
+        settings=settings.changed(partial=trace.partial),
+        timeline=timeline if settings.timeline else msgspec.UNSET,
+        ranks=ranks,
+        untold=list(NOT_RECORDED),
+        host=host_report,
+    )
