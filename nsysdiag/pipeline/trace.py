@@ -15,7 +15,7 @@ from nsysdiag.host import report as host_steps
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.windows import Working
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.pipeline import device_report, reading
+from nsysdiag.pipeline import device, reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.ranks.advice import with_waits
@@ -30,7 +30,7 @@ from nsysdiag.version import __version__
 from nsysdiag.wakeups.host_trace import HostTrace
 
 steps = Steps(reading.steps)
-steps.for_each("results", "device", "devices", device_report.steps, device_report.result)
+steps.for_each("results", "device", "devices", device.steps, device.result)
 
 
 @steps.step()

@@ -8,7 +8,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import pytest
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.pipeline import device_report
+from nsysdiag.pipeline import device
 from nsysdiag.pipeline import trace as trace_steps
 from nsysdiag.pipeline.stages import Each, Step, Steps
 from nsysdiag.trace.trace import Trace
@@ -54,7 +54,7 @@ def test_every_step_gets_what_it_names() -> None:
 
 def test_no_step_is_for_nothing() -> None:
     assert unused(trace_steps.steps, trace_steps.report, trace_steps.warned_results) == set()
-    assert unused(device_report.steps, device_report.result) == set()
+    assert unused(device.steps, device.result) == set()
 
 
 def test_ranks_need_neither_the_host_nor_the_timeline() -> None:

@@ -1,8 +1,6 @@
-"""The steps of one device from its ledgers to its part of the report, its findings and its timeline."""
+"""The steps of one device that make the figures of its report."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 from msgspec import structs
@@ -16,10 +14,8 @@ from nsysdiag.counters.counters import Counters, gap_notes
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.counters.measured import with_sm_active
 from nsysdiag.counters.report import Measured
-from nsysdiag.diagnosis.device import device_trouble
-from nsysdiag.diagnosis.facts import Trouble
 from nsysdiag.diagnosis.health import device_notes
-from nsysdiag.diagnosis.missing import DOUBTED, Missing
+from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.diagnosis.verdict import VerdictInput
 from nsysdiag.diagnosis.verdict import verdict as judge
 from nsysdiag.events.collectives import Collectives
@@ -27,14 +23,9 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.memory import Memory
 from nsysdiag.events.operations import Category
-from nsysdiag.findings.attribution import Attribution
-from nsysdiag.findings.empty_iterations import EmptyIterations
-from nsysdiag.findings.findings import findings_of
-from nsysdiag.findings.text import FindingContext
 from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.gap_groups.keys import GapKeys
-from nsysdiag.gaps.calibration import Calibration
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.device import DeviceIterations
 from nsysdiag.iterations.packing import pack_iterations
@@ -50,17 +41,11 @@ from nsysdiag.ledger.ledger import Ledger, Totals, coverage
 from nsysdiag.memory import unified
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
-from nsysdiag.pipeline import device as device_steps
-from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.report import (
     Communication,
     Copies,
-    DeviceId,
-    DeviceReport,
-    Finding,
     Gap,
-    GapsPacked,
     IterationReport,
     KernelRow,
     Launch,
@@ -69,12 +54,9 @@ from nsysdiag.report import (
     Verdict,
     Window,
 )
-from nsysdiag.timeline.facts import TimelineLevels
-from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
-from nsysdiag.utilization.facts import Utilization
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps(device_steps.steps)
+steps = Steps()
 
 
 @steps.step()
@@ -292,148 +274,3 @@ def operation_counts(device: DeviceTimeline, inside: BoolArray) -> OpCounts:
         zero_length=int((inside & ~device.running).sum()),
         malformed=device.malformed,
     )
-
-
-@steps.step()
-def undiagnosed(
-    device: DeviceTimeline,
-    shown_window: Window,
-    split: WindowSplit,
-    operation_counts: OpCounts,
-    ledger: Ledger,
-    root_totals: Totals,
-    gaps: Gaps,
-    drained: Drained,
-    calibration: Calibration,
-    verdict: Verdict,
-    largest: list[Gap],
-    packed_gaps: GapsPacked,
-    signatures: list[SignatureRow],
-    packed_iterations: IterationReport | None,
-    launch: Launch,
-    kernels: list[KernelRow],
-    copies: Copies,
-    communication: Communication,
-    utilization: Utilization,
-    notes: list[str],
-    metrics: GpuMetrics | None,
-    unified_memory: UnifiedMemory | None,
-    allocated: DeviceMemory | None,
-) -> DeviceReport:
-    """All figures of the device."""
-    drained_lengths = (gaps.end - gaps.start)[drained.flag]
-    covered = coverage(ledger.total)
-    return DeviceReport(
-        key=device.key,
-        name=device.gpu.name,
-        sm_count=device.gpu.sm_count,
-        ids=[DeviceId(pid=pid, device_id=number) for pid, number in device.ids],
-        window=shown_window,
-        window_ns=split.window_ns,
-        busy_ns=split.busy_ns,
-        idle_ns=split.idle_ns,
-        compute_ns=split.compute_ns,
-        exposed_comm_ns=split.exposed_comm_ns,
-        exposed_copy_ns=split.exposed_copy_ns,
-        overlapped_comm_ns=split.overlapped_comm_ns,
-        ops=operation_counts,
-        ledger=ledger.total,
-        root_ledger=dict(root_totals.total),
-        labels=ledger.labels,
-        sync_drained={"gaps": len(drained_lengths), "ns": int(drained_lengths.sum())},
-        coverage=None if covered is None else round(covered, 6),
-        floor_ns=calibration.floor_ns,
-        floor_calibrated=calibration.floor_calibrated,
-        launch_latency_ns=calibration.latency_ns,
-        launch_latency_calibrated=calibration.latency_calibrated,
-        verdict=verdict,
-        gap_count=len(gaps),
-        gaps=largest,
-        gaps_packed=packed_gaps,
-        signatures=signatures,
-        iterations=packed_iterations,
-        launch=launch,
-        kernels=kernels,
-        copies=copies,
-        communication=communication,
-        utilization=utilization,
-        notes=notes,
-        root_labels=root_totals.labels,
-        gpu_metrics=metrics,
-        unified_memory=unified_memory,
-        memory=allocated,
-    )
-
-
-@steps.step()
-def root_context(context: GapContext, root_slices: RootSlices) -> GapContext:
-    """The gaps by root cause."""
-    return replace(context, slices=root_slices.slices)
-
-
-@steps.step()
-def trouble(
-    undiagnosed: DeviceReport,
-    root_context: GapContext,
-    window: AnalysisWindow,
-    split: WindowSplit,
-    iterations: DeviceIterations,
-    settings: Settings,
-) -> Trouble | None:
-    """The bottleneck."""
-    return device_trouble(undiagnosed, root_context, window.parts, split, iterations.steady, settings)
-
-
-@steps.step()
-def report(undiagnosed: DeviceReport, trouble: Trouble | None) -> DeviceReport:
-    """The device's part of the report."""
-    return structs.replace(undiagnosed, trouble=trouble)
-
-
-@steps.step()
-def findings(
-    report: DeviceReport,
-    root_context: GapContext,
-    root_slices: RootSlices,
-    layered: LayeredEvidence,
-    keys: GapKeys,
-    without_work: EmptyIterations | None,
-    missing: Missing,
-    settings: Settings,
-) -> list[Finding]:
-    """What is worth doing something about; less sure where rows are missing."""
-    context = FindingContext(root_context, layered, keys, Attribution.by_root(root_slices), settings.findings)
-    found = findings_of(report, context, without_work)
-    if not missing.reasons():
-        return found
-    return [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
-
-
-@steps.step()
-def lanes(
-    overview: TimelineLevels | None,
-    context: GapContext,
-    threads: IntArray,
-    report: DeviceReport,
-    findings: list[Finding],
-    activity: DeviceActivity,
-    window: AnalysisWindow,
-) -> DeviceLanes | None:
-    """The timeline without the lanes of threads, which devices share."""
-    if overview is None:
-        return None
-    return with_lanes(overview, context, threads, report, findings, activity, narrowed=window.narrowed)
-
-
-@steps.step(trims=True)
-def result(
-    report: DeviceReport,
-    root_slices: RootSlices,
-    findings: list[Finding],
-    lanes: DeviceLanes | None,
-    split: WindowSplit,
-    collectives: Collectives,
-    meetings: Collectives,
-) -> DeviceResult:
-    """What the steps after the devices need of one."""
-    return DeviceResult(report, root_slices.slices, findings, lanes, split, collectives, meetings)

@@ -1,0 +1,224 @@
+"""The first steps of one device: its window, its gaps and what they were lost to, and what follows from these alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, Intervals, contains
+from nsysdiag.config.settings import Settings
+from nsysdiag.counters import report as counter_report
+from nsysdiag.counters.counters import Counters
+from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.counters.measured import measured_sm_active
+from nsysdiag.counters.report import Measured
+from nsysdiag.diagnosis.missing import Missing, UnseenLaunches, missing_of
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.host import HostActivity
+from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.findings import empty_iterations
+from nsysdiag.findings.empty_iterations import EmptyIterations
+from nsysdiag.gaps.calibration import Calibration, calibrate
+from nsysdiag.gaps.gaps import Gaps, find_gaps
+from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
+from nsysdiag.gaps.stream_waits import EventWaits, event_waits
+from nsysdiag.iterations.device import DeviceIterations, device_iterations
+from nsysdiag.iterations.iterations import Iterations, find_iterations
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.kernels.kernels import kernel_rows
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.busy import WindowSplit, split_window
+from nsysdiag.ledger.classify import LayeredEvidence, classify
+from nsysdiag.ledger.ledger import Ledger, ledger_of, pack_gaps
+from nsysdiag.ledger.untraced_graphs import untraced_on
+from nsysdiag.pipeline.stages import Steps
+from nsysdiag.report import GapsPacked, KernelRow
+from nsysdiag.timeline.facts import TimelineLevels
+from nsysdiag.timeline.levels import finest_level
+from nsysdiag.timeline.levels import overview as draw_overview
+from nsysdiag.trace.strings import Strings
+from nsysdiag.utilization.facts import Utilization
+from nsysdiag.utilization.utilization import utilization as measure_utilization
+
+steps = Steps()
+
+
+@steps.step()
+def window(device: DeviceTimeline, windows: dict[str, AnalysisWindow]) -> AnalysisWindow:
+    """The time under analysis."""
+    return windows[device.key]
+
+
+@steps.step(background=True)
+def repeating(
+    device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges
+) -> Iterations | None:
+    """The iterations of the whole work; None for a narrowed window, which holds too little."""
+    return None if window.narrowed else find_iterations(device, activity.api_calls.rows, ranges, window.whole)
+
+
+@steps.step(background=True)
+def without_work(
+    device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges, host: HostActivity
+) -> EmptyIterations | None:
+    """Iterations in which the device was given nothing to do; None for a narrowed window."""
+    if window.narrowed:
+        return None
+    return empty_iterations.empty_iterations(device, activity.api_calls.rows, ranges, host.axis.threads)
+
+
+@steps.step()
+def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit:
+    """The window by what the device did."""
+    return split_window(device, window.parts)
+
+
+@steps.step()
+def all_gaps(device: DeviceTimeline, window: AnalysisWindow) -> Gaps:
+    """The gaps in all of the device's work."""
+    return find_gaps(device, window.whole)
+
+
+@steps.step()
+def calibration(device: DeviceTimeline, activity: DeviceActivity, all_gaps: Gaps) -> Calibration:
+    """How long a launch takes on this device, and the shortest gap between two operations."""
+    return calibrate(all_gaps, device, activity, event_waits(all_gaps, device, activity).present)
+
+
+@steps.step()
+def gaps(device: DeviceTimeline, window: AnalysisWindow, all_gaps: Gaps) -> Gaps:
+    """The gaps inside the window."""
+    return find_gaps(device, window.parts) if window.narrowed else all_gaps
+
+
+@steps.step()
+def waits(device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps) -> EventWaits:
+    """Where the operation behind a gap waited for an event."""
+    return event_waits(gaps, device, activity)
+
+
+@steps.step()
+def frame(
+    device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps, calibration: Calibration, waits: EventWaits
+) -> Frame:
+    """How the launch behind each gap lies to it."""
+    return frame_of(gaps, device, activity, calibration, waits)
+
+
+@steps.step()
+def slices(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    frame: Frame,
+    waits: EventWaits,
+    layered: LayeredEvidence,
+    untraced: dict[int, Intervals],
+    settings: Settings,
+) -> Slices:
+    """What each nanosecond of the gaps was lost to."""
+    side = DeviceSide(frame, device, activity, waits)
+    return classify(side, layered, untraced_on(device, activity, untraced), settings.disabled)
+
+
+@steps.step()
+def ledger(slices: Slices, gaps: Gaps) -> Ledger:
+    """Idle time by cause."""
+    return ledger_of(slices, len(gaps))
+
+
+@steps.step()
+def iterations(repeating: Iterations | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
+    """What the iterations are made of."""
+    return device_iterations(repeating, slices, split, strings)
+
+
+@steps.step()
+def inside(device: DeviceTimeline, window: AnalysisWindow) -> BoolArray:
+    """The operations that tables count: all of the device, or those that start inside a narrowed window."""
+    if not window.narrowed:
+        return np.ones(len(device.operations), dtype=np.bool_)
+    return contains(window.parts, device.operations.start)
+
+
+@steps.step(background=True)
+def missing(device: DeviceTimeline, activity: DeviceActivity, unseen: UnseenLaunches, events_dropped: bool) -> Missing:
+    """What was not recorded."""
+    return missing_of(device, activity, unseen, reported=events_dropped)
+
+
+@steps.step(background=True)
+def packed_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:
+    """All gaps in a few bytes each."""
+    return pack_gaps(gaps, ledger)
+
+
+@steps.step()
+def measured(device: DeviceTimeline, counters: Counters) -> Measured | None:
+    """The GPU metrics of this device."""
+    return counters.of(device)
+
+
+@steps.step(background=True)
+def metrics(
+    measured: Measured | None,
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    ranges: NvtxRanges,
+    strings: Strings,
+    window: AnalysisWindow,
+    gaps: Gaps,
+    split: WindowSplit,
+    iterations: DeviceIterations,
+    settings: Settings,
+) -> GpuMetrics | None:
+    """What the GPU's own counters say of the window."""
+    if measured is None or not window.length_ns:
+        return None
+    return counter_report.gpu_metrics(
+        measured,
+        device,
+        activity.api_calls.rows,
+        ranges,
+        strings,
+        window.parts,
+        Intervals(gaps.start, gaps.end),
+        split,
+        iterations.report,
+        settings.thresholds.clock,
+    )
+
+
+@steps.step(background=True)
+def utilization(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    strings: Strings,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    inside: BoolArray,
+    metrics: GpuMetrics | None,
+    settings: Settings,
+) -> Utilization:
+    """How well the GPU was used, by its counters or by what was launched."""
+    sms = measured_sm_active(metrics)
+    return measure_utilization(device, window.parts, split, inside, activity.shapes, strings, settings, sms)
+
+
+@steps.step(background=True)
+def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:
+    """The table of kernels."""
+    return kernel_rows(device, inside, strings)
+
+
+@steps.step(background=True)
+def overview(
+    device: DeviceTimeline,
+    activity: DeviceActivity,
+    window: AnalysisWindow,
+    gaps: Gaps,
+    ledger: Ledger,
+    settings: Settings,
+) -> TimelineLevels | None:
+    """The timeline in buckets; None where none is asked for, or nothing ran."""
+    if not settings.timeline:
+        return None
+    return draw_overview(device, window, gaps, ledger, finest_level(len(activity.devices)))
