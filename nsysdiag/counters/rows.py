@@ -1,48 +1,61 @@
-"""The tables about GPU metrics as rows of plain values: see `nsysdiag.formats.rows` for their columns."""
+"""The tables about GPU metrics."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.columns import Rows
+from nsysdiag.counters.facts import GpuMetric
+from nsysdiag.document.columns import Column, columns, of_devices
 
 if TYPE_CHECKING:
-    from nsysdiag.report import Report
+    from nsysdiag.report import DeviceReport
 
 
-def metric_rows(report: Report) -> Rows:
-    """A row for each metric of each device."""
-    for device in report.devices:
-        for row in device.gpu_metrics.metrics if device.gpu_metrics else ():
-            means = (row.window, row.kernels, row.compute, row.gaps, row.idle)
-            counts = (row.samples, row.gap_samples, row.left_out, row.capped)
-            name = " + ".join(row.names)
-            yield (
-                device.key,
-                row.id,
-                row.title,
-                row.unit,
-                *means,
-                row.lowest,
-                row.highest,
-                *counts,
-                row.peak_bytes_per_second,
-                name,
-            )
+class _Mean(NamedTuple):
+    """The mean of one metric over the ranges or kernels of a name, or over an iteration."""
+
+    what: str
+    name: str
+    instances: int
+    time_ns: int
+    samples: int
+    whole: bool | None
+    metric: str
+    mean: float | None
 
 
-def metric_rows_by_name(report: Report) -> Rows:
-    """A row for each metric of each range, kernel and iteration that the report lists."""
-    for device in report.devices:
-        found = device.gpu_metrics
-        if found is None:
-            continue
-        for span in found.ranges:
-            for metric, mean in sorted(span.means.items()):
-                yield (device.key, "range", span.name, span.count, span.gpu_ns, span.samples, None, metric, mean)
-        for row in found.kernels:
-            for metric, mean in sorted(row.means.items()):
-                yield (device.key, "kernel", row.name, row.count, row.gpu_ns, row.samples, row.whole, metric, mean)
-        for each in found.iterations:
-            for metric, mean in sorted(each.means.items()):
-                yield (device.key, "iteration", str(each.index), 1, each.length_ns, each.samples, None, metric, mean)
+def _means(device: DeviceReport) -> Iterator[_Mean]:
+    """Those of each range, kernel and iteration that the report lists."""
+    found = device.gpu_metrics
+    if found is None:
+        return
+    for span in found.ranges:
+        for metric, mean in sorted(span.means.items()):
+            yield _Mean("range", span.name, span.count, span.gpu_ns, span.samples, None, metric, mean)
+    for row in found.kernels:
+        for metric, mean in sorted(row.means.items()):
+            yield _Mean("kernel", row.name, row.count, row.gpu_ns, row.samples, row.whole, metric, mean)
+    for each in found.iterations:
+        for metric, mean in sorted(each.means.items()):
+            yield _Mean("iteration", str(each.index), 1, each.length_ns, each.samples, None, metric, mean)
+
+
+_METRICS = """
+    metric=id title unit window_mean=window kernels_mean=kernels compute_mean=compute gaps_mean=gaps idle_level=idle
+    lowest highest samples gap_samples left_out capped peak_bytes_per_second
+"""
+_MEANS = "what name count=instances time_ns samples whole metric mean"
+TABLES = (
+    of_devices(
+        "gpu_metrics",
+        (
+            *columns(GpuMetric, _METRICS),
+            Column[GpuMetric]("names", "text", lambda row: " + ".join(row.names)),
+        ),
+        lambda device: device.gpu_metrics.metrics if device.gpu_metrics else (),
+    ),
+    of_devices(
+        "gpu_metrics_by_name", columns(_Mean, "what name count=instances time_ns samples whole metric mean"), _means
+    ),
+)

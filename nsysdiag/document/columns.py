@@ -1,24 +1,107 @@
-"""What the columns of a table hold."""
+"""Tables of plain values: a column is declared once, with how its cells are found in a row.
+
+Where a table shows records, the columns are their fields, with names and kinds from the record:
+
+    columns(CopyRow, "operation source_memory=src count total_ns")     some, under another name where that is given
+    columns(ApiRow)                                                    all, in their order
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from nsysdiag.fields import fields_of, leaves
+
+if TYPE_CHECKING:
+    from nsysdiag.report import DeviceReport, Report
+
+Row = TypeVar("Row")
+Source = TypeVar("Source")
 Cell = str | int | float | bool | None
-Rows = Iterator[tuple[Cell, ...]]
 Kind = Literal["text", "integer", "integer or none", "number", "truth"]
+_KINDS: dict[Any, Kind] = {str: "text", int: "integer", float: "number", bool: "truth"}
+_NONE = type(None)
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column and what its cells hold. Text and numbers may be None, integers only where their kind says so."""
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column, what its cells hold, and how a row gives its cell. Text, numbers and truths may be None, integers only
+    where their kind says so."""
 
     name: str
     kind: Kind
+    cell: Callable[[Row], Cell]
 
 
-def of(kind: Kind, names: str) -> tuple[Column, ...]:
-    """Columns of one kind, by their names."""
-    return tuple(Column(name, kind) for name in names.split())
+@dataclass(frozen=True)
+class Table(Generic[Source, Row]):
+    """A table of a report: its rows are found in the `Source`."""
+
+    name: str
+    columns: tuple[Column[Row], ...]
+    rows: Callable[[Source], Iterable[Row]]
+
+    @property
+    def header(self) -> list[str]:
+        """The names of the columns, in order."""
+        return [column.name for column in self.columns]
+
+    def cells(self, source: Source) -> Iterator[list[Cell]]:
+        """The cells of every row, in the order of the columns."""
+        for row in self.rows(source):
+            yield [column.cell(row) for column in self.columns]
+
+
+def columns(record: type[Row], names: str = "") -> tuple[Column[Row], ...]:
+    """Columns that show fields of a record or named tuple, all of them unless `names` are given. `calls=churn.calls` is
+    a field of the record in the field `churn`, None where that is None. Raises TypeError for a field that is no plain
+    value."""
+    kind: type = record
+    pairs = [name.partition("=") for name in names.split() or fields_of(kind)]
+    return tuple(_of_path(record, name, path or name) for name, _, path in pairs)
+
+
+def of_devices(
+    name: str, shown: tuple[Column[Row], ...], rows: Callable[[DeviceReport], Iterable[Row]]
+) -> Table[Report, Any]:
+    """A table of all devices: the key of its device comes first in each row."""
+    key = Column[Any]("device", "text", lambda pair: pair[0])
+    return Table(
+        name,
+        (key, *(_of_second(column) for column in shown)),
+        lambda report: ((device.key, row) for device in report.devices for row in rows(device)),
+    )
+
+
+def _of_second(column: Column[Any]) -> Column[Any]:
+    cell = column.cell
+    return replace(column, cell=lambda pair: cell(pair[1]))
+
+
+def _of_path(record: type[Row], name: str, path: str) -> Column[Row]:
+    fields = path.split(".")
+    return Column(name, _kind(record, fields), lambda row: _cell(row, fields))
+
+
+def _cell(row: Any, fields: list[str]) -> Cell:
+    for field in fields:
+        if row is None:
+            return None
+        row = getattr(row, field)
+    return row  # type: ignore[no-any-return]
+
+
+def _kind(record: type, fields: list[str]) -> Kind:
+    kinds = {record}
+    missing = False
+    for field in fields:
+        (holder,) = kinds
+        kinds = {leaf.kind for leaf in leaves(fields_of(holder)[field], deep=False)}
+        missing |= _NONE in kinds
+        kinds -= {_NONE}
+    kind = _KINDS.get(next(iter(kinds))) if len(kinds) == 1 else None
+    if kind is None:
+        raise TypeError(f"{record.__name__}.{'.'.join(fields)} is no plain value: give a function for its cells")
+    return "integer or none" if kind == "integer" and missing else kind

@@ -7,18 +7,20 @@ the comma, a cell such as `a;=1+1` is taken apart, quotes or not: what would be 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from nsysdiag.document.columns import Cell, Rows
+from nsysdiag.document.columns import Cell
 from nsysdiag.document.names import visible
 from nsysdiag.formats.format import Format, RenderOptions
-from nsysdiag.formats.rows import BY_NAME, Table
+from nsysdiag.formats.rows import BY_NAME
 from nsysdiag.ranks.show.rows import BY_NAME as RANK_TABLES
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
+    from nsysdiag.document.columns import Table
     from nsysdiag.report import Report
 
 # Full-width forms and white space in front do not stop every spreadsheet from seeing a formula.
@@ -52,11 +54,11 @@ def is_ours(data: bytes) -> bool:
     return any(first == ",".join(header).encode() for header in headers)
 
 
-def _csv(table: Table, report: Report) -> bytes:
-    return csv_of(table.header, table.rows(report))
+def _csv(table: Table[Report, Any], report: Report) -> bytes:
+    return csv_of(table.header, table.cells(report))
 
 
-def csv_of(header: list[str], rows: Rows) -> bytes:
+def csv_of(header: list[str], rows: Iterable[list[Cell]]) -> bytes:
     """One table. A cell with the separator of any locale is quoted, which the csv module does for one separator."""
     lines = [header, *([_cell(value) for value in row] for row in rows)]
     return "".join(f"{','.join(map(_quoted, line))}\r\n" for line in lines).encode()

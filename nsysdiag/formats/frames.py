@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from nsysdiag.document.columns import Cell, Column
+from nsysdiag.document.columns import Cell, Column, Table
 from nsysdiag.document.packed import unpack
 from nsysdiag.errors import InputError
-from nsysdiag.formats.rows import BY_NAME, Table
+from nsysdiag.formats.rows import BY_NAME
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -35,14 +35,12 @@ def frames(report: Report) -> dict[str, pd.DataFrame]:
     return {name: _frame(table, report) for name, table in BY_NAME.items()}
 
 
-def _frame(table: Table, report: Report) -> pd.DataFrame:
+def _frame(table: Table[Report, Any], report: Report) -> pd.DataFrame:
     rows = list(table.rows(report))
-    return pd.DataFrame(
-        {column.name: _series([row[at] for row in rows], column) for at, column in enumerate(table.columns)}
-    )
+    return pd.DataFrame({column.name: _series([column.cell(row) for row in rows], column) for column in table.columns})
 
 
-def _series(cells: list[Cell], column: Column) -> pd.Series:
+def _series(cells: list[Cell], column: Column[Any]) -> pd.Series:
     try:
         return pd.Series(cells, dtype=_DTYPES[column.kind])
     except OverflowError as error:

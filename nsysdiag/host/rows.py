@@ -1,72 +1,55 @@
-"""The tables about the host as rows of plain values: see `nsysdiag.formats.rows` for their columns."""
+"""The tables about the host."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nsysdiag.document.columns import Rows, of
+from nsysdiag.document.columns import Column, Table, columns
+from nsysdiag.host.facts import HostThread, HostWindow
 from nsysdiag.host.words import role
 
 if TYPE_CHECKING:
-    from nsysdiag.host.facts import HostThread
     from nsysdiag.report import Report
 
-THREAD_COLUMNS = (
-    *of("integer", "process_id thread_id"),
-    *of("text", "thread_name process role launches"),
-    *of("integer or none", "on_cpu_ns off_cpu_ns unknown_ns preempted_ns preemptions on_cpu_estimate_ns"),
-    *of("integer or none", "switches voluntary involuntary cpus migrations"),
-    *of("integer or none", "worst_stall_ns worst_stall_start_ns"),
-    *of("text", "worst_stall_in"),
-    *of("truth", "worst_stall_preempted"),
-    *of("integer", "api_calls sync_calls"),
-    *of("integer or none", "api_ns sync_ns os_ns"),
-    *of("number", "on_cpu_share"),
-)
-WINDOW_COLUMNS = (
-    *of("integer", "start_ns end_ns"),
-    *of("integer or none", "switches"),
-    *of("integer", "sync_calls"),
-    *of("integer or none", "sync_p50_ns sync_p99_ns"),
-    *of("integer", "sync_total_ns"),
-    *of("number", "launches_per_second kernels_per_second busy_share off_cpu_share preempted_share crowded_share"),
-    *of("integer or none", "sync_late_p50_ns"),
-)
+
+class _Thread(NamedTuple):
+    """A thread, and the length of the time that the host is reported for."""
+
+    thread: HostThread
+    length_ns: int
+
+    @property
+    def launches(self) -> str:
+        """Its launches by the key of the device."""
+        return ";".join(f"{device}:{count}" for device, count in sorted(self.thread.launches.items()))
+
+    @property
+    def on_cpu_share(self) -> float | None:
+        """The part of the time that it was on a CPU, None where scheduling was not captured."""
+        return None if self.thread.on_cpu_ns is None else self.thread.on_cpu_ns / self.length_ns
 
 
-def thread_rows(report: Report) -> Rows:
-    """A row for each thread that the report lists."""
+def _threads(report: Report) -> list[_Thread]:
     host = report.host
-    for row in host.threads if host else ():
-        length = host.end_ns - host.start_ns if host else 0
-        yield (
-            row.pid,
-            row.tid,
-            row.name,
-            row.process,
-            role(row),
-            ";".join(f"{device}:{count}" for device, count in sorted(row.launches.items())),
-            *(row.on_cpu_ns, row.off_cpu_ns, row.unknown_ns, row.preempted_ns, row.preemptions),
-            row.on_cpu_estimate_ns,
-            *(row.switches, row.voluntary, row.involuntary, row.cpus, row.migrations),
-            *_stall(row),
-            *(row.api_calls, row.sync_calls, row.api_ns, row.sync_ns, row.os_ns),
-            None if row.on_cpu_ns is None else row.on_cpu_ns / length,
-        )
+    return [_Thread(thread, host.end_ns - host.start_ns) for thread in host.threads] if host else []
 
 
-def _stall(row: HostThread) -> tuple[int | None, int | None, str | None, bool | None]:
-    stall = row.worst_stall
-    return (stall.ns, stall.start_ns, stall.what, stall.preempted) if stall else (None, None, None, None)
+def _fields(names: str) -> tuple[Column[_Thread], ...]:
+    return columns(_Thread, " ".join(f"{name}=thread.{name}" for name in names.split()))
 
 
-def window_rows(report: Report) -> Rows:
-    """A row for each window of time."""
-    for row in report.host.windows if report.host else ():
-        yield (
-            *(row.start_ns, row.end_ns, row.switches),
-            *(row.sync_calls, row.sync_p50_ns, row.sync_p99_ns, row.sync_total_ns),
-            *(row.launches_per_second, row.kernels_per_second),
-            *(row.busy_share, row.off_cpu_share, row.preempted_share, row.crowded_share),
-            row.sync_late_p50_ns,
-        )
+_THREADS = (
+    *columns(_Thread, "process_id=thread.pid thread_id=thread.tid thread_name=thread.name process=thread.process"),
+    Column[_Thread]("role", "text", lambda row: role(row.thread)),
+    Column[_Thread]("launches", "text", lambda row: row.launches),
+    *_fields("on_cpu_ns off_cpu_ns unknown_ns preempted_ns preemptions on_cpu_estimate_ns"),
+    *_fields("switches voluntary involuntary cpus migrations"),
+    *columns(_Thread, "worst_stall_ns=thread.worst_stall.ns worst_stall_start_ns=thread.worst_stall.start_ns"),
+    *columns(_Thread, "worst_stall_in=thread.worst_stall.what worst_stall_preempted=thread.worst_stall.preempted"),
+    *_fields("api_calls sync_calls api_ns sync_ns os_ns"),
+    Column[_Thread]("on_cpu_share", "number", lambda row: row.on_cpu_share),
+)
+TABLES: tuple[Table[Report, Any], ...] = (
+    Table("threads", _THREADS, _threads),
+    Table("host_windows", columns(HostWindow), lambda report: report.host.windows if report.host else ()),
+)

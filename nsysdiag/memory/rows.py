@@ -1,98 +1,64 @@
-"""The tables about copies and memory as rows of plain values: see `nsysdiag.formats.rows` for their columns."""
+"""The tables about copies and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from nsysdiag.document.columns import columns, of_devices
 from nsysdiag.document.packed import unpack_level
+from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, MigrationRow, PinningClass
+from nsysdiag.report import CopyRow
 
 if TYPE_CHECKING:
-    from nsysdiag.report import Report
-
-Row = tuple[str | int | float | bool | None, ...]
+    from nsysdiag.report import DeviceReport
 
 
-def copy_rate_rows(report: Report) -> Iterator[Row]:
-    """A row for each direction of copies."""
-    for device in report.devices:
-        for row in device.copies.rates:
-            yield (
-                device.key,
-                row.direction,
-                row.count,
-                row.total_ns,
-                row.bytes,
-                row.large_count,
-                row.large_pageable,
-                row.best_bytes_per_second,
-                row.limit_bytes_per_second,
-                row.slow_ns,
-                row.exceeds_pcie,
-            )
+class _Bucket(NamedTuple):
+    """The level of a device's memory in one bucket of time."""
+
+    start_ns: int
+    end_ns: int
+    lowest_bytes: int
+    highest_bytes: int
 
 
-def pinning_rows(report: Report) -> Iterator[Row]:
-    """A row for each direction and class of sizes."""
-    for device in report.devices:
-        for row in device.copies.pinning.rows if device.copies.pinning else ():
-            pageable = (row.pageable_count, row.pageable_ns, row.pageable_bytes)
-            pinned = (row.pinned_count, row.pinned_ns, row.pinned_bytes)
-            yield (device.key, row.direction, row.from_bytes, *pageable, *pinned, row.saving_ns)
+def _levels(device: DeviceReport) -> Iterator[_Bucket]:
+    if device.memory is not None:
+        level = unpack_level(device.memory)
+        series = (level.edges[:-1], level.edges[1:], level.lowest, level.highest)
+        yield from map(_Bucket._make, zip(*(each.tolist() for each in series), strict=True))
 
 
-def exposed_rows(report: Report) -> Iterator[Row]:
-    """A row for each kind of exposed copies."""
-    for device in report.devices:
-        for row in device.copies.exposed:
-            facts = (row.operation, row.host_memory, row.ordered, row.call)
-            yield (device.key, *facts, row.count, row.total_ns, row.exposed_ns)
-
-
-def migration_rows(report: Report) -> Iterator[Row]:
-    """A row for each direction and cause of migrations."""
-    for device in report.devices:
-        for row in device.unified_memory.rows if device.unified_memory else ():
-            yield (device.key, row.direction, row.cause, row.count, row.bytes, row.total_ns, row.bytes_per_second)
-
-
-def memory_rows(report: Report) -> Iterator[Row]:
-    """A row for each device whose memory was captured."""
-    for device in report.devices:
-        memory = device.memory
-        if memory is None:
-            continue
-        growth, churn = memory.growth, memory.churn
-        yield (
-            device.key,
-            memory.limit_bytes,
-            memory.peak_bytes,
-            memory.peak_at_ns,
-            memory.begin_bytes,
-            memory.end_bytes,
-            memory.managed_peak_bytes,
-            memory.pinned_peak_bytes,
-            memory.at_least,
-            memory.unknown_frees,
-            memory.headroom_bytes,
-            memory.near_limit,
-            growth.shape if growth else None,
-            growth.slope_bytes if growth else None,
-            churn.allocations,
-            churn.frees,
-            churn.allocated_bytes,
-            churn.freed_bytes,
-            churn.calls,
-            churn.call_ns,
-            churn.idle_ns,
-        )
-
-
-def memory_level_rows(report: Report) -> Iterator[Row]:
-    """A row for each bucket of time."""
-    for device in report.devices:
-        if device.memory is not None:
-            level = unpack_level(device.memory)
-            columns = (level.edges[:-1], level.edges[1:], level.lowest, level.highest)
-            for row in zip(*(column.tolist() for column in columns), strict=True):
-                yield (device.key, *row)
+_COPIES = "operation source_memory=src destination_memory=dst count total_ns bytes bytes_per_second"
+_COPY_RATES = """
+    direction count total_ns bytes large_count large_pageable best_bytes_per_second limit_bytes_per_second slow_ns
+    exceeds_pcie_generation=exceeds_pcie
+"""
+_DEVICE_MEMORY = """
+    limit_bytes peak_bytes peak_at_ns begin_bytes end_bytes managed_peak_bytes pinned_peak_bytes at_least unknown_frees
+    headroom_bytes near_limit growth=growth.shape growth_bytes_per_iteration=growth.slope_bytes
+    allocations=churn.allocations frees=churn.frees allocated_bytes=churn.allocated_bytes freed_bytes=churn.freed_bytes
+    calls=churn.calls call_ns=churn.call_ns idle_ns=churn.idle_ns
+"""
+TABLES = (
+    of_devices("copies", columns(CopyRow, _COPIES), lambda device: device.copies.rows),
+    of_devices("copy_rates", columns(CopyRate, _COPY_RATES), lambda device: device.copies.rates),
+    of_devices(
+        "pinning",
+        columns(PinningClass),
+        lambda device: device.copies.pinning.rows if device.copies.pinning else (),
+    ),
+    of_devices("exposed_copies", columns(ExposedCopies), lambda device: device.copies.exposed),
+    of_devices(
+        "migrations",
+        columns(MigrationRow),
+        lambda device: device.unified_memory.rows if device.unified_memory else (),
+    ),
+    of_devices(
+        "device_memory",
+        columns(DeviceMemory, _DEVICE_MEMORY),
+        lambda device: [device.memory] if device.memory else [],
+    ),
+    of_devices("memory_level", columns(_Bucket), _levels),
+)

@@ -1,56 +1,55 @@
-"""The tables about utilization as rows of plain values: see `nsysdiag.formats.rows` for their columns."""
+"""The tables about utilization."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from nsysdiag.document.columns import Column, columns, of_devices
+from nsysdiag.utilization.facts import KernelShape, Utilization
 
 if TYPE_CHECKING:
-    from nsysdiag.report import Report
-
-Row = tuple[str | int | float | bool | None, ...]
+    from nsysdiag.report import DeviceReport
 
 
-def utilization_rows(report: Report) -> Iterator[Row]:
-    """A row for each device."""
-    for device in report.devices:
-        found, estimate = device.utilization, device.utilization.estimate
-        yield (
-            device.key,
-            found.util_time_share,
-            found.util_period_share,
-            found.busy_share,
-            found.compute_share,
-            found.exposed_comm_share,
-            found.exposed_copy_share,
-            found.idle_share,
-            found.sm_active_share,
-            found.efficiency,
-            estimate.sm_active_share,
-            estimate.sm_active_at_most,
-            estimate.resident_share,
-            estimate.covered_share,
-            found.sm_source,
-            ";".join(alert.id for alert in found.alerts),
-            found.sentence,
-        )
+class _Step(NamedTuple):
+    """A step of a series that lies in the window."""
+
+    series: str
+    start_ns: int
+    end_ns: int
+    share: float
 
 
-def utilization_series_rows(report: Report) -> Iterator[Row]:
-    """A row for each step of both series that lies in the window."""
-    for device in report.devices:
-        found = device.utilization
-        for name, series in (("by_time", found.by_time), ("by_period", found.by_period)):
-            for at, share in enumerate(series.values if series else ()):
-                if series is not None and share is not None:
-                    start = series.start_ns + at * series.step_ns
-                    yield (device.key, name, start, min(start + series.step_ns, device.window.end_ns), share)
+def _steps(device: DeviceReport) -> Iterator[_Step]:
+    for name, series in (("by_time", device.utilization.by_time), ("by_period", device.utilization.by_period)):
+        for at, share in enumerate(series.values if series else ()):
+            if series is not None and share is not None:
+                start = series.start_ns + at * series.step_ns
+                yield _Step(name, start, min(start + series.step_ns, device.window.end_ns), share)
 
 
-def kernel_shape_rows(report: Report) -> Iterator[Row]:
-    """A row for each kernel name that the report lists with a shape."""
-    for device in report.devices:
-        for row in device.utilization.kernels:
-            shape = (row.blocks, row.threads, row.registers, row.shared_bytes, row.blocks_per_sm)
-            filled = (row.waves, row.sm_share, row.resident_share, row.limit)
-            yield (device.key, row.short_name, row.name, row.count, row.total_ns, row.shapes, *shape, *filled)
+_SHARES = """
+    util_time_share util_period_share busy_share compute_share exposed_comm_share exposed_copy_share idle_share
+    sm_active_share efficiency estimated_sm_active_share=estimate.sm_active_share
+    estimated_sm_active_at_most=estimate.sm_active_at_most estimated_resident_share=estimate.resident_share
+    estimate_covered_share=estimate.covered_share
+"""
+_SHAPES = """
+    short_name name count total_ns shapes blocks threads registers shared_bytes blocks_per_sm waves sm_share
+    resident_share limit
+"""
+TABLES = (
+    of_devices(
+        "utilization",
+        (
+            *columns(Utilization, _SHARES),
+            *columns(Utilization, "sm_source"),
+            Column[Utilization]("alerts", "text", lambda found: ";".join(alert.id for alert in found.alerts)),
+            *columns(Utilization, "sentence"),
+        ),
+        lambda device: [device.utilization],
+    ),
+    of_devices("utilization_series", columns(_Step), _steps),
+    of_devices("kernel_shapes", columns(KernelShape, _SHAPES), lambda device: device.utilization.kernels),
+)

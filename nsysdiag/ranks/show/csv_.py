@@ -22,4 +22,4 @@ def render(report: RanksReport, _options: RenderOptions) -> bytes:
 
 def tables(report: RanksReport) -> dict[str, bytes]:
     """Every table by name."""
-    return {name: csv_of(table.header, table.rows(report.comparison)) for name, table in BY_NAME.items()}
+    return {name: csv_of(table.header, table.cells(report.comparison)) for name, table in BY_NAME.items()}
