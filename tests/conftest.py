@@ -89,14 +89,15 @@ def _check_environment() -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before pytest selects by `-m`
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Thorough tests are slow ones too, and left out unless asked for. Quick tests first; what cannot run here is
-    skipped."""
+    """What is thorough or real is slow too, and what is thorough is left out unless asked for. Quick tests first; what
+    cannot run here is skipped."""
     thorough = [item for item in items if item.get_closest_marker("thorough")]
-    for item in thorough:
-        item.add_marker("slow")
     if thorough and not levels.THOROUGH:
         config.hook.pytest_deselected(items=thorough)
         items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    for item in items:
+        if item.get_closest_marker("thorough") or item.get_closest_marker("real"):
+            item.add_marker("slow")
     items.sort(key=lambda item: item.get_closest_marker("slow") is not None)
     reasons = [(marker, why) for marker in NEEDS if (why := missing(marker))]
     for item in items:

@@ -12,15 +12,16 @@ THOROUGH = False
 """Set by `tests/conftest.py` before it imports any test."""
 
 
-def some(cases: Sequence[T], part: int, turn: int = 0) -> list[T]:
-    """Every `part`-th of the cases, from the `turn`-th on."""
-    return list(cases if THOROUGH else cases[turn % part :: part])
+def some(cases: Sequence[T], part: int, turn: int = 0, *, thorough: int = 1) -> list[T]:
+    """Every `part`-th of the cases, from the `turn`-th on; with `--thorough` every `thorough`-th."""
+    part = thorough if THOROUGH else part
+    return list(cases[turn % part :: part])
 
 
-def crossed(rows: Sequence[T], columns: Sequence[U], part: int) -> list[tuple[T, U]]:
-    """Every `part`-th pair, so that every row and every column comes up."""
-    pairs = [(i + j, row, column) for i, row in enumerate(rows) for j, column in enumerate(columns)]
-    return [(row, column) for at, row, column in pairs if THOROUGH or at % part == 0]
+def crossed(rows: Sequence[T], columns: Sequence[U], part: int, *, thorough: int = 1) -> list[tuple[T, U]]:
+    """Every `part`-th pair, so that every row and every column comes up; with `--thorough` every `thorough`-th."""
+    part = thorough if THOROUGH else part
+    return [(row, column) for i, row in enumerate(rows) for j, column in enumerate(columns) if (i + j) % part == 0]
 
 
 def examples(count: int) -> int:

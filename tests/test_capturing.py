@@ -159,6 +159,7 @@ def capture(nsys: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class TestCapture:
+    @pytest.mark.slow
     def test_a_fixture_its_log_and_the_readme(self, tmp_path: Path) -> None:
         out = tmp_path / "fixtures"
         out.mkdir()
@@ -182,6 +183,7 @@ class TestCapture:
         assert text.endswith("after\n")
         assert "old" not in text
 
+    @pytest.mark.slow
     def test_one_that_fails_is_told_and_the_others_are_made(self, tmp_path: Path) -> None:
         done = capture(stand_in(tmp_path, ("healthy",)), "healthy", "sleep", "--into", str(tmp_path))
         assert done.returncode == 1
@@ -189,6 +191,7 @@ class TestCapture:
         assert (tmp_path / "real_host_sleep.sqlite.gz").exists()
         assert not (tmp_path / "real_host_healthy.sqlite.gz").exists()
 
+    @pytest.mark.slow
     def test_two_steps_on_two_machines(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         nsys, there = stand_in(tmp_path), tmp_path / "there"
         with_pytorch(tmp_path / "python")

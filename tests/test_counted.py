@@ -185,6 +185,7 @@ def test_what_other_parts_are_told(device: DeviceReport, found: GpuMetrics) -> N
     assert measured_sm_active(None) is measured_filling(None) is measured_tensor(None) is None
 
 
+@pytest.mark.slow
 def test_a_narrowed_window(simulation: Simulation, tmp_path: Path) -> None:
     """Of a kernel that a border cuts, the part inside counts; iterations are of the whole run only."""
     path = simulation.write(tmp_path / "trace.sqlite")
@@ -202,6 +203,7 @@ def test_a_narrowed_window(simulation: Simulation, tmp_path: Path) -> None:
     assert sum(each.gpu_ns for each in narrowed.gpu_metrics.kernels) == work.total()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2])
 def test_the_order_of_rows_means_nothing(seed: int, simulation: Simulation, tmp_path: Path, found: GpuMetrics) -> None:
     (shuffled,) = analyze(simulation.write(tmp_path / "trace.sqlite", shuffle_seed=seed)).devices

@@ -35,6 +35,7 @@ def test_sums_are_consistent(name: str, tmp_path: Path) -> None:
     assert devices_of(name, tmp_path)
 
 
+@pytest.mark.slow
 def test_an_eager_loop_is_one_bubble(tmp_path: Path) -> None:
     """20 steps of 40 kernels of 3 us: 9 us of Python, 6 us of launch call and 1.8 us of latency before each.
 
@@ -110,6 +111,7 @@ def test_a_full_command_buffer_is_the_host_being_ahead(tmp_path: Path) -> None:
     assert ahead.p50 >= 10
 
 
+@pytest.mark.slow
 def test_a_starved_training_step_loses_its_lead_to_the_read_back(tmp_path: Path) -> None:
     """The loss is read back at the end of each of 30 steps; the optimizer's small kernels follow in a bubble."""
     (device,) = devices_of("starved_data_parallel", tmp_path)[:1]

@@ -155,16 +155,19 @@ class TestInstallation:
         options = {"PIP_DRY_RUN": "1", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(package.parent)}
         return bash(project, f"install_locked '{sys.prefix}' requirements-x.txt", **options)
 
+    @pytest.mark.slow
     def test_a_package_with_its_hash_is_taken(self, package: Path) -> None:
         right = hashlib.sha256(package.read_bytes()).hexdigest()
         done = self.installed(package, f"nothing==1 --hash=sha256:{right}\n")
         assert done.returncode == 0, done.stderr
 
+    @pytest.mark.slow
     def test_a_package_with_another_hash_is_refused(self, package: Path) -> None:
         done = self.installed(package, f"nothing==1 --hash=sha256:{'0' * 64}\n")
         assert done.returncode == 1
         assert "DO NOT MATCH THE HASHES" in done.stderr
 
+    @pytest.mark.slow
     def test_a_package_without_a_hash_is_refused(self, package: Path) -> None:
         done = self.installed(package, "nothing==1\n")
         assert done.returncode == 1
@@ -239,6 +242,7 @@ class TestAudit:
 
         return run
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("pypi", "osv", "status", "printed"),
         [

@@ -19,6 +19,8 @@ import nsysdiag
 if TYPE_CHECKING:
     from email.message import Message
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent
 MIB = 2**20
 NAME = f"nsysdiag-{nsysdiag.__version__}"
@@ -126,7 +128,6 @@ class TestSourceDistribution:
             "NSYSDIAG_NSYS is not set",
         }
 
-    @pytest.mark.slow
     def test_every_test_module_is_collected(self, unpacked: Path) -> None:
         said = run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", cwd=unpacked)
         modules = {line.partition("::")[0] for line in said.splitlines() if "::" in line}

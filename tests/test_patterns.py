@@ -35,6 +35,7 @@ def test_the_read_of_each_step_drains_the_queue(tmp_path: Path) -> None:
     assert device.ledger["host_compute"] == 23 * 800_000
 
 
+@pytest.mark.slow
 def test_spikes_are_the_slow_iterations(tmp_path: Path) -> None:
     """Steps 9, 19 and 29 have a spike before their work, which the GPU sees as the end of the step before; 39 too."""
     (device,) = report_on("collector_spikes", tmp_path).devices
@@ -53,6 +54,7 @@ def test_thirty_steps_without_gpu_work_are_one_gap(tmp_path: Path) -> None:
     assert longest.end_ns - longest.start_ns > 30 * 3 * MS
 
 
+@pytest.mark.slow
 def test_seven_wait_in_communication_for_the_eighth(tmp_path: Path) -> None:
     report = report_on("slow_rank", tmp_path)
     assert len(report.devices) == RANKS

@@ -42,6 +42,7 @@ def compute(made: Comparison) -> tuple[int, int]:
 
 
 class TestCompare:
+    @pytest.mark.slow
     def test_traces_reports_and_several_of_either(self, pair: tuple[Path, Path]) -> None:
         before, after = pair
         report = analyze(before)
@@ -69,6 +70,7 @@ class TestCompare:
         with pytest.raises(InputError, match=r"the iterations of before\.sqlite cannot be read"):
             compare(report, replace(report, devices=[replace(device, iterations=broken)]))
 
+    @pytest.mark.slow
     def test_what_cannot_be_compared(self, pair: tuple[Path, Path], tmp_path: Path) -> None:
         with pytest.raises(InputError):
             compare(pair[0], tmp_path / "nothing.sqlite")

@@ -74,6 +74,7 @@ def stale(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_left_goes_and_what_a_live_one_uses_stays(temporary: Path, unfinished: Path) -> None:
     with holding(unfinished, temporary) as live, holding(unfinished, temporary) as killed:
         assert len(list(temporary.iterdir())) == 2

@@ -109,6 +109,7 @@ class TestDuringImports:
         assert done.returncode == 143
         assert done.stderr in (b"", SENTENCES[signal.SIGTERM])
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("at", [1, 60])
     def test_of_a_worker_of_a_batch(self, tmp_path: Path, at: int) -> None:
         """It ends quietly: the parent says what there is to say."""
@@ -121,6 +122,7 @@ class TestDuringImports:
             os.close(other)
         assert (done.returncode, done.stderr) == (143, b"")
 
+    @pytest.mark.slow
     def test_what_is_ignored_stays_ignored(self, tmp_path: Path) -> None:
         more = f"signal.signal(signal.SIGHUP, signal.SIG_IGN); {MAIN}"
         assert program(tmp_path, "--version", number=signal.SIGHUP, at=20, more=more).returncode == 0
@@ -129,6 +131,7 @@ class TestDuringImports:
 class TestAtTheEnd:
     """The exit code is decided, and no signal makes another one of it than its own."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("arguments", [("--version",), ("info", "nowhere.sqlite")])
     @pytest.mark.parametrize("when", ["late", "early", "finalizer"])
     def test_of_the_interpreter(self, tmp_path: Path, arguments: tuple[str, ...], when: str) -> None:

@@ -102,6 +102,7 @@ def test_scripts_and_styles_stay_and_their_data_is_json() -> None:
     assert done.endswith('{"a":"\\u0023#[error]"}</script>')
 
 
+@pytest.mark.slow
 def test_work_grows_with_the_text() -> None:
     """Each of these would take minutes if a run of one character were searched again from each of its places."""
     size = 2_000_000

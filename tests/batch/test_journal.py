@@ -26,6 +26,7 @@ def test_without_a_file_nothing_is_known(tmp_path: Path) -> None:
     assert Journal(tmp_path).read() == {}
 
 
+@pytest.mark.slow
 def test_a_damaged_line_says_nothing_and_hides_no_other(tmp_path: Path, done: Done) -> None:
     journal = Journal(tmp_path)
     journal.begin([done], force=False)

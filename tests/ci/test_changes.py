@@ -159,6 +159,7 @@ class TestWhatCannotBeJudged:
         assert "--before and --after" in pair.refused("ledger.sync:+5%")
         assert pair.judged("idle_share > 1%").broken
 
+    @pytest.mark.slow
     def test_evidence_on_one_side_alone(self, tmp_path: Path) -> None:
         program = Program(workers=1, steps=16)
         before, after = report_of(program, tmp_path, CUDA_ONLY), report_of(replace(program, seed=1), tmp_path)
@@ -166,6 +167,7 @@ class TestWhatCannotBeJudged:
         assert "not all captures can tell io_wait" in pair.refused("ledger.io_wait:+5%")
         assert not pair.judged("compute_ns:+50%").broken
 
+    @pytest.mark.slow
     def test_evidence_on_no_side(self, tmp_path: Path) -> None:
         program = Program(workers=1, steps=16)
         before, after = (report_of(replace(program, seed=seed), tmp_path, CUDA_ONLY) for seed in (0, 1))

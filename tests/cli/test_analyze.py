@@ -127,6 +127,7 @@ class TestOutputs:
         assert result.code == 0
         assert (b"\x1b[" in result.stdout) == colored
 
+    @pytest.mark.slow
     def test_same_input_same_bytes(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
         assert cli("analyze", trace, "-o", "a.html").code == 0
         assert cli("analyze", trace, "-o", "b.html").code == 0
@@ -205,6 +206,7 @@ class TestRefusedBeforeTheWork:
 
 
 class TestWriting:
+    @pytest.mark.slow
     @pytest.mark.usefixtures("analysis")
     def test_our_own_file_is_overwritten(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
         assert cli("analyze", trace, "-o", "x.html").code == 0
@@ -261,6 +263,7 @@ class TestSettings:
             disabled=("sync", "io_wait"),
         )
 
+    @pytest.mark.slow
     def test_nvtx(self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
         assert cli("analyze", trace, "--nvtx", "step").code == 0
         assert analysis.settings == Settings(nvtx="step")
@@ -308,6 +311,7 @@ class TestSavedReport:
         assert cli("analyze", saved).code == 0
         assert (folder / "train.nsysdiag.html").exists()
 
+    @pytest.mark.slow
     def test_looks_as_it_did(self, cli: Callable[..., Result], saved: Path, folder: Path) -> None:
         """From the trace or from the saved report: the same bytes."""
         first = FORMATS["html"].render(samples.one_device(), RenderOptions(command=command_of(samples.one_device())))
@@ -343,10 +347,12 @@ class TestCommandOfAReport:
             " --disable sync --disable io_wait"
         )
 
+    @pytest.mark.slow
     def test_it_reads_back(self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
         settings = Settings(device="gpu0", full_hash=True, end_ns=7, disabled=("sync",))
         self.reads_back(settings, cli, trace, analysis)
 
+    @pytest.mark.slow
     def test_iterations_read_back(self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis) -> None:
         self.reads_back(Settings(iterations=(-5, None)), cli, trace, analysis)
 
@@ -357,6 +363,7 @@ class TestCommandOfAReport:
         assert cli("analyze", trace, *words[3:]).code == 0
         assert analysis.settings == settings
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("analysis")
     def test_stands_in_the_report(self, cli: Callable[..., Result], trace: Path) -> None:
         result = cli("analyze", trace, "-o", "-", "--format", "html")

@@ -53,6 +53,7 @@ class TestHelp:
         pyproject = Path(__file__).parents[2] / "pyproject.toml"
         assert tomllib.loads(pyproject.read_text())["project"]["version"] == __version__
 
+    @pytest.mark.slow
     def test_runs_as_a_module(self) -> None:
         done = program("--version")
         assert (done.returncode, done.stderr) == (0, b"")
@@ -169,6 +170,7 @@ class TestErrors:
 class TestPipes:
     """A reader that goes away is no error; a full disk is."""
 
+    @pytest.mark.slow
     def test_closed_pipe_is_quiet(self) -> None:
         command = [sys.executable, "-P", "-m", "nsysdiag", "--help"]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -179,6 +181,7 @@ class TestPipes:
         process.stderr.close()
         assert process.wait() == 0
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("argument", ["rules", "--help"])
     def test_full_disk(self, argument: str) -> None:
         with open("/dev/full", "wb") as full:  # noqa: PTH123

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parent.parent.parent
 MANY = 10
 """So many runs that some are left when a batch is interrupted."""
@@ -428,7 +430,6 @@ def command(*arguments: object) -> list[str]:
     return [sys.executable, "-c", code, "batch", *map(str, arguments)]
 
 
-@pytest.mark.slow
 class TestProcesses:
     def test_same_bytes_however_many_jobs(self, folder: Path) -> None:
         bad = sixty_four(folder / "runs")

@@ -80,6 +80,7 @@ class TestAnalyze:
             result = cli("analyze", trace, "-o", "-", "--format", "json", *options)
             assert (result.code, result.stdout) == (1, plain.stdout)
 
+    @pytest.mark.slow
     def test_redacted_reports_are_judged_before(self, cli: Cli, trace: Path, folder: Path) -> None:
         (folder / "nsysdiag.toml").write_text("[[budgets]]\nfail = 'idle_ns > 16ms'\nnvtx = 'forward'")
         result = cli("analyze", trace, "-q", "--redact", "-o", "x.json")
@@ -181,6 +182,7 @@ class TestFiles:
         assert result.code == 1
         assert result.stderr.startswith("budgets of ../nsysdiag.toml\n")
 
+    @pytest.mark.slow
     @pytest.mark.usefixtures("analysis")
     def test_only_the_traces_that_it_names(self, cli: Cli, trace: Path, folder: Path) -> None:
         text = "[[budgets]]\nfail = '{}'\ntrace = '{}'"
@@ -200,6 +202,7 @@ class TestFiles:
 
 
 class TestSavedReports:
+    @pytest.mark.slow
     def test_are_judged(self, cli: Cli, folder: Path) -> None:
         (folder / "report.json").write_bytes(to_json(samples.one_device()))
         assert cli("analyze", "report.json", "-q", "--fail-on", BROKEN).code == 1
@@ -230,6 +233,7 @@ class TestCompare:
         slow, fast = Program(steps=12, sync=True, tail=500 * US), Program(steps=12, seed=1)
         return [fast.write(folder / "fast.sqlite").name, slow.write(folder / "slow.sqlite").name]
 
+    @pytest.mark.slow
     def test_exit_codes(self, cli: Cli, traces: list[str], folder: Path) -> None:
         fast, slow = traces
         for name in (fast, slow):
@@ -241,6 +245,7 @@ class TestCompare:
         assert cli("compare", before, before, "-q", "--fail-on", "length:+0").code == 0
         assert cli("compare", before, after, "-q", "--fail-on", UNKNOWN).code == 2
 
+    @pytest.mark.slow
     def test_what_is_said_and_written(self, cli: Cli, traces: list[str], folder: Path) -> None:
         (folder / "nsysdiag.toml").write_text(
             "[[budgets]]\nfail = 'length:+5%'\n[[budgets]]\nfail = 'ledger.sync > 300us/iter'\ntrace = 'slow*'"
@@ -255,6 +260,7 @@ class TestCompare:
         assert second.endswith(", by more than 5% and not by chance (nsysdiag.toml: budgets[0].fail)")
         assert third.startswith("fail: ledger.sync on gpu0 is ")
 
+    @pytest.mark.slow
     def test_redacted_sides(self, cli: Cli, traces: list[str], folder: Path) -> None:
         result = cli("compare", *traces, "--redact", "-q", "-o", "c.json", "--fail-on", "length:+5%")
         assert result.code == 1

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def train(folder: Path) -> Path:

@@ -43,6 +43,7 @@ class TestAnalyze:
         assert result.code == 1
         assert cases(folder / "x.junit.xml") == {"analysed": []}
 
+    @pytest.mark.slow
     def test_our_own_files_are_written_over_others_are_not(
         self, cli: Callable[..., Result], trace: Path, folder: Path
     ) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
+pytestmark = pytest.mark.slow
+
 SLOW = Program(steps=12, sync=True, tail=500 * US)
 FAST = Program(steps=12, seed=1)
 

@@ -70,6 +70,7 @@ class TestOfTheAnalysis:
         assert cli("analyze", trace, "--gaps", "0", "--config", config).code == 0
         assert analysis.settings.gaps == 0
 
+    @pytest.mark.slow
     def test_a_file_is_looked_for_unless_refused(
         self, cli: Callable[..., Result], trace: Path, analysis: FakeAnalysis, config: str
     ) -> None:

@@ -46,12 +46,14 @@ def imported(folder: Path) -> str:
     return marker.read_text() if marker.exists() else ""
 
 
+@pytest.mark.slow
 def test_the_planted_modules_tell(folder: Path) -> None:
     """With `-m` and without `-P`, as with `-c`, Python looks into the current folder first."""
     ran(Path("-m"), folder, "json")
     assert imported(folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["--version", "analyze", "batch"])
 def test_no_command_imports_from_the_current_folder(command: str, folder: Path) -> None:
     done = ran(console_script(folder.parent / "bin"), folder, *COMMANDS[command])
@@ -65,6 +67,7 @@ def test_nor_do_the_others(command: str, folder: Path) -> None:
     assert (done.returncode, imported(folder)) == (0, ""), done.stderr
 
 
+@pytest.mark.slow
 def test_as_a_module_it_imports_none_of_its_packages_from_there(inputs: Path, tmp_path: Path) -> None:
     """Without `-P` Python itself does, before the program begins; from then on no more."""
     for name in ("typer", "numpy", "sqlalchemy"):

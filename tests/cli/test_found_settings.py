@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     Cli = Callable[..., Result]
 
+pytestmark = pytest.mark.slow
+
 FILE = "nsysdiag.toml"
 BROKEN, KEPT, UNKNOWN = "idle_share > 1%", "idle_share > 100%", "gpu_metrics.sm_issue > 1%"
 SETTINGS, BUDGETS, BOTH = (f"{what} of ./{FILE}" for what in ("settings", "budgets", "settings and budgets"))

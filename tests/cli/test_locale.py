@@ -69,6 +69,7 @@ def ran(tmp_path: Path, command: str, locale: dict[str, str]) -> tuple[int, byte
     return done.returncode, done.stdout, done.stderr, {name: path.read_bytes() for name, path in files.items()}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such locales")
 @pytest.mark.parametrize(
     "command", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS]

@@ -25,6 +25,7 @@ KEY = "k3y-that-nobody-may-see"
 
 @pytest.mark.usefixtures("analysis")
 class TestAnalyze:
+    @pytest.mark.slow
     def test_every_format_is_redacted(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
         outputs = [word for each in FORMATS.values() for word in ("-o", f"out{each.suffix}")]
         result = cli("analyze", trace, "--redact", *outputs)
@@ -34,6 +35,7 @@ class TestAnalyze:
         assert len(written) > len(FORMATS)
         assert not [path.name for path in written if KERNEL in path.read_text(encoding="utf-8")]
 
+    @pytest.mark.slow
     def test_the_key_is_in_no_output(self, cli: Callable[..., Result], trace: Path, folder: Path) -> None:
         outputs = [word for each in FORMATS.values() for word in ("-o", f"out{each.suffix}")]
         result = cli("analyze", trace, "--redact", "--redact-key", KEY, *outputs)
@@ -59,6 +61,7 @@ class TestAnalyze:
         assert KEY not in result.stderr
 
 
+@pytest.mark.slow
 def test_a_saved_report_can_be_redacted_once(cli: Callable[..., Result], folder: Path) -> None:
     (folder / "plain.json").write_bytes(to_json(samples.one_device()))
     for command in ("analyze", "render"):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.report import Report
 
+pytestmark = pytest.mark.slow
+
 STARVED = Program(steps=12, workers=1)
 SYNC = Program(steps=12, sync=True, tail=500 * US)
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.facts import DeviceComparison
     from nsysdiag.report import Report
 
+pytestmark = pytest.mark.slow
+
 PLAIN = Program()
 SYNC = replace(PLAIN, sync=True, tail=500 * US)
 SLOW_PYTHON = replace(PLAIN, python=9.0)
@@ -62,7 +64,6 @@ def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> Non
     assert sum(map(abs, against)) < 0.05 * abs(device.length.change_ns)
 
 
-@pytest.mark.slow
 def test_the_other_way_round_it_is_the_opposite(tmp_path: Path) -> None:
     noisy = replace(SYNC, steps=12, jitter=0.4)
     one, two = (report_of(replace(noisy, seed=seed), tmp_path) for seed in (1, 2))
@@ -72,7 +73,6 @@ def test_the_other_way_round_it_is_the_opposite(tmp_path: Path) -> None:
     assert (back.change_ns, back.low_ns, back.high_ns) == (-there.change_ns, -there.high_ns, -there.low_ns)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", UNCHANGED)
 def test_nothing_changed(name: str, tmp_path: Path) -> None:
     device = compared(UNCHANGED[name], UNCHANGED[name], tmp_path)

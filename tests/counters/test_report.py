@@ -165,6 +165,7 @@ def test_a_device_without_work_in_the_window_has_no_metrics(tmp_path: Path) -> N
     assert found["gpu1"].gpu_metrics.gpu == 1
 
 
+@pytest.mark.slow
 def test_bytes_a_second_need_the_chip_s_bandwidth(tmp_path: Path) -> None:
     for bandwidth in (None, 2 * 10**12):
         trace = TraceBuilder().gpu(0, bandwidth=bandwidth).kernel(MS, 2 * MS)

@@ -88,6 +88,7 @@ def test_the_time_in_which_one_works_alone_does_not_count(tmp_path: Path) -> Non
     assert "While both are at work, up to 50." in told(trace, tmp_path)
 
 
+@pytest.mark.slow
 def test_with_three_each_pair_is_judged(tmp_path: Path) -> None:
     """Two take turns, a third one runs beside both."""
     trace = kernels(turns(), THIRD, every(80, MS + MS // 2, MS + 10))
@@ -144,6 +145,7 @@ def test_without_kernels(tmp_path: Path) -> None:
     assert MAYBE in told(trace, tmp_path)
 
 
+@pytest.mark.slow
 def test_many_processes_are_not_compared(tmp_path: Path) -> None:
     trace = turns()
     for number in range(MOST_DEVICES - 1):

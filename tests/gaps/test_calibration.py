@@ -54,6 +54,7 @@ class TestFloor:
         device = only_device(queue([3_000] * 200 + [3_001]), tmp_path)
         assert device.ledger == {"dispatch": 600_000, "device_stall": 3_001}
 
+    @pytest.mark.slow
     def test_gaps_between_streams_teach_nothing(self, tmp_path: Path) -> None:
         """
         stream 7  [K)     [K)

@@ -61,6 +61,7 @@ def test_a_thread_that_waits_in_calls_is_not_preempted(tmp_path: Path, name: str
 
 @pytest.mark.parametrize("name", CAPTURES)
 class TestAll:
+    @pytest.mark.slow
     def test_sums(self, tmp_path: Path, name: str) -> None:
         host = host_of(name, tmp_path)
         assert host.contention is not None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tests.simulator.actions import Thread
     from tests.simulator.host import Body
 
+pytestmark = pytest.mark.slow
+
 STEPS, BEGINS, FOR_GOOD = 800, 600 * MS, 8_000 * MS
 
 
@@ -113,7 +115,6 @@ def test_a_single_spike_is_no_beginning(tmp_path: Path, sleeps: bool) -> None:
     assert host.beginnings == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("evidence", ["osrt", "samples", "sync_rows"])
 def test_evidence_left_out_invents_nothing(tmp_path: Path, evidence: str) -> None:
     whole, _ = host_of(tmp_path, neighbour_ns=FOR_GOOD)

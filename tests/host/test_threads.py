@@ -218,6 +218,7 @@ class TestLeftOut:
         assert main.on_cpu_ns == 700_000
         assert (worker.on_cpu_ns, worker.os_ns) == (None, 100_000)
 
+    @pytest.mark.slow
     def test_the_profiler_is_no_thread_of_the_program(self, tmp_path: Path) -> None:
         trace = ran(two_kernels(), WORKER, 20_000, 30_000)
         assert host_of(trace, tmp_path).thread_count == 2

@@ -48,6 +48,7 @@ def test_each_column_of_a_table_in_another_way(turn: int, whole: Path, tmp_path:
         outcome(target)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "columns", "kind"),
     [
@@ -133,6 +134,7 @@ def test_times_too_far_apart_are_an_error_with_a_way_out(whole: Path, tmp_path: 
     assert "too far apart to be real" in error.message
 
 
+@pytest.mark.slow
 def test_an_unknown_string_reads_as_its_number(whole: Path, tmp_path: Path) -> None:
     target = copied(whole, tmp_path / "unnamed.sqlite")
     change(target, "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET shortName = 999, demangledName = 999")

@@ -83,6 +83,7 @@ def test_every_header_byte(tmp_path: Path) -> None:
             outcome(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
 def test_bytes_changed_anywhere(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)

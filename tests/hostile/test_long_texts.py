@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
     from tests.hostile.conftest import Told
 
+pytestmark = pytest.mark.slow
+
 MB = 1_000_000
 ADDRESSES = 1536 << 20
 """Bytes of address space for a whole run, which maps about 1 GiB of libraries."""

@@ -124,6 +124,7 @@ def test_work_behind_the_end_of_the_session(healthy: Path, tmp_path: Path) -> No
     assert any("malformed operation rows were left out" in note for note in device.notes)
 
 
+@pytest.mark.slow
 def test_findings_of_it_are_half_as_sure(tmp_path: Path) -> None:
     path = tmp_path / "trace.sqlite"
     scenario("launch_bound").write(path, SCENARIOS["launch_bound"].capture)

@@ -27,6 +27,7 @@ STEEPEST = 3
 PAGE_BYTES = 5 << 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", WRITERS)
 def test_some(shape: str, tmp_path: Path) -> None:
     report = outcome(WRITERS[shape](tmp_path / "trace.sqlite", 700), ALL)
@@ -70,6 +71,7 @@ def test_more_gpus_than_any_machine_has(mapped: bool, tmp_path: Path) -> None:
     assert ("--same-gpu" in told) == (not mapped)
 
 
+@pytest.mark.slow
 def test_many_processes_as_one_gpu(tmp_path: Path) -> None:
     path = write_processes(tmp_path / "trace.sqlite", 3 * MOST_GPUS, mapped=False)
     report = analyze(path, Settings(same_gpu=True))
@@ -77,6 +79,7 @@ def test_many_processes_as_one_gpu(tmp_path: Path) -> None:
     assert report.trace.warnings == []
 
 
+@pytest.mark.slow
 def test_who_ran_is_asked_within_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that all seem to run all the time: as many pairs as both multiplied, were it not for the bound."""
     asked: list[int] = []

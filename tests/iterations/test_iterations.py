@@ -252,6 +252,7 @@ class TestNone:
     def test_fewer_than_five(self, name: str | None, tmp_path: Path) -> None:
         assert only_device(training((MS,) * 4, name=name), tmp_path).iterations is None
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["step {}", None])
     def test_less_than_sixty_per_cent(self, name: str | None, tmp_path: Path) -> None:
         """
@@ -372,6 +373,7 @@ class TestSums:
     def test_all_of_it_where_the_first_operation_is_that_of_an_iteration(self, tmp_path: Path) -> None:
         check_sums(only_device(training(), tmp_path))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["starved_training", "starved_data_parallel"])
     def test_on_a_simulated_training(self, name: str, tmp_path: Path) -> None:
         path = tmp_path / "trace.sqlite"
@@ -387,6 +389,7 @@ class TestSums:
         assert [row.index for row in iterations.rows] == list(range(MOST_ROWS))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["step {}", None])
 def test_the_order_of_rows_means_nothing(name: str | None, tmp_path: Path) -> None:
     trace = training((3 * MS, *TEN, 2 * MS, *TEN), name=name)
@@ -433,6 +436,7 @@ class TestWindow:
         assert device.iterations is None
         assert sum(device.ledger.values()) == device.idle_ns
 
+    @pytest.mark.slow
     def test_its_ledger_is_that_of_the_iteration(self, tmp_path: Path) -> None:
         trace = training((*TEN, 3 * MS, *TEN))
         row = found(trace, tmp_path).rows[10]

@@ -137,6 +137,7 @@ def test_one_operation_fewer_is_no_lead_to_lose(tmp_path: Path) -> None:
     assert collapses(only_device(trace, tmp_path, settings)) == [("sync", "cudaStreamSynchronize", 1, 110_000, 3)]
 
 
+@pytest.mark.slow
 def test_other_things_that_the_thread_may_be_in(tmp_path: Path) -> None:
     found = {}
     for name, trace in {

@@ -64,6 +64,7 @@ def test_level_peak_and_limit(tmp_path: Path) -> None:
     assert (int(level.lowest[0]), int(level.lowest[-1])) == (64 * MIB, 64 * MIB)
 
 
+@pytest.mark.slow
 def test_a_short_peak_is_kept_exactly(tmp_path: Path) -> None:
     """10,000 allocations of a 1 KiB buffer; one of them is of 512 MiB for 1 ns."""
     trace = program()

@@ -57,6 +57,7 @@ class TestLedgerChart:
             assert sum(trace["customdata"][place][0] for trace in traces) == each.window_ns
             assert sum(trace["x"][place] for trace in traces) * NS_PER["ms"] == pytest.approx(each.window_ns)
 
+    @pytest.mark.slow
     def test_bars_add_up_on_a_real_report(self, demo: nsysdiag.Report) -> None:
         traces = drawn(ledger_chart(demo))["data"]
         for place, each in enumerate(demo.devices):

@@ -104,6 +104,7 @@ def test_markdown_is_a_table() -> None:
     assert line in shown("md").splitlines()
 
 
+@pytest.mark.slow
 def test_html_has_a_row_for_each_amount() -> None:
     found = section("priced")
     assert found is not None
@@ -111,6 +112,7 @@ def test_html_has_a_row_for_each_amount() -> None:
     assert "198.00 USD" in found.whole_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", ["one_device", "several_devices", "no_device"])
 def test_without_a_price_nothing_is_said(sample: str) -> None:
     assert section(sample) is None

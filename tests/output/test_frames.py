@@ -28,6 +28,7 @@ def test_every_kind_has_a_type() -> None:
     assert set(_DTYPES) == set(get_args(Kind))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_same_tables_columns_and_rows_as_csv(sample: str) -> None:
     made = SAMPLES[sample]()

@@ -42,6 +42,7 @@ def tree(sample: str) -> Element:
 class TestAlone:
     """Nothing is fetched, and nothing runs but what the page itself brought."""
 
+    @pytest.mark.slow
     def test_refers_to_nothing_outside(self, sample: str) -> None:
         for element in tree(sample).walk():
             for name in ("src", "href", "action", "data", "poster", "srcset", "xlink:href", "formaction"):
@@ -178,6 +179,7 @@ class TestContent:
         assert {"name": "generator", "content": "nsysdiag 0.0.0"} in [meta.attributes for meta in root.all("meta")]
         assert root.all("title")[0].text.startswith("train.sqlite")
 
+    @pytest.mark.slow
     def test_footer_has_what_it_is_given(self) -> None:
         options = RenderOptions(source="a/b.sqlite", command="nsysdiag analyze", created="yesterday")
         text = parse(FORMATS["html"].render(SAMPLES["one_device"](), options)).all("footer")[0].whole_text()

@@ -65,6 +65,7 @@ def unit_of_hover(trace: Figure) -> str:
 
 @pytest.mark.parametrize("sample", DRAWN)
 class TestSameNumbers:
+    @pytest.mark.slow
     def test_ledger(self, sample: str) -> None:
         for device, box, found in charts(sample, "ledger"):
             by_cause = [in_ns(trace["x"][:1], unit_of_hover(trace)) for trace in found["data"]]
@@ -134,6 +135,7 @@ def test_every_kind_of_chart_was_looked_at() -> None:
         assert charts("one_device", section), section
 
 
+@pytest.mark.slow
 def test_the_demo_adds_up(demo: Report) -> None:
     root = parse(FORMATS["html"].render(demo, RenderOptions()))
     figures = [figure(box) for box in root.all("div") if has_class(box, "chart")]

@@ -75,6 +75,7 @@ def test_all_that_there_is_to_say() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_nothing_to_say() -> None:
     cheap = [change(UP, total_ns=MS - 1)]
     few = change(TINY, count=39, called=39, call_ns=MS - 1)

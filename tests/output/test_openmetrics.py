@@ -105,6 +105,7 @@ def test_numbers_of_a_device() -> None:
     assert not [name for name in values if "cost" in name]
 
 
+@pytest.mark.slow
 def test_numbers_of_the_demo(demo: nsysdiag.Report) -> None:
     for each in demo.devices:
         values = of_device(demo, each.key)

@@ -55,6 +55,7 @@ def ns(micros: Decimal) -> int:
     return int(micros * 1000)
 
 
+@pytest.mark.slow
 @every_sample
 def test_schema(sample: str) -> None:
     data = FORMATS["perfetto"].render(SAMPLES[sample](), RenderOptions())
@@ -232,6 +233,7 @@ def test_a_damaged_timeline() -> None:
         document(made)
 
 
+@pytest.mark.slow
 def test_hostile_names_are_shown_and_do_nothing() -> None:
     data = FORMATS["perfetto"].render(SAMPLES["hostile"](), RenderOptions()).decode()
     assert all(line.isprintable() for line in data.split("\n"))

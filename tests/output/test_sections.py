@@ -26,6 +26,7 @@ def cells(row: Element) -> list[str]:
     return [" ".join(cell.whole_text().split()) for cell in row.all("th", "td")]
 
 
+@pytest.mark.slow
 def test_the_first_device_is_unfolded_and_the_contents_lead_to_all() -> None:
     root = parse(FORMATS["html"].render(SAMPLES["several_devices"](), RenderOptions()))
     folds = [each for each in root.all("details") if each.attributes.get("class") == "device"]
@@ -41,6 +42,7 @@ def test_one_device_is_not_folded() -> None:
     assert not [each for each in rendered(device()).all("details") if each.attributes.get("class") == "device"]
 
 
+@pytest.mark.slow
 def test_findings_come_before_everything_about_devices() -> None:
     root = parse(FORMATS["html"].render(SAMPLES["one_device"](), RenderOptions()))
     ids = [section.attributes["id"] for section in root.all("section")]

@@ -103,6 +103,7 @@ def waits_found(path: Path) -> tuple[int, ...]:
 SIMULATED = (Path(__file__).parents[1] / "fixtures" / "sim_starved_training.sqlite.gz").read_bytes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("packed", "waits", "late"),
     [(SIMULATED, (90, 37_800_000, 0, 129_121_600), 45), (bundled_trace, (90, 37_800_000, 0, 499_382_671), 90)],

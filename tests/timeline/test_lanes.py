@@ -54,6 +54,7 @@ def operations(trace: Path, device: int) -> dict[int, set[tuple[int, int]]]:
 
 
 class TestAgainstTheFile:
+    @pytest.mark.slow
     def test_streams_hold_every_operation(self, trace: Path, report: Report) -> None:
         levels = timeline_of(report)
         assert levels.exact_operations == [(levels.start_ns, levels.end_ns)]
@@ -131,6 +132,7 @@ class TestAgainstTheFile:
             covered = sum(max(min(end, high) - max(start, low), 0) for start, end, _, _ in calls)
             assert shares[at] == -(-covered * 255 // (high - low))
 
+    @pytest.mark.slow
     def test_same_input_same_bytes(self, trace: Path, report: Report) -> None:
         assert msgspec.json.encode(analyze(trace).timeline) == msgspec.json.encode(report.timeline)
 

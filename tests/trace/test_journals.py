@@ -63,6 +63,7 @@ def test_a_hole_behind_it_counts_for_nothing(journal: Path) -> None:
     assert rows(path) == kernels
 
 
+@pytest.mark.slow
 def test_a_hole_is_neither_read_nor_written(journal: Path) -> None:
     """A process that may write no file over 64 MB, nor use 2 GB, reads a trace beside 3 GB of nothing."""
     path, kernels = database_of(journal)

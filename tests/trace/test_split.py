@@ -47,6 +47,7 @@ def test_each_pair_has_its_rows_in_the_order_of_the_file(reader: str, tmp_path: 
     assert found[8, 1]["timestamp"].tolist() == [2]
 
 
+@pytest.mark.slow
 @both
 def test_more_rows_than_a_batch_holds(reader: str, tmp_path: Path) -> None:
     count = BATCH_ROWS + 100
@@ -58,6 +59,7 @@ def test_more_rows_than_a_batch_holds(reader: str, tmp_path: Path) -> None:
         assert columns.reals("value").tolist() == [at % 101 for at in times]
 
 
+@pytest.mark.slow
 @both
 def test_cells_of_odd_types_are_read_one_by_one(reader: str, tmp_path: Path) -> None:
     """SQLite stores what it is given: text in an integer column stops the fast way half-way through."""

@@ -46,6 +46,7 @@ class TestBehindOthers:
         assert waker(gap) == NEIGHBOUR
         assert moved == {"host_compute": LONG_BEFORE - 2 * MS, "lock_wait": 2 * MS - LONG_BEFORE}
 
+    @pytest.mark.slow
     def test_it_is_less_sure(self, tmp_path: Path) -> None:
         confidence = []
         for number, until in enumerate((CAME_IN - US, LONG_BEFORE)):
@@ -219,6 +220,7 @@ class TestTheUsualWaker:
             queued(trace, until - held_ns, until)
         assert (waker(last_gap(trace, tmp_path)) == STRANGER) is found
 
+    @pytest.mark.slow
     def test_not_longer_ago_than_a_queue_may_last(self, tmp_path: Path) -> None:
         for number, (ago, found) in enumerate(((QUEUED_NS, True), (QUEUED_NS + US, False))):
             at = 60 * MS + CAME_IN

@@ -393,6 +393,7 @@ class TestMarkdown:
             *("h1", "h2", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code")
         }
 
+    @pytest.mark.slow
     def test_stays_below_what_github_takes_whatever_comes(self) -> None:
         long = entry(budgets=[budget(f"{at} {'x' * 300}", sentence="é" * 1000) for at in range(3000)])
         data = markdown.render(summary(long))

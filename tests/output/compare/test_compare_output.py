@@ -182,6 +182,7 @@ class TestChanges:
         rows = [exact(row)[:3] for row in (*ledger.all("tbody"), *folded)]
         assert [sum(column) for column in zip(*rows, strict=True)] == idle[:3]
 
+    @pytest.mark.slow
     def test_a_verdict_has_a_sign_a_word_and_a_colour(self) -> None:
         marks = {
             (each.attributes["class"], each.all("span")[1].text, each.text.strip())

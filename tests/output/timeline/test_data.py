@@ -107,6 +107,7 @@ class TestGaps:
         assert (starts.tolist(), lengths, causes) == (start.tolist(), length.tolist(), expected)
         assert drawn["total"] == drawn["count"] == 1234
 
+    @pytest.mark.slow
     def test_of_too_many_the_longest_and_those_of_exact_windows(self) -> None:
         count = MOST_GAPS + 5_000
         chance = np.random.default_rng(1)
@@ -137,6 +138,7 @@ class TestGaps:
 
 
 class TestPage:
+    @pytest.mark.slow
     def test_lanes_come_with_names_fit_to_be_shown(self) -> None:
         value = data_of(page(SAMPLES["hostile"]()))
         shown = [name[-1] for name in Block(value).names(value["names"])]
@@ -163,6 +165,7 @@ class TestPage:
         assert (value["devices"][0]["start"], value["devices"][0]["end"]) == (0, 100 * MS)
         assert Block(value).numbers(value["devices"][0]["gaps"]["starts"], 1) == [7]
 
+    @pytest.mark.slow
     def test_a_drawing_of_each_device_is_there_without_scripts(self) -> None:
         section = next(
             each for each in page(SAMPLES["several_devices"]()).all("section") if each.attributes["id"] == "timeline"
@@ -174,6 +177,7 @@ class TestPage:
         stage = next(div for div in section.all("div") if div.attributes.get("class") == "stage")
         assert "hidden" in stage.attributes
 
+    @pytest.mark.slow
     def test_gaps_and_findings_lead_to_the_timeline(self) -> None:
         root = page(SAMPLES["one_device"]())
         keys = [

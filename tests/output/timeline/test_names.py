@@ -58,6 +58,7 @@ def test_names_that_differ_by_counters_are_one_form() -> None:
     assert [block.numbers(list(place), count) for place, count in value["columns"]] == [[10, 2], [140, 2, 6, 27]]  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 def test_thousands_of_counted_names_take_little_room() -> None:
     directory, blob = Directory(), Blob()
     directory.places(

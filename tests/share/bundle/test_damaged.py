@@ -21,6 +21,8 @@ from tests.share.slice.cutting import rows
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 COLUMNS = {name: [column.name for column in spec.columns if not column.parts] for name, spec in TABLES.items()}
 SINGLE = [(table, column) for table, columns in COLUMNS.items() for column in columns]
 CASES = [(table, kind) for table in COLUMNS for kind in DAMAGE]
@@ -66,7 +68,6 @@ def test_texts_in_one_column(table: str, column: str, whole: Path, tmp_path: Pat
     check(damaged(whole, tmp_path / "damaged.sqlite", table, [column], "text"), tmp_path / "slices")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_all_cells(kind: str, whole: Path, tmp_path: Path) -> None:
     for table in some(list(COLUMNS), 8, list(DAMAGE).index(kind)):

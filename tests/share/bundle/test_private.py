@@ -55,6 +55,7 @@ def test_no_cut_holds_it(cut: Cut, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_no_file_of_a_bundle_holds_it(tmp_path: Path) -> None:
     trace, bundle = private_trace(tmp_path / "trace.sqlite"), tmp_path / "ticket.zip"
     assert run(app, ["bundle", str(trace), "-o", str(bundle), "--device", "gpu0", "--quiet"]) == 0

@@ -60,6 +60,7 @@ def test_no_name_of_a_fixture_comes_through(fixture: Path, tmp_path: Path) -> No
     assert_no_canary(pipeline.analyze(path), None)
 
 
+@pytest.mark.slow
 def test_no_name_of_ranks_comes_through(tmp_path: Path) -> None:
     paths = [path.rename(tmp_path / f"{CANARY}_{path.name}") for path in files(tmp_path, LATE, [0, 0], utc=[0, 0])]
     for path in paths:

@@ -137,6 +137,7 @@ def test_tables_chips_metrics_and_versions() -> None:
     assert not any(map(is_public_version, ("2025.6 acme", "acme", "2025.6-acmev0")))
 
 
+@pytest.mark.slow
 def test_lists_are_read_when_they_are_needed() -> None:
     """Not when the package is imported."""
     code = "from nsysdiag.share.redaction.public import listed; print(listed.cache_info().currsize)"

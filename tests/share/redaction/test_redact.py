@@ -46,6 +46,7 @@ def as_plain_data(report: Report) -> Any:
     return msgspec.to_builtins(replace(report, settings={}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [None, KEY])
 def test_all_numbers_stay(plain: Report, key: str | None) -> None:
     assert without_texts(as_plain_data(redacted(plain, key))) == without_texts(as_plain_data(plain))
@@ -113,6 +114,7 @@ def test_it_says_that_it_is_redacted_and_how(plain: Report) -> None:
     assert not is_redacted(plain)
 
 
+@pytest.mark.slow
 def test_what_identifies_the_file_is_left_out(plain: Report) -> None:
     report = replace(plain, trace=replace(plain.trace, sha256="0" * 64))
     numbered, keyed = redacted(report).trace, redacted(report, KEY).trace
@@ -138,6 +140,7 @@ def test_settings_that_hold_names() -> None:
     assert "secret" not in str(made)
 
 
+@pytest.mark.slow
 def test_two_reports_of_one_key_can_be_compared(plain: Report) -> None:
     """Another trace with the same kernels, in which others come first: the same stand-ins."""
     shorter = replace(plain, devices=plain.devices[1:], findings=[])
@@ -152,6 +155,7 @@ def _kernels(report: Report) -> list[Any]:
     return [row for device in report.devices for row in device.kernels]
 
 
+@pytest.mark.slow
 def test_a_saved_report_gives_the_same(plain: Report) -> None:
     assert redacted(from_json(to_json(plain))) == redacted(plain)
 
@@ -163,6 +167,7 @@ def test_twice_or_without_a_key_is_refused(plain: Report) -> None:
         redacted(plain, "")
 
 
+@pytest.mark.slow
 def test_ranks_go_by_their_files(tmp_path: Path) -> None:
     """Ranks are called after their files, in sentences too, even where a file is called like a word of ours."""
     first, second = files(tmp_path, [[4 * MS, 7 * MS]] * 5, [0, 0], utc=[0, 0])

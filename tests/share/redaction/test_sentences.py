@@ -156,6 +156,7 @@ def test_a_qualified_name_is_one_name(sentences: Sentences, plain: str, redacted
     assert sentences.without_names(plain) == redacted
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "part",
     [

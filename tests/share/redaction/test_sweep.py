@@ -23,6 +23,8 @@ from tests.share.redaction.unpacking import around, found
 if TYPE_CHECKING:
     from nsysdiag.share.slice.uses import Rename
 
+pytestmark = pytest.mark.slow
+
 MS = 1_000_000
 FEWEST = 2_000
 """Canaries in the trace."""

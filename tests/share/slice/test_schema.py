@@ -54,6 +54,7 @@ def test_columns_types_and_version_are_those_of_the_source(schema: str, tmp_path
     ]
 
 
+@pytest.mark.slow
 def test_a_table_keeps_the_name_that_it_has(tmp_path: Path) -> None:
     source = small().write(tmp_path / "trace.sqlite")
     with closing(sqlite3.connect(source)) as connection, connection:
