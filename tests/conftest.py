@@ -13,6 +13,7 @@ import hypothesis
 import pytest
 
 from tests import levels
+from tests.shared import shared  # noqa: F401, a fixture of every test
 
 if TYPE_CHECKING:
     from collections.abc import Generator

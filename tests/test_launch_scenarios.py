@@ -8,22 +8,18 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag import analyze
 from tests.launches.launch_checks import check_launches
-from tests.simulator.scenarios import SCENARIOS, scenario
+from tests.simulator.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nsysdiag.report import DeviceReport
+    from tests.shared import Shared
 
 US = 1_000
 
 
-def devices_of(name: str, folder: Path) -> list[DeviceReport]:
-    path = folder / "trace.sqlite"
-    scenario(name).write(path, SCENARIOS[name].capture)
-    found = analyze(path).devices
+def devices_of(name: str, shared: Shared) -> list[DeviceReport]:
+    found = shared.report(shared.trace(name)).devices
     for device in found:
         check_launches(device)
     return found
@@ -31,18 +27,18 @@ def devices_of(name: str, folder: Path) -> list[DeviceReport]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_sums_are_consistent(name: str, tmp_path: Path) -> None:
-    assert devices_of(name, tmp_path)
+def test_sums_are_consistent(name: str, shared: Shared) -> None:
+    assert devices_of(name, shared)
 
 
 @pytest.mark.slow
-def test_an_eager_loop_is_one_bubble(tmp_path: Path) -> None:
+def test_an_eager_loop_is_one_bubble(shared: Shared) -> None:
     """20 steps of 40 kernels of 3 us: 9 us of Python, 6 us of launch call and 1.8 us of latency before each.
 
     A kernel is outstanding for 4.8 us, from the end of its call; the first one for 3 us of the window, which begins
     with it. A step ends with a synchronization: behind its last kernel no time is lost before the next Python.
     """
-    (device,) = devices_of("launch_bound", tmp_path)
+    (device,) = devices_of("launch_bound", shared)
     launch = device.launch
     assert (launch.calls, launch.launched_ops) == (800, 800)
     assert launch.kernel is not None
@@ -62,16 +58,16 @@ def test_an_eager_loop_is_one_bubble(tmp_path: Path) -> None:
     assert device.verdict.id == "launch-bound"
 
 
-def test_a_healthy_program_has_none(tmp_path: Path) -> None:
-    (device,) = devices_of("healthy", tmp_path)
+def test_a_healthy_program_has_none(shared: Shared) -> None:
+    (device,) = devices_of("healthy", shared)
     assert device.launch.bubbles is None
     assert device.launch.run_ahead is not None
     assert device.launch.run_ahead.p50 >= 2
 
 
-def test_graphs_node_by_node(tmp_path: Path) -> None:
+def test_graphs_node_by_node(shared: Shared) -> None:
     """10 launches of 9 nodes of 60 us with 30 us between them, and two kernels of their own."""
-    (device,) = devices_of("intra_graph", tmp_path)
+    (device,) = devices_of("intra_graph", shared)
     graphs = device.launch.graphs
     assert graphs is not None
     assert (graphs.count, graphs.launches, graphs.nodes, graphs.untraced) == (1, 10, 90, 0)
@@ -82,25 +78,25 @@ def test_graphs_node_by_node(tmp_path: Path) -> None:
     assert device.launch.call.count == 2
 
 
-def test_graphs_as_a_whole(tmp_path: Path) -> None:
+def test_graphs_as_a_whole(shared: Shared) -> None:
     """The same program, a row a graph launch: 9 x 60 us and 8 x 30 us each."""
-    (device,) = devices_of("whole_graphs", tmp_path)
+    (device,) = devices_of("whole_graphs", shared)
     graphs = device.launch.graphs
     assert graphs is not None
     assert (graphs.launches, graphs.nodes, graphs.work_ns, graphs.between_ns) == (10, 0, 10 * 780 * US, 0)
     assert graphs.rows[0].nodes is None
 
 
-def test_graphs_that_left_no_row(tmp_path: Path) -> None:
-    (device,) = devices_of("graph_untraced", tmp_path)
+def test_graphs_that_left_no_row(shared: Shared) -> None:
+    (device,) = devices_of("graph_untraced", shared)
     assert device.launch.graphs is not None
     assert (device.launch.graphs.launches, device.launch.graphs.untraced) == (0, 8)
 
 
-def test_a_full_command_buffer_is_the_host_being_ahead(tmp_path: Path) -> None:
+def test_a_full_command_buffer_is_the_host_being_ahead(shared: Shared) -> None:
     """The time in rows of type 8: they lie inside the window of GPU 1, which waits for its launches meanwhile."""
-    found = {device.ids[0].device_id: device for device in devices_of("queue_full", tmp_path)}
-    with closing(sqlite3.connect(tmp_path / "trace.sqlite")) as trace:
+    found = {device.ids[0].device_id: device for device in devices_of("queue_full", shared)}
+    with closing(sqlite3.connect(shared.trace("queue_full"))) as trace:
         query = 'SELECT start, "end" FROM CUPTI_ACTIVITY_KIND_OVERHEAD WHERE overheadType = 8'
         rows = trace.execute(query).fetchall()
     low, high = found[1].window.start_ns, found[1].window.end_ns
@@ -112,9 +108,9 @@ def test_a_full_command_buffer_is_the_host_being_ahead(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_starved_training_step_loses_its_lead_to_the_read_back(tmp_path: Path) -> None:
+def test_a_starved_training_step_loses_its_lead_to_the_read_back(shared: Shared) -> None:
     """The loss is read back at the end of each of 30 steps; the optimizer's small kernels follow in a bubble."""
-    (device,) = devices_of("starved_data_parallel", tmp_path)[:1]
+    (device,) = devices_of("starved_data_parallel", shared)[:1]
     launch = device.launch
     assert launch.run_ahead is not None
     assert [(row.cause, row.call, row.count) for row in launch.run_ahead.collapses] == [

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from nsysdiag.report import DeviceReport, Report
+    from tests.shared import Shared
     from tests.simulator import Capture, Simulation
     from tests.simulator.truth import DeviceTruth
 
@@ -50,13 +51,16 @@ INVENTED = 0.03
 UNKNOWN = {"blocked", "uncovered"}
 
 
-def reported(name: str, path: Path, capture: Capture | None = None) -> tuple[Report, list[DeviceTruth]]:
+def reported(name: str, shared: Shared, capture: Capture | None = None) -> tuple[Report, list[DeviceTruth]]:
     """The report about a scenario's trace, and the truths in the order of its devices."""
-    return reported_on(scenario(name), path, capture)
+    return with_truths(shared.report(shared.trace(name, capture)), scenario(name), capture)
 
 
 def reported_on(simulation: Simulation, path: Path, capture: Capture | None) -> tuple[Report, list[DeviceTruth]]:
-    report = analyze(simulation.write(path / "trace.sqlite", capture))
+    return with_truths(analyze(simulation.write(path / "trace.sqlite", capture)), simulation, capture)
+
+
+def with_truths(report: Report, simulation: Simulation, capture: Capture | None) -> tuple[Report, list[DeviceTruth]]:
     truths = simulation.truth(capture)
     found = [next(truth for key, truth in truths.items() if key <= ids_of(device)) for device in report.devices]
     return report, found
@@ -76,14 +80,14 @@ def common(found: dict[str, int], true: dict[str, int]) -> int:
 
 
 @pytest.mark.parametrize("name", SEEN)
-def test_waits_lead_to_their_roots(name: str, tmp_path: Path) -> None:
-    check_roots(*reported(name, tmp_path))
+def test_waits_lead_to_their_roots(name: str, shared: Shared) -> None:
+    check_roots(*reported(name, shared))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 2))
-def test_other_captures_lead_there_too(name: str, variant: str, tmp_path: Path) -> None:
-    found = reported(name, tmp_path, VARIANTS[variant])
+@pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 6))
+def test_other_captures_lead_there_too(name: str, variant: str, shared: Shared) -> None:
+    found = reported(name, shared, VARIANTS[variant])
     # A write into a pipe is shorter than that, and nothing else tells who ended a read.
     if variant == SHORT_CALLS_MISSING and name in BY_PIPE:
         check_claims(*found)
@@ -91,9 +95,9 @@ def test_other_captures_lead_there_too(name: str, variant: str, tmp_path: Path) 
         check_roots(*found)
 
 
-def test_a_wait_without_a_row_leads_to_its_loader(tmp_path: Path) -> None:
+def test_a_wait_without_a_row_leads_to_its_loader(shared: Shared) -> None:
     """Off the CPU in no captured call, again and again until the loader woke the thread."""
-    report, _ = reported(UNSEEN_WAIT, tmp_path)
+    report, _ = reported(UNSEEN_WAIT, shared)
     (device,) = report.devices
     assert device.root_ledger["data_loading"] >= LEAST * device.ledger["off_cpu"]
     assert device.root_labels["data_loading"]["io_wait"] >= LEAST * device.root_ledger["data_loading"]
@@ -119,8 +123,8 @@ def check_roots(report: Report, truths: list[DeviceTruth]) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LABELLED if name not in (UNSEEN_WAIT, UNTRACED_WORKER)])
-def test_what_a_loader_did_is_told(name: str, tmp_path: Path) -> None:
-    for device, truth in pairs(*reported(name, tmp_path)):
+def test_what_a_loader_did_is_told(name: str, shared: Shared) -> None:
+    for device, truth in pairs(*reported(name, shared)):
         assert truth.root_labels
         for cause, labels in truth.root_labels.items():
             found = device.root_labels.get(cause, {})
@@ -130,10 +134,10 @@ def test_what_a_loader_did_is_told(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(set(SCENARIOS) - {UNSEEN_WAIT}))
-def test_no_cause_has_more_than_leads_to_it(name: str, tmp_path: Path) -> None:
+def test_no_cause_has_more_than_leads_to_it(name: str, shared: Shared) -> None:
     """A wait may keep its own cause, or that of a thread on the way to its root; of another thread's it may not."""
     capture = SCENARIOS[name].capture
-    check_claims(*reported(name, tmp_path, capture))
+    check_claims(*reported(name, shared, capture))
 
 
 def check_claims(report: Report, truths: list[DeviceTruth]) -> None:
@@ -161,29 +165,20 @@ def test_pipelines_have_no_more_either(seed: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("evidence", EVIDENCE)
-@pytest.mark.parametrize("seed", PIPELINES)
+@pytest.mark.parametrize(("seed", "evidence"), crossed(PIPELINES, EVIDENCE, 4))
 def test_pipelines_without_some_evidence(seed: int, evidence: str, tmp_path: Path) -> None:
     check_claims(*reported_on(pipeline(seed), tmp_path, EVERYTHING.but(**{evidence: False})))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "evidence"), crossed(SEEN, EVIDENCE, 2))
-def test_roots_are_not_made_up_where_evidence_is_missing(name: str, evidence: str, tmp_path: Path) -> None:
-    check_claims(*reported(name, tmp_path, SCENARIOS[name].capture.but(**{evidence: False})))
+@pytest.mark.parametrize(("name", "evidence"), crossed(SEEN, EVIDENCE, 4))
+def test_roots_are_not_made_up_where_evidence_is_missing(name: str, evidence: str, shared: Shared) -> None:
+    check_claims(*reported(name, shared, SCENARIOS[name].capture.but(**{evidence: False})))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in sorted(SCENARIOS) if SCENARIOS[name].findings])
-def test_findings_name_the_root(name: str, tmp_path: Path) -> None:
-    report, _ = reported(name, tmp_path)
-    assert {finding.cause for finding in report.findings} >= SCENARIOS[name].findings
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [name for name in sorted(SCENARIOS) if SCENARIOS[name].forbidden and name != UNSEEN_WAIT]
-)
-def test_findings_do_not_mislead(name: str, tmp_path: Path) -> None:
-    report, _ = reported(name, tmp_path)
-    assert not {finding.cause for finding in report.findings} & SCENARIOS[name].forbidden
+@pytest.mark.parametrize("name", [name for name, each in SCENARIOS.items() if each.findings or each.forbidden])
+def test_findings_name_the_root_and_do_not_mislead(name: str, shared: Shared) -> None:
+    causes = {finding.cause for finding in shared.report(shared.trace(name)).findings}
+    assert causes >= SCENARIOS[name].findings
+    assert name == UNSEEN_WAIT or not causes & SCENARIOS[name].forbidden

@@ -57,6 +57,7 @@ def cluster() -> Iterator[Any]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")  # what Dask warns of is its own
 class TestCluster:
+    @pytest.mark.thorough
     def test_same_bytes_as_without_although_a_worker_is_killed(self, cluster: Any, tmp_path: Path) -> None:
         made = {}
         for way in ("alone", "cluster"):
@@ -75,6 +76,7 @@ class TestCluster:
         assert made["cluster"] == made["alone"]
         assert made["alone"][0].count(b'"status": "analysed"') == 5
 
+    @pytest.mark.thorough
     def test_what_kills_every_worker_fails_alone(self, cluster: Any, tmp_path: Path) -> None:
         """Dask first gives up the good ones too, which lay on the workers that died."""
         tasks = tasks_of(tmp_path, "killed", *(f"good{number}" for number in range(6)))
@@ -107,6 +109,7 @@ class TestCluster:
         with pytest.raises(UsageError, match=r"the worker tcp://\S+ has nsysdiag 0\.\d+\.\d+, not 999"):
             list(run_on_cluster(tasks_of(tmp_path, "a"), cluster.scheduler_address, silent))
 
+    @pytest.mark.thorough
     def test_a_cluster_that_goes_away(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         from distributed import LocalCluster
 
@@ -136,7 +139,7 @@ class TestCluster:
         ):
             list(run_on_cluster(tasks_of(tmp_path, "a"), empty.scheduler_address, silent))
 
-    @pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense://x"])
+    @pytest.mark.parametrize("address", [pytest.param("tcp://127.0.0.1:1", marks=pytest.mark.thorough), "nonsense://x"])
     def test_no_scheduler(self, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(clusters, "CONNECT_S", 1.0)
         with pytest.raises(UsageError, match="cannot be reached"):

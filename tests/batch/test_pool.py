@@ -94,6 +94,7 @@ class TestDeaths:
         assert workers
         assert None not in [worker.poll() for worker in workers]
 
+    @pytest.mark.thorough
     def test_what_has_come_to_an_end_is_told_before_an_interrupt(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: list[subprocess.Popen[bytes]]
     ) -> None:
@@ -113,6 +114,7 @@ class TestDeaths:
         assert workers
         assert None not in [worker.poll() for worker in workers]
 
+    @pytest.mark.thorough
     def test_an_interrupt_while_workers_stop_ends_them_at_once(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: list[subprocess.Popen[bytes]]
     ) -> None:
@@ -133,6 +135,7 @@ class TestDeaths:
         run(tasks_of(tmp_path, "killed"))
         assert list((tmp_path / "temporary").iterdir()) == []
 
+    @pytest.mark.thorough
     def test_workers_do_several_inputs_unless_they_were_large(self, tmp_path: Path) -> None:
         """A large one leaves its memory with the worker."""
         small = tasks_of(tmp_path, "pid-1", "pid-2", "pid-3")

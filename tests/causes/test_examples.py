@@ -11,6 +11,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
 from tests.causes import call_examples, device_examples, gap_examples, host_examples  # noqa: F401
 from tests.causes.example import EXAMPLES
+from tests.levels import some
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
     from tests.causes.example import Example, Ledgered
 
 every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-firing = pytest.mark.parametrize(
-    "example", [each for each in EXAMPLES if each.fires and each.cause != FALLBACK], ids=lambda example: example.name
-)
+FIRING = [each for each in EXAMPLES if each.fires and each.cause != FALLBACK]
 
 
 def device_of(report: Report, key: str | None) -> DeviceReport:
@@ -65,7 +64,7 @@ def test_the_ledger_is_what_the_picture_says(example: Example, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@every_example
+@pytest.mark.parametrize("example", some(EXAMPLES, 4), ids=lambda example: example.name)
 def test_the_order_of_rows_means_nothing(example: Example, tmp_path: Path) -> None:
     case = example.build()
     device = run(case, tmp_path / "trace.sqlite", shuffle_seed=3)
@@ -73,7 +72,7 @@ def test_the_order_of_rows_means_nothing(example: Example, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@firing
+@pytest.mark.parametrize("example", some(FIRING, 4), ids=lambda example: example.name)
 def test_a_disabled_cause_takes_nothing(example: Example, tmp_path: Path) -> None:
     case = example.build()
     report = analyze(case.trace.write(tmp_path / "trace.sqlite"), Settings(disabled=(example.cause,)))

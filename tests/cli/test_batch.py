@@ -431,6 +431,7 @@ def command(*arguments: object) -> list[str]:
 
 
 class TestProcesses:
+    @pytest.mark.thorough
     def test_same_bytes_however_many_jobs(self, folder: Path) -> None:
         bad = sixty_four(folder / "runs")
         for jobs in (1, 2):
@@ -444,9 +445,9 @@ class TestProcesses:
         ("number", "to_all", "code", "told"),
         [
             (signal.SIGINT, True, 130, b"interrupted"),  # as a terminal does it: the signal goes to every process
-            (signal.SIGHUP, True, 129, b"ended by SIGHUP"),
-            (signal.SIGHUP, False, 129, b"ended by SIGHUP"),
-            (signal.SIGTERM, True, 143, b"ended by SIGTERM"),
+            pytest.param(signal.SIGHUP, True, 129, b"ended by SIGHUP", marks=pytest.mark.thorough),
+            pytest.param(signal.SIGHUP, False, 129, b"ended by SIGHUP", marks=pytest.mark.thorough),
+            pytest.param(signal.SIGTERM, True, 143, b"ended by SIGTERM", marks=pytest.mark.thorough),
             (signal.SIGTERM, False, 143, b"ended by SIGTERM"),  # as a CI system does it
         ],
     )
@@ -479,6 +480,7 @@ class TestProcesses:
         assert statuses.count("resumed") == len(finished)
         assert len(statuses) == MANY
 
+    @pytest.mark.thorough
     def test_who_ignores_a_hangup_is_not_ended_by_it(self, folder: Path, runs: Path) -> None:
         """As nohup has it."""
         process = subprocess.Popen(

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.every_command import COMMANDS, OTHER, console_script, ran, write_inputs
 
+OFTEN = ("--version", "analyze", "batch")
 STARTED_BY_PYTHON = {"sitecustomize", "usercustomize", "pip", "nsysdiag", "encodings"}
 
 
@@ -54,15 +55,10 @@ def test_the_planted_modules_tell(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["--version", "analyze", "batch"])
+@pytest.mark.parametrize(
+    "command", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMMANDS]
+)
 def test_no_command_imports_from_the_current_folder(command: str, folder: Path) -> None:
-    done = ran(console_script(folder.parent / "bin"), folder, *COMMANDS[command])
-    assert (done.returncode, imported(folder)) == (0, ""), done.stderr
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("command", [name for name in COMMANDS if name not in ("--version", "analyze", "batch")])
-def test_nor_do_the_others(command: str, folder: Path) -> None:
     done = ran(console_script(folder.parent / "bin"), folder, *COMMANDS[command])
     assert (done.returncode, imported(folder)) == (0, ""), done.stderr
 
@@ -76,13 +72,13 @@ def test_as_a_module_it_imports_none_of_its_packages_from_there(inputs: Path, tm
     assert (done.returncode, (tmp_path / "imported").exists()) == (0, False), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_nor_from_the_folder_that_is_read(folder: Path, tmp_path: Path) -> None:
     done = ran(console_script(tmp_path / "bin"), tmp_path, "batch", str(folder), "-o", "out", "--jobs", "2")
     assert (done.returncode, imported(folder)) == (0, ""), done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
 @pytest.mark.filterwarnings("default")  # what Dask warns of is its own
 def test_nor_on_a_cluster(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

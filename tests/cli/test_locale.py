@@ -38,7 +38,7 @@ COMMANDS = {
     "--help": ["--help"],
     "demo": ["demo", "-o", "größe.html"],
 }
-QUICK = ("range", "no file")
+OFTEN = ("analyze", "batch", "no file")
 
 
 def write_inputs(folder: Path) -> None:
@@ -72,7 +72,7 @@ def ran(tmp_path: Path, command: str, locale: dict[str, str]) -> tuple[int, byte
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="has no such locales")
 @pytest.mark.parametrize(
-    "command", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in COMMANDS]
+    "command", [name if name in OFTEN else pytest.param(name, marks=pytest.mark.thorough) for name in COMMANDS]
 )
 def test_same_bytes(tmp_path: Path, command: str) -> None:
     one, other = (ran(tmp_path, command, locale) for locale in (UTF8, ASCII))

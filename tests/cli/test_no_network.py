@@ -81,15 +81,15 @@ ONE, OTHER = "counted_training.sqlite", "starved_data_parallel.sqlite"
     "arguments",
     [
         ["analyze", ONE, "-o", "a.html", "-o", "a.json", "-o", "a.md", "-o", "a.txt", "-o", "a.csv", "-o", "a.prom"],
+        ["batch", ".", "-o", "out", "--jobs", "2", "--history", "h.jsonl"],
         *(
-            pytest.param(arguments, marks=pytest.mark.slow)
+            pytest.param(arguments, marks=pytest.mark.thorough)
             for arguments in (
                 ["analyze", ONE, "--redact", "-o", "r.html"],
                 ["render", "saved.json", "-o", "b.html", "-o", "b.sarif"],
                 ["compare", OTHER, "saved.json", "-o", "c.html"],
                 ["ranks", ONE, OTHER, "-o", "d.html"],
                 ["bundle", OTHER, "-o", "e.zip"],
-                ["batch", ".", "-o", "out", "--jobs", "2", "--history", "h.jsonl"],
                 ["info", ONE],
                 ["rules"],
                 ["demo", "-o", "f.html"],

@@ -42,7 +42,7 @@ def test_at_most_one_in_twenty_says_that_something_changed(runs: list[Report]) -
     assert rows.count("unknown") < 0.01 * len(rows)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_devices_together_are_wrong_as_rarely_as_one(runs: list[Report]) -> None:
     """Eight devices a side, each a run of its own, and so independent."""
     random = np.random.default_rng(0)

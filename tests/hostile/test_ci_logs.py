@@ -24,6 +24,7 @@ from tests.builder import TraceBuilder
 from tests.hostile.renaming import renamed
 from tests.hostile.runners import SYSTEMS, commands, systems
 from tests.hostile.test_terminal import COMMANDS
+from tests.levels import crossed, some
 from tests.output.compare_samples import comparison
 from tests.output.rank_samples import ranks_report
 from tests.output.samples import SAMPLES
@@ -109,8 +110,7 @@ DOCUMENTS = {
 }
 
 
-@pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("kind", DOCUMENTS)
+@pytest.mark.parametrize(("kind", "name"), crossed(list(DOCUMENTS), list(FORMATS), 2))
 def test_a_document(kind: str, name: str, command: Command, tmp_path: Path) -> None:
     """The file has the commands in it, stdout has the same without."""
     saved, out = tmp_path / f"{FILE}.json", f"x{FORMATS[name].suffix}"
@@ -129,9 +129,8 @@ def test_a_document(kind: str, name: str, command: Command, tmp_path: Path) -> N
         assert told.stdout.replace(JOINER, "") == file
 
 
-@pytest.mark.parametrize("width", [*range(60, 121), 140, 160])
-@pytest.mark.parametrize("color", [False, True])
-def test_a_summary_of_any_width(color: bool, width: int, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+@pytest.mark.parametrize(("width", "color"), crossed([*range(60, 121), 140, 160], [False, True], 8))
+def test_a_summary_of_any_width(width: int, color: bool, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Names behind words of all lengths, so that each of them is the first in some line."""
     report = SAMPLES["one_device"]()
     notes = [f"{'a' * pad} {before}{name}" for pad in range(60) for before, name in zip(BEFORE, NAMES, strict=False)]
@@ -161,7 +160,7 @@ class TestCommands:
         assert systems(Path("x.txt").read_text()) >= EVERYWHERE
         assert Path("x.txt").read_text() == told.stdout.replace(JOINER, "")
 
-    @pytest.mark.parametrize("name", NAMES)
+    @pytest.mark.parametrize("name", some(NAMES, 3))
     def test_a_range(self, name: str, trace: Path, command: Command) -> None:
         told = quiet(command("analyze", "--no-config", trace, "--nvtx", name, "--fail-on", "idle_share >= 0"))
         assert told.code == 1
@@ -203,9 +202,11 @@ class TestCommands:
         assert "Traceback" in told.stderr
 
 
-@pytest.mark.parametrize("name", [*NAMES, *(f"\n{name}" for name in NAMES), *(f"\x1b[1m {name}" for name in NAMES)])
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
-def test_errors(words: tuple[str, ...], name: str, command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("which", "name"),
+    crossed(list(COMMANDS), [before + name for before in ("", "\n", "\x1b[1m ") for name in NAMES], 9),
+)
+def test_errors(which: str, name: str, command: Command, tmp_path: Path) -> None:
     trace = small_trace(tmp_path / "trace.sqlite")
-    told = quiet(command(*(word.replace("{trace}", str(trace)).replace("{}", name) for word in words)))
+    told = quiet(command(*(word.replace("{trace}", str(trace)).replace("{}", name) for word in COMMANDS[which])))
     assert told.code in (2, 3, 4)

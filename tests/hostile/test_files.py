@@ -19,6 +19,7 @@ from tests.hostile.checks import QUICK, outcome
 from tests.hostile.damage import change
 from tests.hostile.edits import columns_of, edited, patched
 from tests.hostile.every_table import write_every_table
+from tests.levels import examples, some
 from tests.trace.files import KERNEL, KERNEL_ROW, STRINGS, execute, insert, listing, small_trace
 from tests.trace.test_source import with_journal
 
@@ -78,13 +79,13 @@ def test_not_a_database(content: bytes, command: Command, tmp_path: Path, monkey
 def test_every_header_byte(tmp_path: Path) -> None:
     whole, path = small_trace(tmp_path / "small.sqlite").read_bytes(), tmp_path / "patched.sqlite"
     for at in range(100):
-        for value in (0, 0x7F, 0xFF):
+        for value in some((0, 0x7F, 0xFF), 3, at):
             path.write_bytes(whole[:at] + bytes([value]) + whole[at + 1 :])
             outcome(path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 4))])
+@pytest.mark.parametrize("seed", some(range(4), 4))
 def test_bytes_changed_anywhere(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     whole, path = small_trace(tmp_path / "small.sqlite").read_bytes(), tmp_path / "patched.sqlite"
@@ -99,7 +100,7 @@ def test_edits_of_any_kind(seed: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     whole, path = write_every_table(tmp_path / "every.sqlite"), tmp_path / "edited.sqlite"
     content, columns = whole.read_bytes(), columns_of(whole)
-    for _ in range(20):
+    for _ in range(examples(20)):
         done = edited(content, chance.randbytes(chance.randint(8, 90)), columns, path)
         try:
             outcome(path)

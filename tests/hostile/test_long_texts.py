@@ -59,7 +59,7 @@ def drawn(report: Report) -> dict[str, int]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit of address space is Linux's")
-@pytest.mark.parametrize("size", [5 * MB, 20 * MB, pytest.param(400 * MB, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("size", [5 * MB, pytest.param(400 * MB, marks=pytest.mark.thorough)])
 def test_a_long_kernel_name_within_little_memory(size: int, tmp_path: Path) -> None:
     trace = long_kernel(tmp_path / "trace.sqlite", size)
     outputs = [tmp_path / "report.json", tmp_path / "report.html"]

@@ -15,6 +15,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.wakeups import runs
 from tests.hostile.checks import ALL, assert_exact, outcome
 from tests.hostile.sizes import WRITERS, write_devices, write_processes, write_threads
+from tests.levels import some
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +38,7 @@ def test_some(shape: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", WRITERS)
+@pytest.mark.parametrize("shape", some(list(WRITERS), 4))
 def test_very_many(shape: str, tmp_path: Path) -> None:
     few = MORE.get(shape, FEW)
     analyze(WRITERS[shape](tmp_path / "first.sqlite", 10))  # imports what is imported late
@@ -59,7 +60,7 @@ def spent(trace: Path) -> tuple[float, Report]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mapped", [True, False])
+@pytest.mark.parametrize("mapped", some([True, False], 2))
 def test_more_gpus_than_any_machine_has(mapped: bool, tmp_path: Path) -> None:
     """By their numbers, or as one number of many processes: those with most work are analysed, and that is said."""
     path, count = tmp_path / "trace.sqlite", 3 * MOST_GPUS

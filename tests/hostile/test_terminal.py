@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.hostile.checks import CONTROL
+from tests.levels import crossed
 from tests.trace.files import small_trace
 
 if TYPE_CHECKING:
@@ -69,19 +70,18 @@ def plain(told: Told) -> None:
     assert "\nnsysdiag: all is well" not in told.everything
 
 
-@named
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
-def test_what_does_not_exist(words: tuple[str, ...], name: str, command: Command, tmp_path: Path) -> None:
-    trace = small_trace(tmp_path / "trace.sqlite")
-    told = command(*(word.replace("{trace}", str(trace)).replace("{}", name) for word in words))
+@pytest.mark.parametrize(("which", "kind"), crossed(list(COMMANDS), list(NAMES), 5))
+def test_what_does_not_exist(which: str, kind: str, command: Command, tmp_path: Path) -> None:
+    trace, words = small_trace(tmp_path / "trace.sqlite"), COMMANDS[which]
+    told = command(*(word.replace("{trace}", str(trace)).replace("{}", NAMES[kind]) for word in words))
     plain(told)
     assert told.code in (2, 3, 4)
     assert ("Traceback" in told.stderr) == (words[0] == "analyze" and "--debug" in words)
 
 
-@named
-@pytest.mark.parametrize("what", ["folder", "garbage", "empty", "trace"])
-def test_a_file_of_that_name(what: str, name: str, command: Command, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("what", "kind"), crossed(["folder", "garbage", "empty", "trace"], list(NAMES), 4))
+def test_a_file_of_that_name(what: str, kind: str, command: Command, tmp_path: Path) -> None:
+    name = NAMES[kind]
     path = tmp_path / f"{name}.sqlite"
     if what == "folder":
         path.mkdir()

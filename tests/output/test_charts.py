@@ -20,6 +20,7 @@ from nsysdiag.errors import InputError, UsageError
 from nsysdiag.formats.charts import NO_DEPTH, NO_GAPS, PART_COLORS, gap_chart, ledger_chart, run_ahead_chart
 from nsysdiag.report import CauseInfo
 from nsysdiag.units import NS_PER
+from tests.levels import crossed
 from tests.output.samples import SAMPLES, US, device, pack, report
 
 CHARTS = (ledger_chart, gap_chart, run_ahead_chart)
@@ -36,8 +37,7 @@ def said(figure: go.Figure) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("chart", CHARTS)
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize(("chart", "sample"), crossed(CHARTS, list(SAMPLES), 3))
 def test_same_report_same_figure(chart: Any, sample: str) -> None:
     first = chart(SAMPLES[sample]()).to_json()
     before = plotly.io.templates.default

@@ -62,14 +62,6 @@ def test_batch(name: str) -> None:
     compare(f"batch_good.{name}", scrub(files[name]))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("sample", SAMPLES)
-@pytest.mark.parametrize("name", FORMATS)
-def test_same_report_same_bytes(name: str, sample: str) -> None:
-    render = FORMATS[name].render
-    assert render(SAMPLES[sample](), OPTIONS) == render(SAMPLES[sample](), OPTIONS)
-
-
 def test_no_golden_is_left_over() -> None:
     known = {f"{sample}{known.suffix}" for sample in SHOWN for known in FORMATS.values()}
     known |= {f"compared_{sample}{FORMATS[name].suffix}" for sample in COMPARED for name in RENDERERS}

@@ -41,6 +41,7 @@ VALUES = {
     "digits": "'0' || {c}",
     "one null": "nullif({c}, 1)",
 }
+PAIRS = [(key, value) for key in KEYS for value in VALUES]
 
 
 @pytest.fixture(scope="module")
@@ -58,19 +59,21 @@ def check(source: Path, folder: Path) -> None:
     assert sliced(source, folder).alike
 
 
-@pytest.mark.parametrize(("table", "kind"), [*ONCE_REFUSED, *some(CASES, 131)])
+@pytest.mark.parametrize(("table", "kind"), [*ONCE_REFUSED, *some(CASES, 262, thorough=30)])
 def test_cells(table: str, kind: str, whole: Path, tmp_path: Path) -> None:
     check(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), tmp_path / "slices")
 
 
-@pytest.mark.parametrize(("table", "column"), [("CUPTI_ACTIVITY_KIND_RUNTIME", "start"), *some(SINGLE, 97)])
+@pytest.mark.parametrize(
+    ("table", "column"), [("CUPTI_ACTIVITY_KIND_RUNTIME", "start"), *some(SINGLE, 197, thorough=29)]
+)
 def test_texts_in_one_column(table: str, column: str, whole: Path, tmp_path: Path) -> None:
     check(damaged(whole, tmp_path / "damaged.sqlite", table, [column], "text"), tmp_path / "slices")
 
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_all_cells(kind: str, whole: Path, tmp_path: Path) -> None:
-    for table in some(list(COLUMNS), 8, list(DAMAGE).index(kind)):
+    for table in some(list(COLUMNS), 40, list(DAMAGE).index(kind), thorough=8):
         check(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), tmp_path / "slices")
 
 
@@ -89,8 +92,13 @@ def keyed_otherwise(source: Path, table: str, key: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("table", "pair"),
     [
-        *(("StringIds", pair) for pair in crossed(KEYS, list(VALUES), 2)),
-        *crossed(["SAMPLING_CALLCHAINS", "PROCESSES", "ThreadNames"], crossed(KEYS, list(VALUES), 1), 6),
+        *(("StringIds", pair) for pair in crossed(KEYS, list(VALUES), 4)),
+        *crossed(
+            ["SAMPLING_CALLCHAINS", "PROCESSES", "ThreadNames"],
+            [(key, value) for key in KEYS for value in VALUES],
+            12,
+            thorough=2,
+        ),
     ],
 )
 def test_keys(table: str, pair: tuple[str, str], whole: Path, tmp_path: Path) -> None:

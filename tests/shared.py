@@ -1,0 +1,65 @@
+"""Traces and reports that many tests look at are made once in a run. Workers of pytest-xdist share them as files."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nsysdiag.report import Report
+    from tests.simulator import Capture
+
+
+class Shared:
+    """Files in a folder of this run, which no test changes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(exist_ok=True)
+
+    def trace(self, name: str, capture: Capture | None = None) -> Path:
+        """The trace of a scenario, by default of what the scenario says is captured of it."""
+        from tests.simulator.scenarios import SCENARIOS
+
+        found = SCENARIOS[name]
+        capture = capture or found.capture
+        folder = self.folder / f"{name}-{_key(capture)}"
+        folder.mkdir(exist_ok=True)
+        return self._made(folder / "trace.sqlite", lambda path: found.run().write(path, capture))
+
+    def report(self, trace: Path) -> Report:
+        """The report about a trace with default settings. The trace stays as it is during the run."""
+        import nsysdiag
+        from nsysdiag.report import from_json, to_json
+
+        saved = self.folder / f"{trace.stem}-{_key(trace)}.json"
+        self._made(saved, lambda path: path.write_bytes(to_json(nsysdiag.analyze(trace))))
+        return from_json(saved.read_bytes())
+
+    @staticmethod
+    def _made(path: Path, make: Callable[[Path], object]) -> Path:
+        """`path`, which is there in whole or not at all, and never replaced: the other worker may be reading it."""
+        if not path.exists():
+            draft = path.with_name(f"{os.getpid()}-{path.name}")
+            make(draft)
+            with suppress(FileExistsError):  # the other worker was faster
+                os.link(draft, path)
+            draft.unlink()
+        return path
+
+
+def _key(what: object) -> str:
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Shared:
+    base = tmp_path_factory.getbasetemp()
+    return Shared((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shared")
