@@ -41,6 +41,14 @@ class Column:
     told: str
 
 
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Drawings above each other by title, over the same bins, whose edges stand below the last."""
+
+    panels: dict[str, BarChart]
+    edges: list[Tick]
+
+
 def draw_columns(columns: list[Column], levels: Callable[[int], dict[str, int]]) -> BarChart | None:
     """The columns side by side with lines at the `levels` of the fullest one; None where all are empty."""
     bars = [

@@ -15,6 +15,8 @@ from nsysdiag.document.names import visible
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+
 
 def printed(blocks: RenderableType, lines: Iterable[Text], width: int, *, color: bool) -> bytes:
     """The blocks in `width` columns, then `lines`, which are never wrapped, so that a command can be copied whole."""
@@ -56,3 +58,12 @@ def grid(*justify: str) -> Table:
     for side in justify:
         table.add_column(justify="right" if side == "r" else "left", no_wrap=side != "w", overflow="fold")
     return table
+
+
+def bar(part: int, whole: int, columns: int) -> str:
+    """A horizontal bar to an eighth of a column; a part that is not zero always shows."""
+    if whole <= 0 or part <= 0:
+        return ""
+    eighths = max(1, round(8 * columns * part / whole))
+    full, rest = divmod(min(eighths, 8 * columns), 8)
+    return EIGHTHS[8] * full + (EIGHTHS[rest] if rest else "")

@@ -15,10 +15,10 @@ from nsysdiag.diagnosis.words import TITLE as TROUBLE_TITLE
 from nsysdiag.diagnosis.words import trouble_sentences
 from nsysdiag.document import words
 from nsysdiag.document.names import clip, visible
+from nsysdiag.document.terminal import bar, printed
 from nsysdiag.document.terminal import grid as _grid
 from nsysdiag.document.terminal import heading as _heading
 from nsysdiag.document.terminal import indented as _indented
-from nsysdiag.document.terminal import printed
 from nsysdiag.document.view import Causes, LedgerRow, by_rank, held, ledger_rows, missing, moved, namesake, window_parts
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.text_gaps import gap_blocks, signature_blocks
@@ -45,7 +45,6 @@ TOP_HOST = 4
 LEAST_CAUSE = 1000
 """Causes with less than a thousandth of the idle time share a row."""
 MIN_WIDTH, MAX_WIDTH = 60, 160
-BLOCKS = " ▏▎▍▌▋▊▉█"
 SEVERITY_STYLES = {"high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 
 
@@ -143,15 +142,6 @@ def _communication(device: DeviceReport) -> list[RenderableType]:
     lines = [words.kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
     lines += [words.mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
     return _block("Communication", lines)
-
-
-def bar(part: int, whole: int, columns: int) -> str:
-    """A horizontal bar to an eighth of a column; a part that is not zero always shows."""
-    if whole <= 0 or part <= 0:
-        return ""
-    eighths = max(1, round(8 * columns * part / whole))
-    full, rest = divmod(min(eighths, 8 * columns), 8)
-    return BLOCKS[8] * full + (BLOCKS[rest] if rest else "")
 
 
 def _split(device: DeviceReport, width: int) -> Table:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from nsysdiag.document.context import Context
 from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.sections.section import Page
 from nsysdiag.report import DeviceReport, Launch
 from tests.output.page import Element, parse
 from tests.output.samples import MS, SAMPLES, device, report
@@ -93,7 +93,7 @@ def test_devices_share_the_room_for_large_rows() -> None:
     shown = {}
     for count in (1, 2, 8):
         made = report([device(number) for number in range(count)], [])
-        shown[count] = Page(made, RenderOptions(), Causes(made.causes)).shared_rows(60)
+        shown[count] = Context(made, Causes(made.causes)).shared_rows(60)
     assert shown == {1: 60, 2: 30, 8: 10}
 
 

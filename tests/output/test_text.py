@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.document.terminal import bar
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.text_ import bar
 from tests.output.samples import RECAPTURE, SAMPLES, device, gap
 
 if TYPE_CHECKING:

@@ -16,8 +16,12 @@ from markupsafe import Markup
 
 from nsysdiag import units
 from nsysdiag.document import words
+from nsysdiag.document.blocks import Detail, Section, shown
+from nsysdiag.document.context import Context
+from nsysdiag.document.html import figures, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
 from nsysdiag.document.view import Causes
+from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.html.assets import (
     asset,
@@ -28,16 +32,13 @@ from nsysdiag.formats.html.assets import (
     templates_folder,
     timeline_script,
 )
-from nsysdiag.formats.html.sections import CLOSING, OPENING, PER_DEVICE
-from nsysdiag.formats.html.sections.section import Page, View
 from nsysdiag.formats.html.timeline.data import timelines
 from nsysdiag.formats.html.vendor import Bundle, plotly
 from nsysdiag.workflow_commands import MARKUP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from nsysdiag.formats.html.sections.section import DeviceSection, ReportSection
     from nsysdiag.report import DeviceReport, Report, Tool
 
 GENERATOR = "nsysdiag"
@@ -48,13 +49,10 @@ _BLANKS = re.compile(r"\n\s+")
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A section with the values that its template draws."""
+    """A section with its place on the page."""
 
-    id: str
     anchor: str
-    title: str
-    template: str
-    view: View
+    section: Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class Group:
 
 def render(report: Report, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
-    groups = _groups(Page(report, options, Causes(report.causes)))
+    groups = _groups(Context(report, Causes(report.causes)))
     bundle = plotly() if has_figures(groups) else None
     style, script = page_style(), page_script()
     timeline = timeline_script() if timelines(report) else None
@@ -84,6 +82,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
         report=report,
         options=options,
         groups=groups,
+        html_of=_html,
         several=len(report.devices) > 1,
         bundle=_shown(bundle),
         timeline_script=timeline.packed if timeline else "",
@@ -111,6 +110,11 @@ def framed(
     return (squeezed(html).rstrip() + "\n").encode()
 
 
+def _html(drawn: Drawn, level: int, values: Mapping[str, object]) -> Markup:
+    """The blocks of a section; its own templates see `values`."""
+    return html_of(drawn.section.blocks, environment(), level, {**values, "section": drawn})
+
+
 def squeezed(html: str) -> str:
     """The page without indentation and empty lines: a tenth of a large one. Where blanks count they stay."""
     parts = _KEPT.split(html)
@@ -119,7 +123,7 @@ def squeezed(html: str) -> str:
 
 def has_figures(groups: list[Group]) -> bool:
     """Does any section have a chart that scripts may draw?"""
-    return any(section.view.get("figure") for group in groups for section in group.sections)
+    return any(True for group in groups for drawn in group.sections for _figure in figures(drawn.section.blocks))
 
 
 def _shown(bundle: Bundle | None) -> dict[str, object] | None:
@@ -161,6 +165,7 @@ def environment() -> Environment:
         "instant": words.instant,
         "clip": clip,
         "brief": brief,
+        "width": width_of,
     }
     return made
 
@@ -169,29 +174,23 @@ def _finalize(value: object) -> object:
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _groups(page: Page) -> list[Group]:
+def _groups(context: Context) -> list[Group]:
     """The sections of the report, those of each device in between."""
-    devices = [_device_group(page, index, device) for index, device in enumerate(page.report.devices)]
-    return [_report_group(page, "opening", OPENING), *devices, _report_group(page, "closing", CLOSING)]
+    opening = Group("opening", None, _drawn((show(context) for show in sections.OPENING), ""))
+    closing = Group("closing", None, _drawn((show(context) for show in sections.CLOSING), ""))
+    devices = [_device_group(context, index, device) for index, device in enumerate(context.report.devices)]
+    return [opening, *devices, closing]
 
 
-def _report_group(page: Page, anchor: str, sections: Iterable[ReportSection]) -> Group:
-    views = [(section, section.view(page)) for section in sections]
-    drawn = [_drawn(section, section.id, view) for section, view in views if view is not None]
-    return Group(anchor, None, drawn)
-
-
-def _device_group(page: Page, index: int, device: DeviceReport) -> Group:
+def _device_group(context: Context, index: int, device: DeviceReport) -> Group:
     """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
     anchor = f"gpu-{index}"
-    prefix = f"{anchor}-" if len(page.report.devices) > 1 else ""
-    views = [(section, section.view(page, device)) for section in PER_DEVICE]
-    drawn = [_drawn(section, prefix + section.id, view) for section, view in views if view is not None]
-    return Group(anchor, device, drawn)
+    prefix = f"{anchor}-" if len(context.report.devices) > 1 else ""
+    return Group(anchor, device, _drawn((show(device, context) for show in sections.PER_DEVICE), prefix))
 
 
-def _drawn(section: ReportSection | DeviceSection, anchor: str, view: View) -> Drawn:
-    return Drawn(section.id, anchor, section.title, f"sections/{section.id}.html", view)
+def _drawn(found: Iterable[Section | None], prefix: str) -> list[Drawn]:
+    return [Drawn(prefix + each.id, each) for each in found if each is not None and shown(each.blocks, Detail.PAGE)]
 
 
 def is_ours(data: bytes) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
@@ -13,17 +14,17 @@ if TYPE_CHECKING:
 MAX_ROWS = 60
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """The calls with the most time."""
     rows = sorted(device.launch.api, key=lambda row: (-row.total_ns, row.name))
     if not rows:
         return None
-    drawn = [(row, _cause(page, row.cause)) for row in rows[: page.rows(MAX_ROWS)]]
+    drawn = [(row, _cause(context, row.cause)) for row in rows[: context.rows(MAX_ROWS)]]
     return {"rows": drawn, "all": len(rows)}
 
 
-def _cause(page: Page, cause: str | None) -> tuple[str, str] | None:
-    return (page.causes.title(cause), safe_color(page.causes[cause].color)) if cause else None
+def _cause(context: Context, cause: str | None) -> tuple[str, str] | None:
+    return (context.causes.title(cause), safe_color(context.causes[cause].color)) if cause else None
 
 
-SECTION = DeviceSection("api", "CUDA calls", view)
+section = device_section("api", "CUDA calls", view)

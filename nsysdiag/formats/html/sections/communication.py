@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import percent
 from nsysdiag.formats.html.sections.kernels import rows_view
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """Collectives by kind, MPI calls by name, the communication kernels with the most time; left out where there are
     none of them."""
     found = device.communication
-    kernels = rows_view(page, found.kernels)
+    kernels = rows_view(context, found.kernels)
     if kernels is None and not found.mpi:
         return None
     longest = max((row.total_ns for row in found.kinds), default=0)
@@ -27,4 +28,4 @@ def view(page: Page, device: DeviceReport) -> View | None:
     }
 
 
-SECTION = DeviceSection("communication", "Communication", view)
+section = device_section("communication", "Communication", view)

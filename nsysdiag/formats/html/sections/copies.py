@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import percent
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.memory.markdown import order_label
 from nsysdiag.memory.words import copy_sentences, rate
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from nsysdiag.report import CopyRow, DeviceReport
 
 
-def view(_page: Page, device: DeviceReport) -> View | None:
+def view(_context: Context, device: DeviceReport) -> View | None:
     """The kinds with the most time first; left out where nothing was copied."""
     if not device.copies.rows:
         return None
@@ -34,4 +35,4 @@ def _memory(row: CopyRow) -> str:
     return f"{row.src} → {row.dst or 'unknown'}"
 
 
-SECTION = DeviceSection("copies", "Copies and sets", view)
+section = device_section("copies", "Copies and sets", view)

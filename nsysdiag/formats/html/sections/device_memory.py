@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.document.context import Context
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.memory.chart import draw_level
 from nsysdiag.memory.markdown import memory_facts
 from nsysdiag.memory.words import DRIVER_NOTE, level_sentences
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 MAX_SPOTS = 125
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """Left out where no allocation on the device was captured."""
     memory = device.memory
     if memory is None:
@@ -24,9 +25,9 @@ def view(page: Page, device: DeviceReport) -> View | None:
         "memory": memory,
         "sentences": level_sentences(device),
         "facts": memory_facts(memory),
-        "chart": draw_level(memory, page.rows(MAX_SPOTS)),
+        "chart": draw_level(memory, context.rows(MAX_SPOTS)),
         "note": DRIVER_NOTE,
     }
 
 
-SECTION = DeviceSection("device-memory", "Device memory", view)
+section = device_section("device-memory", "Device memory", view)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from nsysdiag.document import words
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.view import SEVERITIES, by_rank, device_label, namesake
-from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import gap_key
 from nsysdiag.formats.markdown import finding_markdown
 from nsysdiag.units import format_ns, format_share
@@ -54,19 +55,19 @@ class FindingView:
     same_device: str
 
 
-def view(page: Page) -> View | None:
+def view(context: Context) -> View | None:
     """The findings; left out where there is no device to find anything about."""
-    if not page.report.devices and not page.report.findings:
+    if not context.report.devices and not context.report.findings:
         return None
-    findings = by_rank(page.report.findings)
+    findings = by_rank(context.report.findings)
     anchors = _anchors(findings)
     twins = [_twin(finding, findings) for finding in findings]
     return {
         "findings": [
-            _draw(page, finding, anchor, twin, anchors[findings.index(twin)] if twin else "")
+            _draw(context, finding, anchor, twin, anchors[findings.index(twin)] if twin else "")
             for finding, anchor, twin in zip(findings, anchors, twins, strict=True)
         ],
-        "note": words.overlap_note(page.report.findings),
+        "note": words.overlap_note(context.report.findings),
     }
 
 
@@ -76,16 +77,16 @@ def _twin(finding: Finding, findings: list[Finding]) -> Finding | None:
     return told if told and told.advice == finding.advice else None
 
 
-def _draw(page: Page, finding: Finding, anchor: str, twin: Finding | None, twin_anchor: str) -> FindingView:
-    cause = page.causes[finding.cause]
+def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None, twin_anchor: str) -> FindingView:
+    cause = context.causes[finding.cause]
     return FindingView(
         finding=finding,
         anchor=anchor,
         kind=finding.severity if finding.severity in SEVERITIES else "info",
         icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
         cause="" if finding.title.startswith(cause.title) else cause.title,
-        color=safe_color(cause.color) if page.causes.knows(finding.cause) else None,
-        device=_device(page, finding),
+        color=safe_color(cause.color) if context.causes.knows(finding.cause) else None,
+        device=_device(context, finding),
         lost=format_ns(finding.lost_ns) if finding.lost_ns else "",
         share=format_share(finding.lost_share, 1),
         ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > 0 else "",
@@ -93,35 +94,34 @@ def _draw(page: Page, finding: Finding, anchor: str, twin: Finding | None, twin_
         path=words.path_label(finding.nvtx),
         where=words.where_sentence(finding),
         queries=[(f"{row.name}, {format_ns(row.ns)}", words.row_query(row)) for row in finding.rows],
-        gap=_gap(page, finding),
-        span=_span(page, finding),
+        gap=_gap(context, finding),
+        span=_span(context, finding),
         folded=twin is not None or finding.severity not in OPEN,
         same=twin_anchor,
         same_device=twin.device if twin else "",
-        markdown=escape(finding_markdown(page.report, finding)),  # its line ends are meant
+        markdown=escape(finding_markdown(context.report, finding)),  # its line ends are meant
     )
 
 
-def _device(page: Page, finding: Finding) -> str:
+def _device(context: Context, finding: Finding) -> str:
     """The key of its device, with the name where that tells devices apart."""
-    devices = page.report.devices
+    devices = context.report.devices
     if len(devices) < 2:
         return ""
-    return (
-        finding.device if len({device.name for device in devices}) == 1 else device_label(page.report, finding.device)
-    )
+    same = len({device.name for device in devices}) == 1
+    return finding.device if same else device_label(context.report, finding.device)
 
 
-def _gap(page: Page, finding: Finding) -> str:
+def _gap(context: Context, finding: Finding) -> str:
     """The longest gap of the finding's kind, empty where there is none or no timeline."""
-    devices = [device for device in page.report.devices if device.key == finding.device]
+    devices = [device for device in context.report.devices if device.key == finding.device]
     rows = [row for device in devices for row in device.signatures if row.id == finding.signature]
-    return gap_key(page.report, finding.device, rows[0].representative_start_ns) if rows else ""
+    return gap_key(context.report, finding.device, rows[0].representative_start_ns) if rows else ""
 
 
-def _span(page: Page, finding: Finding) -> str:
+def _span(context: Context, finding: Finding) -> str:
     """The time of the row that shows the finding best, with as much again on either side."""
-    if not finding.rows or not gap_key(page.report, finding.device, 0):
+    if not finding.rows or not gap_key(context.report, finding.device, 0):
         return ""
     row = finding.rows[0]
     return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
@@ -137,4 +137,4 @@ def _anchors(findings: list[Finding]) -> list[str]:
     return anchors
 
 
-SECTION = ReportSection("findings", "Findings", view)
+section = report_section("findings", "Findings", view)

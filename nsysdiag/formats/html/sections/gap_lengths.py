@@ -10,6 +10,7 @@ import numpy as np
 from nsysdiag.document.axis import EDGES as FINE_EDGES
 from nsysdiag.document.axis import count_levels, time_levels
 from nsysdiag.document.bars import BarChart, LegendEntry, legend_entry
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import Segment, percent, stack
 from nsysdiag.document.histogram import Column, Tally, Tick, bound, draw_columns, tally_gaps, ticks
 from nsysdiag.document.packed import unpack
@@ -17,7 +18,7 @@ from nsysdiag.document.view import share_of
 from nsysdiag.document.words import counted
 from nsysdiag.formats.html.interactive.figure import Figure
 from nsysdiag.formats.html.interactive.histograms import Panel, histogram_figure
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_ns
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Bin:
     segments: list[Segment]
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """The gaps of each decade of lengths, from the shortest decade that has one to the longest."""
     if not device.gaps_packed.count:
         return None
@@ -48,9 +49,9 @@ def view(page: Page, device: DeviceReport) -> View | None:
     decade = np.searchsorted(np.array(EDGES), lengths, side="right")
     totals = [int(lengths[decade == index].sum()) for index in range(len(EDGES) + 1)]
     ids = device.gaps_packed.cause_ids
-    return _charts(device, page.causes) | {
+    return _charts(device, context.causes) | {
         "bins": [
-            _bin(index, lengths[decade == index], causes[decade == index], max(totals), ids, page.causes)
+            _bin(index, lengths[decade == index], causes[decade == index], max(totals), ids, context.causes)
             for index in range(int(decade.min()), int(decade.max()) + 1)
         ]
     }
@@ -142,4 +143,4 @@ def _edge(index: int) -> str:
     return format_ns(EDGES[index]).replace(".00", "").replace(".0", "")
 
 
-SECTION = DeviceSection("gap-lengths", "Gaps by length", view)
+section = device_section("gap-lengths", "Gaps by length", view)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
 from nsysdiag.document.code import call_site_label
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import Segment, safe_color, stack
 from nsysdiag.document.view import Causes, by_length, evidence, flags, slices_by_time
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline.data import gap_key
 from nsysdiag.units import format_ns, format_share
 
@@ -52,12 +53,12 @@ class GapView:
     key: str
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """The longest gaps that the report holds, as many as the page has room for."""
     if not device.gaps:
         return None
-    gaps = by_length(device.gaps)[: page.shared_rows(MAX_GAPS)]
-    rows = [_draw(gap, gap_key(page.report, device.key, gap.start_ns), page.causes) for gap in gaps]
+    gaps = by_length(device.gaps)[: context.shared_rows(MAX_GAPS)]
+    rows = [_draw(gap, gap_key(context.report, device.key, gap.start_ns), context.causes) for gap in gaps]
     return {
         "gaps": rows,
         "held": len(device.gaps),
@@ -99,4 +100,4 @@ def _when(operation: Operation | None) -> str:
     return f"{operation.category}, {length} on stream {operation.stream}"
 
 
-SECTION = DeviceSection("gaps", "Longest gaps", view)
+section = device_section("gaps", "Longest gaps", view)

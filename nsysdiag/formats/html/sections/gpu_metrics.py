@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.counters.chart import Curve, draw_curve
 from nsysdiag.counters.words import SHORT, TITLE, clock_facts, columns, counter_sentences, metric, rate, share, value
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.document.context import Context
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ CURVES = ("sm_active", "tensor_active", "dram_read", "dram_write")
 MAX_SPOTS = 125
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """Left out where no GPU metrics were captured."""
     found = device.gpu_metrics
     if found is None:
@@ -26,7 +27,7 @@ def view(page: Page, device: DeviceReport) -> View | None:
     return {
         "found": found,
         "sentences": counter_sentences(device),
-        "curves": _curves(found, page.rows(MAX_SPOTS)),
+        "curves": _curves(found, context.rows(MAX_SPOTS)),
         "rows": [_row(row) for row in found.metrics],
         "columns": [SHORT[name] for name in shown],
         "ranges": [(row, [_mean(row.means, name) for name in shown]) for row in found.ranges],
@@ -59,4 +60,4 @@ def _clocks(clocks: Clocks | None) -> str:
     return f"GPC clock while kernels ran: {clock_facts(clocks)}; below {limit} of it {low} of that time."
 
 
-SECTION = DeviceSection("gpu-metrics", TITLE, view)
+section = device_section("gpu-metrics", TITLE, view)

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.document.context import Context
+from nsysdiag.formats.html.sections.section import View, report_section
 
 
-def view(page: Page) -> View:
+def view(context: Context) -> View:
     """Evidence, warnings, tables and settings of the trace."""
-    trace = page.report.trace
+    trace = context.report.trace
     return {
         "capabilities": sorted(trace.capabilities, key=lambda capability: capability.available),
         "missing": sum(not capability.available for capability in trace.capabilities),
         "warnings": trace.warnings,
-        "untold": page.report.untold,
+        "untold": context.report.untold,
         "tables": sorted(trace.tables.items()),
-        "settings": sorted(page.report.settings.items()),
-        "recapture": page.report.recapture if page.report.devices else None,  # else the overview has it
+        "settings": sorted(context.report.settings.items()),
+        "recapture": context.report.recapture if context.report.devices else None,  # else the overview has it
     }
 
 
-SECTION = ReportSection("health", "Trace health", view)
+section = report_section("health", "Trace health", view)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.document.context import Context
+from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.host.chart import draw_windows
 from nsysdiag.host.words import TITLE, facts, holder_name, host_sentences, on_cpu, role, stall_label, thread_name
 
 
-def view(page: Page) -> View | None:
+def view(context: Context) -> View | None:
     """Left out where no thread of a process with GPU work is known."""
-    host = page.report.host
+    host = context.report.host
     if host is None or not host.threads:
         return None
     span = host.end_ns - host.start_ns
@@ -25,4 +26,4 @@ def view(page: Page) -> View | None:
     }
 
 
-SECTION = ReportSection("host", TITLE, view)
+section = report_section("host", TITLE, view)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
 from nsysdiag.document.bars import Bar, BarChart, LegendEntry, draw_bars, legend_entry
+from nsysdiag.document.context import Context
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
 from nsysdiag.formats.html.interactive.figure import Figure
 from nsysdiag.formats.html.interactive.iterations import Stack, iterations_figure
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
@@ -31,22 +32,22 @@ class Slow:
     more: list[tuple[LegendEntry, int]]
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """The iterations as bars, as many as the page has room for, and the slow ones as rows."""
     found = device.iterations
     if found is None:
         return None
-    rows = _fitting(found, page.rows(MAX_BARS))
+    rows = _fitting(found, context.rows(MAX_BARS))
     starts = {row.index: row.start_ns for row in found.rows}
-    chart = _chart(found, rows, page.causes)
+    chart = _chart(found, rows, context.causes)
     return {
         "found": found,
         "title": words.iterations_found(found),
         "left_out": words.left_out_sentence(found),
         "chart": chart,
-        "figure": _figure(found, rows, chart, page.causes) if chart else None,
+        "figure": _figure(found, rows, chart, context.causes) if chart else None,
         "drawn": len(rows),
-        "slow": [_slow(slow, found, starts, page.causes) for slow in found.slow],
+        "slow": [_slow(slow, found, starts, context.causes) for slow in found.slow],
     }
 
 
@@ -108,4 +109,4 @@ def _slow(slow: SlowIteration, found: IterationReport, starts: dict[int, int], c
     )
 
 
-SECTION = DeviceSection("iterations", "Iterations", view)
+section = device_section("iterations", "Iterations", view)

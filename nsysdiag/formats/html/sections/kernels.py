@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import EDGES, count_levels, time_label
 from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import percent
 from nsysdiag.document.histogram import Column, draw_columns, ticks
 from nsysdiag.document.view import Share
 from nsysdiag.document.words import counted
 from nsysdiag.formats.html.interactive.histograms import Panel, histogram_figure
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Distribution, KernelRow
@@ -22,9 +23,9 @@ FIRST_EDGE = 100
 KERNELS = LegendEntry("Kernels", "compute", "")
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """The kernels with the most time, summed over streams."""
-    rows = rows_view(page, device.kernels)
+    rows = rows_view(context, device.kernels)
     return rows if rows is None else rows | _durations(device.launch.kernel)
 
 
@@ -53,13 +54,13 @@ def _durations(found: Distribution | None) -> View:
     }
 
 
-def rows_view(page: Page, kernels: list[KernelRow]) -> View | None:
+def rows_view(context: Context, kernels: list[KernelRow]) -> View | None:
     """The rows with the most time, each with a bar against the longest; None where there are none."""
     if not kernels:
         return None
     rows = sorted(kernels, key=lambda row: (-row.total_ns, row.name))
-    drawn = [(row, percent(row.total_ns, rows[0].total_ns)) for row in rows[: page.rows(MAX_ROWS)]]
+    drawn = [(row, percent(row.total_ns, rows[0].total_ns)) for row in rows[: context.rows(MAX_ROWS)]]
     return {"rows": drawn, "all": len(kernels), "total_ns": sum(row.total_ns for row in kernels)}
 
 
-SECTION = DeviceSection("kernels", "Kernels", view)
+section = device_section("kernels", "Kernels", view)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import percent, safe_color
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.launches.chart import draw_depth
 from nsysdiag.launches.rows import DISTRIBUTIONS, distributions
 from nsysdiag.launches.words import bubble_rate, launch_sentences, rate
@@ -36,7 +37,7 @@ class Bin:
     cells: list[Cell]
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """All that is known of the launches; None where nothing was launched."""
     launch = device.launch
     if not launch.launched_ops:
@@ -45,12 +46,12 @@ def view(page: Page, device: DeviceReport) -> View | None:
     bubbles, graphs = launch.bubbles, launch.graphs
     return {
         "facts": _facts(device),
-        "sentences": launch_sentences(device, page.causes),
+        "sentences": launch_sentences(device, context.causes),
         "ahead": launch.run_ahead,
-        "chart": draw_depth(launch.run_ahead, page.rows(MAX_SPOTS)) if launch.run_ahead else None,
+        "chart": draw_depth(launch.run_ahead, context.rows(MAX_SPOTS)) if launch.run_ahead else None,
         "distributions": [(DISTRIBUTIONS[name], each) for name, each in found],
         "histogram": _histogram(dict(found)),
-        "collapses": [(row, _cause(page, row)) for row in (launch.run_ahead.collapses if launch.run_ahead else [])],
+        "collapses": [(row, _cause(context, row)) for row in (launch.run_ahead.collapses if launch.run_ahead else [])],
         "bubbles": [(row, bubble_rate(row)) for row in (bubbles.rows if bubbles else [])],
         "bubble_count": bubbles.count if bubbles else 0,
         "graphs": graphs.rows if graphs else [],
@@ -58,8 +59,8 @@ def view(page: Page, device: DeviceReport) -> View | None:
     }
 
 
-def _cause(page: Page, row: Collapses) -> tuple[str, str]:
-    return page.causes.title(row.cause), safe_color(page.causes[row.cause].color)
+def _cause(context: Context, row: Collapses) -> tuple[str, str]:
+    return context.causes.title(row.cause), safe_color(context.causes[row.cause].color)
 
 
 def _facts(device: DeviceReport) -> list[tuple[str, str]]:
@@ -103,4 +104,4 @@ def _histogram(found: dict[str, Distribution]) -> list[Bin]:
     ]
 
 
-SECTION = DeviceSection("launches", "Launches", view)
+section = device_section("launches", "Launches", view)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
 from nsysdiag.document.axis import time_ticks
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import percent, safe_color
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.formats.html.interactive.ledger import Cut, ledger_figure
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
@@ -30,10 +31,10 @@ class Row:
     more_ns: int
 
 
-def view(page: Page, device: DeviceReport) -> View:
+def view(context: Context, device: DeviceReport) -> View:
     """The ledger as rows and as one bar."""
-    rows = ledger_rows(device, page.causes)
-    roots = moved(device, page.causes)
+    rows = ledger_rows(device, context.causes)
+    roots = moved(device, context.causes)
     places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
     longest = max((row.ns for row in rows), default=0)
     cuts = _cuts(rows, wakes=follows_wakes(device))
@@ -70,4 +71,4 @@ def _draw(row: LedgerRow, longest: int) -> Row:
     )
 
 
-SECTION = DeviceSection("ledger", "What the GPU waited for", view)
+section = device_section("ledger", "What the GPU waited for", view)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from nsysdiag.document.context import Context
 from nsysdiag.document.words import METHOD, calibration_sentence
-from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.formats.html.sections.section import View, report_section
 
 
-def view(page: Page) -> View | None:
+def view(context: Context) -> View | None:
     """The method in a paragraph, and the thresholds of each device; left out where there is no device."""
-    devices = page.report.devices
+    devices = context.report.devices
     if not devices:
         return None
     return {
@@ -17,4 +18,4 @@ def view(page: Page) -> View | None:
     }
 
 
-SECTION = ReportSection("method", "Method", view)
+section = report_section("method", "Method", view)

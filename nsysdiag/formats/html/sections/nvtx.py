@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import Segment, stack
 from nsysdiag.document.view import Causes, by_time
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, SignatureRow
@@ -28,17 +29,17 @@ class RangeRow:
     segments: list[Segment]
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """The paths with the most idle time, from the recurring gaps; left out where none of them was inside a range."""
     if not any(row.nvtx for row in device.signatures):
         return None
     paths: dict[tuple[str, ...], list[SignatureRow]] = defaultdict(list)
     for row in device.signatures:
         paths[tuple(row.nvtx)].append(row)
-    rows = [_row(path, inside, page.causes) for path, inside in paths.items()]
+    rows = [_row(path, inside, context.causes) for path, inside in paths.items()]
     rows.sort(key=lambda row: (-row.total_ns, row.path))
     return {
-        "rows": rows[: page.rows(MAX_ROWS)],
+        "rows": rows[: context.rows(MAX_ROWS)],
         "all": len(rows),
         "covered_ns": sum(row.total_ns for row in rows),
         "signatures": len(device.signatures),
@@ -59,4 +60,4 @@ def _row(path: tuple[str, ...], inside: list[SignatureRow], causes: Causes) -> R
     )
 
 
-SECTION = DeviceSection("nvtx", "NVTX ranges", view)
+section = device_section("nvtx", "NVTX ranges", view)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import Segment, stack
 from nsysdiag.document.view import held, window_parts
-from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
 
@@ -40,9 +41,9 @@ class Glance:
     cards: list[Card]
 
 
-def view(page: Page) -> View:
+def view(context: Context) -> View:
     """A glance at each device, or what a trace without GPU work holds instead."""
-    return {"glances": [_glance(device) for device in page.report.devices], "held": held(page.report)}
+    return {"glances": [_glance(device) for device in context.report.devices], "held": held(context.report)}
 
 
 def _glance(device: DeviceReport) -> Glance:
@@ -103,4 +104,4 @@ def _coverage(device: DeviceReport) -> Card:
     return Card("Coverage", format_share(device.coverage, 1), words.confidence_word(device.coverage), "coverage")
 
 
-SECTION = ReportSection("overview", "Overview", view)
+section = report_section("overview", "Overview", view)

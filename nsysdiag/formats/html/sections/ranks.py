@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.document.context import Context
+from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.ranks.show.view import ranks_view
 from nsysdiag.ranks.show.words import DEVICES_TITLE
 
 
-def view(page: Page) -> View | None:
+def view(context: Context) -> View | None:
     """Left out where there is one device, or nothing that devices have in common."""
-    return None if page.report.ranks is None else ranks_view(page.report.ranks, page.causes)
+    return None if context.report.ranks is None else ranks_view(context.report.ranks, context.causes)
 
 
-SECTION = ReportSection("ranks", DEVICES_TITLE, view)
+section = report_section("ranks", DEVICES_TITLE, view)

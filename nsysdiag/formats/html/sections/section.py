@@ -1,52 +1,36 @@
-"""What a section of the HTML report is."""
+"""Sections that the page draws with templates of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.view import Causes
+from nsysdiag.document.blocks import Custom, Section
 
 if TYPE_CHECKING:
-    from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.report import DeviceReport, Report
+    from nsysdiag.document.context import Context
+    from nsysdiag.report import DeviceReport
 
 View = dict[str, object]
-DEVICES_IN_FULL, FEWEST_ROWS, FEWEST_LARGE_ROWS = 1.5, 20, 10
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a section may draw from."""
+def report_section(id: str, title: str, view: Callable[[Context], View | None]) -> Callable[[Context], Section | None]:
+    """`view` gives the values for `templates/sections/ID.html`, or None to leave the section out."""
 
-    report: Report
-    options: RenderOptions
-    causes: Causes
+    def section(context: Context) -> Section | None:
+        values = view(context)
+        return None if values is None else Section(id, title, [Custom(f"sections/{id}.html", values)])
 
-    def rows(self, most: int) -> int:
-        """How many rows a table of a device may have: fewer where many devices share the page."""
-        devices = max(DEVICES_IN_FULL, len(self.report.devices))
-        return max(FEWEST_ROWS, int(most * DEVICES_IN_FULL / devices))
-
-    def shared_rows(self, most: int) -> int:
-        """How many rows a table of a device may have whose rows are large: the devices share them."""
-        return max(FEWEST_LARGE_ROWS, most // max(len(self.report.devices), 1))
+    return section
 
 
-@dataclass(frozen=True, slots=True)
-class ReportSection:
-    """Drawn once. `view` gives the values for `templates/sections/ID.html`, or None to leave the section out."""
+def device_section(
+    id: str, title: str, view: Callable[[Context, DeviceReport], View | None]
+) -> Callable[[DeviceReport, Context], Section | None]:
+    """The same for each device."""
 
-    id: str
-    title: str
-    view: Callable[[Page], View | None]
+    def section(device: DeviceReport, context: Context) -> Section | None:
+        values = view(context, device)
+        return None if values is None else Section(id, title, [Custom(f"sections/{id}.html", values)])
 
-
-@dataclass(frozen=True, slots=True)
-class DeviceSection:
-    """Drawn for each device, like ReportSection."""
-
-    id: str
-    title: str
-    view: Callable[[Page, DeviceReport], View | None]
+    return section

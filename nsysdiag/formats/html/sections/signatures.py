@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.code import call_site_label, host_code_label
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.view import by_total
 from nsysdiag.document.words import path_label, signatures_sentence
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline.data import gap_key
 
 if TYPE_CHECKING:
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 MAX_ROWS = 50
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """The signatures with the most time."""
     if not device.signatures:
         return None
-    rows = by_total(device.signatures)[: page.rows(MAX_ROWS)]
+    rows = by_total(device.signatures)[: context.rows(MAX_ROWS)]
     drawn = [
-        (row, page.causes.title(row.cause), safe_color(page.causes[row.cause].color), path_label(row.nvtx))
+        (row, context.causes.title(row.cause), safe_color(context.causes[row.cause].color), path_label(row.nvtx))
         for row in rows
     ]
     code = {row.id: (call_site_label(row.call_site), host_code_label(row.host_code)) for row in rows}
@@ -33,8 +34,8 @@ def view(page: Page, device: DeviceReport) -> View | None:
         "code": code if any(map(any, code.values())) else {},
         "iterates": any(row.per_iteration_ns for row in rows),
         "sentence": signatures_sentence(device),
-        "links": {row.id: gap_key(page.report, device.key, row.representative_start_ns) for row in rows},
+        "links": {row.id: gap_key(context.report, device.key, row.representative_start_ns) for row in rows},
     }
 
 
-SECTION = DeviceSection("signatures", "Recurring gaps", view)
+section = device_section("signatures", "Recurring gaps", view)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
 from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
-from nsysdiag.formats.html.sections.section import Page, ReportSection, View
+from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import timeline_data, timelines
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
 from nsysdiag.formats.html.timeline.still import StillLane, still_lanes
@@ -33,37 +34,37 @@ class Still:
     end: str
 
 
-def view(page: Page) -> View | None:
+def view(context: Context) -> View | None:
     """The timeline, left out where the report holds none."""
-    drawn = timelines(page.report)
+    drawn = timelines(context.report)
     if not drawn:
         return None
-    stills = [_still(page, device, levels, len(drawn)) for device, levels in drawn[:MOST_STILLS]]
+    stills = [_still(context, device, levels, len(drawn)) for device, levels in drawn[:MOST_STILLS]]
     return {
         "stills": stills,
         "more": len(drawn) - MOST_STILLS,
-        "legend": _legend(page, stills),
+        "legend": _legend(context, stills),
         "exact": _exact(drawn),
-        "data": timeline_data(page.report, page.causes),
+        "data": timeline_data(context.report, context.causes),
     }
 
 
-def _still(page: Page, device: DeviceReport, levels: TimelineLevels, devices: int) -> Still:
+def _still(context: Context, device: DeviceReport, levels: TimelineLevels, devices: int) -> Still:
     label = f"{device.key} {device.name}"
-    lanes = still_lanes(levels, page.causes, devices)
+    lanes = still_lanes(levels, context.causes, devices)
     return Still(label, lanes, words.instant(levels.start_ns), words.instant(levels.end_ns))
 
 
-def _legend(page: Page, stills: list[Still]) -> list[LegendEntry]:
+def _legend(context: Context, stills: list[Still]) -> list[LegendEntry]:
     """What the colours mean: work, then the causes with most time over all devices."""
     total: dict[str, int] = {}
-    for device in page.report.devices:
+    for device in context.report.devices:
         for cause, ns in device.ledger.items():
             total[cause] = total.get(cause, 0) + ns
     present = {lane.label for still in stills for lane in still.lanes}
     work = [("Compute", "compute"), ("Communication", "communication"), ("Copies", "copies")]
     return [LegendEntry(label, part, "") for label, part in work if label in present] + [
-        LegendEntry(page.causes.title(cause), "", safe_color(page.causes[cause].color))
+        LegendEntry(context.causes.title(cause), "", safe_color(context.causes[cause].color))
         for cause in sorted((each for each in total if total[each]), key=lambda each: (-total[each], each))
     ]
 
@@ -112,4 +113,4 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
-SECTION = ReportSection("timeline", "Timeline", view)
+section = report_section("timeline", "Timeline", view)

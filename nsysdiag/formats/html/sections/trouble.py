@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis.words import TITLE, holds_word, share_label, workload_sentence
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.document.context import Context
+from nsysdiag.formats.html.sections.section import View, device_section
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 
-def view(_page: Page, device: DeviceReport) -> View | None:
+def view(_context: Context, device: DeviceReport) -> View | None:
     """Left out where nothing ran."""
     found = device.trouble
     if found is None:
@@ -24,4 +25,4 @@ def view(_page: Page, device: DeviceReport) -> View | None:
     }
 
 
-SECTION = DeviceSection("trouble", TITLE, view)
+section = device_section("trouble", TITLE, view)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.context import Context
 from nsysdiag.document.figures import percent
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.memory.words import rate, unified_sentences
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 
-def view(_page: Page, device: DeviceReport) -> View | None:
+def view(_context: Context, device: DeviceReport) -> View | None:
     """Left out where nothing moved and no fault was seen."""
     found = device.unified_memory
     if found is None:
@@ -25,4 +26,4 @@ def view(_page: Page, device: DeviceReport) -> View | None:
     }
 
 
-SECTION = DeviceSection("unified-memory", "Unified memory", view)
+section = device_section("unified-memory", "Unified memory", view)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.formats.html.sections.section import DeviceSection, Page, View
+from nsysdiag.document.context import Context
+from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.utilization.chart import draw_utilization
 from nsysdiag.utilization.words import ESTIMATED, METHOD, percent_of, sm_sentences
 
@@ -15,17 +16,17 @@ if TYPE_CHECKING:
 MAX_ROWS, MAX_SPOTS = 50, 125
 
 
-def view(page: Page, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View | None:
     """Both numbers over time, the shares, the shapes of the kernels; None without a window."""
     found = device.utilization
     if found.util_time_share is None:
         return None
-    rows = found.kernels[: page.rows(MAX_ROWS)]
+    rows = found.kernels[: context.rows(MAX_ROWS)]
     return {
         "found": found,
         "facts": _facts(found),
         "sentences": [*sm_sentences(found), *(f"{note[:1].upper()}{note[1:]}." for note in found.notes)],
-        "chart": draw_utilization(found, device.window.end_ns, page.rows(MAX_SPOTS)),
+        "chart": draw_utilization(found, device.window.end_ns, context.rows(MAX_SPOTS)),
         "rows": rows,
         "sized": any(row.blocks_per_sm is not None or row.resident_share is not None for row in rows),
         "method": METHOD,
@@ -51,4 +52,4 @@ def _facts(found: Utilization) -> list[tuple[str, str]]:
     ]
 
 
-SECTION = DeviceSection("utilization", "Utilization", view)
+section = device_section("utilization", "Utilization", view)

@@ -1,0 +1,232 @@
+"""What a document is made of: blocks that every format renders. A subject writes its blocks once, in `show.py`.
+
+A block says in which formats it appears: four levels of detail, from the terminal's summary of one GPU among several to
+the page. Names, times and shares in it stay what they are; only renderers make text of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, TypeVar
+
+from nsysdiag.document.bars import BarChart, LegendEntry
+from nsysdiag.document.curve import Curve, Strips
+from nsysdiag.document.histogram import Histogram
+from nsysdiag.document.kinds import TEXT, Kind
+
+T = TypeVar("T")
+
+
+class Detail(Enum):
+    """How much a format shows."""
+
+    BRIEF = "brief"
+    """text about one GPU of several"""
+    SUMMARY = "summary"
+    """text about the only GPU, or about the whole report"""
+    TICKET = "ticket"
+    """Markdown"""
+    PAGE = "page"
+    """HTML"""
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How many rows or lines of a block each format shows: None for all, 0 to leave the block out."""
+
+    page: int | None = None
+    ticket: int | None = None
+    summary: int | None = None
+    brief: int | None = None
+
+    def of(self, detail: Detail) -> int | None:
+        """The number for one level of detail."""
+        found: int | None = getattr(self, detail.value)
+        return found
+
+
+EVERYWHERE = Limit()
+NOT_BRIEF = Limit(brief=0)
+TICKET = Limit(summary=0, brief=0)
+"""Markdown and the page."""
+PAGE = Limit(ticket=0, summary=0, brief=0)
+"""The page alone."""
+NOT_PAGE = Limit(page=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name from the trace, shown short. `whole` is shown with it where there is room, and on hover."""
+
+    text: str
+    whole: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value with more to it: a second, smaller line; a tag behind it; `strong` for sums."""
+
+    value: object
+    note: str = ""
+    tag: str = ""
+    strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table. `head` has what names a row, at most one of a table; `pick` offers its values as a filter;
+    names and texts are cut to `length` characters."""
+
+    title: str
+    kind: Kind
+    strong: bool = False
+    head: bool = False
+    pick: bool = False
+    length: int = 90
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A title inside a section."""
+
+    text: str
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A sentence or more; a `note` warns."""
+
+    text: str
+    tone: Literal["plain", "strong", "quiet", "note"] = "plain"
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Sentences, the most important ones first."""
+
+    lines: Sequence[str]
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A figure with its label."""
+
+    label: str
+    value: object
+    kind: Kind = TEXT
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Figures side by side."""
+
+    facts: Sequence[Fact]
+    limit: Limit = TICKET
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with a cell for each column, most important first: a value of the column's kind, None, or a Cell.
+
+    `total` counts the rows where the report does not list all, `order` says which ones it lists ("with most time");
+    `first` is how many rows the page unfolds at once.
+    """
+
+    title: str
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[object]]
+    note: str = ""
+    noun: str = "rows"
+    order: str = ""
+    total: int | None = None
+    first: int | None = None
+    sortable: bool = True
+    limit: Limit = TICKET
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A drawing, which scripts may replace by its plotly `figure`. `label` says in words what it shows, and stands for
+    it in formats without drawings."""
+
+    drawing: BarChart | Histogram | Curve | Strips
+    label: str
+    captions: Sequence[str] = ()
+    legend: Sequence[LegendEntry] = ()
+    figure: Mapping[str, Any] | None = None
+    limit: Limit = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Blocks that the page folds."""
+
+    title: str
+    blocks: Sequence[Block]
+    limit: Limit = PAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """What the page draws with a template of its own; the other formats show `fallback`."""
+
+    template: str
+    view: Mapping[str, object]
+    fallback: Sequence[Block] = ()
+    limit: Limit = EVERYWHERE
+
+
+Block = Heading | Paragraph | Lines | Facts | Table | Chart | Details | Custom
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """All about one subject, of one device or of the whole report."""
+
+    id: str
+    title: str
+    blocks: Sequence[Block]
+
+
+def shown(blocks: Sequence[Block], detail: Detail) -> list[Block]:
+    """The blocks that a format shows, without empty ones."""
+    return [block for block in blocks if block.limit.of(detail) != 0 and not _is_empty(block, detail)]
+
+
+def _is_empty(block: Block, detail: Detail) -> bool:
+    match block:
+        case Lines(lines=held) | Facts(facts=held) | Table(rows=held):
+            return not held
+        case Details(blocks=held):
+            return not shown(held, detail)
+        case Custom(fallback=held):
+            return detail is not Detail.PAGE and not shown(held, detail)
+    return False
+
+
+def cut(held: Sequence[T], limit: Limit, detail: Detail) -> Sequence[T]:
+    """The rows or lines that a format shows."""
+    return held[: limit.of(detail)]
+
+
+def columns_of(table: Table, detail: Detail) -> list[int]:
+    """The columns that a format shows, by their places."""
+    return [at for at, column in enumerate(table.columns) if column.limit.of(detail) != 0]
+
+
+def left_out(table: Table, detail: Detail) -> str:
+    """Which rows of how many a format shows; empty where it shows all."""
+    count, total = len(cut(table.rows, table.limit, detail)), max(table.total or 0, len(table.rows))
+    order = f", those {table.order}" if table.order else ""
+    return f"{count:,} of {total:,} {table.noun}{order}." if count < total else ""
+
+
+def as_cell(value: object) -> Cell:
+    """A value with nothing more to it, or what is a cell already."""
+    return value if isinstance(value, Cell) else Cell(value)

@@ -1,0 +1,30 @@
+"""What a subject's presentation may look at beside its own records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.view import Causes
+
+if TYPE_CHECKING:
+    from nsysdiag.report import Report
+
+DEVICES_IN_FULL, FEWEST_ROWS, FEWEST_LARGE_ROWS = 1.5, 20, 10
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The whole report, and its causes by id."""
+
+    report: Report
+    causes: Causes
+
+    def rows(self, most: int) -> int:
+        """How many rows a table of a device may have on the page: fewer where many devices share it."""
+        devices = max(DEVICES_IN_FULL, len(self.report.devices))
+        return max(FEWEST_ROWS, int(most * DEVICES_IN_FULL / devices))
+
+    def shared_rows(self, most: int) -> int:
+        """How many rows a table of a device may have whose rows are large: the devices share them."""
+        return max(FEWEST_LARGE_ROWS, most // max(len(self.report.devices), 1))

@@ -1,0 +1,57 @@
+"""Values over time as numbers for a drawing: curves with a scale beside them, and strips with one value each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.document.bars import Line, Spot
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A filled area, or a line over it, with what the legend says of it."""
+
+    d: str
+    label: str
+    is_area: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is what stands at its floor,
+    `limit` a level of its own. A spot is `spot_width` wide."""
+
+    width: int
+    height: int
+    layers: Sequence[Layer]
+    lines: Sequence[Line]
+    spots: Sequence[Spot]
+    spot_width: int
+    bottom: str = ""
+    limit: Line | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One value over time: `d` is filled, `note` a figure beside its title, `label` its words for a screen reader."""
+
+    title: str
+    note: str
+    label: str
+    d: str
+    spots: Sequence[Spot]
+    spot_width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Strips:
+    """Strips of `width` by `height` units over the same time, each on a scale of its own, with `marks` across all."""
+
+    width: int
+    height: int
+    strips: Sequence[Strip]
+    marks: Sequence[int] = ()

@@ -1,0 +1,118 @@
+"""Blocks as HTML, by the macros of `templates/blocks.html`. Nothing here knows a subject."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from nsysdiag.document.bars import BarChart, LegendEntry
+from nsysdiag.document.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Custom,
+    Detail,
+    Details,
+    Facts,
+    Heading,
+    Lines,
+    Paragraph,
+    Table,
+    as_cell,
+    columns_of,
+    cut,
+    left_out,
+    shown,
+)
+from nsysdiag.document.curve import Curve
+from nsysdiag.document.figures import percent
+from nsysdiag.document.histogram import Histogram
+from nsysdiag.document.kinds import Kind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from jinja2 import Environment
+
+MACROS = {
+    Heading: "heading",
+    Paragraph: "paragraph",
+    Lines: "lines",
+    Facts: "facts",
+    Table: "table",
+    Chart: "chart",
+    Details: "details",
+}
+
+
+def html_of(blocks: Sequence[Block], environment: Environment, level: int, values: Mapping[str, object]) -> Markup:
+    """The blocks of a section whose title is a heading of this level; templates of their own see `values` too."""
+    macros: Any = environment.get_template("blocks.html").module
+    drawn = (_drawn(block, environment, macros, level, values) for block in shown(blocks, Detail.PAGE))
+    return Markup("").join(Markup("{}\n").format(each) for each in drawn)
+
+
+def figures(blocks: Sequence[Block]) -> Iterator[object]:
+    """The plotly figures in the blocks."""
+    for block in blocks:
+        match block:
+            case Chart(figure=found) if found:
+                yield found
+            case Custom(view=view) if view.get("figure"):
+                yield view["figure"]
+            case Details(blocks=inner):
+                yield from figures(inner)
+
+
+def _drawn(block: Block, environment: Environment, macros: Any, level: int, values: Mapping[str, object]) -> Markup:
+    if isinstance(block, Custom):
+        draw = environment.get_template("macros.html").module
+        return Markup(environment.get_template(block.template).render(values, view=block.view, draw=draw))  # escaped
+    macro = getattr(macros, MACROS[type(block)])
+    if isinstance(block, Table):
+        return Markup(macro(block, *_rows(block), _caption(block)))
+    if isinstance(block, Details):
+        return Markup(macro(block, html_of(block.blocks, environment, level, values)))
+    if isinstance(block, Chart):
+        return Markup(macro(block, _shape(block)))
+    return Markup(macro(block, level + 1) if isinstance(block, Heading) else macro(block))
+
+
+def _shape(chart: Chart) -> str:
+    match chart.drawing:
+        case BarChart():
+            return "bars"
+        case Histogram():
+            return "histogram"
+        case Curve():
+            return "curve"
+    return "strips"
+
+
+def _caption(table: Table) -> str:
+    return " ".join(part for part in (f"{table.title}.", table.note, left_out(table, Detail.PAGE)) if part)
+
+
+def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dict[str, str]]]]]:
+    """The columns that are shown, and of each row the column, cell and attributes of each."""
+    columns = [table.columns[at] for at in columns_of(table, Detail.PAGE)]
+    rows = [
+        [(table.columns[at], as_cell(row[at])) for at in columns_of(table, Detail.PAGE)]
+        for row in cut(table.rows, table.limit, Detail.PAGE)
+    ]
+    return columns, [[(column, cell, _attributes(column.kind, cell.value)) for column, cell in row] for row in rows]
+
+
+def _attributes(kind: Kind, value: object) -> dict[str, str]:
+    """What scripts sort and filter by, and what the pointer shows."""
+    if isinstance(value, int | float) and kind.right:
+        exact = {"title": kind.exact(value)} if kind.exact else {}
+        return {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value), **exact}
+    return {"data-f": value.label[:60]} if isinstance(value, LegendEntry) else {}
+
+
+def width_of(share: float) -> str:
+    """The length of a bar."""
+    return percent(round(100_000 * share), 100_000)

@@ -1,0 +1,66 @@
+"""What a cell holds: its unit, and how every format writes it. Cells stay numbers until a renderer formats them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nsysdiag.document.words import instant
+from nsysdiag.units import format_bytes, format_count, format_exact_ns, format_money, format_ns, format_share
+
+MISSING = "–"
+"""What stands for None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How values of one unit are written: `show` for people, `exact` with all digits; `right` ones are aligned as
+    numbers, and sorted by their value."""
+
+    id: str
+    show: Callable[[Any], str] = str
+    exact: Callable[[Any], str] | None = None
+    right: bool = True
+
+    def text(self, value: object) -> str:
+        """A value as text, a dash for None."""
+        return MISSING if value is None else self.show(value)
+
+
+def money(currency: str) -> Kind:
+    """Amounts of one currency."""
+    return Kind("money", lambda amount: format_money(amount, currency))
+
+
+TIME = Kind("time", format_ns, format_exact_ns)
+"""int, ns"""
+MORE = Kind("more", lambda ns: f"+{format_ns(ns)}", format_exact_ns)
+"""int, ns more than something else"""
+MOMENT = Kind("moment", instant, format_exact_ns)
+"""int, ns of the trace's clock"""
+SHARE = Kind("share", lambda share: format_share(share, 1))
+"""float, 1 for all"""
+COUNT = Kind("count", format_count)
+"""int"""
+BYTES = Kind("bytes", format_bytes)
+"""int or float"""
+RATE = Kind("rate", lambda rate: f"{format_bytes(rate)}/s")
+"""float, bytes a second"""
+RATIO = Kind("ratio", lambda ratio: f"{ratio:,.2f}")
+"""float"""
+FIGURE = Kind("figure")
+"""str, aligned like a number"""
+TEXT = Kind("text", right=False)
+"""str"""
+NAME = Kind("name", right=False)
+"""str or Name, from the trace"""
+KEY = Kind("key", right=False)
+"""LegendEntry: a label with its colour"""
+BAR = Kind("bar", lambda _share: "", right=False)
+"""float, 1 for a full bar"""
+
+
+def part(some: float, whole: float) -> float | None:
+    """A share, None of nothing."""
+    return some / whole if whole else None
