@@ -8,9 +8,10 @@ import grimp
 import pytest
 
 SUBJECTS = (
-    "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks"
+    "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
+    "iterations gap_groups"
 )
-PRESENTATION = "words rows markdown chart"
+PRESENTATION = "words rows markdown chart show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
 
 

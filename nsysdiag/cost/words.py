@@ -31,9 +31,7 @@ class CostRow:
     device: str
     what: str
     kind: str
-    hour: str
-    run: str
-    thousand_steps: str
+    amount: Amount
 
 
 def cost_lines(report: Report) -> list[str]:
@@ -110,20 +108,15 @@ def cost_rows(report: Report) -> list[CostRow]:
 
 
 def _rows(device: str, cost: Cost | TotalCost) -> list[CostRow]:
-    parts = [_row(cost, device, label, "part", getattr(cost, name)) for name, label in PARTS.items()]
-    return [*parts, _row(cost, device, LOST, "sum", cost.lost)]
+    parts = [CostRow(device, label, "part", getattr(cost, name)) for name, label in PARTS.items()]
+    return [*parts, CostRow(device, LOST, "sum", cost.lost)]
 
 
 def _best_rows(report: Report, device: str, cost: Cost) -> list[CostRow]:
     if cost.best is None:
         return []
     what = f"At best saved by fixing “{_title(report, cost.best.finding)}”"
-    return [_row(cost, device, what, "best", cost.best.amount)]
-
-
-def _row(cost: Cost | TotalCost, device: str, what: str, kind: str, amount: Amount) -> CostRow:
-    steps = "–" if amount.thousand_steps is None else _money(cost, amount.thousand_steps)
-    return CostRow(device, what, kind, _money(cost, amount.hour), _money(cost, amount.run), steps)
+    return [CostRow(device, what, "best", cost.best.amount)]
 
 
 def _lost(cost: Cost | TotalCost) -> str:

@@ -53,7 +53,8 @@ TICKET = Limit(summary=0, brief=0)
 """Markdown and the page."""
 PAGE = Limit(ticket=0, summary=0, brief=0)
 """The page alone."""
-NOT_PAGE = Limit(page=0)
+TERMINAL = Limit(page=0, ticket=0)
+"""Text alone."""
 
 
 @dataclass(frozen=True, slots=True)

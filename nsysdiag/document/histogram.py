@@ -34,7 +34,7 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Bin:
     """What lies in one bin: `parts` from the bottom up, and what the pointer shows."""
 
     parts: list[Share]
@@ -49,7 +49,7 @@ class Histogram:
     edges: list[Tick]
 
 
-def draw_columns(columns: list[Column], levels: Callable[[int], dict[str, int]]) -> BarChart | None:
+def draw_columns(columns: list[Bin], levels: Callable[[int], dict[str, int]]) -> BarChart | None:
     """The columns side by side with lines at the `levels` of the fullest one; None where all are empty."""
     bars = [
         Bar(sum(part.ns for part in each.parts), each.parts, each.told, slow=False, faded=False) for each in columns

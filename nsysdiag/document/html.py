@@ -29,7 +29,7 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.curve import Curve
 from nsysdiag.document.figures import percent
 from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.kinds import Kind
+from nsysdiag.document.kinds import MOMENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -102,13 +102,14 @@ def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dic
         [(table.columns[at], as_cell(row[at])) for at in columns_of(table, Detail.PAGE)]
         for row in cut(table.rows, table.limit, Detail.PAGE)
     ]
-    return columns, [[(column, cell, _attributes(column.kind, cell.value)) for column, cell in row] for row in rows]
+    return columns, [[(column, cell, _attributes(column, cell.value)) for column, cell in row] for row in rows]
 
 
-def _attributes(kind: Kind, value: object) -> dict[str, str]:
-    """What scripts sort and filter by, and what the pointer shows."""
+def _attributes(column: Column, value: object) -> dict[str, str]:
+    """What scripts sort and filter by, and what the pointer shows on the numbers that matter most."""
+    kind = column.kind
     if isinstance(value, int | float) and kind.right:
-        exact = {"title": kind.exact(value)} if kind.exact else {}
+        exact = {"title": kind.exact(value)} if kind.exact and (column.strong or kind is MOMENT) else {}
         return {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value), **exact}
     return {"data-f": value.label[:60]} if isinstance(value, LegendEntry) else {}
 

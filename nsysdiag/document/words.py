@@ -13,13 +13,11 @@ from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes, RootRow
     from nsysdiag.report import (
-        CollectiveKind,
         DeviceReport,
         EvidenceRow,
         Finding,
         Gap,
         IterationReport,
-        MpiCall,
         OpCounts,
         SignatureRow,
         SlowIteration,
@@ -129,19 +127,6 @@ def drained_sentence(device: DeviceReport) -> str | None:
         f"{counted(gaps, 'gap')}, {format_ns(ns)} or {share} of the idle time, {verb} a synchronization "
         "or blocking call that emptied the queue: whatever the cause, without that call the host might have run ahead."
     )
-
-
-def kind_sentence(row: CollectiveKind) -> str:
-    """What collectives of one kind took, and how much of it computing hid."""
-    hidden = f", {format_ns(row.overlapped_ns)} of it beside compute" if row.overlapped_ns else ""
-    alone = f"{format_ns(row.exposed_ns)} with no compute beside it"
-    return f"{format_count(row.count)} × {row.kind}: {format_ns(row.total_ns)}{hidden}, {alone}"
-
-
-def mpi_sentence(row: MpiCall) -> str:
-    """What one MPI function took of the launching threads, and how long the device was idle meanwhile."""
-    idle = f"the GPU idle for {format_ns(row.idle_ns)} of it"
-    return f"{format_count(row.count)} × {row.name}: {format_ns(row.total_ns)}, {idle}"
 
 
 def thread_label(thread: Thread | None) -> str:

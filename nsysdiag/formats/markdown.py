@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.cost.markdown import cost_blocks
 from nsysdiag.counters.markdown import counter_blocks
 from nsysdiag.diagnosis.words import TITLE as TROUBLE_TITLE
 from nsysdiag.diagnosis.words import holds_word, share_label, workload_sentence
 from nsysdiag.document import words
 from nsysdiag.document.code import call_site_label
+from nsysdiag.document.context import Context
+from nsysdiag.document.markdown import markdown_of
 from nsysdiag.document.markup import MARKER, NAME_LIMIT, code, fenced, table, text
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.view import (
@@ -17,7 +18,6 @@ from nsysdiag.document.view import (
     by_length,
     by_rank,
     by_total,
-    device_label,
     evidence,
     held,
     ledger_rows,
@@ -26,18 +26,20 @@ from nsysdiag.document.view import (
     slices_by_time,
     window_parts,
 )
+from nsysdiag.formats import sections
+from nsysdiag.formats.finding_markdown import finding_block, source_line
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.host.markdown import host_blocks
 from nsysdiag.launches.words import bubble_rate, launch_sentences
 from nsysdiag.memory.markdown import memory_blocks
 from nsysdiag.ranks.show.markdown import rank_blocks
 from nsysdiag.ranks.show.words import DEVICES_TITLE
-from nsysdiag.units import format_bytes, format_count, format_ns, format_share
+from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.utilization.markdown import utilization_blocks
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
-    from nsysdiag.report import Bubbles, DeviceReport, Finding, Gap, Operation, Report, RunAhead, SignatureRow
+    from nsysdiag.report import Bubbles, DeviceReport, Gap, Operation, Report, RunAhead, SignatureRow
 
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
 TOP_SLOW = 10
@@ -48,11 +50,12 @@ def render(report: Report, options: RenderOptions) -> bytes:
     """The report as Markdown, with a marker comment by which a later run finds its own file again."""
     blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
     causes = Causes(report.causes)
+    context = Context(report, causes)
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
         blocks += utilization_blocks(device)
-        blocks += _communication(device)
+        blocks += [line for show in sections.PER_DEVICE for line in markdown_of(show(device, context), 3)]
         blocks += _iterations(device, causes)
         blocks += _launches(device, causes)
         blocks += counter_blocks(device)
@@ -63,8 +66,9 @@ def render(report: Report, options: RenderOptions) -> bytes:
         blocks += _no_devices(report)
     if report.ranks is not None:
         blocks += rank_blocks(report.ranks, causes, f"## {DEVICES_TITLE}")
-    blocks += cost_blocks(report)
+    blocks += [line for show in sections.OPENING for line in markdown_of(show(context), 2)]
     blocks += _findings(report)
+    blocks += [line for show in sections.CLOSING for line in markdown_of(show(context), 2)]
     blocks += host_blocks(report.host) if report.host else []
     blocks += _health(report)
     blocks.append(_footer(report, options))
@@ -138,21 +142,6 @@ def _roots(device: DeviceReport, causes: Causes) -> list[str]:
     ]
     title = "### At the root: each wait counted as what the thread did that ended it"
     return [title, table(["Cause", "Time", "Of idle", ""], "lrrl", rows)] if rows else []
-
-
-def _communication(device: DeviceReport) -> list[str]:
-    found = device.communication
-    kinds = [
-        [text(row.kind), f"{row.count:,}", *map(format_ns, (row.total_ns, row.exposed_ns, row.overlapped_ns))]
-        for row in found.kinds
-    ]
-    calls = [
-        [code(row.name, in_table=True), f"{row.count:,}", format_ns(row.total_ns), format_ns(row.idle_ns)]
-        for row in found.mpi
-    ]
-    blocks = [table(["Collective", "Count", "Total", "Exposed", "Overlapped"], "lrrrr", kinds)] if kinds else []
-    blocks += [table(["MPI call", "Count", "Total", "GPU idle meanwhile"], "lrrr", calls)] if calls else []
-    return ["### Communication", *blocks] if blocks else []
 
 
 def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
@@ -289,36 +278,8 @@ def _findings(report: Report) -> list[str]:
     if not report.findings:
         return []
     note = words.overlap_note(report.findings)
-    findings = [_finding(report, finding) for finding in by_rank(report.findings)]
+    findings = [finding_block(report, finding) for finding in by_rank(report.findings)]
     return ["## Findings", *findings, *([text(note)] if note else [])]
-
-
-def _finding(report: Report, finding: Finding) -> str:
-    lines = [
-        f"**{finding_heading(finding)}**",
-        "",
-        f"Lost: {words.lost_sentence(finding)}. Confidence: {words.confidence_word(finding.confidence)} "
-        f"({format_share(finding.confidence, 1)}). {text(device_label(report, finding.device))}."
-        + (f" {text(words.where_sentence(finding))}." if finding.gaps else "")
-        + (f" In {code(words.path_label(finding.nvtx))}." if finding.nvtx else ""),
-        "",
-        *([text(words.chain_label(finding.chain)), ""] if finding.chain else []),
-        *(f"- {text(line)}" for line in finding.evidence),
-        *(f"- {code(words.row_query(row), limit=300)}" for row in finding.rows),
-        *(f"- → {text(advice)}" for advice in finding.advice),
-    ]
-    return "\n".join(lines).rstrip()
-
-
-def finding_heading(finding: Finding) -> str:
-    """Severity in a sign and a word, then the title, escaped."""
-    icon = words.SEVERITY_ICONS.get(finding.severity, "○")
-    return f"{icon} {text(finding.severity)}: {text(finding.title)}"
-
-
-def finding_markdown(report: Report, finding: Finding) -> str:
-    """One finding as Markdown, to be pasted into a ticket."""
-    return _finding(report, finding) + f"\n\n{_source(report)}"
 
 
 def _health(report: Report) -> list[str]:
@@ -334,21 +295,10 @@ def _health(report: Report) -> list[str]:
     return health
 
 
-def _source(report: Report) -> str:
-    trace = report.trace
-    return " · ".join(
-        [
-            f"{report.tool.name} {text(report.tool.version)}",
-            f"{code(trace.file)} ({format_bytes(trace.size_bytes)})",
-            f"fingerprint {code(trace.fingerprint)}",
-        ]
-    )
-
-
 def _footer(report: Report, options: RenderOptions) -> str:
     extra = [code(options.command, limit=500)] if options.command else []
     extra += [text(options.created)] if options.created else []
-    return "---\n\n" + " · ".join([_source(report), *extra])
+    return "---\n\n" + " · ".join([source_line(report), *extra])
 
 
 def is_ours(data: bytes) -> bool:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.communication import show as communication
+from nsysdiag.cost import show as cost
 from nsysdiag.formats.html.sections import (
     api,
-    communication,
     copies,
-    cost,
     device_memory,
     findings,
     gap_lengths,
@@ -20,7 +20,6 @@ from nsysdiag.formats.html.sections import (
     health,
     host,
     iterations,
-    kernels,
     launches,
     ledger,
     method,
@@ -33,6 +32,7 @@ from nsysdiag.formats.html.sections import (
     unified_memory,
     utilization,
 )
+from nsysdiag.kernels import show as kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,18 +8,21 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from nsysdiag.cost.words import cost_lines
 from nsysdiag.counters.words import TITLE as COUNTERS
 from nsysdiag.counters.words import counter_sentences
 from nsysdiag.diagnosis.words import TITLE as TROUBLE_TITLE
 from nsysdiag.diagnosis.words import trouble_sentences
 from nsysdiag.document import words
+from nsysdiag.document.blocks import Detail
+from nsysdiag.document.context import Context
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, printed
 from nsysdiag.document.terminal import grid as _grid
 from nsysdiag.document.terminal import heading as _heading
 from nsysdiag.document.terminal import indented as _indented
+from nsysdiag.document.text import text_of
 from nsysdiag.document.view import Causes, LedgerRow, by_rank, held, ledger_rows, missing, moved, namesake, window_parts
+from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.text_gaps import gap_blocks, signature_blocks
 from nsysdiag.host.words import TITLE as HOST_TITLE
@@ -58,6 +61,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
 def _report(report: Report, width: int) -> Group:
     """What happened, who is late, what to do about it; then the details of each device."""
     causes = Causes(report.causes)
+    context = Context(report, causes)
     several = len(report.devices) > 1
     blocks: list[RenderableType] = [_head(report)]
     for device in report.devices:
@@ -66,14 +70,15 @@ def _report(report: Report, width: int) -> Group:
         blocks += _no_devices(report)
     if report.ranks is not None:
         blocks += rank_blocks(report.ranks, causes, DEVICES_TITLE, brief=True)
-    blocks += _block("What it costs", cost_lines(report))
+    blocks += [line for show in sections.OPENING for line in text_of(show(context), Detail.SUMMARY, width)]
     blocks += _findings(report, width)
     for device in report.devices:
         if several:
             more = f"more of it: --device {device.key}, and the other formats"
-            blocks += [_heading(f"Details of {device.key}", more), *_most_telling(device, causes, width)]
+            blocks += [_heading(f"Details of {device.key}", more), *_most_telling(device, context, width)]
         else:
-            blocks += _details(device, causes, width)
+            blocks += _details(device, context, width)
+    blocks += [line for show in sections.CLOSING for line in text_of(show(context), Detail.SUMMARY, width)]
     blocks += _block(HOST_TITLE, host_sentences(report.host)[:TOP_HOST] if report.host else [])
     return Group(*blocks, *_health(report))
 
@@ -97,12 +102,13 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
     ]
 
 
-def _details(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
+def _details(device: DeviceReport, context: Context, width: int) -> list[RenderableType]:
+    causes = context.causes
     return [
         *_block("Utilization", utilization_sentences(device)),
         *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
         *_waited_for(device, causes, width),
-        *_communication(device),
+        *_sections(device, context, Detail.SUMMARY, width),
         *_iterations(device, causes, TOP_SLOW),
         *_block("Launches", launch_sentences(device, causes)),
         *_block(COUNTERS, counter_sentences(device)),
@@ -112,13 +118,18 @@ def _details(device: DeviceReport, causes: Causes, width: int) -> list[Renderabl
     ]
 
 
-def _most_telling(device: DeviceReport, causes: Causes, width: int) -> list[RenderableType]:
+def _sections(device: DeviceReport, context: Context, detail: Detail, width: int) -> list[RenderableType]:
+    return [line for show in sections.PER_DEVICE for line in text_of(show(device, context), detail, width)]
+
+
+def _most_telling(device: DeviceReport, context: Context, width: int) -> list[RenderableType]:
     """Details of one device among several: all of them would not be read."""
+    causes = context.causes
     return [
         *_block("Utilization", utilization_sentences(device)[:1]),
         *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
         *_waited_for(device, causes, width),
-        *_communication(device),
+        *_sections(device, context, Detail.BRIEF, width),
         *_iterations(device, causes, TOP_SLOW_OF_SEVERAL),
         *signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL),
         *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL),
@@ -134,14 +145,6 @@ def _waited_for(device: DeviceReport, causes: Causes, width: int) -> list[Render
         *(_indented(Text(sentence)) for sentence in _below_ledger(device)),
         *_roots(device, causes, width),
     ]
-
-
-def _communication(device: DeviceReport) -> list[RenderableType]:
-    """Kinds of collectives and of MPI calls that take over 1% of the window."""
-    least, found = max(device.window_ns // 100, 1), device.communication
-    lines = [words.kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
-    lines += [words.mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
-    return _block("Communication", lines)
 
 
 def _split(device: DeviceReport, width: int) -> Table:

@@ -55,13 +55,16 @@ def test_several_devices_in_a_line_each() -> None:
 
 
 def test_rows_of_the_table() -> None:
-    rows = [(row.device, row.what, row.hour, row.run, row.thousand_steps) for row in cost_rows(SAMPLES["priced"]())]
-    assert rows[3] == ("2 GPUs together", "Lost together", "2.75 USD", "198.00 USD", "0.00382 USD")
+    rows = [
+        (row.device, row.what, row.amount.hour, row.amount.run, row.amount.thousand_steps)
+        for row in cost_rows(SAMPLES["priced"]())
+    ]
+    assert rows[3] == ("2 GPUs together", "Lost together", 2.75, 198.0, 0.00381944)
     assert rows[4:8] == [
-        ("gpu0", "Idle", "1.00 USD", "72.00 USD", "0.00139 USD"),
-        ("gpu0", "Exposed communication", "0.250 USD", "18.00 USD", "0.000347 USD"),
-        ("gpu0", "Exposed copies", "0.125 USD", "9.00 USD", "0.000174 USD"),
-        ("gpu0", "Lost together", "1.38 USD", "99.00 USD", "0.00191 USD"),
+        ("gpu0", "Idle", 1.0, 72.0, 0.00138889),
+        ("gpu0", "Exposed communication", 0.25, 18.0, 0.000347222),
+        ("gpu0", "Exposed copies", 0.125, 9.0, 0.000173611),
+        ("gpu0", "Lost together", 1.375, 99.0, 0.00190972),
     ]
     assert rows[8][1].startswith("At best saved by fixing “The step ends")
 
@@ -72,7 +75,7 @@ def test_of_many_devices_the_sums_alone() -> None:
     made = priced(report([device(at) for at in range(8)], findings), CostSettings(gpu_hour_cost=2.5))
     rows = cost_rows(made)
     assert [row.kind for row in rows] == ["part", "part", "part", "sum", *["sum", "best"] * 8]
-    assert (rows[3].device, rows[3].hour) == ("8 GPUs together", "11.00 USD")
+    assert (rows[3].device, rows[3].amount.hour) == ("8 GPUs together", 11.0)
     assert price_sentences(made) == [
         "An hour of gpu0, gpu1, gpu2, gpu3, gpu4, gpu5, gpu6, gpu7 costs 2.50 USD; a step costs 0.00000347 USD."
     ]
@@ -100,7 +103,7 @@ def test_text_tells_it_before_the_findings() -> None:
 
 
 def test_markdown_is_a_table() -> None:
-    line = "| **gpu0** | **Lost together** | **1.38 USD** | **99.00 USD** | **0.00191 USD** |"
+    line = "| **Lost together** | **gpu0** | **1.38 USD** | **99.00 USD** | **0.00191 USD** |"
     assert line in shown("md").splitlines()
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from nsysdiag.document.axis import EDGES, count_levels
-from nsysdiag.document.histogram import Column, bound, draw_columns, ticks
+from nsysdiag.document.histogram import Bin, bound, draw_columns, ticks
 from nsysdiag.document.view import Share
 
 
-def column(*values: int) -> Column:
+def column(*values: int) -> Bin:
     parts = [Share(f"c{at}", f"cause {at}", value, "", f"#00000{at}") for at, value in enumerate(values)]
-    return Column([part for part in parts if part.ns], f"{sum(values)} gaps")
+    return Bin([part for part in parts if part.ns], f"{sum(values)} gaps")
 
 
 def test_bars_fill_the_width_and_the_fullest_the_height() -> None:

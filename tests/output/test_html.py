@@ -16,9 +16,9 @@ import pytest
 from nsysdiag.document.names import visible
 from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.finding_markdown import finding_markdown
 from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.formats.html.carried import from_carried
-from nsysdiag.formats.markdown import finding_markdown
 from nsysdiag.report import Report
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, iterations, report
@@ -271,7 +271,7 @@ class TestContent:
     def test_long_lists_are_thinned_and_say_so(self) -> None:
         text = tree("long_lists").whole_text()
         assert "The 60 longest of 300 gaps; the report as JSON or CSV holds 300" in text
-        assert "the 100 longest of 400 names" in text
+        assert "100 of 400 names, those with most time." in text
         assert "the 50 with the most time of 200" in text
         assert "The 200 longest of 5,000 iterations, in order." in text
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from nsysdiag.document.interactive.figure import decimals
+from nsysdiag.document.interactive.ledger import Cut, ledger_figure
 from nsysdiag.document.names import plain
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.interactive.figure import decimals
-from nsysdiag.formats.html.interactive.ledger import Cut, ledger_figure
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import NS_PER
 from tests.output.page import Element, parse

@@ -13,9 +13,9 @@ from nsysdiag.document import words
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.view import SEVERITIES, by_rank, device_label, namesake
+from nsysdiag.formats.finding_markdown import finding_markdown
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import gap_key
-from nsysdiag.formats.markdown import finding_markdown
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:

@@ -12,12 +12,13 @@ from nsysdiag.document.axis import count_levels, time_levels
 from nsysdiag.document.bars import BarChart, LegendEntry, legend_entry
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import Segment, percent, stack
-from nsysdiag.document.histogram import Column, Tally, Tick, bound, draw_columns, tally_gaps, ticks
+from nsysdiag.document.histogram import Bin as Drawn
+from nsysdiag.document.histogram import Tally, Tick, bound, draw_columns, tally_gaps, ticks
+from nsysdiag.document.interactive.figure import Figure
+from nsysdiag.document.interactive.histograms import Panel, histogram_figure
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import share_of
 from nsysdiag.document.words import counted
-from nsysdiag.formats.html.interactive.figure import Figure
-from nsysdiag.formats.html.interactive.histograms import Panel, histogram_figure
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_ns
 
@@ -101,7 +102,7 @@ def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: st
         values = {cause: int(getattr(tally, quantity)[at]) for cause, tally in tallies.items()}
         parts = [share_of(cause, value, causes) for cause, value in values.items() if value]
         said = ", ".join(f"{part.label} {told(part.ns)}" for part in parts)
-        columns.append(Column(parts, f"{_range(at)}: {said or 'none'}"))
+        columns.append(Drawn(parts, f"{_range(at)}: {said or 'none'}"))
     return draw_columns(columns, count_levels if quantity == "count" else time_levels)
 
 

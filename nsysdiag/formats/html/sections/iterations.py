@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from nsysdiag.document import words
 from nsysdiag.document.bars import Bar, BarChart, LegendEntry, draw_bars, legend_entry
 from nsysdiag.document.context import Context
+from nsysdiag.document.interactive.figure import Figure
+from nsysdiag.document.interactive.iterations import Stack, iterations_figure
 from nsysdiag.document.view import Causes, iteration_shares, more_shares
-from nsysdiag.formats.html.interactive.figure import Figure
-from nsysdiag.formats.html.interactive.iterations import Stack, iterations_figure
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.units import format_ns
 

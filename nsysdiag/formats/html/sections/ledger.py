@@ -9,8 +9,8 @@ from nsysdiag.document import words
 from nsysdiag.document.axis import time_ticks
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import percent, safe_color
+from nsysdiag.document.interactive.ledger import Cut, ledger_figure
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
-from nsysdiag.formats.html.interactive.ledger import Cut, ledger_figure
 from nsysdiag.formats.html.sections.section import View, device_section
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.figures import Segment, ink_on, safe_color, stack
+from nsysdiag.document.interactive.figure import AXIS, Figure, decimals, figure, note, trace
 from nsysdiag.document.names import plain
-from nsysdiag.formats.html.interactive.figure import AXIS, Figure, decimals, figure, note, trace
 from nsysdiag.units import format_share
 
 BAR, LABEL, AXIS_ROOM = 34, 20, 20

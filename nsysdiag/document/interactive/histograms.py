@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.formats.html.interactive.figure import AXIS, SCALE_WIDTH, Figure, figure, note, trace
+from nsysdiag.document.interactive.figure import AXIS, SCALE_WIDTH, Figure, figure, note, trace
 
 if TYPE_CHECKING:
     from nsysdiag.document.bars import LegendEntry

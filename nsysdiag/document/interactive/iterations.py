@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import unit_of
 from nsysdiag.document.bars import legend_entry
-from nsysdiag.formats.html.interactive.figure import AXIS, SCALE_WIDTH, Figure, decimals, figure, note, trace
+from nsysdiag.document.interactive.figure import AXIS, SCALE_WIDTH, Figure, decimals, figure, note, trace
 from nsysdiag.units import format_exact_ns
 
 if TYPE_CHECKING:

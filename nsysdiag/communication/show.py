@@ -1,0 +1,102 @@
+"""Communication: collectives by kind, MPI calls of the host, and the kernels behind the collectives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.blocks import PAGE, TERMINAL, Column, Lines, Section, Table
+from nsysdiag.document.kinds import BAR, COUNT, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.kernels.show import kernel_table
+from nsysdiag.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    from nsysdiag.document.context import Context
+    from nsysdiag.report import CollectiveKind, Communication, DeviceReport, MpiCall
+
+KINDS = (
+    Column("Total", TIME),
+    Column("Bar", BAR),
+    Column("Exposed", TIME, strong=True),
+    Column("Of window", SHARE),
+    Column("Overlapped", TIME),
+    Column("Count", COUNT),
+    Column("Collective", TEXT, head=True),
+)
+CALLS = (
+    Column("Total", TIME),
+    Column("GPU idle meanwhile", TIME, strong=True),
+    Column("Of idle", SHARE),
+    Column("Count", COUNT),
+    Column("MPI call", NAME, head=True),
+)
+LEAST = 100
+"""The terminal names what takes this fraction of the window."""
+
+
+def section(device: DeviceReport, context: Context) -> Section | None:
+    """None where no communication was captured."""
+    found = device.communication
+    if not found.kernels and not found.mpi:
+        return None
+    exposed, hidden = format_ns(device.exposed_comm_ns), format_ns(device.overlapped_comm_ns)
+    return Section(
+        "communication",
+        "Communication",
+        [
+            Lines(_sentences(found, max(device.window_ns // LEAST, 1)), TERMINAL),
+            Table(
+                "Collectives by kind",
+                KINDS,
+                _kinds(device),
+                note=f"{exposed} ran with no compute beside them, {hidden} beside compute. Where several kinds run at "
+                "once the time is that of the kind with most time in all.",
+            ),
+            Table(
+                "MPI calls",
+                CALLS,
+                [
+                    (row.total_ns, row.idle_ns, part(row.idle_ns, device.idle_ns), row.count, row.name)
+                    for row in found.mpi
+                ],
+                note="Of the threads that launch on this device, and how long it was idle while the thread that "
+                "launched next was inside one.",
+            ),
+            kernel_table(device, found.kernels, context, "Communication kernels", f"{exposed} of it exposed.", PAGE),
+        ],
+    )
+
+
+def _kinds(device: DeviceReport) -> list[tuple[object, ...]]:
+    rows = device.communication.kinds
+    longest = max((row.total_ns for row in rows), default=0)
+    return [
+        (
+            row.total_ns,
+            part(row.total_ns, longest),
+            row.exposed_ns,
+            part(row.exposed_ns, device.window_ns),
+            row.overlapped_ns,
+            row.count,
+            row.kind,
+        )
+        for row in rows
+    ]
+
+
+def _sentences(found: Communication, least: int) -> list[str]:
+    """The kinds of collectives and the MPI calls with at least so many ns."""
+    lines = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
+    return lines + [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
+
+
+def kind_sentence(row: CollectiveKind) -> str:
+    """What collectives of one kind took, and how much of it computing hid."""
+    hidden = f", {format_ns(row.overlapped_ns)} of it beside compute" if row.overlapped_ns else ""
+    alone = f"{format_ns(row.exposed_ns)} with no compute beside it"
+    return f"{format_count(row.count)} × {row.kind}: {format_ns(row.total_ns)}{hidden}, {alone}"
+
+
+def mpi_sentence(row: MpiCall) -> str:
+    """What one MPI function took of the launching threads, and how long the device was idle meanwhile."""
+    idle = f"the GPU idle for {format_ns(row.idle_ns)} of it"
+    return f"{format_count(row.count)} × {row.name}: {format_ns(row.total_ns)}, {idle}"

@@ -1,0 +1,111 @@
+"""The kernels by the time that they ran, and how long single ones took."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.axis import EDGES, count_levels, time_label
+from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.blocks import Block, Cell, Chart, Column, Limit, Name, Section, Table
+from nsysdiag.document.histogram import Bin, Histogram, draw_columns, ticks
+from nsysdiag.document.interactive.histograms import Panel, histogram_figure
+from nsysdiag.document.kinds import BAR, COUNT, NAME, SHARE, TIME, part
+from nsysdiag.document.view import Share
+from nsysdiag.document.words import counted
+from nsysdiag.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    from nsysdiag.document.context import Context
+    from nsysdiag.report import DeviceReport, Distribution, KernelRow
+
+MAX_ROWS, TOP_ROWS, FIRST_ROWS = 100, 5, 20
+FIRST_EDGE = 100
+"""Where the first bin of a distribution ends, in ns."""
+KERNELS = LegendEntry("Kernels", "compute", "")
+COLUMNS = (
+    Column("Total", TIME, strong=True),
+    Column("Of window", SHARE),
+    Column("Bar", BAR),
+    Column("Runs", COUNT),
+    Column("Mean", TIME),
+    Column("Median", TIME),
+    Column("Shortest", TIME),
+    Column("Longest", TIME),
+    Column("Kernel", NAME, head=True),
+)
+
+
+def section(device: DeviceReport, context: Context) -> Section | None:
+    """None where no kernel ran."""
+    if not device.kernels:
+        return None
+    limit = Limit(page=context.rows(MAX_ROWS), ticket=TOP_ROWS, summary=0, brief=0)
+    note = "Summed over streams, so shares may pass 100%."
+    table = kernel_table(device, device.kernels, context, "Kernels inside the window", note, limit)
+    return Section("kernels", "Kernels", [*_durations(device.launch.kernel), table])
+
+
+def kernel_table(
+    device: DeviceReport, kernels: list[KernelRow], context: Context, title: str, note: str, limit: Limit
+) -> Table:
+    """The kernels with most time, each with a bar against the longest."""
+    rows = sorted(kernels, key=lambda row: (-row.total_ns, row.name))
+    total = f"{format_ns(sum(row.total_ns for row in rows))} in all."
+    return Table(
+        title,
+        COLUMNS,
+        [_cells(row, rows[0].total_ns, device.window_ns) for row in rows[: context.rows(MAX_ROWS)]],
+        note=f"{total} {note}",
+        noun="names",
+        order="with most time",
+        total=len(rows),
+        first=FIRST_ROWS,
+        limit=limit,
+    )
+
+
+def _cells(row: KernelRow, longest: int, window_ns: int) -> tuple[object, ...]:
+    return (
+        row.total_ns,
+        part(row.total_ns, window_ns),
+        part(row.total_ns, longest),
+        row.count,
+        row.mean_ns,
+        row.median_ns,
+        row.min_ns,
+        row.max_ns,
+        Cell(Name(row.short_name, row.name), tag="communication" if row.communication else ""),
+    )
+
+
+def _durations(found: Distribution | None) -> list[Block]:
+    """A histogram of how long single kernels ran; nothing where the report does not say."""
+    if found is None or not any(count for _start, count in found.bins):
+        return []
+    starts, counts = [start for start, _count in found.bins], [count for _start, count in found.bins]
+    behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])
+    edges = [*starts, behind]
+    told = [
+        f"{counted(count, 'kernel')}, {time_label(start)} to {time_label(end)}"
+        for (start, count), end in zip(found.bins, edges[1:], strict=True)
+    ]
+    bins = [
+        Bin([Share("compute", "Kernels", count, "compute", "")] if count else [], said)
+        for count, said in zip(counts, told, strict=True)
+    ]
+    drawing = draw_columns(bins, count_levels)
+    if drawing is None:
+        return []
+    lengths = (
+        f"p5 {format_ns(found.p5_ns)}, median {format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, "
+        f"longest {format_ns(found.max_ns)}"
+    )
+    panel = Panel("Number of kernels", [counts], count_levels(max(counts)))
+    return [
+        Chart(
+            Histogram({panel.title: drawing}, ticks(edges)),
+            f"Number of kernels by how long each ran: {lengths}",
+            captions=[f"How long each of {format_count(found.count)} kernels ran: {lengths}."],
+            figure=histogram_figure([panel], [KERNELS], [told], ticks(edges)),
+        )
+    ]

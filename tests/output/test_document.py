@@ -1,0 +1,180 @@
+"""A subject that is written once is in every format: names whole or short, numbers with their units, rows as there is
+room. The toy subject is one function and one line in the registry."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag.document.bars import Line, Spot
+from nsysdiag.document.blocks import (
+    EVERYWHERE,
+    NOT_BRIEF,
+    PAGE,
+    TICKET,
+    Cell,
+    Chart,
+    Column,
+    Custom,
+    Detail,
+    Details,
+    Fact,
+    Facts,
+    Heading,
+    Limit,
+    Lines,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+    left_out,
+    shown,
+)
+from nsysdiag.document.context import Context
+from nsysdiag.document.curve import Curve, Layer
+from nsysdiag.document.kinds import BAR, BYTES, COUNT, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.formats import FORMATS, RenderOptions, sections
+from nsysdiag.report import DeviceReport
+from tests.output.page import Element, parse
+from tests.output.samples import SAMPLES
+
+LONG = "void at::native::toy_kernel<float, 4>(float*, int)"
+HOSTILE = "<script>alert(1)</script> | `x` \x1b[31m"
+ROWS = [
+    (3_000_000, part(3, 4), 1.0, Cell(Name("toy_kernel", LONG), tag="tagged"), 4096, "first"),
+    (1_000_000, part(1, 4), 1 / 3, HOSTILE, None, HOSTILE),
+    (500_000, None, 1 / 6, "third", 0, "last"),
+]
+TABLE = Table(
+    "Toy kernels",
+    (
+        Column("Total", TIME, strong=True),
+        Column("Of toys", SHARE),
+        Column("Bar", BAR),
+        Column("Toy", NAME, head=True),
+        Column("Room", BYTES),
+        Column("Place", TEXT, pick=True, limit=PAGE),
+    ),
+    ROWS,
+    note="All in the toy box.",
+    noun="toys",
+    order="with most time",
+    total=7,
+    limit=Limit(ticket=2, summary=1, brief=0),
+)
+CURVE = Curve(10, 1000, [Layer("M0 0H10", "highest", False)], [Line("0%", "all")], [Spot(0, "at 0 s: 7")], 10)
+
+
+def toy(device: DeviceReport, _context: Context) -> Section:
+    return Section(
+        "toys",
+        "Toys",
+        [
+            Paragraph(f"Toys of {device.key}.", tone="strong"),
+            Lines(["One toy squeaks.", "One toy rolls.", "One toy sleeps."], Limit(summary=2, brief=1)),
+            Facts([Fact("Squeaks", 1_234, COUNT), Fact("Never heard", None, COUNT)]),
+            TABLE,
+            Chart(CURVE, "Toys over time: at most 7", captions=["Of all boxes."], limit=NOT_BRIEF),
+            Details("More toys", [Heading("Below the bed"), Paragraph("A bear.")], TICKET),
+            Custom("blocks.html", {}, [Paragraph("Where templates are not drawn.")], EVERYWHERE),
+        ],
+    )
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sections, "PER_DEVICE", (*sections.PER_DEVICE, toy))
+
+
+def written(name: str, sample: str = "one_device") -> str:
+    return FORMATS[name].render(SAMPLES[sample](), RenderOptions(width=120)).decode()
+
+
+def section(sample: str = "one_device", anchor: str = "toys") -> Element:
+    found = parse(written("html", sample).encode()).all("section")
+    return next(each for each in found if each.attributes["id"] == anchor)
+
+
+def cells(row: Element) -> list[str]:
+    return [" ".join(cell.whole_text().split()) for cell in row.all("th", "td")]
+
+
+@pytest.mark.usefixtures("registered")
+class TestToySubject:
+    def test_the_page_has_all_of_it(self) -> None:
+        found = section()
+        text = " ".join(found.whole_text().split())
+        for part_of in ("Toys of gpu0.", "One toy sleeps.", "1,234", "Of all boxes.", "A bear.", "highest"):
+            assert part_of in text
+        assert "Where templates" not in text
+        assert "#toys" in [link.attributes["href"] for link in parse(written("html").encode()).all("a")]
+        drawing = next(each for each in found.all("svg") if each.attributes.get("role") == "img")
+        assert drawing.attributes["aria-label"] == "Toys over time: at most 7"
+
+    def test_its_table_can_be_sorted_and_filtered(self) -> None:
+        table = section().all("table")[0]
+        caption = " ".join(table.all("caption")[0].text.split())
+        assert caption == "Toy kernels. All in the toy box. 3 of 7 toys, those with most time."
+        assert "data-sortable" in table.attributes
+        first, second, third = (body.all("tr")[0] for body in table.all("tbody"))
+        assert cells(first) == ["3.00 ms", "75.0%", "", f"toy_kerneltagged {LONG}", "4.00 KiB", "first"]
+        values = [cell.attributes.get("data-v") for cell in first.all("th", "td")]
+        assert values == ["3000000", "0.75", None, None, "4096", None]
+        assert first.all("td")[0].attributes["title"] == "3,000,000 ns"
+        assert first.all("td")[-1].attributes["data-f"] == "first"
+        assert first.all("th")[0].attributes["scope"] == "row"
+        assert [cells(second)[at] for at in (1, 4)] == ["25.0%", "–"]
+        assert [cells(third)[at] for at in (1, 4)] == ["–", "0 B"]
+
+    def test_markdown_has_names_as_code_and_fewer_rows(self) -> None:
+        text = written("md")
+        assert "### Toys" in text
+        assert "**Toys of gpu0.**" in text
+        assert "| Toy | Total | Of toys | Room |" in text
+        assert "| `toy_kernel` (tagged) | 3.00 ms | 75.0% | 4.00 KiB |" in text
+        assert "2 of 7 toys, those with most time." in text
+        assert "| Squeaks | 1,234 |" in text
+        assert "Toys over time: at most 7" in text
+        assert "Where templates are not drawn." in text
+        assert "third" not in text
+        assert "#### Below the bed" in text
+
+    def test_text_has_the_most_important_lines(self) -> None:
+        text = written("txt")
+        lines = [line.strip() for line in text[text.index("\nToys\n") :].splitlines()[1:6]]
+        assert lines[:4] == ["Toys", "Toys of gpu0.", "One toy squeaks.", "One toy rolls."]
+        assert lines[4] == "1 more line in the other formats"
+        assert "toy_kernel (tagged)" in text
+        assert "1 of 7 toys" in text
+        assert "sleeps" not in text
+        assert "A bear" not in text
+
+    def test_of_several_devices_text_has_less(self) -> None:
+        text = written("txt", "several_devices")
+        assert "Toys of gpu1." in text
+        assert "One toy rolls." not in text
+        assert "Toy kernels" not in text
+        assert section("several_devices", "gpu-1-toys")
+
+    def test_hostile_names_stay_text(self) -> None:
+        assert not [each for each in section().all("script") if "alert" in each.text]
+        assert "\x1b" not in written("html") + written("md") + written("txt")
+        line = next(line for line in written("md").splitlines() if "<script>alert" in line)
+        assert line.replace("\\|", "").count("|") == 5
+
+    def test_nothing_of_it_changes_the_report(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with_toys = written("json")
+        monkeypatch.undo()
+        assert written("json") == with_toys
+
+
+def test_empty_blocks_are_left_out() -> None:
+    nothing = Table("Empty", TABLE.columns, [])
+    for detail in Detail:
+        assert shown([Lines([]), Facts([]), nothing, Details("More", [Lines([])])], detail) == []
+
+
+def test_what_is_left_out_is_counted() -> None:
+    table = Table("All", TABLE.columns, ROWS, noun="toys")
+    assert left_out(table, Detail.PAGE) == ""
+    limited = Table("Few", TABLE.columns, ROWS, noun="toys", limit=Limit(page=1))
+    assert left_out(limited, Detail.PAGE) == "1 of 3 toys."
