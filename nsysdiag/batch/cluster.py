@@ -40,7 +40,11 @@ def run_on_cluster(tasks: list[Task], address: str, watch: Watch) -> Generator[O
         # Dask gives up all that a worker held which died too often. Alone, each shows whether it was the one.
         for suspect in suspects:
             for task, outcome in _round(client, [suspect], watch):
-                yield outcome or failed(task.input, _death(task))
+                died = InputError(
+                    f"every Dask worker that analysed '{task.input.shown}' died, as happens where memory runs out",
+                    hint="give the workers more memory, and one thread each",
+                )
+                yield outcome or failed(task.input, died)
 
 
 @contextmanager
@@ -104,13 +108,13 @@ def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task,
             try:
                 future = done.get(timeout=CHECK_EVERY_S)
             except Empty:
-                checks = 0 if _workers(client) else checks + 1
+                checks = 0 if client.scheduler_info(n_workers=-1)["workers"] else checks + 1
                 continue
             yield _taken(left, future)
             watch(len(left), [])
         for task in left.values():
             yield task, failed(task.input, NsysdiagError(f"no Dask worker was left to analyse '{task.input.shown}'"))
-    except KeyboardInterrupt:  # what has come to an end is told first
+    except KeyboardInterrupt:  # what has come to an end is reported first
         while not done.empty():
             yield _taken(left, done.get())
         raise
@@ -119,29 +123,14 @@ def _round(client: Any, tasks: list[Task], watch: Watch) -> Iterator[tuple[Task,
 
 
 def _taken(left: dict[Any, Task], future: Any) -> tuple[Task, Outcome | None]:
-    task = left.pop(future)
-    return task, _outcome(future, task)
-
-
-def _workers(client: Any) -> int:
-    return len(client.scheduler_info(n_workers=-1)["workers"])
-
-
-def _outcome(future: Any, task: Task) -> Outcome | None:
+    """The task of a future that is done, and its outcome: None where its workers died."""
     from distributed import KilledWorker
 
+    task = left.pop(future)
     try:
-        outcome: Outcome = future.result()
+        return task, future.result()
     except KilledWorker:
-        return None
+        return task, None
     except Exception as error:
-        told = f"Dask could not have '{task.input.shown}' analysed: {type(error).__name__}: {error}"
-        return failed(task.input, NsysdiagError(told))
-    return outcome
-
-
-def _death(task: Task) -> InputError:
-    return InputError(
-        f"every Dask worker that analysed '{task.input.shown}' died, as happens where memory runs out",
-        hint="give the workers more memory, and one thread each",
-    )
+        why = f"Dask could not have '{task.input.shown}' analysed: {type(error).__name__}: {error}"
+        return task, failed(task.input, NsysdiagError(why))

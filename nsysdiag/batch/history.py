@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchSummary, HistoryLine
+from nsysdiag.ci.facts import BatchSummary, HistoryLine
 from nsysdiag.epoch import source_date_epoch
 from nsysdiag.errors import OutputError
 from nsysdiag.limits import SAVED_BYTES
@@ -69,7 +69,12 @@ def read_history(path: Path, folder: Path) -> History:
     if parsed and not lines:
         raise OutputError(f"{printable(path)} is no history of nsysdiag", hint="name another file with --history")
     damaged = [number for number, _, line in parsed if line is None]
-    return History(lines, [_told(path, number, last=number == len(texts)) for number in damaged])
+    notes = [
+        f"line {number} of {printable(path)} {'was not written to its end' if number == len(texts) else 'is damaged'}; "
+        "it is left as it is"
+        for number in damaged
+    ]
+    return History(lines, notes)
 
 
 def _require_writable(path: Path, place: Path | None) -> None:
@@ -85,33 +90,29 @@ def _line(text: bytes) -> HistoryLine | None:
         return None
 
 
-def _told(path: Path, number: int, *, last: bool) -> str:
-    how = "was not written to its end" if last else "is damaged"
-    return f"line {number} of {printable(path)} {how}; it is left as it is"
-
-
 def lines_of(summary: BatchSummary, run: str, at: int) -> list[HistoryLine]:
     """The lines of a batch, for what has a report."""
-    return [_of_device(entry, device, run, at) for entry in summary.entries for device in entry.devices]
-
-
-def _of_device(entry: BatchEntry, device: BatchDevice, run: str, at: int) -> HistoryLine:
-    broken = [each for each in entry.budgets if each.broken and each.level == "fail"]
-    return HistoryLine(
-        at=at,
-        run=run,
-        input=entry.input,
-        device=device.key,
-        window_ns=device.window_ns,
-        busy_ns=device.busy_ns,
-        idle_ns=device.idle_ns,
-        compute_ns=device.compute_ns,
-        exposed_comm_ns=device.exposed_comm_ns,
-        exposed_copy_ns=device.exposed_copy_ns,
-        iteration_ns=device.iteration_ns,
-        causes=dict(device.causes),
-        broken=sum(each.device in ("", device.key) for each in broken),
-    )
+    return [
+        HistoryLine(
+            at=at,
+            run=run,
+            input=entry.input,
+            device=device.key,
+            window_ns=device.window_ns,
+            busy_ns=device.busy_ns,
+            idle_ns=device.idle_ns,
+            compute_ns=device.compute_ns,
+            exposed_comm_ns=device.exposed_comm_ns,
+            exposed_copy_ns=device.exposed_copy_ns,
+            iteration_ns=device.iteration_ns,
+            causes=dict(device.causes),
+            broken=sum(
+                each.broken and each.level == "fail" and each.device in ("", device.key) for each in entry.budgets
+            ),
+        )
+        for entry in summary.entries
+        for device in entry.devices
+    ]
 
 
 def append(path: Path, lines: list[HistoryLine]) -> None:
@@ -130,7 +131,13 @@ def append(path: Path, lines: list[HistoryLine]) -> None:
 
 
 def _append(descriptor: int, data: bytes) -> None:
-    _lock(descriptor)
+    """Jobs that end together write after each other: the lock goes with the file's descriptor."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except ImportError:  # Windows, where whole lines are all that is promised
+        pass
     size = os.fstat(descriptor).st_size
     os.lseek(descriptor, max(size - 1, 0), os.SEEK_SET)
     unfinished = size > 0 and os.read(descriptor, 1) != b"\n"
@@ -142,12 +149,3 @@ def _append(descriptor: int, data: bytes) -> None:
     except BaseException:
         os.ftruncate(descriptor, size)
         raise
-
-
-def _lock(descriptor: int) -> None:
-    """Jobs that end together write after each other. The lock goes with the file's descriptor."""
-    try:
-        import fcntl
-    except ImportError:  # Windows, where whole lines are all that is promised
-        return
-    fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -22,7 +22,7 @@ TRACE, SAVED = ".sqlite", ".json"
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input: where it lies, its path as people know it, the name of its outputs, its size in bytes, and why it
+    """One input: where it is, its path as people know it, the name of its outputs, its size in bytes, and why it
     cannot be used where that is known already."""
 
     path: Path
@@ -42,7 +42,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """A path as found; `anchor` is the folder that names its place where it does not lie below the current one."""
+    """A path as found; `anchor` is the folder that names its place where it is not below the current one."""
 
     path: Path
     anchor: Path
@@ -51,7 +51,7 @@ class _Hit:
 
 @dataclass(slots=True)
 class _Search:
-    """`output` is the folder of the results: what lies there was made by an earlier batch."""
+    """`output` is the folder of the results: what is in it was made by an earlier batch."""
 
     output: str
     notes: list[str] = field(default_factory=list)
@@ -61,7 +61,10 @@ class _Search:
             raise UsageError("an input without a name", hint="an empty variable, perhaps")
         path = Path(text)
         if _is_folder(path):
-            self._refuse_output(path)
+            if self._is_output(path):
+                raise UsageError(
+                    f"{printable(path)} is in the folder that the reports go to", hint="name another one with -o DIR"
+                )
             hits = list(self._below(path, _absolute(path).parent))
         elif is_pattern(text) and not os.path.lexists(path):
             hits = list(self._fitting(text))
@@ -71,12 +74,6 @@ class _Search:
             what = "fits" if is_pattern(text) else "is a trace or a saved report in"
             self.notes.append(f"nothing {what} {printable(text)}")
         return hits
-
-    def _refuse_output(self, folder: Path) -> None:
-        if self._is_output(folder):
-            raise UsageError(
-                f"{printable(folder)} is in the folder that the reports go to", hint="name another one with -o DIR"
-            )
 
     def _is_output(self, path: Path) -> bool:
         real = os.path.realpath(path)
@@ -137,15 +134,12 @@ def find_inputs(named: Sequence[str], output: Path) -> Found:
 
 
 def _shown(hits: list[_Hit]) -> list[str]:
-    """The paths relative to the current folder; of what lies outside of it, to the folder that all of that shares."""
+    """The paths relative to the current folder; of what is outside of it, to the folder that all of that shares."""
     here = Path.cwd()
     outside = [str(hit.anchor) for hit in hits if not _absolute(hit.path).is_relative_to(here)]
     shared = Path(os.path.commonpath(outside)) if outside else here
-    return [_relative(_absolute(hit.path), here, shared).as_posix() for hit in hits]
-
-
-def _relative(path: Path, here: Path, shared: Path) -> Path:
-    return path.relative_to(here if path.is_relative_to(here) else shared)
+    paths = [_absolute(hit.path) for hit in hits]
+    return [path.relative_to(here if path.is_relative_to(here) else shared).as_posix() for path in paths]
 
 
 def _absolute(path: Path) -> Path:
@@ -187,25 +181,18 @@ class _Head(msgspec.Struct):
 def is_report_of_a_trace(path: Path) -> bool:
     """Whether the file is a report of ours of one trace, of whatever version. Raises OSError where it cannot be read;
     a pipe is not opened, for that could block."""
-    if not path.is_file() or not starts_like_json(path):
+    if not path.is_file():
         return False
+    with path.open("rb") as file:
+        if not file.read(START_BYTES).lstrip().startswith(b"{"):
+            return False
     if path.stat().st_size > SAVED_BYTES:
         raise OSError(errno.EFBIG, "it is larger than any saved report")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
         if content.find(MARK) < 0:
             return False
-    return _is_ours(path.read_bytes())
-
-
-def starts_like_json(path: Path) -> bool:
-    """Whether an ordinary file begins with an object. Raises OSError where it cannot be read."""
-    with path.open("rb") as file:
-        return file.read(START_BYTES).lstrip().startswith(b"{")
-
-
-def _is_ours(data: bytes) -> bool:
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = msgspec.json.decode(path.read_bytes(), type=_Head)
     except UNREADABLE:
         return False
     return head.tool.name == "nsysdiag" and head.kind is None

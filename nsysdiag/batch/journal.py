@@ -1,22 +1,28 @@
 """What a batch has finished, so that the next one need not do it again: `resume.jsonl` beside the reports.
 
-A line is added as soon as both files of an input lie there whole. It says what they were made of and what they hold: a
+A line is added as soon as both files of an input are written. It says what they were made of and what they hold: a
 report that was changed, or made by other settings or another version, is made anew.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
-from nsysdiag.errors import OutputError
+from nsysdiag.config.settings import Settings
+from nsysdiag.errors import InputError, OutputError
 from nsysdiag.formats.write import write
 from nsysdiag.record import UNREADABLE, Record
+from nsysdiag.trace.journals import journals_of
+from nsysdiag.trace.sniff import check_regular_file
+from nsysdiag.version import __version__
 
 FILE = "resume.jsonl"
+_CHUNK = 1 << 20
 
 
 class Done(Record, frozen=True):
@@ -33,6 +39,33 @@ class Done(Record, frozen=True):
 def sha256(data: bytes) -> str:
     """As hex digits."""
     return hashlib.sha256(data).hexdigest()
+
+
+def key_of(path: Path, settings: Settings) -> str:
+    """A hash of what decides the outputs: the content of the input, the settings and the version of the program."""
+    changed = msgspec.json.encode(settings, order="sorted")
+    return sha256(b"\n".join([content_of(path).encode(), __version__.encode(), changed]))
+
+
+def content_of(path: Path) -> str:
+    """The SHA-256 of the input, and of what counts in the journals of SQLite that are read with it: those beside the
+    file itself, not beside a link to it."""
+    check_regular_file(path)
+    real = Path(os.path.realpath(path))
+    try:
+        files = [(real, real.stat().st_size), *((each.path, each.used_bytes) for each in journals_of(real))]
+        return "".join(_hashed(file, size) for file, size in files)
+    except OSError as error:
+        raise InputError(f"'{path}' cannot be read: {error.strerror}") from error
+
+
+def _hashed(path: Path, size: int) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0 and (data := file.read(min(size, _CHUNK))):
+            digest.update(data)
+            size -= len(data)
+    return digest.hexdigest()
 
 
 def is_ours(data: bytes) -> bool:

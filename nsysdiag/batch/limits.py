@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nsysdiag.batch.inputs import Input
+import msgspec
+
+from nsysdiag.batch.inputs import SAVED, Input
+from nsysdiag.batch.task import Task
+from nsysdiag.errors import UsageError
+from nsysdiag.units import format_bytes
 
 MIB = 1 << 20
 BASE_BYTES, BYTES_PER_BYTE = 150 * MIB, 3
@@ -30,13 +36,43 @@ def usable_cpus() -> int:
     """The CPUs that this process may use: fewer than there are where an affinity or a container's quota says so."""
     affinity = getattr(os, "sched_getaffinity", None)
     cpus = len(affinity(0)) if affinity else os.cpu_count() or 1
-    return max(1, min(cpus, _quota()))
-
-
-def _quota() -> int:
-    """CPUs of the control group, rounded up; very many where it sets none."""
     try:
         quota, period = CPU_QUOTA.read_text("ascii").split()
-        return math.ceil(int(quota) / int(period))
+        return max(1, min(cpus, math.ceil(int(quota) / int(period))))
     except (OSError, ValueError):  # `max` is no number
-        return 1 << 20
+        return max(1, cpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """At most `jobs` tasks at once, and together `memory_bytes` where that is limited."""
+
+    jobs: int
+    memory_bytes: int | None = None
+
+    def too_large(self, task: Task) -> UsageError | None:
+        """Why a task cannot run at all: not even a part of a trace fits, or a saved report, which has no parts."""
+        needed = estimated_bytes(task.input)
+        if self.memory_bytes is None or needed <= self.memory_bytes:
+            return None
+        if self.memory_bytes > BASE_BYTES and task.input.path.suffix.lower() != SAVED:
+            return None
+        return UsageError(
+            f"'{task.input.shown}' needs about {format_bytes(needed)} of memory, more than the limit of "
+            f"{format_bytes(self.memory_bytes)}",
+            hint="raise --memory-limit",
+        )
+
+    def admit(self, task: Task, running: list[Task]) -> bool:
+        """Whether a task may run beside those that run."""
+        if len(running) >= self.jobs:
+            return False
+        limit = self.memory_bytes
+        return limit is None or sum(min(estimated_bytes(each.input), limit) for each in (task, *running)) <= limit
+
+    def fitted(self, task: Task) -> Task:
+        """The task as it will run: with the limit for the analysis where it may need more."""
+        if self.memory_bytes is None or estimated_bytes(task.input) <= self.memory_bytes:
+            return task
+        settings = msgspec.structs.replace(task.shared.settings, memory_limit=self.memory_bytes)
+        return replace(task, shared=replace(task.shared, settings=settings))

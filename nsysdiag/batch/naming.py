@@ -24,27 +24,18 @@ def output_names(inputs: Sequence[tuple[str, str]]) -> list[str]:
     that tells it from others; the order of the inputs changes nothing."""
     taken = set(RESERVED)
     names: dict[tuple[str, str], str] = {}
-    for each in sorted(inputs, key=lambda each: (_wanted(each[0]), *each)):
-        names[each] = _free(_wanted(each[0]), taken)
+    for wanted, each in sorted((_wanted(each[0]), each) for each in inputs):
+        numbered = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
+        names[each] = next(name for name in numbered if name.casefold() not in taken)
         taken.add(names[each].casefold())
     return [names[each] for each in inputs]
 
 
-def _free(wanted: str, taken: set[str]) -> str:
-    numbered = (wanted if number == 1 else f"{wanted}-{number}" for number in count(1))
-    return next(name for name in numbered if name.casefold() not in taken)
-
-
 def _wanted(shown: str) -> str:
+    """The name where no other input has it. A folder must not bear the name that a report could have."""
     path = PurePosixPath(shown)
-    *folders, file = path.with_name(path.stem).parts
-    return "/".join([*(_folder(each) for each in folders), _safe(file)])
-
-
-def _folder(part: str) -> str:
-    """A folder must not bear the name that a report could have."""
-    name = _safe(part)
-    return f"{name}_" if name.lower().endswith(_SUFFIXES) else name
+    *folders, file = [_safe(part) for part in path.with_name(path.stem).parts]
+    return "/".join([*(f"{name}_" if name.lower().endswith(_SUFFIXES) else name for name in folders), file])
 
 
 def _safe(part: str) -> str:

@@ -1,4 +1,4 @@
-"""Runs tasks in processes of this machine.
+"""Runs tasks in processes of this machine, which import nothing from the current folder.
 
 Each worker has a pipe of its own, so that it is known which input a worker had in hand when it died: that one failed,
 and a new worker takes the next. Workers are started afresh, not forked: a fork copies locks that some thread holds.
@@ -7,32 +7,30 @@ and a new worker takes the next. Workers are started afresh, not forked: a fork 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection, Pipe, wait
+from pathlib import Path
+from typing import Any
 
-import msgspec
-
-from nsysdiag.batch.inputs import SAVED
-from nsysdiag.batch.limits import BASE_BYTES, estimated_bytes
-from nsysdiag.batch.start import start_worker
+from nsysdiag.batch.limits import BASE_BYTES, Limits, estimated_bytes
 from nsysdiag.batch.task import LESS, Outcome, Task, failed, out_of_memory
 from nsysdiag.batch.worker import OUT_OF_MEMORY
-from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError, UsageError
+from nsysdiag.errors import InputError, MemoryShortError, NsysdiagError
 from nsysdiag.private import private_folder
 from nsysdiag.shortage import is_shortage
 from nsysdiag.signals import undisturbed
-from nsysdiag.units import format_bytes
 
 Watch = Callable[[int, list[str]], None]
-"""Told how many inputs are left, and which are in hand, whenever that changes."""
+"""Called with how many inputs are left, and which are in hand, whenever that changes."""
 PATIENCE_S = 5.0
-"""How long the workers that are told to stop may tidy up."""
+"""How long the workers that are to stop may tidy up."""
 
 RETIRE_BYTES = 2 * BASE_BYTES
 """A worker that had this much in hand is replaced: it keeps most of the memory, which the next input may need."""
@@ -45,46 +43,6 @@ class _Worker:
     process: subprocess.Popen[bytes]
     pipe: Connection
     task: Task | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """At most `jobs` tasks at once, and together `memory_bytes` where that is limited."""
-
-    jobs: int
-    memory_bytes: int | None = None
-
-    def too_large(self, task: Task) -> UsageError | None:
-        """Why a task cannot run at all: not even a part of a trace fits, or a saved report, which has no parts."""
-        needed = estimated_bytes(task.input)
-        if self.memory_bytes is None or needed <= self.memory_bytes:
-            return None
-        if self.memory_bytes > BASE_BYTES and task.input.path.suffix.lower() != SAVED:
-            return None
-        return UsageError(
-            f"'{task.input.shown}' needs about {format_bytes(needed)} of memory, more than the limit of "
-            f"{format_bytes(self.memory_bytes)}",
-            hint="raise --memory-limit",
-        )
-
-    def admit(self, task: Task, running: list[Task]) -> bool:
-        """Whether a task may run beside those that run."""
-        if len(running) >= self.jobs:
-            return False
-        if self.memory_bytes is None:
-            return True
-        return sum(self._needed(each) for each in (task, *running)) <= self.memory_bytes
-
-    def fitted(self, task: Task) -> Task:
-        """The task as it will run: with the limit for the analysis where it may need more."""
-        if self.memory_bytes is None or estimated_bytes(task.input) <= self.memory_bytes:
-            return task
-        settings = msgspec.structs.replace(task.shared.settings, memory_limit=self.memory_bytes)
-        return dataclasses.replace(task, shared=dataclasses.replace(task.shared, settings=settings))
-
-    def _needed(self, task: Task) -> int:
-        assert self.memory_bytes is not None
-        return min(estimated_bytes(task.input), self.memory_bytes)
 
 
 def run_locally(tasks: list[Task], limits: Limits, watch: Watch) -> Generator[Outcome, None, None]:
@@ -225,3 +183,48 @@ def _death(task: Task, code: int | None) -> NsysdiagError:
         with contextlib.suppress(ValueError):
             how = f"crashed ({signal.Signals(-code).name})"
     return NsysdiagError(f"the process that analysed '{shown}' {how}", hint="try it alone: nsysdiag analyze")
+
+
+_CODE = "import sys; sys.path[:] = {path!r}; from nsysdiag.batch.worker import main; main({pipe}, {scratch!r})"
+_FLAGS = {"isolated": "-I", "ignore_environment": "-E", "no_user_site": "-s"}
+"""What keeps this process from settings and modules of the user keeps its workers from them too."""
+
+
+@undisturbed
+def start_worker(scratch: str) -> tuple[subprocess.Popen[bytes], Connection]:
+    """A new worker, and our end of its pipe. It finds modules where this process does, without the current folder, and
+    in the folder of this package, which Python may have found in the current one. Raises OSError where the system
+    starts no more processes."""
+    home = str(Path(__file__).parents[2])
+    path = [*(each for each in sys.path if each), *([] if home in sys.path else [home])]
+    flags = [option for name, option in _FLAGS.items() if getattr(sys.flags, name)]
+    ours, theirs = Pipe()
+    code = _CODE.format(path=path, pipe=theirs.fileno(), scratch=scratch)
+    with theirs, _signals_kept_away():
+        command = [sys.executable, "-P", "-X", "utf8", *flags, "-c", code]
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, **_inheriting(theirs))
+    return process, ours
+
+
+def _inheriting(pipe: Connection) -> dict[str, Any]:
+    """The options of Popen with which a process inherits this end of a pipe, and no other."""
+    if sys.platform != "win32":
+        return {"pass_fds": (pipe.fileno(),)}
+    import os
+
+    os.set_handle_inheritable(pipe.fileno(), True)
+    return {"startupinfo": subprocess.STARTUPINFO(lpAttributeList={"handle_list": [pipe.fileno()]})}
+
+
+@contextmanager
+def _signals_kept_away() -> Iterator[None]:
+    """A process that is started within never gets the interrupt of a terminal, nor its end: the parent ends its work.
+    SIGTERM waits until the process can tidy up."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from pathlib import Path
 
-from nsysdiag.batch.entry import FAILED
 from nsysdiag.batch.inputs import Input
 from nsysdiag.batch.journal import FILE, Journal
 from nsysdiag.batch.journal import is_ours as is_journal
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Task, targets
-from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchEntry, BatchSummary, HistoryLine, batch_to_json
+from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine, batch_to_json
 from nsysdiag.errors import OutputError
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import json_
 from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.write import IsOurs, check, write
 from nsysdiag.printable import printable
-from nsysdiag.report import Tool
-from nsysdiag.version import __version__
 
 SUMMARY = "summary.json"
 MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, FILE: is_journal, **OURS}
@@ -40,34 +37,12 @@ def run_all(tasks: list[Task], run: Run, journal: Journal) -> list[BatchEntry]:
                 entries.append(outcome.entry)
                 if outcome.done:
                     journal.add(outcome.done)
-    finally:
-        _remove_halves(tasks)
+    finally:  # files that a killed worker had begun
+        folders = {(task.shared.folder / task.input.name).parent for task in tasks}
+        for path in [each for folder in folders for each in folder.glob(TEMPORARY)]:
+            path.unlink(missing_ok=True)
     journal.finish()
     return sorted(entries, key=lambda entry: entry.name)
-
-
-def _remove_halves(tasks: Iterable[Task]) -> None:
-    """Files that a killed worker had begun."""
-    folders = {(task.shared.folder / task.input.name).parent for task in tasks}
-    for path in [each for folder in folders for each in folder.glob(TEMPORARY)]:
-        path.unlink(missing_ok=True)
-
-
-def summary_of(entries: list[BatchEntry], settings: dict[str, str] | None = None) -> BatchSummary:
-    """The summary of a batch; `settings` are those that its traces were analysed with, where they differ from the
-    defaults."""
-    broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]
-    return BatchSummary(
-        schema_version=BATCH_SCHEMA_VERSION,
-        kind=KIND,
-        tool=Tool(name="nsysdiag", version=__version__),
-        entries=entries,
-        failed=sum(entry.status == FAILED for entry in entries),
-        broken=broken.count("fail"),
-        warned=broken.count("warn"),
-        unjudged=sum(len(entry.unjudged) for entry in entries),
-        settings=settings or {},
-    )
 
 
 def write_results(folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool) -> None:
@@ -85,7 +60,9 @@ def further_files(summary: BatchSummary, history: list[HistoryLine]) -> dict[str
 def check_targets(folder: Path, inputs: list[Input], history: Path | None, *, force: bool) -> None:
     """Raise OutputError for the first file that may not be written, before any work is done: it is not ours, it is an
     input, or what the history goes to as well."""
-    _check_history(history, folder, inputs)
+    files = [*(folder / name for name in MARKS), *(path for each in inputs for path in targets(folder, each.name))]
+    if history and os.path.realpath(history) in {os.path.realpath(path) for path in files}:
+        raise OutputError(f"{printable(history)} is another file of this batch", hint="name another one with --history")
     sources = {os.path.realpath(each.path) for each in inputs}
     for name, mark in MARKS.items():
         _check_target(folder / name, sources, force=force, is_ours=mark)
@@ -95,15 +72,8 @@ def check_targets(folder: Path, inputs: list[Input], history: Path | None, *, fo
             _check_target(path, sources, force=force, is_ours=mark)
 
 
-def _check_history(history: Path | None, folder: Path, inputs: list[Input]) -> None:
-    """A history that is one of our other files would be overwritten, or end them with lines of its own."""
-    files = [*(folder / name for name in MARKS), *(path for each in inputs for path in targets(folder, each.name))]
-    if history and os.path.realpath(history) in {os.path.realpath(path) for path in files}:
-        raise OutputError(f"{printable(history)} is another file of this batch", hint="name another one with --history")
-
-
 def _check_inside(path: Path, folder: Path) -> None:
-    """The reports lie in the folder that was named: a link in it would lead them elsewhere."""
+    """The reports go into the folder that was named: a link in it would lead them elsewhere."""
     for parent in path.relative_to(folder).parents:
         if parent.name and (folder / parent).is_symlink():
             raise OutputError(

@@ -94,7 +94,7 @@ def batch(
 
     from nsysdiag.batch.history import read_history
     from nsysdiag.batch.inputs import find_inputs
-    from nsysdiag.batch.results import check_targets, summary_of
+    from nsysdiag.batch.results import check_targets
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
     from nsysdiag.cli.budgets import budgets_of_options
@@ -102,6 +102,7 @@ def batch(
     from nsysdiag.cli.console import note
     from nsysdiag.cli.load import is_saved_report, load_report
     from nsysdiag.cli.settings import only_prices, require_one_way, say_what_mattered, settings_of_file
+    from nsysdiag.formats.batch.entries import summary_of
 
     runner = _runner(scheduler, jobs, memory_limit)
     require_one_way(config, no_config=no_config)
@@ -139,8 +140,8 @@ def _runner(scheduler: str | None, jobs: int | None, memory_limit: str | None) -
     from functools import partial
 
     from nsysdiag.batch.cluster import run_on_cluster
-    from nsysdiag.batch.limits import usable_cpus
-    from nsysdiag.batch.pool import Limits, run_locally
+    from nsysdiag.batch.limits import Limits, usable_cpus
+    from nsysdiag.batch.pool import run_locally
     from nsysdiag.units import parse_bytes
 
     if scheduler is not None and (jobs or memory_limit):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.formats.batch import gitlab
-from nsysdiag.formats.batch.single import batch_of_one
+from nsysdiag.formats.batch.entries import batch_of_one
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.workflow_commands import JSON
 

@@ -16,12 +16,13 @@ import pytest
 from nsysdiag.batch import cluster as clusters
 from nsysdiag.batch.cluster import run_on_cluster
 from nsysdiag.batch.journal import Journal
-from nsysdiag.batch.results import run_all, summary_of
+from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
 from nsysdiag.ci.facts import batch_to_json
 from nsysdiag.cli.app import app
 from nsysdiag.cli.errors import run
 from nsysdiag.errors import UsageError
+from nsysdiag.formats.batch.entries import summary_of
 from tests.batch.loads import dying_once, loading, sixty_four, tasks_of
 
 needs_dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")

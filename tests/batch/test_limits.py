@@ -9,8 +9,7 @@ import pytest
 
 from nsysdiag.batch import limits
 from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.limits import BASE_BYTES, BYTES_PER_BYTE, estimated_bytes, usable_cpus
-from nsysdiag.batch.pool import Limits
+from nsysdiag.batch.limits import BASE_BYTES, BYTES_PER_BYTE, Limits, estimated_bytes, usable_cpus
 from tests.batch.loads import tasks_of
 
 MIB = 1 << 20

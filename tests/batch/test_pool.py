@@ -17,9 +17,9 @@ import pytest
 
 from nsysdiag.batch import pool
 from nsysdiag.batch.journal import Journal
-from nsysdiag.batch.pool import Limits, run_locally
+from nsysdiag.batch.limits import Limits
+from nsysdiag.batch.pool import run_locally, start_worker
 from nsysdiag.batch.results import run_all
-from nsysdiag.batch.start import start_worker
 from nsysdiag.batch.task import Task, work
 from nsysdiag.ci.facts import BatchEntry
 from tests.batch.loads import deaf, half_written, loading, tasks_of, telling_its_process

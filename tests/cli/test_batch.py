@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.batch import pool
+from nsysdiag.batch.limits import Limits
 from nsysdiag.batch.task import Outcome, Task, work
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine, batch_from_json
 from nsysdiag.formats import write as results
@@ -55,7 +56,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
     """All work is done in this process, which is quicker; the tasks that were done."""
     done: list[Task] = []
 
-    def run(tasks: list[Task], limits: pool.Limits, watch: pool.Watch) -> Generator[Outcome, None, None]:
+    def run(tasks: list[Task], limits: Limits, watch: pool.Watch) -> Generator[Outcome, None, None]:
         for task in reversed(tasks):
             done.append(task)
             yield work(task)
@@ -308,7 +309,7 @@ class TestResume:
 
     def test_another_version(self, cli: Cli, folder: Path, here: list[Task], monkeypatch: pytest.MonkeyPatch) -> None:
         cli("batch", "runs", "-o", "out")
-        monkeypatch.setattr("nsysdiag.batch.task.__version__", "999")
+        monkeypatch.setattr("nsysdiag.batch.journal.__version__", "999")
         cli("batch", "runs", "-o", "out", "--resume")
         assert {entry.status for entry in entries(folder / "out").values()} == {"analysed"}
 
@@ -317,7 +318,7 @@ class TestResume:
     ) -> None:
         original = pool.run_locally
 
-        def interrupted(tasks: list[Task], limits: pool.Limits, watch: pool.Watch) -> Generator[Outcome, None, None]:
+        def interrupted(tasks: list[Task], limits: Limits, watch: pool.Watch) -> Generator[Outcome, None, None]:
             yield next(original(tasks, limits, watch))
             raise KeyboardInterrupt
 

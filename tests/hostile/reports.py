@@ -8,20 +8,17 @@ import json
 import random
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag import all_gaps, compare, frames
 from nsysdiag.arrays.codes import to_text
-from nsysdiag.batch.entry import entry_of
 from nsysdiag.batch.history import lines_of
-from nsysdiag.batch.inputs import Input
-from nsysdiag.batch.results import further_files, summary_of
-from nsysdiag.ci.budgets import Judgement
+from nsysdiag.batch.results import further_files
 from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
 from nsysdiag.errors import InputError, NotComparableError
 from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats.batch.entries import entry_of, summary_of
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
 from nsysdiag.report import Report
@@ -122,6 +119,6 @@ def _compared(before: Report, after: Report) -> None:
 
 
 def _summed_up(report: Report) -> None:
-    entry = entry_of(Input(Path("x.json"), "x.json", "x", 1), report, Judgement([], []), "analysed")
+    entry = entry_of(report, "x.json", "x", "analysed", "x.html", [], [])
     summary = summary_of([entry])
     further_files(summary, lines_of(summary, "run", 1))
