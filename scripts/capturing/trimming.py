@@ -14,8 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from nsysdiag import open_trace
-from nsysdiag.share.slice.copying import write_cut
-from nsysdiag.share.slice.cut import PROCESS_TREE_TABLES, Cut
+from nsysdiag.share.slice.cut import PROCESS_TREE_TABLES, Cut, write_cut
 
 
 def trimmed(source: Path) -> bytes:

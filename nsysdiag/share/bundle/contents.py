@@ -48,7 +48,7 @@ def bundle_of(
 ) -> Bundle:
     """The bundle of an open trace; `folder` is an empty one for files of the meantime.
 
-    With `names`, which must be new, all files hold stand-ins for names; a slice that for want of names does not show
+    With `names`, which must be new, all files hold pseudonyms; a slice that for want of names does not show
     what the trace shows is left out.
 
     Raises UsageError for settings that do not fit, InputError where the trace cannot be read."""

@@ -10,8 +10,7 @@ from nsysdiag import pipeline
 from nsysdiag.config.settings import Settings
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.share.bundle.spans import Candidate, candidates, whole_of
-from nsysdiag.share.slice.copying import write_cut
-from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.slice.cut import Cut, write_cut
 from nsysdiag.share.slice.uses import Rename
 from nsysdiag.trace.trace import Trace
 
@@ -28,7 +27,7 @@ class Pair:
         """Whether both have the same verdict, and idle time the same leading cause."""
         if self.part is None:
             return not self.full.window_ns
-        return self.full.verdict.id == self.part.verdict.id and leading(self.full) == leading(self.part)
+        return self.full.verdict.id == self.part.verdict.id and _leading(self.full) == _leading(self.part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +87,13 @@ def _try(
     write_cut(trace, path, Cut(start, end, lean=attempt.lean, rename=rename))
     plain = Settings(same_gpu=settings.same_gpu, timeline=False, reader=settings.reader)
     again = pipeline.analyze(path, plain)
-    return Slice(path, span, attempt.whole, attempt.lean, [_paired(device, again) for device in report.devices])
+    # By process and ordinal: where devices are left out, the others may go by other keys.
+    same = [[other for other in again.devices if set(other.ids) & set(device.ids)] for device in report.devices]
+    pairs = [Pair(device, found[0] if found else None) for device, found in zip(report.devices, same, strict=True)]
+    return Slice(path, span, attempt.whole, attempt.lean, pairs)
 
 
-def _paired(device: DeviceReport, again: Report) -> Pair:
-    """By process and ordinal: where devices are left out, the others may go by other keys."""
-    same = [other for other in again.devices if set(other.ids) & set(device.ids)]
-    return Pair(device, same[0] if same else None)
-
-
-def leading(device: DeviceReport) -> str | None:
+def _leading(device: DeviceReport) -> str | None:
     """The cause, at the root, of most of the idle time; None where there is none."""
     ledger = device.root_ledger
     return max(ledger, key=lambda cause: ledger[cause], default=None)

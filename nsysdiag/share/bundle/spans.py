@@ -22,7 +22,7 @@ from nsysdiag.document.packed import FULL, unpack, unpack_lanes
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from nsysdiag.report import DeviceReport, Gap, Report
+    from nsysdiag.report import DeviceReport, Report
     from nsysdiag.timeline.facts import TimelineLevels
 
     Shares = npt.NDArray[np.float64]
@@ -98,9 +98,9 @@ def candidates(report: Report) -> Iterator[Candidate]:
 
 def _borders(report: Report, whole: Candidate) -> Borders:
     """The beginnings of iterations on the device that is idle longest, among those that have any; else equal parts."""
-    told = [device for device in report.devices if device.iterations and device.iterations.count > FEWEST_ITERATIONS]
-    if told:
-        rows = max(told, key=lambda device: device.idle_ns).iterations
+    known = [device for device in report.devices if device.iterations and device.iterations.count > FEWEST_ITERATIONS]
+    if known:
+        rows = max(known, key=lambda device: device.idle_ns).iterations
         starts = sorted((row.start_ns, row.index) for row in (rows.rows if rows else ()))
         if len(starts) > FEWEST_ITERATIONS:
             return Borders(np.array([start for start, _ in starts]), [index for _, index in starts])
@@ -128,12 +128,10 @@ def _anchors(report: Report) -> Times:
     """Where the longest gaps begin whose cause is the leading one of the device that is idle longest, sorted."""
     device = max(report.devices, key=lambda device: device.idle_ns)
     leading = max(device.ledger, key=lambda cause: device.ledger[cause], default=None)
-    starts = [gap.start_ns for gap in device.gaps if gap.slices and _leads(gap) == leading]
+    starts = [
+        gap.start_ns for gap in device.gaps if gap.slices and max(gap.slices, key=lambda part: part.ns).cause == leading
+    ]
     return np.array(sorted(starts), dtype=np.int64)
-
-
-def _leads(gap: Gap) -> str:
-    return max(gap.slices, key=lambda part: part.ns).cause
 
 
 def _difference(report: Report, device: DeviceReport, times: Times, first: Times, last: Times) -> Shares:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nsysdiag.events.nccl_payload import FIELD, bare_payload, communicator_fields
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, PYTHON_DOMAIN, RANGE_TYPES
 from nsysdiag.events.python_stacks import named_in, renumbered
 from nsysdiag.share.slice.operations import PROCESS_MASK
-from nsysdiag.share.slice.rows import Span, column, touching
-from nsysdiag.share.slice.target import copied, source, text_sql
+from nsysdiag.share.slice.sql import Span, column, copied, source, text_sql, touching
 from nsysdiag.share.slice.uses import Use, coded
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.tables import table_spec
@@ -31,7 +31,7 @@ def copy_nvtx(target: Target, host: Span | None) -> None:
     found = target.trace.table(NVTX)
     if found is None:
         return
-    place, kind = _place(found), column(found, "eventType")
+    place, kind = f"({_columns(found)})", column(found, "eventType")
     _find_telling_domains(target, found)
     changes = {"jsonTextId": "NULL", **_payloads(target, place), **_names(target, found)}
     if target.renames:
@@ -60,7 +60,8 @@ def _payloads(target: Target, place: str) -> dict[str, str]:
     if not target.renames:
         return {"binaryData": f"CASE WHEN {place} IN (SELECT process, domain FROM telling) THEN binaryData END"}
     fields = communicator_fields(target.trace)
-    target.function("python_payload", lambda data: renumbered(data, _function_id, _file_id))
+    function_id, file_id = partial(coded, Use.PYTHON_FUNCTION), partial(coded, Use.PYTHON_FILE)
+    target.function("python_payload", lambda data: renumbered(data, function_id, file_id))
     target.function("nccl_payload", lambda data: bare_payload(data, fields))
     of = "CAST(binaryData AS BLOB)"
     python, other = (
@@ -69,26 +70,16 @@ def _payloads(target: Target, place: str) -> dict[str, str]:
     return {"binaryData": f"CASE WHEN {python} THEN python_payload({of}) WHEN {other} THEN nccl_payload({of}) END"}
 
 
-def _function_id(number: int) -> int:
-    return coded(Use.PYTHON_FUNCTION, number)
-
-
-def _file_id(number: int) -> int:
-    return coded(Use.PYTHON_FILE, number)
-
-
 def _names(target: Target, found: FoundTable) -> dict[str, str]:
     """The names of ranges and of domains, which stand in the same columns."""
     changes = {}
     if text := column(found, "text"):
-        changes["text"] = _either(found, *(text_sql(use, text) for use in (Use.DOMAIN, Use.RANGE)))
+        changes["text"] = [text_sql(use, text) for use in (Use.DOMAIN, Use.RANGE)]
     if number := column(found, "textId"):
-        changes["textId"] = _either(found, *(target.reference(use, number) for use in (Use.DOMAIN, Use.RANGE)))
-    return changes
-
-
-def _either(found: FoundTable, domain: str, other: str) -> str:
-    return f"CASE WHEN {_named(found)} THEN {domain} ELSE {other} END"
+        changes["textId"] = [target.reference(use, number) for use in (Use.DOMAIN, Use.RANGE)]
+    return {
+        name: f"CASE WHEN {_named(found)} THEN {domain} ELSE {other} END" for name, (domain, other) in changes.items()
+    }
 
 
 def _named(found: FoundTable) -> str:
@@ -102,10 +93,6 @@ def _columns(found: FoundTable) -> str:
     return f"coalesce({thread or 0}, 0) & {PROCESS_MASK}, coalesce({domain or -1}, -1)"
 
 
-def _place(found: FoundTable) -> str:
-    return f"({_columns(found)})"
-
-
 def python_names(target: Target) -> list[int]:
     """The ids of the functions and files that the copied stacks of Python name."""
     table = target.made.get(NVTX)
@@ -113,6 +100,6 @@ def python_names(target: Target) -> list[int]:
         return []
     rows = target.execute(
         f"SELECT CAST(binaryData AS BLOB) FROM {copied(table)} AS t WHERE binaryData IS NOT NULL"
-        f" AND {_place(table)} IN (SELECT process, domain FROM telling WHERE python)"
+        f" AND ({_columns(table)}) IN (SELECT process, domain FROM telling WHERE python)"
     )
     return sorted({number for (payload,) in rows for number in named_in(payload)})

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.events.identity import process_of
-from nsysdiag.share.slice.rows import ALL, NONE, Span, column, touching
-from nsysdiag.share.slice.target import copied, source, whole_sql
+from nsysdiag.share.slice.sql import ALL, NONE, Span, column, copied, source, touching, whole_sql
 from nsysdiag.trace.tables import table_spec
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ def copy_operations(target: Target, span: Span | None) -> None:
     """The operations that touch the span, whole. TEMP launched: the processes and correlation ids of them; `later`
     where the operation began inside the span."""
     for name in OPERATIONS:
-        target.fill(table_spec(name), _of_span(target, name, span))
+        found = target.trace.table(name)
+        target.fill(table_spec(name), touching(found, span) if found else NONE)
     target.execute(
         "CREATE TEMP TABLE launched (process INTEGER, correlation INTEGER, later INTEGER,"
         " PRIMARY KEY (process, correlation)) WITHOUT ROWID"
@@ -44,11 +44,6 @@ def copy_operations(target: Target, span: Span | None) -> None:
                 f" WHERE {number} > 0 GROUP BY 1, 2"
                 " ON CONFLICT DO UPDATE SET later = max(later, excluded.later)"
             )
-
-
-def _of_span(target: Target, name: str, span: Span | None) -> str:
-    found = target.trace.table(name)
-    return touching(found, span) if found else NONE
 
 
 def _process(table: FoundTable) -> str:
@@ -114,8 +109,13 @@ def _first(target: Target, calls: FoundTable) -> str:
 def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
     """Graph launches whose operations all lie outside the span: without those they would pass for launches that left
     no operations at all. TEMP elsewhere: their processes and correlation ids."""
-    number, name, names = column(calls, "correlationId"), column(calls, "nameId"), _graph_launch_names(target)
-    if not (number and name and names):
+    number, name, strings = column(calls, "correlationId"), column(calls, "nameId"), target.trace.table("StringIds")
+    if not (number and name and strings):
+        return NONE
+    like = " OR ".join(f"value GLOB '{pattern}'" for pattern in _GRAPH_LAUNCH)
+    rows = target.execute(f"SELECT {whole_sql('id')} FROM {source(strings)} WHERE {like}")
+    names = ", ".join(str(string) for (string,) in rows if string is not None)
+    if not names:
         return NONE
     caller = _caller(calls)
     target.execute(
@@ -133,15 +133,6 @@ def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
     target.execute("CREATE INDEX temp.elsewhere_by_id ON elsewhere (correlation)")
     kept = _tied(target, calls, "launched", caller)
     return f"({name} IN ({names}) AND {_tied(target, calls, 'elsewhere', caller)} AND NOT {kept})"
-
-
-def _graph_launch_names(target: Target) -> str:
-    strings = target.trace.table("StringIds")
-    if strings is None:
-        return ""
-    like = " OR ".join(f"value GLOB '{pattern}'" for pattern in _GRAPH_LAUNCH)
-    rows = target.execute(f"SELECT {whole_sql('id')} FROM {source(strings)} WHERE {like}")
-    return ", ".join(str(number) for (number,) in rows if number is not None)
 
 
 def _index_calls(target: Target) -> None:

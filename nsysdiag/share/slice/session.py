@@ -1,4 +1,4 @@
-"""What is not an event: devices, versions, the length of the capture, and the names that everything refers to."""
+"""Tables without a rule elsewhere: events that hold until the next one, other events, the session and the names."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.share.slice.nvtx import python_names
-from nsysdiag.share.slice.rows import ALL, beginning, column, touching
-from nsysdiag.share.slice.target import copied, source
+from nsysdiag.share.slice.sql import ALL, beginning, column, copied, source, touching, whole_sql
 from nsysdiag.share.slice.uses import decoded_sql
 from nsysdiag.trace.enums import Severity
 from nsysdiag.trace.tables import TABLES, table_spec
 from nsysdiag.trace.trace import SLICE
 
 if TYPE_CHECKING:
-    from nsysdiag.share.slice.rows import Span
+    from nsysdiag.share.slice.sql import Span
     from nsysdiag.share.slice.target import Target
 
 STRINGS = ("nameId", "shortName", "demangledName", "mangledName", "textId", "symbol", "module")
@@ -34,9 +33,37 @@ _WHOLE = (
 """Small tables that describe devices and ranks."""
 _FROM_THE_BEGINNING = ("CUDA_GPU_MEMORY_USAGE_EVENTS",)
 """What was allocated before a span still is."""
+_ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)
+"""Tables with times that have a rule of their own, but later."""
 _VERSIONS = "'EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION'"
 _ENUMERATION = re.compile(r"ENUM_[A-Z0-9_]+")
 """As nsys names them; any other is a table that somebody added."""
+
+
+_OF_EACH = {"SCHED_EVENTS": ("globalTid", "cpu"), "GPU_CONTEXT_SWITCH_EVENTS": ("gpuId",)}
+"""What an event is about: the next one of the same thread or CPU ends what it says."""
+
+
+def copy_switches(target: Target, span: Span | None) -> None:
+    """The events inside the span, and their neighbours on both sides."""
+    for name, groups in _OF_EACH.items():
+        found = target.trace.table(name)
+        if found is None:
+            continue
+        time = beginning(found)
+        where = touching(found, span)
+        if span is not None:
+            for group in filter(None, (column(found, group) for group in groups)):
+                number = whole_sql(group)
+                bounds = (
+                    f"SELECT {number} AS one, max(CASE WHEN {time} < {span.low} THEN {time} END) AS before,"
+                    f" min(CASE WHEN {time} >= {span.high} THEN {time} END) AS behind FROM {source(found)} GROUP BY 1"
+                )
+                index = f"bounds_{name}_{group.strip(chr(34))}"
+                target.execute(f"CREATE TEMP TABLE {index} (one INTEGER PRIMARY KEY, before INTEGER, behind INTEGER)")
+                target.execute(f"INSERT INTO {index} SELECT * FROM ({bounds}) WHERE one IS NOT NULL")
+                where += f" OR EXISTS (SELECT 1 FROM {index} WHERE one = {number} AND t.{time} IN (before, behind))"
+        target.fill(table_spec(name), where)
 
 
 def copy_other_events(target: Target, device: Span | None, host: Span | None) -> None:
@@ -85,25 +112,16 @@ def copy_strings(target: Target) -> None:
             target.execute(f"INSERT OR IGNORE INTO named SELECT {name} FROM {copied(table)} WHERE {name} IS NOT NULL")
     for number in python_names(target):
         target.execute("INSERT OR IGNORE INTO named VALUES (?)", (number,))
-    if target.renames:
-        _copy_coded_strings(target)
-    else:
+    if not target.renames:
         # As the reader finds them: digits as text are no id, though SQLite takes them for one in a comparison.
         target.fill(table_spec("StringIds"), "typeof(id) <> 'text' AND id IN (SELECT id FROM named)")
-
-
-def _copy_coded_strings(target: Target) -> None:
-    """Each string once for each of its uses."""
-    table = target.create(table_spec("StringIds"))
-    if table is None:
         return
-    number, use = decoded_sql("n.id")
-    key, value = column(table, "id"), column(table, "value")
+    strings = target.create(table_spec("StringIds"))
+    if strings is None:
+        return
+    original, use = decoded_sql("n.id")  # each string once for each of its uses
+    key, value = column(strings, "id"), column(strings, "value")
     target.execute(
-        f"INSERT OR IGNORE INTO {copied(table)} ({key}, {value}) SELECT n.id, named({use}, CAST(t.{value} AS BLOB))"
-        f" FROM named AS n JOIN {source(table)} AS t ON t.{key} = {number} ORDER BY n.id"
+        f"INSERT OR IGNORE INTO {copied(strings)} ({key}, {value}) SELECT n.id, named({use}, CAST(t.{value} AS BLOB))"
+        f" FROM named AS n JOIN {source(strings)} AS t ON t.{key} = {original} ORDER BY n.id"
     )
-
-
-_ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)
-"""Tables with times that have a rule of their own, but later."""

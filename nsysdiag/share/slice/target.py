@@ -9,11 +9,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError, OutputError
-from nsysdiag.limits import TEXT_BYTES
 from nsysdiag.printable import printable
-from nsysdiag.share.slice.names import without_folders
-from nsysdiag.share.slice.uses import PLAIN, REFERENCES, TEXTS, Use, coded_sql, number_of, use_of
-from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
+from nsysdiag.share.slice.sql import SOURCE, keys_of, source, text_sql, whole_sql
+from nsysdiag.share.slice.uses import PLAIN, REFERENCES, TEXTS, Use, coded_sql, use_of, without_folders
+from nsysdiag.trace.catalog import FoundTable, quoted
 from nsysdiag.trace.rows import to_integer
 from nsysdiag.trace.tables import ColumnType
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     from nsysdiag.trace.tables import ColumnSpec, TableSpec
     from nsysdiag.trace.trace import Trace
 
-SOURCE = "source"
 _NO_INTEGER = 1 << 64
 _UNWRITABLE = ("disk is full", "disk i/o error")
 
@@ -59,7 +57,7 @@ def _new(path: Path) -> sqlite3.Connection:
     # An export has dozens of tables with a few rows each, and a table takes a page at least.
     for pragma in ("page_size=1024", "trusted_schema=0", "temp_store=MEMORY", "synchronous=OFF"):
         connection.execute(f"PRAGMA {pragma}")
-    connection.execute("PRAGMA journal_mode=OFF").fetchall()  # a private file: after a failure nobody wants it
+    connection.execute("PRAGMA journal_mode=OFF").fetchall()  # a private file: after a failure it is removed
     return connection
 
 
@@ -84,8 +82,12 @@ class Target:
         def named(number: int, value: object) -> str | None:
             return change(use_of(number), trace.text(value)) if isinstance(value, bytes) else None
 
+        def whole(value: object) -> int | None:
+            found = to_integer(value, _NO_INTEGER)
+            return None if found == _NO_INTEGER else found
+
         connection.create_function("named", 2, named, deterministic=True)
-        connection.create_function("whole", 1, _whole, deterministic=True)
+        connection.create_function("whole", 1, whole, deterministic=True)
         self.execute, self.executemany = connection.execute, connection.executemany
         self.made: dict[str, FoundTable] = {}
         """The tables that were made, by their canonical names: their names and columns are those of the source."""
@@ -123,7 +125,7 @@ class Target:
         return not other or not self.execute(f"SELECT 1 FROM {source(table)} WHERE {other} LIMIT 1").fetchone()
 
     def _create(self, table: FoundTable, types: Mapping[str, ColumnType]) -> None:
-        # The source's own words stay behind: comments and defaults in them are nobody's business.
+        # Not the source's own SQL: comments and defaults in it may be private.
         keys = keys_of(table)
         lines = [f"{quoted(there.name)} {types[there.name]}" for there in table.columns.values()]
         lines += [f"PRIMARY KEY ({', '.join(quoted(there.name) for there in keys)})"] if keys else []
@@ -190,36 +192,3 @@ class Target:
             f"INSERT INTO main.{quoted(table.name)} ({', '.join(names.values())})"
             f" SELECT {', '.join(values)} FROM {source(table)} ORDER BY id"
         )
-
-
-def keys_of(table: FoundTable) -> list[FoundColumn]:
-    """The columns of the primary key, in its order."""
-    return sorted((there for there in table.columns.values() if there.key), key=lambda there: there.key)
-
-
-def source(table: FoundTable) -> str:
-    """A table of the trace in SQL."""
-    return f"{SOURCE}.{quoted(table.name)}"
-
-
-def copied(table: FoundTable) -> str:
-    """A table of the new database in SQL."""
-    return f"main.{quoted(table.name)}"
-
-
-def text_sql(use: Use, name: str) -> str:
-    """The new text in SQL, given the column with the old one."""
-    if use is Use.NONE:
-        return "NULL"
-    return f"substr({name}, 1, {TEXT_BYTES})" if use is Use.OWN else f"named({number_of(use)}, CAST({name} AS BLOB))"
-
-
-def whole_sql(name: str) -> str:
-    """The value of a column as the integer that the reader takes it for; NULL where it stands for none. No other text
-    is copied."""
-    return f"CASE WHEN typeof({name}) IN ('integer', 'null') THEN {name} ELSE whole({name}) END"
-
-
-def _whole(value: object) -> int | None:
-    found = to_integer(value, _NO_INTEGER)
-    return None if found == _NO_INTEGER else found

@@ -1,12 +1,17 @@
-"""What each name in a trace is used for: every text column, and every column that holds ids of StringIds.
+"""What each name in a trace is used for: every text column, and every column that holds ids of StringIds; and how a
+name is written where names stay.
 
 All that are declared are here, by table and column; one that is missing would leak names, so there is no default.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from enum import StrEnum
+
+from nsysdiag.events.program_code import file_name
+from nsysdiag.trace.diagnostics import without_private_parts
 
 
 class Use(StrEnum):
@@ -112,6 +117,36 @@ def number_of(use: Use) -> int:
 def use_of(number: int) -> Use:
     """The use with this number."""
     return _USES[number]
+
+
+_PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\|~[\\/]|\.{1,2}[\\/]")
+_TELLING = (
+    (re.compile(r".*[\\/]((?:site|dist)-packages|lib-dynload)[\\/]"), r"/\1/"),
+    (re.compile(r".*[\\/]lib(?:64)?[\\/](python\d[\d.]*)[\\/]"), r"/lib/\1/"),
+    (re.compile(r"(?:/usr)?/lib(?:32|64)?/"), "/lib/"),
+)
+"""Folders by which code of libraries is told from the program's own, and what of them is kept."""
+
+
+def without_folders(use: Use, text: str) -> str:
+    """A name as it is written where names stay."""
+    if use is Use.STRING:
+        return short_path(text)
+    if use in (Use.PROCESS, Use.FILE):
+        return file_name(text)
+    return without_private_parts(text) if use is Use.MESSAGE else text
+
+
+def short_path(text: str) -> str:
+    """A path as its last part, `/home/ann/run/train.py` as `train.py`; below a folder of installed libraries with that
+    folder, `/usr/lib/x86_64-linux-gnu/libz.so` as `/lib/libz.so`. Anything that is no path stays as it is."""
+    if not _PATH.match(text):
+        return text
+    last = file_name(text)
+    for folder, kept in _TELLING:
+        if match := folder.match(text):
+            return match.expand(kept) + last
+    return last
 
 
 PLAIN = frozenset({

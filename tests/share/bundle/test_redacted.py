@@ -17,8 +17,7 @@ from nsysdiag.cli.errors import run
 from nsysdiag.report import Report
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
-from nsysdiag.share.slice.copying import write_cut
-from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.slice.cut import Cut, write_cut
 from tests.builder import TraceBuilder
 from tests.levels import some
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of

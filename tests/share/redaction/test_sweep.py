@@ -14,8 +14,7 @@ from nsysdiag.cli.app import app
 from nsysdiag.cli.errors import run
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
-from nsysdiag.share.slice.copying import write_cut
-from nsysdiag.share.slice.cut import Cut
+from nsysdiag.share.slice.cut import Cut, write_cut
 from tests.builder import TraceBuilder
 from tests.share.redaction.sweep_trace import token, write_sweep
 from tests.share.redaction.unpacking import around, found

@@ -12,11 +12,10 @@ import pytest
 from nsysdiag import analyze, open_trace
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, OutputError
+from nsysdiag.events.program_code import file_name
 from nsysdiag.events.python_stacks import decoded, named_in
-from nsysdiag.share.slice.copying import write_cut
-from nsysdiag.share.slice.cut import Cut
-from nsysdiag.share.slice.names import base_name, short_path
-from nsysdiag.share.slice.uses import Use
+from nsysdiag.share.slice.cut import Cut, write_cut
+from nsysdiag.share.slice.uses import Use, short_path
 from nsysdiag.trace.tables import TABLES
 from tests.builder import TraceBuilder
 from tests.schemas import SCHEMAS
@@ -91,7 +90,7 @@ def test_paths_keep_their_last_part_and_whose_code_it_is(path: str, short: str) 
 
 
 def test_the_last_part_of_a_name() -> None:
-    assert [base_name(text) for text in ("/usr/bin/python3", r"C:\x\a.exe", "python3")] == [
+    assert [file_name(text) for text in ("/usr/bin/python3", r"C:\x\a.exe", "python3")] == [
         "python3",
         "a.exe",
         "python3",
