@@ -11,7 +11,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.share.bundle.spans import Candidate, candidates, whole_of
 from nsysdiag.share.slice.cut import Cut, write_cut
-from nsysdiag.share.slice.uses import Rename
+from nsysdiag.share.slice.roles import Rename
 from nsysdiag.trace.trace import Trace
 
 

@@ -39,7 +39,7 @@ from nsysdiag.share.redaction.public import (
     is_public_module,
     is_public_version,
 )
-from nsysdiag.share.slice.uses import Use
+from nsysdiag.share.slice.roles import Role
 from nsysdiag.trace.diagnostics import tells_of_loss
 from nsysdiag.wakeups.loaders import NAMES as OF_LOADERS
 
@@ -49,23 +49,23 @@ LOST, WITHHELD = "lost: (withheld)", "(withheld)"
 LOADER, SINGLE_GEMM = f"{MARK}data_loader", f"{MARK}sgemm"
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _LISTED = {
-    Use.ADDRESS: is_bus_address,
-    Use.VERSION: is_public_version,
-    Use.ENUMERATION: is_public_enumeration,
-    Use.CHIP: is_public_chip,
+    Role.ADDRESS: is_bus_address,
+    Role.VERSION: is_public_version,
+    Role.ENUMERATION: is_public_enumeration,
+    Role.CHIP: is_public_chip,
 }
 """What is left empty where it is none of the public ones."""
 _PROGRAM = "program"
 _COMMUNICATION = tuple(Settings().communication_patterns)
 _WRAPS = {
-    Use.API: ("{}", "CUPTI {}"),
-    Use.KERNEL: ("{}",),
-    Use.SHORT_KERNEL: ("{}", f"nccl{MARK}{{}}", f"kernel{MARK}{{}}"),
-    Use.RANGE: ("{}", "torch::{}"),
-    Use.SYMBOL: ("{}", "std::{}", "Py_{}", "gc_{}", "[{}]"),
-    Use.MODULE: ("{}", "/lib/{}", "libpython-{}", "{}.ko", "[{}]"),
-    Use.PYTHON_FILE: ("{}", "/site-packages/{}"),
-    Use.THREAD: ("{}", "[NSys {}]"),
+    Role.API: ("{}", "CUPTI {}"),
+    Role.KERNEL: ("{}",),
+    Role.SHORT_KERNEL: ("{}", f"nccl{MARK}{{}}", f"kernel{MARK}{{}}"),
+    Role.RANGE: ("{}", "torch::{}"),
+    Role.SYMBOL: ("{}", "std::{}", "Py_{}", "gc_{}", "[{}]"),
+    Role.MODULE: ("{}", "/lib/{}", "libpython-{}", "{}.ko", "[{}]"),
+    Role.PYTHON_FILE: ("{}", "/site-packages/{}"),
+    Role.THREAD: ("{}", "[NSys {}]"),
 }
 """What is put around a stand-in so that the rules see what they saw; the first that does is taken."""
 
@@ -82,46 +82,46 @@ def _of_loader(text: str) -> bool:
     return OF_LOADERS.search(text) is not None
 
 
-_TOLD: dict[Use, Callable[[str], Hashable]] = {
-    Use.API: lambda text: text.startswith("CUPTI"),
-    Use.KERNEL: is_single_precision,
-    Use.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
-    Use.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
-    Use.SYMBOL: _told_by_symbol,
-    Use.MODULE: _told_by_module,
-    Use.PYTHON_FILE: origin_of_python,
-    Use.THREAD: lambda text: (is_profiler(text), _of_loader(text)),
+_TOLD: dict[Role, Callable[[str], Hashable]] = {
+    Role.API: lambda text: text.startswith("CUPTI"),
+    Role.KERNEL: is_single_precision,
+    Role.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
+    Role.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
+    Role.SYMBOL: _told_by_symbol,
+    Role.MODULE: _told_by_module,
+    Role.PYTHON_FILE: origin_of_python,
+    Role.THREAD: lambda text: (is_profiler(text), _of_loader(text)),
 }
 """What the rules of the analysis read out of a name."""
 _KINDS = {
-    Use.API: forms.SYMBOL,
-    Use.CALL: forms.SYMBOL,
-    Use.GPU: forms.GPU,
-    Use.METRIC: "metric",
-    Use.METRICS: "metric",
-    Use.KERNEL: forms.KERNEL,
-    Use.SHORT_KERNEL: forms.KERNEL,
-    Use.RANGE: forms.RANGE,
-    Use.DOMAIN: "domain",
-    Use.SYMBOL: forms.SYMBOL,
-    Use.MODULE: forms.MODULE,
-    Use.PYTHON_FUNCTION: forms.SYMBOL,
-    Use.PYTHON_FILE: forms.MODULE,
-    Use.THREAD: forms.THREAD,
-    Use.PROCESS: forms.PROCESS,
-    Use.FILE: forms.FILE,
-    Use.MEMORY: forms.NAME,
+    Role.API: forms.SYMBOL,
+    Role.CALL: forms.SYMBOL,
+    Role.GPU: forms.GPU,
+    Role.METRIC: "metric",
+    Role.METRICS: "metric",
+    Role.KERNEL: forms.KERNEL,
+    Role.SHORT_KERNEL: forms.KERNEL,
+    Role.RANGE: forms.RANGE,
+    Role.DOMAIN: "domain",
+    Role.SYMBOL: forms.SYMBOL,
+    Role.MODULE: forms.MODULE,
+    Role.PYTHON_FUNCTION: forms.SYMBOL,
+    Role.PYTHON_FILE: forms.MODULE,
+    Role.THREAD: forms.THREAD,
+    Role.PROCESS: forms.PROCESS,
+    Role.FILE: forms.FILE,
+    Role.MEMORY: forms.NAME,
 }
 _PUBLIC = {
-    Use.API: is_public_call,
-    Use.GPU: is_public_gpu,
-    Use.METRIC: is_public_metric,
-    Use.KERNEL: is_class_of_operation,
-    Use.SHORT_KERNEL: is_class_of_operation,
-    Use.MODULE: is_public_module,
-    Use.PYTHON_FILE: is_public_module,
+    Role.API: is_public_call,
+    Role.GPU: is_public_gpu,
+    Role.METRIC: is_public_metric,
+    Role.KERNEL: is_class_of_operation,
+    Role.SHORT_KERNEL: is_class_of_operation,
+    Role.MODULE: is_public_module,
+    Role.PYTHON_FILE: is_public_module,
 }
-_PATHS = (Use.MODULE, Use.PYTHON_FILE, Use.PROCESS)
+_PATHS = (Role.MODULE, Role.PYTHON_FILE, Role.PROCESS)
 """The report shows their last part."""
 
 
@@ -130,46 +130,46 @@ class SliceNames:
 
     def __init__(self, names: Names) -> None:
         self._names = names
-        self._done: dict[tuple[Use, str], str] = {}
+        self._done: dict[tuple[Role, str], str] = {}
 
-    def of(self, use: Use, text: str) -> str:
+    def of(self, role: Role, text: str) -> str:
         """What a name becomes."""
-        if (use, text) not in self._done:
-            self._done[use, text] = self._of(use, text)
-        return self._done[use, text]
+        if (role, text) not in self._done:
+            self._done[role, text] = self._of(role, text)
+        return self._done[role, text]
 
-    def _of(self, use: Use, text: str) -> str:
-        if use is Use.OWN or not text:
+    def _of(self, role: Role, text: str) -> str:
+        if role is Role.OWN or not text:
             return text
-        if listed := _LISTED.get(use):
+        if listed := _LISTED.get(role):
             return text if listed(text) else ""
-        if use is Use.MESSAGE:
+        if role is Role.MESSAGE:
             return LOST if tells_of_loss(text) else WITHHELD
-        known = html.unescape(text) if use in (Use.PYTHON_FUNCTION, Use.PYTHON_FILE) else text
-        shown = _shown(use, known)
-        if _stays(use, shown):
-            return text if use is Use.PYTHON_FUNCTION else _telling(use, known, shown)
-        head, counters = _marked(self._names.of(_KINDS[use], shown))
-        return _telling(use, known, head) + counters
+        known = html.unescape(text) if role in (Role.PYTHON_FUNCTION, Role.PYTHON_FILE) else text
+        shown = _shown(role, known)
+        if _stays(role, shown):
+            return text if role is Role.PYTHON_FUNCTION else _telling(role, known, shown)
+        head, counters = _marked(self._names.of(_KINDS[role], shown))
+        return _telling(role, known, head) + counters
 
 
-def _shown(use: Use, text: str) -> str:
+def _shown(role: Role, text: str) -> str:
     """How the report writes a name."""
-    if use in _PATHS:
+    if role in _PATHS:
         return file_name(text)
-    if use is Use.API:
+    if role is Role.API:
         return text if is_public_call(text) else clean_api_name(text)
-    return name_of(text) or text if use is Use.SYMBOL else text
+    return name_of(text) or text if role is Role.SYMBOL else text
 
 
-def _telling(use: Use, text: str, head: str) -> str:
+def _telling(role: Role, text: str, head: str) -> str:
     """The stand-in with what makes it tell the rules what the name told them."""
-    told = _TOLD.get(use)
+    told = _TOLD.get(role)
     if told is None:
         return head
     wanted = told(text)
-    words = ("", SINGLE_GEMM if use is Use.KERNEL else LOADER)
-    possible = (wrap.format(head + word) for word in words for wrap in _WRAPS[use])
+    words = ("", SINGLE_GEMM if role is Role.KERNEL else LOADER)
+    possible = (wrap.format(head + word) for word in words for wrap in _WRAPS[role])
     return next((each for each in possible if told(each) == wanted), head)
 
 
@@ -179,12 +179,12 @@ def _marked(token: str) -> tuple[str, str]:
     return head.replace(" ", MARK).replace("-", MARK), f" #{counters}" if hash_sign else ""
 
 
-def _stays(use: Use, text: str) -> bool:
+def _stays(role: Role, text: str) -> bool:
     """Whether the report keeps the name too, or a rule of the analysis asks for it by its whole text."""
-    if use is Use.DOMAIN:
+    if role is Role.DOMAIN:
         return text in DOMAINS
-    if rule := _PUBLIC.get(use):
+    if rule := _PUBLIC.get(role):
         return rule(text)
-    if use in (Use.SYMBOL, Use.PYTHON_FUNCTION):
+    if role in (Role.SYMBOL, Role.PYTHON_FUNCTION):
         return is_public_function(text) or is_public_module(text) or _ADDRESS.fullmatch(text) is not None
-    return use in (Use.CALL, Use.RANGE) and is_public_function(text)
+    return role in (Role.CALL, Role.RANGE) and is_public_function(text)

@@ -8,10 +8,10 @@ from pathlib import Path
 from nsysdiag.share.slice.nvtx import copy_nvtx
 from nsysdiag.share.slice.operations import copy_calls, copy_operations
 from nsysdiag.share.slice.program import copy_call_chains, copy_people, copy_samples, find_own_processes
+from nsysdiag.share.slice.roles import Rename
 from nsysdiag.share.slice.session import copy_files, copy_other_events, copy_session, copy_strings, copy_switches
 from nsysdiag.share.slice.sql import Span
 from nsysdiag.share.slice.target import target_of
-from nsysdiag.share.slice.uses import Rename
 from nsysdiag.trace.trace import Trace
 
 MARGIN_NS = 1_000_000

@@ -9,8 +9,8 @@ from nsysdiag.events.nccl_payload import FIELD, bare_payload, communicator_field
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, PYTHON_DOMAIN, RANGE_TYPES
 from nsysdiag.events.python_stacks import named_in, renumbered
 from nsysdiag.share.slice.operations import PROCESS_MASK
+from nsysdiag.share.slice.roles import Role, coded
 from nsysdiag.share.slice.sql import Span, column, copied, source, text_sql, touching
-from nsysdiag.share.slice.uses import Use, coded
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.tables import table_spec
 
@@ -60,7 +60,7 @@ def _payloads(target: Target, place: str) -> dict[str, str]:
     if not target.renames:
         return {"binaryData": f"CASE WHEN {place} IN (SELECT process, domain FROM telling) THEN binaryData END"}
     fields = communicator_fields(target.trace)
-    function_id, file_id = partial(coded, Use.PYTHON_FUNCTION), partial(coded, Use.PYTHON_FILE)
+    function_id, file_id = partial(coded, Role.PYTHON_FUNCTION), partial(coded, Role.PYTHON_FILE)
     target.function("python_payload", lambda data: renumbered(data, function_id, file_id))
     target.function("nccl_payload", lambda data: bare_payload(data, fields))
     of = "CAST(binaryData AS BLOB)"
@@ -74,9 +74,9 @@ def _names(target: Target, found: FoundTable) -> dict[str, str]:
     """The names of ranges and of domains, which stand in the same columns."""
     changes = {}
     if text := column(found, "text"):
-        changes["text"] = [text_sql(use, text) for use in (Use.DOMAIN, Use.RANGE)]
+        changes["text"] = [text_sql(role, text) for role in (Role.DOMAIN, Role.RANGE)]
     if number := column(found, "textId"):
-        changes["textId"] = [target.reference(use, number) for use in (Use.DOMAIN, Use.RANGE)]
+        changes["textId"] = [target.reference(role, number) for role in (Role.DOMAIN, Role.RANGE)]
     return {
         name: f"CASE WHEN {_named(found)} THEN {domain} ELSE {other} END" for name, (domain, other) in changes.items()
     }

@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from nsysdiag.share.slice.nvtx import python_names
+from nsysdiag.share.slice.roles import decoded_sql
 from nsysdiag.share.slice.sql import ALL, beginning, column, copied, source, touching, whole_sql
-from nsysdiag.share.slice.uses import decoded_sql
 from nsysdiag.trace.enums import Severity
 from nsysdiag.trace.tables import TABLES, table_spec
 from nsysdiag.trace.trace import SLICE
@@ -119,9 +119,9 @@ def copy_strings(target: Target) -> None:
     strings = target.create(table_spec("StringIds"))
     if strings is None:
         return
-    original, use = decoded_sql("n.id")  # each string once for each of its uses
+    original, role = decoded_sql("n.id")  # each string once for each of its roles
     key, value = column(strings, "id"), column(strings, "value")
     target.execute(
-        f"INSERT OR IGNORE INTO {copied(strings)} ({key}, {value}) SELECT n.id, named({use}, CAST(t.{value} AS BLOB))"
+        f"INSERT OR IGNORE INTO {copied(strings)} ({key}, {value}) SELECT n.id, named({role}, CAST(t.{value} AS BLOB))"
         f" FROM named AS n JOIN {source(strings)} AS t ON t.{key} = {original} ORDER BY n.id"
     )

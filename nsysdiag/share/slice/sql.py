@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsysdiag.limits import TEXT_BYTES
-from nsysdiag.share.slice.uses import Use, number_of
+from nsysdiag.share.slice.roles import Role, number_of
 from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
 
 SOURCE = "source"
@@ -66,11 +66,11 @@ def copied(table: FoundTable) -> str:
     return f"main.{quoted(table.name)}"
 
 
-def text_sql(use: Use, name: str) -> str:
+def text_sql(role: Role, name: str) -> str:
     """The new text in SQL, given the column with the old one."""
-    if use is Use.NONE:
+    if role is Role.NONE:
         return "NULL"
-    return f"substr({name}, 1, {TEXT_BYTES})" if use is Use.OWN else f"named({number_of(use)}, CAST({name} AS BLOB))"
+    return f"substr({name}, 1, {TEXT_BYTES})" if role is Role.OWN else f"named({number_of(role)}, CAST({name} AS BLOB))"
 
 
 def whole_sql(name: str) -> str:

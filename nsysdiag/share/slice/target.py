@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.printable import printable
+from nsysdiag.share.slice.roles import PLAIN, REFERENCES, TEXTS, Role, coded_sql, role_of, without_folders
 from nsysdiag.share.slice.sql import SOURCE, keys_of, source, text_sql, whole_sql
-from nsysdiag.share.slice.uses import PLAIN, REFERENCES, TEXTS, Use, coded_sql, use_of, without_folders
 from nsysdiag.trace.catalog import FoundTable, quoted
 from nsysdiag.trace.rows import to_integer
 from nsysdiag.trace.tables import ColumnType
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from nsysdiag.share.slice.uses import Rename
+    from nsysdiag.share.slice.roles import Rename
     from nsysdiag.trace.tables import ColumnSpec, TableSpec
     from nsysdiag.trace.trace import Trace
 
@@ -70,17 +70,17 @@ class Target:
     tables and for looking things up.
 
     With `rename` names are replaced by what they are used for, and since a string may be used for several things, ids
-    of strings are `coded` by their uses."""
+    of strings are `coded` by their roles."""
 
     def __init__(self, connection: sqlite3.Connection, trace: Trace, rename: Rename | None) -> None:
         self._connection = connection
         self.trace = trace
         self.renames = rename is not None
         self.shown = change = rename or without_folders
-        """What a name becomes, by its use."""
+        """What a name becomes, by its role."""
 
         def named(number: int, value: object) -> str | None:
-            return change(use_of(number), trace.text(value)) if isinstance(value, bytes) else None
+            return change(role_of(number), trace.text(value)) if isinstance(value, bytes) else None
 
         def whole(value: object) -> int | None:
             found = to_integer(value, _NO_INTEGER)
@@ -166,28 +166,28 @@ class Target:
             return "NULL"
         if declared.type is ColumnType.REAL:
             return f"CASE WHEN typeof({name}) NOT IN ('text', 'blob') THEN {name} END"
-        use = REFERENCES.get(spec.name, {}).get(declared.name) if self.renames else None
-        return whole_sql(name) if use is None else self.reference(use, name)
+        role = REFERENCES.get(spec.name, {}).get(declared.name) if self.renames else None
+        return whole_sql(name) if role is None else self.reference(role, name)
 
-    def reference(self, use: Use, name: str) -> str:
+    def reference(self, role: Role, name: str) -> str:
         """The new id of a string in SQL, given the column with its old one."""
         number = whole_sql(name)
         if not self.renames:
             return number
-        return "NULL" if use is Use.NONE else coded_sql(use, number)
+        return "NULL" if role is Role.NONE else coded_sql(role, number)
 
     def copy_enumeration(self, table: FoundTable) -> None:
         """Copy a table of numbers and their meanings: columns id, name and label. With `rename` one that it would
         rename stays away."""
         types = {"id": ColumnType.INTEGER, "name": ColumnType.TEXT, "label": ColumnType.TEXT}
         kept = {key: there for key, there in table.columns.items() if there.name in types}
-        if "id" not in kept or self.shown(Use.ENUMERATION, table.name) != table.name:
+        if "id" not in kept or self.shown(Role.ENUMERATION, table.name) != table.name:
             return
         if not self._whole_keys(table):
             kept = {key: replace(there, key=0) for key, there in kept.items()}
         self._create(FoundTable(table.name, kept, table.rowid), types)
         names = {key: quoted(there.name) for key, there in kept.items()}
-        values = (whole_sql(name) if key == "id" else text_sql(Use.ENUMERATION, name) for key, name in names.items())
+        values = (whole_sql(name) if key == "id" else text_sql(Role.ENUMERATION, name) for key, name in names.items())
         self.execute(
             f"INSERT INTO main.{quoted(table.name)} ({', '.join(names.values())})"
             f" SELECT {', '.join(values)} FROM {source(table)} ORDER BY id"

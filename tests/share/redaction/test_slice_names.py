@@ -16,7 +16,7 @@ from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.pseudonyms import stand_in
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
-from nsysdiag.share.slice.uses import Use
+from nsysdiag.share.slice.roles import Role
 from nsysdiag.wakeups.loaders import NAMES
 
 WHOLE = "void at::native::vectorized_elementwise_kernel<4, at::native::AbsFunctor<float>, int>(int, float*)"
@@ -33,81 +33,81 @@ MODULES = (
 )
 
 
-def of(use: Use, text: str) -> str:
-    return SliceNames(Names()).of(use, text)
+def of(role: Role, text: str) -> str:
+    return SliceNames(Names()).of(role, text)
 
 
 @pytest.mark.parametrize(
-    ("use", "name", "replaced"),
+    ("role", "name", "replaced"),
     [
-        (Use.KERNEL, WHOLE, "kernel·1<1>"),
-        (Use.SHORT_KERNEL, "vectorized_elementwise_kernel", "kernel·1"),
-        (Use.SHORT_KERNEL, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "nccl·AllReduce·1"),
-        (Use.SHORT_KERNEL, "my_nccl_wrapper", "kernel·nccl·kernel·1"),
-        (Use.KERNEL, "memset", "memset"),
-        (Use.KERNEL, "ampere_sgemm_128x64_tn", "kernel·1·sgemm"),
-        (Use.KERNEL, "ampere_tf32_sgemm", "kernel·1"),
-        (Use.RANGE, "train step 12", "range·1 #12"),
-        (Use.RANGE, "next(dataloader) 7", "range·1·data_loader #7"),
-        (Use.RANGE, "aten::secret, seq = 5", "torch::range·1 #5"),
-        (Use.RANGE, "ncclAllReduce", "ncclAllReduce"),
-        (Use.DOMAIN, "NCCL", "NCCL"),
-        (Use.DOMAIN, "acme", "domain·1"),
-        (Use.THREAD, "pt_data_worker", "thread·1·data_loader"),
-        (Use.THREAD, "acme", "thread·1"),
-        (Use.THREAD, "[NSys Comms]", "[NSys thread·1]"),
-        (Use.PROCESS, "/home/ann/bin/python3", "process·1"),
-        (Use.SYMBOL, "solve", "symbol·1"),
-        (Use.SYMBOL, "PyInit_secret", "Py_symbol·1"),
-        (Use.SYMBOL, "at::native::secret()", "std::symbol·1"),
-        (Use.SYMBOL, "fetch_batch(int)", "symbol·1·data_loader"),
-        (Use.SYMBOL, "read", "read"),
-        (Use.MODULE, "/usr/lib/libsecret.so", "/lib/module·1"),
-        (Use.MODULE, "/home/ann/libcuda.so.1", "libcuda.so.1"),
-        (Use.PYTHON_FUNCTION, "&lt;module&gt;", "&lt;module&gt;"),
-        (Use.PYTHON_FUNCTION, "_bootstrap", "_bootstrap"),
-        (Use.PYTHON_FUNCTION, "train", "symbol·1"),
-        (Use.PYTHON_FILE, "/home/ann/train.py", "module·1"),
-        (Use.PYTHON_FILE, "/usr/lib/python3.10/threading.py", "/site-packages/module·1"),
-        (Use.CALL, "MPI_Allreduce", "MPI_Allreduce"),
-        (Use.CALL, "acme_call", "symbol·1"),
-        (Use.API, "cudaMemcpyAsync_ptsz_v7000", "cudaMemcpyAsync_ptsz_v7000"),
-        (Use.API, "CUPTI: Buffer flush", "CUPTI: Buffer flush"),
-        (Use.API, "dlopen(libcuda.so.1)", "dlopen(libcuda.so.1)"),
-        (Use.API, "dlopen(libacme.so)", "symbol·1"),
-        (Use.API, "cudaInitAcme_v3020", "symbol·1"),
-        (Use.API, "CUPTI acme", "CUPTI symbol·1"),
-        (Use.GPU, "NVIDIA H200 NVL", "NVIDIA H200 NVL"),
-        (Use.GPU, "Acme H200", "GPU·1"),
-        (Use.CHIP, "GH100", "GH100"),
-        (Use.CHIP, "ACME100", ""),
-        (Use.METRIC, "SMs Active [Throughput %]", "SMs Active [Throughput %]"),
-        (Use.METRIC, "Acme Active [Throughput %]", "metric·1"),
-        (Use.METRICS, "General Metrics", "metric·1"),
-        (Use.VERSION, "2024.6.2.225-246235244400v0", "2024.6.2.225-246235244400v0"),
-        (Use.VERSION, "NVIDIA Nsight Systems", "NVIDIA Nsight Systems"),
-        (Use.VERSION, "2024.6 of acme", ""),
-        (Use.ENUMERATION, "Device-to-Host", "Device-to-Host"),
-        (Use.ENUMERATION, "ENUM_CUDA_MEMCPY_OPER", "ENUM_CUDA_MEMCPY_OPER"),
-        (Use.ENUMERATION, "ENUM_ACME", ""),
-        (Use.ADDRESS, "deadbeef:cafe", ""),
-        (Use.MESSAGE, "dropped rows of acme", "lost: (withheld)"),
-        (Use.MESSAGE, "hello acme", "(withheld)"),
-        (Use.ADDRESS, "0000:3b:00.0", "0000:3b:00.0"),
-        (Use.ADDRESS, "acme", ""),
-        (Use.MEMORY, "acme", "name·1"),
-        (Use.FILE, "", ""),
+        (Role.KERNEL, WHOLE, "kernel·1<1>"),
+        (Role.SHORT_KERNEL, "vectorized_elementwise_kernel", "kernel·1"),
+        (Role.SHORT_KERNEL, "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "nccl·AllReduce·1"),
+        (Role.SHORT_KERNEL, "my_nccl_wrapper", "kernel·nccl·kernel·1"),
+        (Role.KERNEL, "memset", "memset"),
+        (Role.KERNEL, "ampere_sgemm_128x64_tn", "kernel·1·sgemm"),
+        (Role.KERNEL, "ampere_tf32_sgemm", "kernel·1"),
+        (Role.RANGE, "train step 12", "range·1 #12"),
+        (Role.RANGE, "next(dataloader) 7", "range·1·data_loader #7"),
+        (Role.RANGE, "aten::secret, seq = 5", "torch::range·1 #5"),
+        (Role.RANGE, "ncclAllReduce", "ncclAllReduce"),
+        (Role.DOMAIN, "NCCL", "NCCL"),
+        (Role.DOMAIN, "acme", "domain·1"),
+        (Role.THREAD, "pt_data_worker", "thread·1·data_loader"),
+        (Role.THREAD, "acme", "thread·1"),
+        (Role.THREAD, "[NSys Comms]", "[NSys thread·1]"),
+        (Role.PROCESS, "/home/ann/bin/python3", "process·1"),
+        (Role.SYMBOL, "solve", "symbol·1"),
+        (Role.SYMBOL, "PyInit_secret", "Py_symbol·1"),
+        (Role.SYMBOL, "at::native::secret()", "std::symbol·1"),
+        (Role.SYMBOL, "fetch_batch(int)", "symbol·1·data_loader"),
+        (Role.SYMBOL, "read", "read"),
+        (Role.MODULE, "/usr/lib/libsecret.so", "/lib/module·1"),
+        (Role.MODULE, "/home/ann/libcuda.so.1", "libcuda.so.1"),
+        (Role.PYTHON_FUNCTION, "&lt;module&gt;", "&lt;module&gt;"),
+        (Role.PYTHON_FUNCTION, "_bootstrap", "_bootstrap"),
+        (Role.PYTHON_FUNCTION, "train", "symbol·1"),
+        (Role.PYTHON_FILE, "/home/ann/train.py", "module·1"),
+        (Role.PYTHON_FILE, "/usr/lib/python3.10/threading.py", "/site-packages/module·1"),
+        (Role.CALL, "MPI_Allreduce", "MPI_Allreduce"),
+        (Role.CALL, "acme_call", "symbol·1"),
+        (Role.API, "cudaMemcpyAsync_ptsz_v7000", "cudaMemcpyAsync_ptsz_v7000"),
+        (Role.API, "CUPTI: Buffer flush", "CUPTI: Buffer flush"),
+        (Role.API, "dlopen(libcuda.so.1)", "dlopen(libcuda.so.1)"),
+        (Role.API, "dlopen(libacme.so)", "symbol·1"),
+        (Role.API, "cudaInitAcme_v3020", "symbol·1"),
+        (Role.API, "CUPTI acme", "CUPTI symbol·1"),
+        (Role.GPU, "NVIDIA H200 NVL", "NVIDIA H200 NVL"),
+        (Role.GPU, "Acme H200", "GPU·1"),
+        (Role.CHIP, "GH100", "GH100"),
+        (Role.CHIP, "ACME100", ""),
+        (Role.METRIC, "SMs Active [Throughput %]", "SMs Active [Throughput %]"),
+        (Role.METRIC, "Acme Active [Throughput %]", "metric·1"),
+        (Role.METRICS, "General Metrics", "metric·1"),
+        (Role.VERSION, "2024.6.2.225-246235244400v0", "2024.6.2.225-246235244400v0"),
+        (Role.VERSION, "NVIDIA Nsight Systems", "NVIDIA Nsight Systems"),
+        (Role.VERSION, "2024.6 of acme", ""),
+        (Role.ENUMERATION, "Device-to-Host", "Device-to-Host"),
+        (Role.ENUMERATION, "ENUM_CUDA_MEMCPY_OPER", "ENUM_CUDA_MEMCPY_OPER"),
+        (Role.ENUMERATION, "ENUM_ACME", ""),
+        (Role.ADDRESS, "deadbeef:cafe", ""),
+        (Role.MESSAGE, "dropped rows of acme", "lost: (withheld)"),
+        (Role.MESSAGE, "hello acme", "(withheld)"),
+        (Role.ADDRESS, "0000:3b:00.0", "0000:3b:00.0"),
+        (Role.ADDRESS, "acme", ""),
+        (Role.MEMORY, "acme", "name·1"),
+        (Role.FILE, "", ""),
     ],
 )
-def test_replaced(use: Use, name: str, replaced: str) -> None:
-    assert of(use, name) == replaced
+def test_replaced(role: Role, name: str, replaced: str) -> None:
+    assert of(role, name) == replaced
 
 
 def test_numbers_are_those_of_the_report() -> None:
     names = Names()
     told = [names.of("kernel", text) for text in ("first", WHOLE, OTHER)]
     made = SliceNames(names)
-    assert [made.of(Use.KERNEL, text) for text in (OTHER, WHOLE, "first")] == [
+    assert [made.of(Role.KERNEL, text) for text in (OTHER, WHOLE, "first")] == [
         text.replace(" ", "·") for text in reversed(told)
     ]
 
@@ -115,15 +115,15 @@ def test_numbers_are_those_of_the_report() -> None:
 def test_hashes_are_those_of_the_report() -> None:
     names = Names("a key")
     assert names.of("range", "solve 3") == "range-4ba598e1 #3".replace("4ba598e1", names.of("range", "solve #")[6:])
-    assert SliceNames(names).of(Use.SYMBOL, "solve") == "symbol·4ba598e1"
-    assert SliceNames(names).of(Use.RANGE, "solve 3") == names.of("range", "solve 3").replace("-", "·")
+    assert SliceNames(names).of(Role.SYMBOL, "solve") == "symbol·4ba598e1"
+    assert SliceNames(names).of(Role.RANGE, "solve 3") == names.of("range", "solve 3").replace("-", "·")
 
 
 @pytest.mark.parametrize("module", MODULES)
 @pytest.mark.parametrize("symbol", SYMBOLS)
 def test_whose_code_it_is_stays(symbol: str, module: str) -> None:
     """And whether it is code of a data loader."""
-    made = of(Use.SYMBOL, symbol), of(Use.MODULE, module)
+    made = of(Role.SYMBOL, symbol), of(Role.MODULE, module)
     assert origin_of(*made) == origin_of(symbol, module)
     assert [NAMES.search(text) is not None for text in made] == [
         NAMES.search(text) is not None for text in (symbol, module)
@@ -133,14 +133,14 @@ def test_whose_code_it_is_stays(symbol: str, module: str) -> None:
 
 @pytest.mark.parametrize("file", ["/home/ann/train.py", "/x/site-packages/a/b.py", "<frozen importlib._bootstrap>", ""])
 def test_whose_python_it_is_stays(file: str) -> None:
-    assert origin_of_python(of(Use.PYTHON_FILE, file)) == origin_of_python(file)
+    assert origin_of_python(of(Role.PYTHON_FILE, file)) == origin_of_python(file)
 
 
 @pytest.mark.parametrize("key", [None, "a key"])
 @given(text=st.text(min_size=1))
 def test_rules_read_the_same_out_of_any_name(key: str | None, text: str) -> None:
     made = SliceNames(Names(key))
-    thread, given_range = made.of(Use.THREAD, text), made.of(Use.RANGE, text)
+    thread, given_range = made.of(Role.THREAD, text), made.of(Role.RANGE, text)
     assert is_profiler(thread) == is_profiler(text)
     for name in (thread, given_range):
         assert (NAMES.search(name) is None) == (NAMES.search(text) is None)
@@ -151,12 +151,12 @@ def test_rules_read_the_same_out_of_any_name(key: str | None, text: str) -> None
 def test_counters_of_stand_ins_are_no_counters(key: str | None) -> None:
     """Steps of one loop are one place in the program, and different ranges and kernels stay different."""
     made = SliceNames(Names(key))
-    steps = [made.of(Use.RANGE, text) for text in ("step 1", "step 2", "epoch 1", "next_batch 4", "aten::x, seq = 4")]
+    steps = [made.of(Role.RANGE, text) for text in ("step 1", "step 2", "epoch 1", "next_batch 4", "aten::x, seq = 4")]
     normal = [normal_range(text) for text in steps]
     assert normal[0] == normal[1]
     assert len(set(normal)) == 4
     assert normal[0] == steps[0].partition(" ")[0]
-    kernels = [made.of(Use.KERNEL, text) for text in (WHOLE, OTHER, "gemm", WHOLE.replace("Abs", "Sin"))]
+    kernels = [made.of(Role.KERNEL, text) for text in (WHOLE, OTHER, "gemm", WHOLE.replace("Abs", "Sin"))]
     assert len(set(kernels)) == 4
     assert len({normal_kernel(text) for text in kernels}) == 3
     assert normal_kernel(kernels[1]) == normal_kernel(kernels[0]) == kernels[0].partition(".")[0]

@@ -20,7 +20,7 @@ from tests.share.redaction.sweep_trace import token, write_sweep
 from tests.share.redaction.unpacking import around, found
 
 if TYPE_CHECKING:
-    from nsysdiag.share.slice.uses import Rename
+    from nsysdiag.share.slice.roles import Rename
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from nsysdiag.errors import InputError, OutputError
 from nsysdiag.events.program_code import file_name
 from nsysdiag.events.python_stacks import decoded, named_in
 from nsysdiag.share.slice.cut import Cut, write_cut
-from nsysdiag.share.slice.uses import Use, short_path
+from nsysdiag.share.slice.roles import Role, short_path
 from nsysdiag.trace.tables import TABLES
 from tests.builder import TraceBuilder
 from tests.schemas import SCHEMAS
@@ -108,7 +108,7 @@ def test_stacks_of_python_keep_their_names(tmp_path: Path) -> None:
 def test_names_can_be_changed_on_the_way(tmp_path: Path) -> None:
     """What hides names puts its function here. It is given the whole name and what it is used for."""
     trace = small().nvtx("secret plan", 100 * MS, 101 * MS).diagnostic("lost rows of acme")
-    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: f"{use.name} {text}"))
+    path = cut_of(trace, tmp_path, Cut(rename=lambda role, text: f"{role.name} {text}"))
     assert column(path, "NVTX_EVENTS", "text")[-1] == "RANGE secret plan"
     assert column(path, "PROCESSES", "name") == ["PROCESS /usr/bin/python3"]
     assert column(path, "DIAGNOSTIC_EVENT", "text") == ["MESSAGE lost rows of acme"]
@@ -123,7 +123,7 @@ def test_a_string_of_several_uses_is_several_strings(tmp_path: Path) -> None:
     trace = small().osrt("read", 101 * MS, 102 * MS, chain=("read",)).thread_name("read")
     trace.nvtx("read", 100 * MS, 101 * MS, interned=True, domain=3)
     trace.nvtx("read", 1, None, domain=3, event_type=75, interned=True)
-    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: text if use is Use.API else use.name))
+    path = cut_of(trace, tmp_path, Cut(rename=lambda role, text: text if role is Role.API else role.name))
     value = "(SELECT value FROM StringIds WHERE id = {})"
     assert rows(path, f"SELECT {value.format('nameId')} FROM OSRT_API") == [("read",)]
     assert rows(path, f"SELECT {value.format('nameId')} FROM ThreadNames") == [("THREAD",)]
@@ -136,7 +136,7 @@ def test_stacks_of_python_follow_their_names(tmp_path: Path) -> None:
     """And hold nothing but their frames: what pads them is gone."""
     trace = small(schema="3.24.8").python_domain()
     trace.python_stack(105 * MS, [("load", "/home/ann/run/load.py", 7), ("main", "/home/ann/run/train.py", 3)])
-    path = cut_of(trace, tmp_path, Cut(rename=lambda use, text: f"{use.name} of {len(text)}"))
+    path = cut_of(trace, tmp_path, Cut(rename=lambda role, text: f"{role.name} of {len(text)}"))
     assert {"PYTHON_FUNCTION of 4", "PYTHON_FILE of 21", "PYTHON_FILE of 22"} <= set(texts(path))
     ((payload,),) = rows(path, "SELECT binaryData FROM NVTX_EVENTS WHERE binaryData IS NOT NULL")
     known = {number for (number,) in rows(path, "SELECT id FROM StringIds")}

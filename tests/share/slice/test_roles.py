@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
+from nsysdiag.share.slice.roles import REFERENCES, TEXTS, Role, coded, coded_sql, decoded_sql, number_of, role_of
 from nsysdiag.share.slice.session import STRINGS
-from nsysdiag.share.slice.uses import REFERENCES, TEXTS, Use, coded, coded_sql, decoded_sql, number_of, use_of
 from nsysdiag.trace.tables import TABLES, ColumnType
 
 IDS = {*STRINGS, "jsonTextId"}
@@ -17,12 +17,12 @@ def declared(kind: ColumnType) -> set[tuple[str, str]]:
     return {(table.name, column.name) for table in TABLES.values() for column in table.columns if column.type is kind}
 
 
-def listed(columns: dict[str, dict[str, Use]]) -> set[tuple[str, str]]:
-    return {(table, column) for table, uses in columns.items() for column in uses}
+def listed(columns: dict[str, dict[str, Role]]) -> set[tuple[str, str]]:
+    return {(table, column) for table, roles in columns.items() for column in roles}
 
 
 def test_every_text_is_classified() -> None:
-    assert listed(TEXTS) == declared(ColumnType.TEXT), "say in cutting/uses.py what these columns hold"
+    assert listed(TEXTS) == declared(ColumnType.TEXT), "say in slice/roles.py what these columns hold"
 
 
 def test_every_id_of_a_string_is_classified() -> None:
@@ -33,25 +33,25 @@ def test_bytes_have_a_rule_of_their_own() -> None:
     assert declared(ColumnType.BLOB) == {("NVTX_EVENTS", "binaryData")}
 
 
-@pytest.mark.parametrize("use", Use)
+@pytest.mark.parametrize("role", Role)
 @pytest.mark.parametrize("number", [0, 1, 17, 2**32 + 5, 2**57])
-def test_an_id_for_each_use(use: Use, number: int) -> None:
+def test_an_id_for_each_use(role: Role, number: int) -> None:
     """The same in Python and in SQL, there and back."""
     connection = sqlite3.connect(":memory:")
-    (made,) = connection.execute(f"SELECT {coded_sql(use, str(number))}").fetchone()
-    assert made == coded(use, number)
-    assert connection.execute(f"SELECT {', '.join(decoded_sql(str(made)))}").fetchone() == (number, number_of(use))
-    assert use_of(number_of(use)) is use
+    (made,) = connection.execute(f"SELECT {coded_sql(role, str(number))}").fetchone()
+    assert made == coded(role, number)
+    assert connection.execute(f"SELECT {', '.join(decoded_sql(str(made)))}").fetchone() == (number, number_of(role))
+    assert role_of(number_of(role)) is role
 
 
 @pytest.mark.parametrize("number", [-1, 2**58, 2**63 - 1])
 def test_what_is_no_id_stays_none(number: int) -> None:
     connection = sqlite3.connect(":memory:")
-    assert connection.execute(f"SELECT {coded_sql(Use.KERNEL, str(number))}").fetchone() == (None,)
-    assert coded(Use.KERNEL, number) == -1
+    assert connection.execute(f"SELECT {coded_sql(Role.KERNEL, str(number))}").fetchone() == (None,)
+    assert coded(Role.KERNEL, number) == -1
 
 
 def test_ids_keep_their_order() -> None:
     """By which ties between names are settled."""
-    assert coded(Use.KERNEL, 3) < coded(Use.KERNEL, 4)
-    assert len({coded(use, 3) for use in Use}) == len(Use)
+    assert coded(Role.KERNEL, 3) < coded(Role.KERNEL, 4)
+    assert len({coded(role, 3) for role in Role}) == len(Role)

@@ -14,7 +14,7 @@ from nsysdiag.events.program_code import file_name
 from nsysdiag.trace.diagnostics import without_private_parts
 
 
-class Use(StrEnum):
+class Role(StrEnum):
     """What a name is the name of."""
 
     OWN = "a word that the rows are chosen by"
@@ -44,79 +44,79 @@ class Use(StrEnum):
     NONE = "nothing that is read"
 
 
-Rename = Callable[[Use, str], str]
+Rename = Callable[[Role, str], str]
 """What a name becomes, given what it is used for."""
 
-_USES = list(Use)
-_NUMBER = {use: number for number, use in enumerate(_USES)}
+_ROLES = list(Role)
+_NUMBER = {role: number for number, role in enumerate(_ROLES)}
 _BITS = 5
 _HIGHEST = (1 << 63 - _BITS) - 1
-_CALLCHAIN = {"symbol": Use.SYMBOL, "module": Use.MODULE}
+_CALLCHAIN = {"symbol": Role.SYMBOL, "module": Role.MODULE}
 _NAMED = {
-    Use.API: """
+    Role.API: """
         CUPTI_ACTIVITY_KIND_RUNTIME CUPTI_ACTIVITY_KIND_OVERHEAD CUBLAS_EVENTS CUDNN_EVENTS PROFILER_OVERHEAD OSRT_API
     """,
-    Use.CALL: "CUDA_GRAPH_EVENTS CUDA_GRAPH_NODE_EVENTS",
-    Use.THREAD: "ThreadNames",
+    Role.CALL: "CUDA_GRAPH_EVENTS CUDA_GRAPH_NODE_EVENTS",
+    Role.THREAD: "ThreadNames",
 }
 _MPI = "MPI_COLLECTIVES_EVENTS MPI_P2P_EVENTS MPI_START_WAIT_EVENTS MPI_OTHER_EVENTS"
 
-REFERENCES: dict[str, dict[str, Use]] = {
+REFERENCES: dict[str, dict[str, Role]] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": {
-        "shortName": Use.SHORT_KERNEL,
-        "demangledName": Use.KERNEL,
-        "mangledName": Use.NONE,
+        "shortName": Role.SHORT_KERNEL,
+        "demangledName": Role.KERNEL,
+        "mangledName": Role.NONE,
     },
-    "NVTX_EVENTS": {"textId": Use.RANGE, "jsonTextId": Use.NONE},
+    "NVTX_EVENTS": {"textId": Role.RANGE, "jsonTextId": Role.NONE},
     "OSRT_CALLCHAINS": _CALLCHAIN,
     "CUDA_CALLCHAINS": _CALLCHAIN,
     "SAMPLING_CALLCHAINS": _CALLCHAIN,
-    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": {"module": Use.MODULE},
-    **{table: {"nameId": use} for use, tables in _NAMED.items() for table in tables.split()},
-    **{table: {"textId": Use.CALL} for table in _MPI.split()},
+    "CUDA_UM_CPU_PAGE_FAULT_EVENTS": {"module": Role.MODULE},
+    **{table: {"nameId": role} for role, tables in _NAMED.items() for table in tables.split()},
+    **{table: {"textId": Role.CALL} for table in _MPI.split()},
 }
 """Columns that hold ids of StringIds, by table."""
 
-TEXTS: dict[str, dict[str, Use]] = {
-    "StringIds": {"value": Use.STRING},
-    "NVTX_EVENTS": {"text": Use.RANGE, "jsonText": Use.NONE},
-    "NVTX_PAYLOAD_SCHEMA_ENTRIES": {"name": Use.OWN},
-    "PROCESSES": {"name": Use.PROCESS},
-    "OSRT_FILE_ACCESS_DESCRIPTORS": {"filePath": Use.FILE},
-    "CUDA_GPU_MEMORY_USAGE_EVENTS": {"name": Use.MEMORY},
-    "DIAGNOSTIC_EVENT": {"text": Use.MESSAGE},
-    "META_DATA_EXPORT": {"name": Use.OWN, "value": Use.VERSION},
-    "TARGET_INFO_GPU_METRICS": {"typeName": Use.METRICS, "metricName": Use.METRIC},
-    "TARGET_INFO_GPU": {"name": Use.GPU, "chipName": Use.CHIP, "busLocation": Use.ADDRESS, "uuid": Use.NONE},
-    "TARGET_INFO_CUDA_GPU": {"name": Use.GPU, "pciBusId": Use.ADDRESS},
-    "TARGET_INFO_CUDA_DEVICE": {"uuid": Use.NONE},
+TEXTS: dict[str, dict[str, Role]] = {
+    "StringIds": {"value": Role.STRING},
+    "NVTX_EVENTS": {"text": Role.RANGE, "jsonText": Role.NONE},
+    "NVTX_PAYLOAD_SCHEMA_ENTRIES": {"name": Role.OWN},
+    "PROCESSES": {"name": Role.PROCESS},
+    "OSRT_FILE_ACCESS_DESCRIPTORS": {"filePath": Role.FILE},
+    "CUDA_GPU_MEMORY_USAGE_EVENTS": {"name": Role.MEMORY},
+    "DIAGNOSTIC_EVENT": {"text": Role.MESSAGE},
+    "META_DATA_EXPORT": {"name": Role.OWN, "value": Role.VERSION},
+    "TARGET_INFO_GPU_METRICS": {"typeName": Role.METRICS, "metricName": Role.METRIC},
+    "TARGET_INFO_GPU": {"name": Role.GPU, "chipName": Role.CHIP, "busLocation": Role.ADDRESS, "uuid": Role.NONE},
+    "TARGET_INFO_CUDA_GPU": {"name": Role.GPU, "pciBusId": Role.ADDRESS},
+    "TARGET_INFO_CUDA_DEVICE": {"uuid": Role.NONE},
 }
 """Columns that hold texts, by table."""
 
 
-def coded(use: Use, number: int) -> int:
-    """The id by which a string goes that is used so: the same string has several, one for each use."""
-    return (number << _BITS) + _NUMBER[use] if 0 <= number <= _HIGHEST else -1
+def coded(role: Role, number: int) -> int:
+    """The id by which a string goes that is in this role: the same string has several, one for each role."""
+    return (number << _BITS) + _NUMBER[role] if 0 <= number <= _HIGHEST else -1
 
 
-def coded_sql(use: Use, number: str) -> str:
+def coded_sql(role: Role, number: str) -> str:
     """The same in SQL; NULL where there is no id."""
-    return f"CASE WHEN {number} BETWEEN 0 AND {_HIGHEST} THEN ({number} << {_BITS}) + {_NUMBER[use]} END"
+    return f"CASE WHEN {number} BETWEEN 0 AND {_HIGHEST} THEN ({number} << {_BITS}) + {_NUMBER[role]} END"
 
 
 def decoded_sql(number: str) -> tuple[str, str]:
-    """The string's own id and the number of its use, in SQL."""
+    """The string's own id and the number of its role, in SQL."""
     return f"({number} >> {_BITS})", f"({number} & {(1 << _BITS) - 1})"
 
 
-def number_of(use: Use) -> int:
-    """The number of a use in SQL."""
-    return _NUMBER[use]
+def number_of(role: Role) -> int:
+    """The number of a role in SQL."""
+    return _NUMBER[role]
 
 
-def use_of(number: int) -> Use:
-    """The use with this number."""
-    return _USES[number]
+def role_of(number: int) -> Role:
+    """The role with this number."""
+    return _ROLES[number]
 
 
 _PATH = re.compile(r"/|[A-Za-z]:[\\/]|\\\\|~[\\/]|\.{1,2}[\\/]")
@@ -128,13 +128,13 @@ _TELLING = (
 """Folders by which code of libraries is told from the program's own, and what of them is kept."""
 
 
-def without_folders(use: Use, text: str) -> str:
+def without_folders(role: Role, text: str) -> str:
     """A name as it is written where names stay."""
-    if use is Use.STRING:
+    if role is Role.STRING:
         return short_path(text)
-    if use in (Use.PROCESS, Use.FILE):
+    if role in (Role.PROCESS, Role.FILE):
         return file_name(text)
-    return without_private_parts(text) if use is Use.MESSAGE else text
+    return without_private_parts(text) if role is Role.MESSAGE else text
 
 
 def short_path(text: str) -> str:
