@@ -1,4 +1,4 @@
-"""Stand-ins for names inside a trace whose names were replaced: those of the redacted report, with a mark in them.
+"""Pseudonyms in a trace whose names were replaced: those of the redacted report, with a mark in them.
 
 ```
 report              slice                          what it is
@@ -8,7 +8,7 @@ thread 4            thread·4·data_loader           a thread that was named lik
 symbol-4ba598e1     symbol·4ba598e1                hashed with a key
 ```
 
-Numbers in them count names, not instances: what takes counters out of names must leave those of stand-ins alone, and
+Numbers in them count names, not instances: what takes counters out of names must leave those of pseudonyms alone, and
 the mark is how it knows them. No program's own name is written with it.
 """
 
@@ -18,13 +18,13 @@ import re
 
 MARK = "·"
 _LABEL = rf"(?:(?:kernel|nccl){MARK})?(?:kernel|range|symbol|name|(?:nccl|rccl|nvshmem){MARK}[A-Za-z]+)"
-_STAND_IN = re.compile(
+_PSEUDONYM = re.compile(
     rf"(\[?(?:torch::|std::|Py_|gc_)?{_LABEL}{MARK}[0-9a-f]+(?:<[0-9a-f]+>)?)(?:\.[0-9a-f]+)?((?:{MARK}[a-z_]+)?\]?)"
     r"(?: #[\d.]+)?"
 )
 
 
-def stand_in(name: str) -> str | None:
-    """The stand-in that a name is, without what tells its instances apart; None for any other name."""
-    found = _STAND_IN.fullmatch(name) if MARK in name else None
+def pseudonym(name: str) -> str | None:
+    """The pseudonym that a name is, without what tells its instances apart; None for any other name."""
+    found = _PSEUDONYM.fullmatch(name) if MARK in name else None
     return None if found is None else found[1] + found[2]

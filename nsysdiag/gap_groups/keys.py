@@ -16,7 +16,7 @@ from nsysdiag.events.streams import distinct
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.kernels.operation_names import normal_operation_names
 from nsysdiag.limits import mark_of
-from nsysdiag.pseudonyms import stand_in
+from nsysdiag.pseudonyms import pseudonym
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 # Digits between two letters are part of a word, as in `conv2d`; all others count something.
@@ -73,7 +73,7 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
 def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit."""
     mark = mark_of(name)  # its digits tell long names apart
-    return stand_in(name) or _COUNTER.sub("#", _ADDRESS.sub("#", name.removesuffix(mark))) + mark
+    return pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", name.removesuffix(mark))) + mark
 
 
 def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:

@@ -15,7 +15,7 @@ from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.events.streams import distinct
-from nsysdiag.pseudonyms import stand_in
+from nsysdiag.pseudonyms import pseudonym
 
 FEWEST = 5
 LEAST_SPAN = 0.6
@@ -107,7 +107,7 @@ class _Kinds:
     @classmethod
     def of(cls, ranges: NvtxRanges) -> _Kinds:
         words: dict[str, int] = {}
-        code = [words.setdefault(stand_in(name) or _COUNTER.sub("#", name), len(words)) for name in ranges.names]
+        code = [words.setdefault(pseudonym(name) or _COUNTER.sub("#", name), len(words)) for name in ranges.names]
         operator = np.array([OPERATOR.match(word) is not None for word in words], dtype=np.bool_)
         codes = np.array(code, dtype=np.int64)
         return cls(codes, operator[codes], list(words))

@@ -24,7 +24,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.limits import mark_of, short_name
-from nsysdiag.pseudonyms import stand_in
+from nsysdiag.pseudonyms import pseudonym
 
 COLLAPSED, COUNTER = "…", "#"
 DEEPEST, MOST_ARGUMENTS, MOST_SHAPE_ARGUMENTS = 3, 4, 8
@@ -54,7 +54,7 @@ def normal_kernel(name: str) -> str:
     name = short_name(name)
     if mark_of(name):
         return name
-    if (replaced := stand_in(name)) is not None:
+    if (replaced := pseudonym(name)) is not None:
         return replaced
     text = _CAST.sub("", _LAMBDA.sub("", _UNNAMED.sub("", name)))
     parsed = _parsed(text)

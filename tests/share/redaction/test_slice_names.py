@@ -13,7 +13,7 @@ from nsysdiag.events.program_code import origin_of, origin_of_python
 from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.iterations.iterations import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
-from nsysdiag.pseudonyms import stand_in
+from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.share.redaction import Names
 from nsysdiag.share.redaction.slice_names import SliceNames
 from nsysdiag.share.slice.roles import Role
@@ -164,4 +164,4 @@ def test_counters_of_stand_ins_are_no_counters(key: str | None) -> None:
 
 @pytest.mark.parametrize("name", ["step·3", "range 3 #12", "range·3 #12 more", "range", "kernel·x", "range-77c0aa12"])
 def test_other_names_are_no_stand_ins(name: str) -> None:
-    assert stand_in(name) is None
+    assert pseudonym(name) is None
