@@ -18,8 +18,7 @@ from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.pipeline import device, reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
-from nsysdiag.ranks.advice import with_waits
-from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
+from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks, with_waits
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo

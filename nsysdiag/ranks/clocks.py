@@ -18,125 +18,10 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.collectives import KINDS, MEETINGS
-from nsysdiag.ranks.matching import Group
-from nsysdiag.ranks.timeline import RankTimeline
+from nsysdiag.ranks.timeline import Group, RankTimeline
 from nsysdiag.units import format_ns
 
 FEWEST = 3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Clocks:
-    """For each rank the number of its clock, what to add to its times, and the error of that in ns: None where no
-    collective tells. `how` says in words where the offsets come from."""
-
-    clock: list[int]
-    shift: list[Shift]
-    error: list[int | None]
-    how: str
-
-    @property
-    def largest_error(self) -> int | None:
-        """The largest error of all ranks, None where that of any is unknown."""
-        return None if None in self.error else max(error for error in self.error if error is not None)
-
-    def error_between(self, members: list[int]) -> int | None:
-        """How far apart the clocks of these ranks may be, 0 where they have one; None where nobody knows."""
-        if len({self.clock[member] for member in members}) == 1:
-            return 0
-        errors = [self.error[member] for member in members]
-        return None if None in errors else 2 * max(error for error in errors if error is not None)
-
-    def shifted(self, group: Group) -> Group:
-        """The group on the common clock."""
-        start, end = (self._common(group.members, times) for times in (group.start, group.end))
-        return replace(group, start=start, end=end)
-
-    def _common(self, members: list[int], times: IntArray) -> IntArray:
-        return np.stack([self.shift[member].forward(row) for member, row in zip(members, times, strict=True)])
-
-    def own(self, rank: int, spans: Intervals) -> Intervals:
-        """Spans of the common clock on the rank's own one."""
-        return Intervals(self.shift[rank].back(spans.start), self.shift[rank].back(spans.end))
-
-
-@dataclass(frozen=True, slots=True)
-class _Link:
-    """The way from clock `second` to clock `first`, and how sure it is."""
-
-    first: int
-    second: int
-    shift: Shift
-    error: int
-
-
-def bring_together(ranks: list[RankTimeline], groups: list[Group]) -> Clocks:
-    """The offsets to the clock of the first rank."""
-    clock = [rank.clock for rank in ranks]
-    if len(set(clock)) == 1:
-        return Clocks(clock, [Shift(0)] * len(ranks), [0] * len(ranks), "one file, one clock")
-    by_sessions = _by_sessions(ranks)
-    known = _along_links(clock[0], _links(ranks, groups))
-    shift = [known[number][0] if number in known else Shift(by_sessions[number]) for number in clock]
-    error = [known[number][1] if number in known else None for number in clock]
-    return Clocks(clock, shift, error, _how(known, by_sessions))
-
-
-def _by_sessions(ranks: list[RankTimeline]) -> dict[int, int]:
-    """Offsets by the UTC of each file's time 0; nothing where a file does not say."""
-    first = ranks[0].epoch_ns
-    return {
-        rank.clock: 0 if first is None or rank.epoch_ns is None else rank.epoch_ns - first for rank in reversed(ranks)
-    }
-
-
-def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> str:
-    if len(known) == 1:
-        return "by the starts of the sessions alone"
-    moved = max(abs(shift.ns - by_sessions[clock]) for clock, (shift, _) in known.items())
-    drift = max(abs(shift.rate) for shift, _ in known.values())
-    apart = f"; they drift by up to {1e6 * drift:.0f} ppm" if drift else ""
-    some = "" if len(known) == len(by_sessions) else "; the rest by the starts of the sessions alone"
-    far = f"up to {format_ns(moved)} away from the starts of the sessions"
-    return f"brought together by the ends of collectives, {far}{apart}{some}"
-
-
-def _links(ranks: list[RankTimeline], groups: list[Group]) -> list[_Link]:
-    """The surest link between any two clocks. Kinds that all ranks leave together come before the others."""
-    best: dict[tuple[int, int], tuple[bool, _Link]] = {}
-    for group in groups:
-        loose = KINDS[group.kind] not in MEETINGS
-        for link in _links_of(ranks, group) if len(group) >= FEWEST else ():
-            pair = (link.first, link.second)
-            if pair not in best or (loose, link.error) < (best[pair][0], best[pair][1].error):
-                best[pair] = (loose, link)
-    return [link for _, link in best.values()]
-
-
-def _links_of(ranks: list[RankTimeline], group: Group) -> list[_Link]:
-    links = []
-    for row, first in enumerate(group.members):
-        for other, second in enumerate(group.members[:row]):
-            low, high = sorted(((ranks[first].clock, row), (ranks[second].clock, other)))
-            if low[0] == high[0]:
-                continue
-            links.append(_Link(low[0], high[0], *fit(group.end[high[1]], group.end[low[1]])))
-    return links
-
-
-def _along_links(root: int, links: list[_Link]) -> dict[int, tuple[Shift, int]]:
-    """The shift of every clock that links lead to, with its error; errors add up along the way."""
-    known = {root: (Shift(0), 0)}
-    both = [*links, *(_Link(link.second, link.first, link.shift.inverse(), link.error) for link in links)]
-    while True:
-        next_ones = [link for link in both if link.first in known and link.second not in known]
-        if not next_ones:
-            return known
-        link = min(next_ones, key=lambda each: (known[each.first][1] + each.error, each.second, each.first))
-        shift, error = known[link.first]
-        known[link.second] = (link.shift.then(shift), error + link.error)
-
-
 FEWEST_FOR_DRIFT, MOST_DRIFT, BETTER = 30, 500e-6, 2
 
 
@@ -196,3 +81,104 @@ def _drifting(ends: IntArray, apart: IntArray) -> Shift | None:
 
 def _error(shift: Shift, ends: IntArray, reference: IntArray) -> int:
     return int(np.percentile(np.abs(shift.forward(ends) - reference), 95))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Clocks:
+    """For each rank the number of its clock, what to add to its times, and the error of that in ns: None where no
+    collective tells. `how` says in words where the offsets come from."""
+
+    clock: list[int]
+    shift: list[Shift]
+    error: list[int | None]
+    how: str
+
+    @property
+    def largest_error(self) -> int | None:
+        """The largest error of all ranks, None where that of any is unknown."""
+        return None if None in self.error else max(error for error in self.error if error is not None)
+
+    def error_between(self, members: list[int]) -> int | None:
+        """How far apart the clocks of these ranks may be, 0 where they have one; None where it is not known."""
+        if len({self.clock[member] for member in members}) == 1:
+            return 0
+        errors = [self.error[member] for member in members]
+        return None if None in errors else 2 * max(error for error in errors if error is not None)
+
+    def shifted(self, group: Group) -> Group:
+        """The group on the common clock."""
+
+        def common(times: IntArray) -> IntArray:
+            return np.stack([self.shift[member].forward(row) for member, row in zip(group.members, times, strict=True)])
+
+        return replace(group, start=common(group.start), end=common(group.end))
+
+    def own(self, rank: int, spans: Intervals) -> Intervals:
+        """Spans of the common clock on the rank's own one."""
+        return Intervals(self.shift[rank].back(spans.start), self.shift[rank].back(spans.end))
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """The way from clock `second` to clock `first`, and how sure it is."""
+
+    first: int
+    second: int
+    shift: Shift
+    error: int
+
+
+def bring_together(ranks: list[RankTimeline], groups: list[Group]) -> Clocks:
+    """The offsets to the clock of the first rank."""
+    clock = [rank.clock for rank in ranks]
+    if len(set(clock)) == 1:
+        return Clocks(clock, [Shift(0)] * len(ranks), [0] * len(ranks), "one file, one clock")
+    first = ranks[0].epoch_ns  # where a file does not say when its time 0 was, its session gives no offset
+    by_sessions = {
+        rank.clock: 0 if first is None or rank.epoch_ns is None else rank.epoch_ns - first for rank in reversed(ranks)
+    }
+    known = _along_links(clock[0], _links(ranks, groups))
+    shift = [known[number][0] if number in known else Shift(by_sessions[number]) for number in clock]
+    error = [known[number][1] if number in known else None for number in clock]
+    return Clocks(clock, shift, error, _how(known, by_sessions))
+
+
+def _how(known: dict[int, tuple[Shift, int]], by_sessions: dict[int, int]) -> str:
+    if len(known) == 1:
+        return "by the starts of the sessions alone"
+    moved = max(abs(shift.ns - by_sessions[clock]) for clock, (shift, _) in known.items())
+    drift = max(abs(shift.rate) for shift, _ in known.values())
+    apart = f"; they drift by up to {1e6 * drift:.0f} ppm" if drift else ""
+    some = "" if len(known) == len(by_sessions) else "; the rest by the starts of the sessions alone"
+    far = f"up to {format_ns(moved)} away from the starts of the sessions"
+    return f"brought together by the ends of collectives, {far}{apart}{some}"
+
+
+def _links(ranks: list[RankTimeline], groups: list[Group]) -> list[_Link]:
+    """The surest link between any two clocks. Kinds that all ranks leave together come before the others."""
+    best: dict[tuple[int, int], tuple[bool, int, Shift]] = {}
+    for group in groups:
+        if len(group) < FEWEST:
+            continue
+        loose = KINDS[group.kind] not in MEETINGS
+        for pair in [(row, other) for row in range(len(group.members)) for other in range(row)]:
+            (first, row), (second, other) = sorted((ranks[group.members[each]].clock, each) for each in pair)
+            if first == second:
+                continue
+            shift, error = fit(group.end[other], group.end[row])
+            if (first, second) not in best or (loose, error) < best[first, second][:2]:
+                best[first, second] = (loose, error, shift)
+    return [_Link(*clocks, shift, error) for clocks, (_, error, shift) in best.items()]
+
+
+def _along_links(root: int, links: list[_Link]) -> dict[int, tuple[Shift, int]]:
+    """The shift of every clock that links lead to, with its error; errors add up along the way."""
+    known = {root: (Shift(0), 0)}
+    both = [*links, *(_Link(link.second, link.first, link.shift.inverse(), link.error) for link in links)]
+    while True:
+        next_ones = [link for link in both if link.first in known and link.second not in known]
+        if not next_ones:
+            return known
+        link = min(next_ones, key=lambda each: (known[each.first][1] + each.error, each.second, each.first))
+        shift, error = known[link.first]
+        known[link.second] = (link.shift.then(shift), error + link.error)

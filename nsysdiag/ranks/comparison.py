@@ -1,24 +1,31 @@
-"""Ranks beside each other, step by step: match, bring clocks together, confirm, find who is late, say so."""
+"""Ranks compared, step by step: match, align clocks, confirm, find who is late; the sentence on it, and on findings."""
 
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from nsysdiag.arrays.intervals import Intervals, intersect
+from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
-from nsysdiag.ranks.advice import title_of
+from nsysdiag.findings.rules import EXPOSED_COMM
 from nsysdiag.ranks.clocks import Clocks, bring_together
-from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, Straggler
-from nsysdiag.ranks.lateness import Lateness, lateness_of, rank_waits
-from nsysdiag.ranks.matching import candidates, communicator_name
-from nsysdiag.ranks.meeting import confirmed
-from nsysdiag.ranks.roots import stragglers
+from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
+from nsysdiag.ranks.matching import candidates, communicator_name, confirmed
+from nsysdiag.ranks.stragglers import Lateness, lateness_of, rank_waits, stragglers
 from nsysdiag.ranks.timeline import WORK, RankTimeline
+from nsysdiag.report import Finding
 from nsysdiag.units import format_ns, format_share
 
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
 EVEN, WORTH_SAYING = 0.01, 0.05
+MOST_WAITS, MOSTLY = 3, 0.5
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
+WORK_TITLES = {
+    "compute": "compute",
+    "exposed_comm": "communication that nothing hides",
+    "exposed_copy": "copies that nothing hides",
+}
 
 
 def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
@@ -35,7 +42,19 @@ def compare_ranks(ranks: list[RankTimeline]) -> RankComparison:
         basis=basis,
         sentence=_sentence(found, late, clocks),
         ranks=rows,
-        groups=[_group(ranks, each) for each in found],
+        groups=[
+            CollectiveGroup(
+                kind=KINDS[each.group.kind],
+                communicator=communicator_name(each.group.communicator),
+                ranks=[ranks[member].rank for member in each.group.members],
+                count=len(each.group),
+                transfer_ns=int(each.transfer.sum()),
+                wait_ns=int(each.wait.sum()),
+                spread_ns=each.spread_ns,
+                late=int(np.count_nonzero(each.late)),
+            )
+            for each in found
+        ],
         unmatched=[*unmatched, *apart],
         stragglers=late,
         waits=rank_waits(ranks, found, late),
@@ -109,19 +128,6 @@ def _row(
     )
 
 
-def _group(ranks: list[RankTimeline], found: Lateness) -> CollectiveGroup:
-    return CollectiveGroup(
-        kind=KINDS[found.group.kind],
-        communicator=communicator_name(found.group.communicator),
-        ranks=[ranks[member].rank for member in found.group.members],
-        count=len(found.group),
-        transfer_ns=int(found.transfer.sum()),
-        wait_ns=int(found.wait.sum()),
-        spread_ns=found.spread_ns,
-        late=int(np.count_nonzero(found.late)),
-    )
-
-
 def _ends(rows: list[RankRow]) -> tuple[str | None, str | None]:
     """The ranks with least and with most time of their own; none where that is even."""
     own = sorted((row.span_ns - row.exposed_comm_ns, row.rank) for row in rows)
@@ -145,7 +151,11 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
         doubt = format_ns(max(each.doubt_ns for each in found))
         return f"No rank is late by more than {doubt}, the least that can be told, for any of {count:,} collectives."
     first = late[0]
-    why = _why(first.more or first.meanwhile)
+    times = first.more or first.meanwhile
+    whole = sum(times.values())
+    # The two largest reasons; the second one only where it matters.
+    largest = [(name, ns) for name, ns in times.items() if name and ns >= WORTH_SAYING * whole][:2]
+    why = ", ".join(f"{format_share(ns, whole)} {_title(name)}" for name, ns in largest)
     collectives = "collective" if first.of == 1 else "collectives"
     return (
         f"{first.rank} is late for {first.late:,} of {first.of:,} {collectives}, by {format_ns(first.late_ns)} in all, "
@@ -153,8 +163,30 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
     )
 
 
-def _why(times: dict[str, int]) -> str:
-    """The two largest reasons with their shares; the second one only where it matters."""
-    whole = sum(times.values())
-    first, *others = [(name, ns) for name, ns in times.items() if ns >= WORTH_SAYING * whole][:2] or [("", 0)]
-    return ", ".join(f"{format_share(ns, whole)} {title_of(name)}" for name, ns in (first, *others) if name)
+def with_waits(findings: list[Finding], ranks: RankComparison | None) -> list[Finding]:
+    """The findings, those about exposed communication with the ranks that the device waited for inside of it."""
+    waits = [wait for wait in ranks.waits if wait.late_rank is not None] if ranks is not None else []
+    return [_with_waits(each, waits) if each.cause == EXPOSED_COMM.id else each for each in findings]
+
+
+def _with_waits(finding: Finding, waits: list[RankWait]) -> Finding:
+    its = [wait for wait in waits if wait.rank == finding.device]
+    if not its:
+        return finding
+    evidence = [f"waited {format_ns(wait.wait_ns)} for {wait.late_rank}{_because(wait)}" for wait in its[:MOST_WAITS]]
+    advice = list(finding.advice)
+    if sum(wait.wait_ns for wait in its) >= MOSTLY * finding.lost_ns:
+        advice.insert(0, f"Most of it is waiting, not transfer: find out why {its[0].late_rank} comes late.")
+    return replace(finding, evidence=[*finding.evidence, *evidence], advice=advice)
+
+
+def _because(wait: RankWait) -> str:
+    if not wait.causes:
+        return ""
+    name, ns = max(wait.causes.items(), key=lambda item: item[1])
+    return f", late because of: {_title(name)} {format_share(ns, wait.wait_ns)}"
+
+
+def _title(name: str) -> str:
+    """Work or a cause of idle time in the middle of a sentence."""
+    return WORK_TITLES.get(name) or (CAUSES[name].title.lower() if name in CAUSES else name)

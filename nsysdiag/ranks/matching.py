@@ -1,43 +1,30 @@
-"""Which collective of one rank is which of another: by communicator where the trace names it, else by their order."""
+"""Which collective of one rank is which of another: by communicator where the trace names it, else by their order.
+
+What may belong together is proposed by communicator, kind and number (`candidates`), and kept where it ran at the same
+time (`confirmed`): a collective runs on all of its ranks at once, from when the last one has come.
+
+```
+rank 0   [==========)
+rank 1        [=====)         met
+rank 2                [===)   did not: another communicator, or another of their order
+```
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.collectives import KINDS
+from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
+from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.streams import distinct, distinct_values
-from nsysdiag.ranks.timeline import RankTimeline
+from nsysdiag.ranks.clocks import Clocks
+from nsysdiag.ranks.timeline import Group, RankTimeline
 
 MOST_NAMED = 4
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Group:
-    """Collectives of one kind that `members` (indices of ranks) ran together. `start` and `end` are tables of ns with a
-    row a member and a column a collective; `communicator` is 0 where the trace does not name it."""
-
-    kind: int
-    communicator: int
-    members: list[int]
-    start: IntArray
-    end: IntArray
-
-    def __len__(self) -> int:
-        return int(self.start.shape[1])
-
-    def only(self, rows: list[int]) -> Group:
-        """Some of the members, by their rows."""
-        members = [self.members[row] for row in rows]
-        return Group(self.kind, self.communicator, members, self.start[rows], self.end[rows])
-
-    def at(self, columns: IntArray | BoolArray) -> Group:
-        """Some of the collectives."""
-        return Group(self.kind, self.communicator, self.members, self.start[:, columns], self.end[:, columns])
+Rows = dict[int, IntArray]
+"""By rank, the rows of some of its collectives."""
 
 
 def candidates(ranks: list[RankTimeline]) -> tuple[list[Group], list[str]]:
@@ -45,18 +32,22 @@ def candidates(ranks: list[RankTimeline]) -> tuple[list[Group], list[str]]:
     their times to say."""
     groups: list[Group] = []
     refusals: list[str] = []
-    for communicator, kind in _keys(ranks):
-        rows = {at: _rows(rank, communicator, kind) for at, rank in enumerate(ranks)}
-        rows = {at: own for at, own in rows.items() if len(own)}
-        cut = _moved(ranks, rows)
-        for part in _same_number(cut):
-            streams = [part] if communicator else _by_stream(ranks, part)
-            groups += [_group(ranks, kind, communicator, each) for each in streams if len(each) > 1]
+    for communicator, kind in _communicators_and_kinds(ranks):
+        of_kind = [(rank.collectives.communicator == communicator) & (rank.collectives.kind == kind) for rank in ranks]
+        rows = {at: np.flatnonzero(its) for at, its in enumerate(of_kind) if its.any()}
+        cut = _recorded_together(ranks, rows)
+        for count in sorted({len(own) for own in cut.values()}):
+            same_number = {at: own for at, own in cut.items() if len(own) == count}
+            for each in [same_number] if communicator else _by_stream(ranks, same_number):
+                if len(each) > 1:
+                    start = np.stack([ranks[at].collectives.start[own] for at, own in each.items()])
+                    end = np.stack([ranks[at].collectives.end[own] for at, own in each.items()])
+                    groups.append(Group(kind, communicator, list(each), start, end))
         refusals += _refused(ranks, kind, communicator, rows, cut)
     return groups, refusals
 
 
-def _keys(ranks: list[RankTimeline]) -> list[tuple[int, int]]:
+def _communicators_and_kinds(ranks: list[RankTimeline]) -> list[tuple[int, int]]:
     found: set[tuple[int, int]] = set()
     for rank in ranks:
         numbers, number = distinct(rank.collectives.communicator)
@@ -65,12 +56,7 @@ def _keys(ranks: list[RankTimeline]) -> list[tuple[int, int]]:
     return sorted(found)
 
 
-def _rows(rank: RankTimeline, communicator: int, kind: int) -> IntArray:
-    its = rank.collectives
-    return np.flatnonzero((its.communicator == communicator) & (its.kind == kind))
-
-
-def _moved(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> dict[int, IntArray]:
+def _recorded_together(ranks: list[RankTimeline], rows: Rows) -> Rows:
     """All rows cut to what the rank with fewest and those that can be moved along it recorded together; those of which
     that is not clear stay as they are."""
     if len(rows) < 2:
@@ -86,13 +72,7 @@ def _moved(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> dict[int, In
     return rows | {at: rows[at][low + move : high + move] for at, move in moves.items()}
 
 
-def _same_number(rows: dict[int, IntArray]) -> Iterator[dict[int, IntArray]]:
-    """The ranks apart by how many they ran."""
-    for count in sorted({len(own) for own in rows.values()}):
-        yield {at: own for at, own in rows.items() if len(own) == count}
-
-
-def _by_stream(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> list[dict[int, IntArray]]:
+def _by_stream(ranks: list[RankTimeline], rows: Rows) -> list[Rows]:
     """Without communicators, the streams, where all ranks divide their collectives among as many with as many on each:
     in most programs a communicator has a stream of its own. Those belong together whose ends keep their distance best.
 
@@ -101,7 +81,11 @@ def _by_stream(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> list[dic
     rank 1   stream 9  [A)   [A)  [A)      stream 5   [B)    [B)[B)
     ```
     """
-    streams = {at: _divided(own, ranks[at].collectives.stream[own]) for at, own in rows.items()}
+    streams: dict[int, list[IntArray]] = {}
+    for at, own in rows.items():
+        stream = ranks[at].collectives.stream[own]
+        codes, first_use = np.unique(stream, return_index=True)
+        streams[at] = [own[stream == code] for code in codes[np.argsort(first_use)].tolist()]
     if len({tuple(sorted(map(len, parts))) for parts in streams.values()}) != 1:
         return [rows]
     ends = {at: [ranks[at].collectives.end[own] for own in parts] for at, parts in streams.items()}
@@ -112,12 +96,12 @@ def _by_stream(ranks: list[RankTimeline], rows: dict[int, IntArray]) -> list[dic
 
 def _partners(first: list[IntArray], other: list[IntArray]) -> dict[int, int]:
     """For each stream of one rank that of the other one; the surest are paired first."""
-    pairs = [
-        (_spread(ends - theirs), at, place)
-        for at, ends in enumerate(first)
-        for place, theirs in enumerate(other)
-        if len(ends) == len(theirs)
-    ]
+    pairs = []
+    for at, ends in enumerate(first):
+        for place, theirs in enumerate(other):
+            if len(ends) == len(theirs):
+                apart = ends - theirs
+                pairs.append((float(np.abs(apart - np.median(apart)).sum()), at, place))
     found: dict[int, int] = {}
     for _, at, place in sorted(pairs):
         if at not in found and place not in found.values():
@@ -125,45 +109,26 @@ def _partners(first: list[IntArray], other: list[IntArray]) -> dict[int, int]:
     return found
 
 
-def _divided(rows: IntArray, stream: IntArray) -> list[IntArray]:
-    """The rows of each stream, the streams in the order of their first use."""
-    codes, first = np.unique(stream, return_index=True)
-    return [rows[stream == code] for code in codes[np.argsort(first)].tolist()]
-
-
-def _spread(apart: IntArray) -> float:
-    return float(np.abs(apart - np.median(apart)).sum())
-
-
-def _group(ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[int, IntArray]) -> Group:
-    return Group(
-        kind=kind,
-        communicator=communicator,
-        members=list(rows),
-        start=np.stack([ranks[at].collectives.start[own] for at, own in rows.items()]),
-        end=np.stack([ranks[at].collectives.end[own] for at, own in rows.items()]),
-    )
-
-
-def _refused(
-    ranks: list[RankTimeline], kind: int, communicator: int, rows: dict[int, IntArray], cut: dict[int, IntArray]
-) -> list[str]:
+def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: Rows, cut: Rows) -> list[str]:
     """In words, the ranks whose number no other rank has, and the collectives that only some ranks recorded."""
     name = KINDS[kind] + (f" on communicator {communicator_name(communicator)}" if communicator else "")
-    left_out = [at for at in rows if len(cut[at]) < len(rows[at])]
-    told = [f"{name}: {len(rows[at]) - len(cut[at]):,} of {len(rows[at]):,} of {ranks[at].rank}" for at in left_out]
-    lines = [f"{each} lie outside what another rank recorded" for each in told]
+    lines = [
+        f"{name}: {len(own) - len(cut[at]):,} of {len(own):,} of {ranks[at].rank} "
+        "lie outside what another rank recorded"
+        for at, own in rows.items()
+        if len(cut[at]) < len(own)
+    ]
     shared = Counter(len(own) for own in cut.values())
     alone = [f"{ranks[at].rank} ran {len(own):,}" for at, own in cut.items() if shared[len(own)] == 1]
     if not alone:
         return lines
-    more = f" and {len(alone) - MOST_NAMED} more" if len(alone) > MOST_NAMED else ""
-    why = (
-        "no other rank ran any"
-        if len(rows) == 1
-        else "other numbers than the rest, so that their order matches nothing"
-    )
-    return [*lines, f"{name}: {', '.join(alone[:MOST_NAMED])}{more}: {why}"]
+    other_numbers = "other numbers than the rest, so that their order matches nothing"
+    return [*lines, f"{name}: {_listed(alone)}: {'no other rank ran any' if len(rows) == 1 else other_numbers}"]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
 
 
 def communicator_name(communicator: int) -> str | None:
@@ -178,8 +143,10 @@ MOST_COMPARED = 1_000
 def move_of(first: IntArray, other: IntArray) -> int | None:
     """By how much to move: other[k + move] is what first[k] is. Both are ends in ns, in order. 0 where both are as many
     and fit as they are; None where no place, or more than one, fits well."""
-    if len(first) == len(other) and _fits_as_it_is(first, other):
-        return 0
+    if len(first) == len(other):  # without a look at all places: far better than the next ones, or as clocks can tell
+        here = CLEARLY * _offset_spread(first, other, 0)
+        if here <= CLEARLY * ALIKE_NS or here < min(_offset_spread(first, other, move) for move in (-1, 1)):
+            return 0
     low, high = -min(MOST_MOVES, len(first) - 1), min(MOST_MOVES, len(other) - 1)
     unsteady = {move: _offset_spread(first, other, move) for move in range(low, high + 1)}
     best, *others = sorted(unsteady, key=lambda move: unsteady[move])
@@ -187,12 +154,6 @@ def move_of(first: IntArray, other: IntArray) -> int | None:
         return 0
     clear = not others or CLEARLY * max(unsteady[best], ALIKE_NS) < unsteady[others[0]]
     return best if clear and np.isfinite(unsteady[best]) else None
-
-
-def _fits_as_it_is(first: IntArray, other: IntArray) -> bool:
-    """Without a look at all places: far better than one place before or behind, or as well as clocks can tell."""
-    here = CLEARLY * _offset_spread(first, other, 0)
-    return here <= CLEARLY * ALIKE_NS or here < min(_offset_spread(first, other, move) for move in (-1, 1))
 
 
 def _offset_spread(first: IntArray, other: IntArray, move: int) -> float:
@@ -204,3 +165,54 @@ def _offset_spread(first: IntArray, other: IntArray, move: int) -> float:
     some = np.unique(np.linspace(low, high - 1, min(high - low, MOST_COMPARED)).astype(np.int64))
     apart = other[some + move] - first[some]
     return float(np.median(np.abs(apart - np.median(apart))))
+
+
+LEAST_SHARE = 0.9
+# A sender may be gone before the receiver comes: what it sent waits in a buffer.
+LOOSE_NS = 1_000_000
+
+
+def confirmed(ranks: list[RankTimeline], groups: list[Group], clocks: Clocks) -> tuple[list[Group], list[str]]:
+    """The groups on the common clock, each with ranks that met in nine of ten of its collectives at least, and without
+    those collectives in which they did not, or that lie outside a window; in words, who met no other rank."""
+    found: list[Group] = []
+    refusals: list[str] = []
+    for group in groups:
+        common = clocks.shifted(group)
+        alone: list[int] = []
+        for rows in _meeting(common, clocks):
+            if len(rows) < 2:
+                alone += rows
+                continue
+            part = common.only(rows)
+            chosen = _met(part, clocks)
+            for row in rows:
+                chosen &= contains(ranks[group.members[row]].window, group.start[row])
+            if chosen.any():
+                found.append(part.at(chosen))
+        if alone:
+            names = _listed([ranks[group.members[row]].rank for row in alone])
+            refusals.append(
+                f"{KINDS[group.kind]}: those of {names} do not run at the same time as those of another rank"
+            )
+    return found, refusals
+
+
+def _meeting(group: Group, clocks: Clocks) -> list[list[int]]:
+    """The rows of the group apart, each with the rows that meet the first of them."""
+    left, parts = list(range(len(group.members))), []
+    while left:
+        part = [row for row in left if row == left[0] or _met(group.only([left[0], row]), clocks).mean() >= LEAST_SHARE]
+        parts.append(part)
+        left = [row for row in left if row not in part]
+    return parts
+
+
+def _met(group: Group, clocks: Clocks) -> BoolArray:
+    """In which of its collectives the members met; in all where it is not known how their clocks differ."""
+    error = clocks.error_between(group.members)
+    if error is None:
+        return np.ones(len(group), dtype=np.bool_)
+    slack = error + (0 if KINDS[group.kind] in MEETINGS else LOOSE_NS)
+    met: BoolArray = group.start.max(axis=0) < group.end.min(axis=0) + slack
+    return met

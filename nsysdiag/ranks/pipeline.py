@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankT
 from nsysdiag.ranks.timeline import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.report import Tool
 from nsysdiag.shortage import Attempt
-from nsysdiag.trace.trace import Trace, open_trace
+from nsysdiag.trace.trace import open_trace
 from nsysdiag.version import __version__
 
 
@@ -44,8 +43,9 @@ def analyze_ranks(
         files.append(_analyzed(path, settings))
     ranks = _ranks(files)
     if len(ranks) < 2:
+        found = f"{ranks[0].rank} is the only GPU with work" if ranks else "no GPU did any work"
         raise UsageError(
-            f"there is nothing to compare: {_found(ranks)}",
+            f"there is nothing to compare: {found}",
             hint="name the traces of all ranks, or one that holds several GPUs",
         )
     comparison = compare_ranks(ranks)
@@ -65,51 +65,31 @@ def analyze_ranks(
 def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
     with Attempt(f"analyse '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
         results, warnings = analyze_devices(trace, settings)
-        start = _start_utc_ns(trace)
+        starts = trace.read("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")["utcEpochNs"]
         trace.check_unchanged()
         described = RankTrace(
             file=trace.file,
             size_bytes=trace.size_bytes,
             fingerprint=trace.fingerprint,
             nsys_version=trace.nsys_version,
-            start_utc_ns=start,
+            start_utc_ns=int(starts[0]) if len(starts) and starts[0] > 0 else None,
             warnings=[*trace.warnings, *warnings],
         )
     return _File(described, results)
 
 
-def _start_utc_ns(trace: Trace) -> int | None:
-    starts = trace.read("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")["utcEpochNs"]
-    return int(starts[0]) if len(starts) and starts[0] > 0 else None
-
-
 def _ranks(files: list[_File]) -> list[RankTimeline]:
     """The devices of all files in the order of the files, by the shortest names that tell them apart."""
-    shown = Counter(Path(file.trace.file).stem for file in files)
+    stems = [Path(file.trace.file).stem for file in files]
     by_mpi = meet_by_mpi([result for file in files for result in file.results])
-    return [
-        rank_timeline(
-            _name(number, file, result, one_file=len(files) == 1, unique=shown[Path(file.trace.file).stem] == 1),
-            file.trace.file,
-            number,
-            file.trace.start_utc_ns,
-            result,
-            by_mpi=by_mpi,
-        )
-        for number, file in enumerate(files)
-        for result in file.results
-    ]
-
-
-def _name(number: int, file: _File, result: DeviceResult, *, one_file: bool, unique: bool) -> str:
-    if one_file:
-        return result.report.key
-    stem = Path(file.trace.file).stem if unique else f"{Path(file.trace.file).stem}#{number}"
-    return stem if len(file.results) == 1 else f"{stem} {result.report.key}"
-
-
-def _found(ranks: list[RankTimeline]) -> str:
-    return f"{ranks[0].rank} is the only GPU with work" if ranks else "no GPU did any work"
+    found = []
+    for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
+        name = stem if stems.count(stem) == 1 else f"{stem}#{number}"
+        for result in file.results:
+            key = result.report.key
+            rank = key if len(files) == 1 else name if len(file.results) == 1 else f"{name} {key}"
+            found.append(rank_timeline(rank, file.trace.file, number, file.trace.start_utc_ns, result, by_mpi=by_mpi))
+    return found
 
 
 def _why_not(ranks: list[RankTimeline], unmatched: list[str]) -> str:

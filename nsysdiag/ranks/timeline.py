@@ -1,14 +1,17 @@
-"""What a comparison needs to know of one rank."""
+"""What is compared: the timeline of each rank, and the collectives that ranks ran together."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import Collectives
-from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.report import IterationReport
+
+if TYPE_CHECKING:  # the package of the pipeline imports this one
+    from nsysdiag.pipeline.result import DeviceResult
 
 WORK = ("compute", "exposed_comm", "exposed_copy")
 
@@ -58,3 +61,27 @@ def rank_timeline(
 def meet_by_mpi(results: list[DeviceResult]) -> bool:
     """Whether the ranks meet in MPI calls only: where any runs communication kernels, these tell more."""
     return not any(len(result.collectives) for result in results)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """Collectives of one kind that `members` (indices of ranks) ran together. `start` and `end` are tables of ns with a
+    row a member and a column a collective; `communicator` is 0 where the trace does not name it."""
+
+    kind: int
+    communicator: int
+    members: list[int]
+    start: IntArray
+    end: IntArray
+
+    def __len__(self) -> int:
+        return int(self.start.shape[1])
+
+    def only(self, rows: list[int]) -> Group:
+        """Some of the members, by their rows."""
+        members = [self.members[row] for row in rows]
+        return Group(self.kind, self.communicator, members, self.start[rows], self.end[rows])
+
+    def at(self, columns: IntArray | BoolArray) -> Group:
+        """Some of the collectives."""
+        return Group(self.kind, self.communicator, self.members, self.start[:, columns], self.end[:, columns])

@@ -1,12 +1,12 @@
-"""Time divided in proportion, to the nanosecond, and told."""
+"""Time divided in proportion, to the nanosecond, and in words."""
 
 from __future__ import annotations
 
 import pytest
 
-from nsysdiag.ranks.advice import _because
+from nsysdiag.ranks.comparison import _because
 from nsysdiag.ranks.facts import RankWait
-from nsysdiag.ranks.lateness import divided
+from nsysdiag.ranks.stragglers import divided
 
 
 @pytest.mark.parametrize(
@@ -24,12 +24,12 @@ def test_no_nanosecond_is_lost(ns: int, shares: dict[str, int], expected: dict[s
 
 
 @pytest.mark.parametrize(
-    ("causes", "told"),
+    ("causes", "expected"),
     [
         ({}, ""),
         ({"compute": 30, "host_compute": 70}, ", late because of: host code 70.0%"),
         ({"compute": 70, "host_compute": 30}, ", late because of: compute 70.0%"),
     ],
 )
-def test_the_largest_reason_is_told(causes: dict[str, int], told: str) -> None:
-    assert _because(RankWait(rank="a", late_rank="b", wait_ns=100, causes=causes)) == told
+def test_the_largest_reason_is_named(causes: dict[str, int], expected: str) -> None:
+    assert _because(RankWait(rank="a", late_rank="b", wait_ns=100, causes=causes)) == expected
