@@ -24,7 +24,7 @@ CAUSE = Cause(
     side="host",
     tables=("SCHED_EVENTS",),
     advice=("Capture again with --trace=osrt: then the trace says in which call it waited.",),
-    color="#9ca3af",
+    color="#8e9eaa",
     picture="""
 device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]

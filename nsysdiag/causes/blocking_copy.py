@@ -65,7 +65,7 @@ CAUSE = Cause(
         "Copy from pinned memory with cudaMemcpyAsync on a stream of its own (PyTorch: pin_memory=True and non_blocking=True).",
         "Read-backs of a few bytes (.item(), loss printing) stop the queue: keep values on the device, read them every n steps.",
     ),
-    color="#7c3aed",
+    color="#c641f3",
     picture="""
 device  [==A==)[=copy=)...........[==next==)
 thread    [cudaMemcpy     ]   [launch]

@@ -50,7 +50,7 @@ CAUSE = Cause(
         "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
         "Lazy loading (CUDA_MODULE_LOADING=LAZY) and a persistence daemon shorten it.",
     ),
-    color="#9333ea",
+    color="#812873",
     picture="""
 device  [==A==)................[==next==)
 thread         [cuCtxCreate ][launch]

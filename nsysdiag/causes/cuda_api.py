@@ -21,7 +21,7 @@ CAUSE = Cause(
     advice=(
         "See which call it is in the evidence; cache what it asks for (attributes, occupancy, pointers), and take it out of the step.",
     ),
-    color="#ea580c",
+    color="#b99e7e",
     picture="""
 device  [==A==)...............................[==next==)
 thread         [cudaEventRecord][cudaFuncGet.][launch]

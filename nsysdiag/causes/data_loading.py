@@ -17,7 +17,7 @@ CAUSE = Cause(
         "Pinned memory, and copies that do not block: pin_memory=True, non_blocking=True.",
         "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
     ),
-    color="#0d9488",
+    color="#64ca9e",
     picture="""
 device  [==A==)..........................[==next==)
 thread         [queue.get: sem_wait     ][launch]

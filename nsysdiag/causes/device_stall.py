@@ -30,7 +30,7 @@ CAUSE = Cause(
         "Between queued copies this is set-up, some 30 us each: join small copies.",
         "Else look at what the trace does not hold: dependencies through events that were not traced, other processes, power states.",
     ),
-    color="#475569",
+    color="#4b6b38",
     picture="""
 device  [==A==)..............[==next==)
 thread [launch]                          long ago

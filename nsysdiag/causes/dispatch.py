@@ -18,7 +18,7 @@ CAUSE = Cause(
     advice=(
         "Fewer, larger kernels: fuse element-wise operations (torch.compile, custom fusion), or run the step as a CUDA graph.",
     ),
-    color="#94a3b8",
+    color="#25564d",
     picture="""
 device  [==A==)|floor|[==B==)
 thread [B]                       B was launched before A ended

@@ -31,7 +31,7 @@ CAUSE = Cause(
     side="device",
     tables=("GPU_CONTEXT_SWITCH_EVENTS",),
     advice=("Two processes share this GPU: use MPS, MIG or another GPU.",),
-    color="#14b8a6",
+    color="#4d500d",
     picture="""
 process 1  [==A==)              [==next==)
 process 2         [time slice)

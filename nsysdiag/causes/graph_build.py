@@ -48,7 +48,7 @@ CAUSE = Cause(
         "Build graphs once and replay them; update parameters in place instead of instantiating again.",
         "Varying shapes force new captures: pad to a few sizes.",
     ),
-    color="#6d28d9",
+    color="#705672",
     picture="""
 device  [==A==).......................[==graph==)
 thread         [capture][instantiate][launch]

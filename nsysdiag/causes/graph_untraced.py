@@ -12,7 +12,7 @@ CAUSE = Cause(
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
     advice=("Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows.",),
-    color="#a8a29e",
+    color="#927f84",
     picture="""
 device  [==A==)  ? ? ? ? ? ?  [==B==)
 thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE

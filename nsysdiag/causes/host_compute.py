@@ -37,7 +37,7 @@ CAUSE = Cause(
         "Interpreter overhead between small kernels: torch.compile, CUDA graphs, larger batches.",
         "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
     ),
-    color="#16a34a",
+    color="#6c9345",
     picture="""
 device  [==A==)................[==next==)
 thread         ~~ computes ~~[launch]

@@ -13,7 +13,7 @@ CAUSE = Cause(
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=("Look for long dependency chains in the graph; independent branches can run side by side.",),
-    color="#64748b",
+    color="#76a79d",
     picture="""
 device  [node 1)......[node 2)
 thread [cudaGraphLaunch]         one launch for both

@@ -35,7 +35,7 @@ CAUSE = Cause(
         "Slow storage or many small files: cache locally, pack into shards, read larger blocks.",
         "Logging and checkpoints: write from another thread.",
     ),
-    color="#e11d48",
+    color="#f13971",
     picture="""
 device  [==A==)........[==next==)
 thread         [read][launch]

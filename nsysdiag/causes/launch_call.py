@@ -15,7 +15,7 @@ CAUSE = Cause(
         "Many small launches: use CUDA graphs, torch.compile(mode='reduce-overhead') or fused kernels.",
         "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
     ),
-    color="#f97316",
+    color="#d16d24",
     picture="""
 device  [==A==)........[==next==)
 thread          [launch  ]

@@ -18,7 +18,7 @@ CAUSE = Cause(
         "Launch earlier: queue work ahead instead of waiting for results, so that launches overlap with running kernels.",
         "Put the sequence into a CUDA graph: one launch for many kernels.",
     ),
-    color="#f59e0b",
+    color="#99c273",
     picture="""
 device  ............|.L.|[==next==)
 thread     [launch]

@@ -13,7 +13,7 @@ CAUSE = Cause(
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=("Capture again with --trace=cuda for all processes of the run, so that each operation has its launch.",),
-    color="#a1a1aa",
+    color="#404e58",
     picture="""
 device  [==A==)..........[==B==)
 thread   ?                       no call has B's correlation id

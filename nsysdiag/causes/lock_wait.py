@@ -37,7 +37,7 @@ CAUSE = Cause(
         "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or free the GIL.",
         "An input queue that is empty means that the workers are too slow: more workers, prefetching, cheaper decoding.",
     ),
-    color="#dc2626",
+    color="#c32d3e",
     picture="""
 device  [==A==)....................[==next==)
 thread         [pthread_cond_wait][launch]

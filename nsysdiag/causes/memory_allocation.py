@@ -35,7 +35,7 @@ CAUSE = Cause(
         "Allocate once and reuse, or use a caching or stream-ordered allocator (cudaMallocAsync, PyTorch's caching allocator).",
         "In PyTorch, churn comes from fragmentation: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer varying shapes, no empty_cache() in the step.",
     ),
-    color="#db2777",
+    color="#d57c98",
     picture="""
 device  [==A==)..............[==next==)
 thread         [cudaMalloc][launch]

@@ -64,7 +64,7 @@ CAUSE = Cause(
         "Warm up before measuring and before serving: run each kernel once.",
         "CUDA_MODULE_LOADING=EAGER moves the cost to the start; ship code for this architecture so that nothing is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, inductor and Triton caches).",
     ),
-    color="#c026d3",
+    color="#fa5dc7",
     picture="""
 device  [==A==)........................[==next==)
 thread         [launch, loads its code     ]

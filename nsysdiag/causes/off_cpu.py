@@ -49,7 +49,7 @@ CAUSE = Cause(
         "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, torch.set_num_threads, data loader workers, the container's CPU limit.",
         "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
     ),
-    color="#b91c1c",
+    color="#c8428d",
     picture="""
 device  [==A==)......................[==next==)
 thread         |scheduled out|[launch]

@@ -27,7 +27,7 @@ CAUSE = Cause(
     advice=(
         "Reuse host buffers; a malloc that returns memory to the system (jemalloc, tcmalloc, MALLOC_TRIM_THRESHOLD_) avoids the calls.",
     ),
-    color="#be185d",
+    color="#a30755",
     picture="""
 device  [==A==)..........[==next==)
 thread         [munmap][launch]

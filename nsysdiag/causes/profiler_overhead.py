@@ -29,7 +29,7 @@ CAUSE = Cause(
         "This time is the measurement, not the program: leave it out of any estimate.",
         "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
     ),
-    color="#b4b4b4",
+    color="#8a8f7e",
     picture="""
 device  [==A==).............[==next==)
 thread         [flush]  [launch]

@@ -26,7 +26,7 @@ CAUSE = Cause(
     advice=(
         "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each.",
     ),
-    color="#0891b2",
+    color="#497970",
     picture="""
 device 0 [==A==)..................[==next==)
 device 1 [==========================)

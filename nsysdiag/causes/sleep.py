@@ -30,7 +30,7 @@ CAUSE = Cause(
         "Remove the sleep or the polling interval; wait on a condition instead.",
         "Keep worker processes and threads alive (PyTorch: persistent_workers=True).",
     ),
-    color="#f43f5e",
+    color="#dfa6ce",
     picture="""
 device  [==A==)..............[==next==)
 thread         [nanosleep][launch]

@@ -32,7 +32,7 @@ CAUSE = Cause(
     side="device",
     tables=("TARGET_INFO_CUDA_STREAM",),
     advice=("Use explicit non-blocking streams, or compile with --default-stream per-thread.",),
-    color="#38bdf8",
+    color="#4c97b3",
     picture="""
 default   [==A==)
 stream 9          ....[==next==)      barrier between them

@@ -25,7 +25,7 @@ CAUSE = Cause(
     advice=(
         "The dependency is real or too coarse: record the event right after the producer, and let independent work run in between.",
     ),
-    color="#0ea5e9",
+    color="#747195",
     picture="""
 stream 7  [==producer==)
 stream 9  (wait event)       [==next==)

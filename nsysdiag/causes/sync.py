@@ -84,7 +84,7 @@ CAUSE = Cause(
         "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
         "cudaEventQuery in a loop blocks the thread all the same; poll from another thread.",
     ),
-    color="#2563eb",
+    color="#0a38e7",
     picture="""
 device  [==A==)..................[==next==)
 thread    [cudaStreamSynchronize] [launch]

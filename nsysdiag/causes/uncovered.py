@@ -12,7 +12,7 @@ CAUSE = Cause(
     side="host",
     tables=(),
     advice=("Capture again with the options below: --trace=osrt, --cpuctxsw and --sample tell what the thread did.",),
-    color="#d4d4d8",
+    color="#c1acb2",
     picture="""
 device  [==A==)......................[==next==)
 thread             ?  ?  ?  ?  [launch]

@@ -16,7 +16,7 @@ CAUSE = Cause(
         "Prefetch with cudaMemPrefetchAsync before the kernel that touches the pages.",
         "Advise the preferred location with cudaMemAdvise, or use explicit copies from pinned memory.",
     ),
-    color="#0d9488",
+    color="#927859",
     picture="""
 device  [==A==).....[migration)[==B==)
 thread [B]                       B was launched long ago
