@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -17,13 +16,12 @@ from nsysdiag.ci.measuring import value_of
 from nsysdiag.ci.names import LEVELS
 from nsysdiag.ci.ranges import NAMES, fits_ranges, require_range, value_between
 from nsysdiag.ci.words import sentence
-from nsysdiag.config.settings import BudgetEntry, FindingThresholds
+from nsysdiag.config.settings import BudgetEntry, most_findings
 from nsysdiag.errors import UsageError
 from nsysdiag.report import DeviceReport, Report
 
 FAIL, WARN = "fail", "warn"
 _NO_WORK = "it has no GPU work: capture with --trace=cuda"
-_MOST = re.compile(r"\bmost (\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +185,7 @@ def _findings(report: Report, budget: Budget) -> float:
     level = budget.expression.measure.path[1]
     mine = [each for each in report.findings if not budget.device or each.device in keys]
     found = float(sum(level in ("all", each.severity) for each in mine))
-    most = _MOST.search(report.settings.get("findings", ""))
-    full = len(report.findings) >= (int(most[1]) if most else FindingThresholds().most)
+    full = len(report.findings) >= most_findings(report.settings)
     # A report keeps those that may bring most: one of a lower severity in it means that it has all of this one.
     below = () if level == "all" else LEVELS[LEVELS.index(level) + 1 :]
     more = full and not any(each.severity in below for each in report.findings)

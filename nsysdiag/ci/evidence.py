@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.ci.names import Measure
+from nsysdiag.config.settings import disabled_causes
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.trace.capabilities import KINDS
 
@@ -36,7 +37,7 @@ def require_evidence(report: Report, measure: Measure) -> None:
     """Raise UnmeasurableError where what it rests on was not captured, or its cause was disabled: a 0 would mean
     nothing."""
     cause = measure.cause
-    if cause is not None and cause in report.settings.get("disabled", "").split(", "):
+    if cause is not None and cause in disabled_causes(report.settings):
         raise UnmeasurableError(f"the cause {cause} was disabled: analyse it without --disable {cause}")
     needed = set(_OF_LAUNCHES) if measure.path[0] in ("launch", "sync_drained") else set()
     tables = set(CAUSES[cause].tables) if cause is not None else set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nsysdiag.causes import CAUSES
+from nsysdiag.config.settings import disabled_causes
 from nsysdiag.report import Report
 
 NOT_COMPARED = "not_compared"
@@ -26,7 +27,7 @@ def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[
     falls without; and what is to be said about it."""
     sides = {"before": [_evidence(each) for each in before], "after": [_evidence(each) for each in after]}
     tables = {CAPTURED[kind] for kind in _told_apart(sides)}
-    disabled = _told_apart({"": [_disabled(report) for report in (*before, *after)]})
+    disabled = _told_apart({"": [disabled_causes(report.settings) for report in (*before, *after)]})
     first = {cause.id for cause in CAUSES.values() if tables & set(cause.tables)} | set(disabled)
     if disabled:  # a wait that has another name is not followed to its root
         first |= {cause.id for cause in CAUSES.values() if cause.side == ROOT}
@@ -72,7 +73,3 @@ def _holders(sides: dict[str, list[set[str]]], kind: str) -> str:
 
 def _evidence(report: Report) -> set[str]:
     return {each.id for each in report.trace.capabilities if each.available} & CAPTURED.keys()
-
-
-def _disabled(report: Report) -> set[str]:
-    return {each for each in report.settings.get("disabled", "").split(", ") if each}

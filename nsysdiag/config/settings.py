@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
@@ -192,6 +194,17 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
             for name in self.__struct_fields__
             if name not in without_effect and (value := getattr(self, name)) != getattr(default, name)
         }
+
+
+def disabled_causes(changed: Mapping[str, str]) -> set[str]:
+    """The causes that a report was made without, by the settings that it remembers (`Settings.changed`)."""
+    return {each for each in changed.get("disabled", "").split(", ") if each}
+
+
+def most_findings(changed: Mapping[str, str]) -> int:
+    """How many findings a report may hold, by the settings that it remembers."""
+    given = re.search(r"\bmost (\d+)", changed.get("findings", ""))
+    return int(given[1]) if given else FindingThresholds().most
 
 
 OPTION_OF_SETTING = {
