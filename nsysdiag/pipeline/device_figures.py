@@ -59,7 +59,7 @@ from nsysdiag.wakeups.root_attribution import RootSlices
 steps = Steps()
 
 
-@steps.step()
+@steps.step(trims=True)
 def launch(
     context: GapContext,
     window: AnalysisWindow,

@@ -66,7 +66,7 @@ def without_work(
     return empty_iterations.empty_iterations(device, activity.api_calls.rows, ranges, host.axis.threads)
 
 
-@steps.step()
+@steps.step(spills=True)
 def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit:
     """The window by what the device did."""
     return split_window(device, window.parts)
@@ -96,7 +96,7 @@ def waits(device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps) -> Event
     return event_waits(gaps, device, activity)
 
 
-@steps.step()
+@steps.step(spills=True)
 def frame(
     device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps, calibration: Calibration, waits: EventWaits
 ) -> Frame:
@@ -104,7 +104,7 @@ def frame(
     return frame_of(gaps, device, activity, calibration, waits)
 
 
-@steps.step()
+@steps.step(spills=True)
 def slices(
     device: DeviceTimeline,
     activity: DeviceActivity,

@@ -56,7 +56,7 @@ def chains(
     return follow(slices, lane, launching, host_trace, finder, settings.thresholds.root_floor, settings.disabled)
 
 
-@steps.step(trims=True)
+@steps.step(spills=True, trims=True)
 def root_slices(slices: Slices, chains: Chains, names: ThreadNames) -> RootSlices:
     """The slices by root cause."""
     return attribute_roots(slices, chains, names)

@@ -14,7 +14,7 @@ def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list
 ```
 
 Steps run in the order in which they are written, those for the background in a second thread. What a step made is
-dropped after the last step that needs it; of what is left, large arrays lie in files between the steps.
+dropped after the last step that needs it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.malloc_trim import trim
-from nsysdiag.arrays.spill import evict, spill
+from nsysdiag.arrays.spill import spill
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,13 +46,14 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Makes `name` out of `needs`. A step with `trims` leaves much free memory behind, which goes back to the system.
-    `progress` is reported when the step begins."""
+    """Makes `name` out of `needs`. What a step with `spills` makes is large and long needed: its arrays lie in files.
+    One with `trims` leaves much free memory behind, which goes back to the system. `progress` is reported first."""
 
     name: str
     needs: tuple[str, ...]
     make: Callable[..., Any] | Each
     background: bool = False
+    spills: bool = False
     trims: bool = False
     progress: tuple[str, float] | None = None
 
@@ -61,13 +62,18 @@ class Steps(list[Step]):
     """Steps in the order in which they run."""
 
     def step(
-        self, *, background: bool = False, trims: bool = False, progress: tuple[str, float] | None = None
+        self,
+        *,
+        background: bool = False,
+        spills: bool = False,
+        trims: bool = False,
+        progress: tuple[str, float] | None = None,
     ) -> Callable[[Function], Function]:
         """Add a function as the next step, and leave it as it is."""
 
         def added(make: Function) -> Function:
             needs = tuple(inspect.signature(make).parameters)
-            self.append(Step(make.__name__, needs, make, background, trims, progress))
+            self.append(Step(make.__name__, needs, make, background, spills, trims, progress))
             return make
 
         return added
@@ -114,7 +120,6 @@ class _Run:
             else:
                 values[step.name] = self._made(step, needs)
             del needs  # or what no later step needs would stay until the next one has begun
-            evict()
             if step.trims:
                 trim()
         return _finished(values[steps[-1].name])
@@ -122,7 +127,8 @@ class _Run:
     def _made(self, step: Step, needs: dict[str, Any]) -> Any:
         if isinstance(step.make, Each):
             return self._each(step.make, needs)
-        return spill(step.make(**{name: _finished(value) for name, value in needs.items()}))
+        made = step.make(**{name: _finished(value) for name, value in needs.items()})
+        return spill(made) if step.spills else made
 
     def _each(self, each: Each, needs: dict[str, Any]) -> list[Any]:
         items = _finished(needs.pop(each.of))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays import spill as spilling
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.pipeline.stages import Steps
 
 
@@ -186,16 +187,20 @@ def test_progress_is_reported_before_a_step() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere arrays stay in memory")
 @pytest.mark.parametrize("background", [False, True])
-def test_large_arrays_lie_in_files_between_steps(monkeypatch: pytest.MonkeyPatch, background: bool) -> None:
+def test_what_a_step_spills_lies_in_files(monkeypatch: pytest.MonkeyPatch, background: bool) -> None:
     monkeypatch.setattr(spilling, "LEAST_BYTES", 8)
     steps = Steps()
 
-    @steps.step(background=background)
-    def large() -> np.ndarray:
+    @steps.step(background=background, spills=True)
+    def large() -> IntArray:
         return np.arange(3)
 
     @steps.step(trims=True)
-    def writeable(large: np.ndarray) -> tuple[bool, list[int]]:
-        return large.flags.writeable, large.tolist()
+    def small() -> IntArray:
+        return np.arange(3)
 
-    assert steps.run(writeable) == (False, [0, 1, 2])
+    @steps.step()
+    def writeable(large: IntArray, small: IntArray) -> tuple[bool, bool, list[int]]:
+        return large.flags.writeable, small.flags.writeable, large.tolist()
+
+    assert steps.run(writeable) == (False, True, [0, 1, 2])
