@@ -12,6 +12,7 @@ from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.findings.rulebook import sources_of, thresholds_of
 from nsysdiag.findings.rules import FINDING_RULES
+from tests.levels import crossed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,8 +45,7 @@ def test_one_rule_in_full(cli: Callable[..., Result], rule: str) -> None:
     assert all(kind.fix in text for kind in (CAUSES[rule].variants if rule in CAUSES else ()) if kind.title)
 
 
-@pytest.mark.parametrize("rule", RULES)
-@pytest.mark.parametrize("format_name", ["text", "md", "json"])
+@pytest.mark.parametrize(("rule", "format_name"), crossed(RULES, ["text", "md", "json"], 3))
 def test_thresholds_and_sources_in_every_format(cli: Callable[..., Result], rule: str, format_name: str) -> None:
     text = cli("rules", rule, "--format", format_name).stdout.decode()
     assert sources_of(rule)

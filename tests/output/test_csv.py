@@ -87,21 +87,21 @@ def test_no_cell_is_a_formula_in_any_locale(separator: str) -> None:
 
 
 @pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
-@pytest.mark.parametrize("name", INJECTED)
 @pytest.mark.parametrize("between", SEPARATORS)
-def test_nor_behind_a_separator(between: str, name: str, separator: str) -> None:
-    cells: list[Cell] = [
-        f"a{between}{name}{between}{name}",
-        f"{name}{between}",
-        f'"{between}{name}"',
-        between,
-        -5,
-        -1.5,
-    ]
-    data = csv_of(["first", "second", "third", "fourth", "fifth", "sixth"], [cells, cells[::-1]])
-    assert not formulas(data, separator)
-    assert all(len(row) == len(cells) for row in rows(data))
-    assert rows(data)[1][4:] == ["-5", "-1.5"]
+def test_nor_behind_a_separator(between: str, separator: str) -> None:
+    for name in INJECTED:
+        cells: list[Cell] = [
+            f"a{between}{name}{between}{name}",
+            f"{name}{between}",
+            f'"{between}{name}"',
+            between,
+            -5,
+            -1.5,
+        ]
+        data = csv_of(["first", "second", "third", "fourth", "fifth", "sixth"], [cells, cells[::-1]])
+        assert not formulas(data, separator), name
+        assert all(len(row) == len(cells) for row in rows(data)), name
+        assert rows(data)[1][4:] == ["-5", "-1.5"], name
 
 
 @given(st.lists(st.text(alphabet=";|, \t\"'=+-@a1\n＝"), min_size=3, max_size=3), st.sampled_from(",;|\t"))

@@ -29,24 +29,23 @@ def test_knows_its_own_file(name: str, sample: str) -> None:
     assert FORMATS[name].is_ours(FORMATS[name].render(SAMPLES[sample](), RenderOptions()))
 
 
+OTHERS = [
+    b"",
+    b"\xff\xfe\0",
+    b"{}",
+    b"[1, 2",
+    b'{"tool": {"name": "other"}}',
+    b'{"tool": 3}',
+    b"<html><p>nsysdiag</p></html>",
+    b"notes on nsysdiag\n",
+    b"start,end\r\n1,2\r\n",
+    b"# nsysdiag\n",
+]
+
+
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"\xff\xfe\0",
-        b"{}",
-        b"[1, 2",
-        b'{"tool": {"name": "other"}}',
-        b'{"tool": 3}',
-        b"<html><p>nsysdiag</p></html>",
-        b"notes on nsysdiag\n",
-        b"start,end\r\n1,2\r\n",
-        b"# nsysdiag\n",
-    ],
-)
-def test_takes_no_other_file_for_its_own(name: str, data: bytes) -> None:
-    assert not FORMATS[name].is_ours(data)
+def test_takes_no_other_file_for_its_own(name: str) -> None:
+    assert [data for data in OTHERS if FORMATS[name].is_ours(data)] == []
 
 
 def test_every_table_is_recognised() -> None:
