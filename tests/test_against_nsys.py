@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from nsysdiag import analyze, open_trace
+from nsysdiag import open_trace
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from nsysdiag import Report
+    from tests.shared import Shared
 
 ROOT = Path(__file__).parent.parent
 FIGURES = ROOT / "tests" / "fixtures" / "nsys_stats.json"
@@ -105,8 +106,8 @@ class TestRecordedFigures:
         assert call_counts(trace_path(name)) == bare_names(RECORDED[name]["api"])
 
     @pytest.mark.parametrize("name", WITH_KERNELS)
-    def test_kernels_of_the_report(self, name: str) -> None:
-        assert reported_sums(analyze(trace_path(name))) == merged(RECORDED[name]["kernels"])
+    def test_kernels_of_the_report(self, name: str, shared: Shared) -> None:
+        assert reported_sums(shared.report(trace_path(name))) == merged(RECORDED[name]["kernels"])
 
 
 @pytest.mark.fixtures

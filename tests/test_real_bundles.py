@@ -11,7 +11,7 @@ import pytest
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.errors import run
-from tests.levels import THOROUGH
+from tests.levels import THOROUGH, some
 from tests.share.bundle.bundling import assert_gaps_are_those_of_the_trace, contents_of, sliced
 from tests.share.bundle.redacted import redacted_slice
 from tests.share.redaction.test_real_redaction import is_foreign, names_of
@@ -24,6 +24,7 @@ ADDRESS = re.compile("0x[0-9a-f]+")
 
 pytestmark = pytest.mark.real
 every_trace = pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
+some_traces = pytest.mark.parametrize("trace", some(FILES, 3) or [Path("none")], ids=lambda path: path.stem)
 
 
 @every_trace
@@ -37,7 +38,7 @@ def test_a_slice_with_the_same_verdict(trace: Path, tmp_path: Path) -> None:
         assert_gaps_are_those_of_the_trace(pair)
 
 
-@every_trace
+@some_traces
 def test_a_bundle(trace: Path, tmp_path: Path) -> None:
     before = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in FOLDER.iterdir())
     assert run(app, ["bundle", str(trace), "-o", str(tmp_path / "ticket.zip"), "--quiet"]) == 0
@@ -47,7 +48,7 @@ def test_a_bundle(trace: Path, tmp_path: Path) -> None:
     assert sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in FOLDER.iterdir()) == before
 
 
-@every_trace
+@some_traces
 def test_a_redacted_slice_with_the_same_verdict(trace: Path, tmp_path: Path) -> None:
     _, found = redacted_slice(trace, tmp_path)
     assert found.alike
@@ -55,7 +56,7 @@ def test_a_redacted_slice_with_the_same_verdict(trace: Path, tmp_path: Path) -> 
         assert_gaps_are_those_of_the_trace(pair)
 
 
-@every_trace
+@some_traces
 def test_no_name_in_a_redacted_bundle(trace: Path, tmp_path: Path) -> None:
     key = (None, "a key")[FILES.index(trace) % 2 if FILES else 0]
     options = ["--redact", *(("--redact-key", key) if key else ())]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nsysdiag import analyze
 from nsysdiag.events.callchains import TABLES
 from nsysdiag.events.program_code import Origin, file_name
 from nsysdiag.report import CallSite, DeviceReport
+from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 TRACES = {
@@ -45,9 +45,9 @@ def sites(device: DeviceReport) -> list[CallSite]:
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_the_functions_stand_in_the_tables(name: str) -> None:
+def test_the_functions_stand_in_the_tables(name: str, shared: Shared) -> None:
     path = FOLDER / f"{name}.sqlite"
-    found = [site for device in analyze(path).devices for site in sites(device)]
+    found = [site for device in shared.report(path).devices for site in sites(device)]
     assert {site.source for site in found} == TRACES[name]
     known = {source: functions(path, source) for source in TRACES[name]}
     for site in found:
@@ -57,16 +57,16 @@ def test_the_functions_stand_in_the_tables(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, sources in TRACES.items() if sources])
-def test_the_program_is_told_from_libraries(name: str) -> None:
-    found = [site for device in analyze(FOLDER / f"{name}.sqlite").devices for site in sites(device)]
+def test_the_program_is_told_from_libraries(name: str, shared: Shared) -> None:
+    found = [site for device in shared.report(FOLDER / f"{name}.sqlite").devices for site in sites(device)]
     modules = {frame.module for site in found if site.own for frame in site.frames}
     assert modules
     assert not [module for module in modules if module.startswith(("lib", "ld-", "["))]
     assert any(frame.symbol == "main" for site in found if site.own for frame in site.frames)
 
 
-def test_host_code_of_signatures_is_shared_out() -> None:
-    (device,) = analyze(FOLDER / "pipit_saxpy-mpi_a100_nsys2022.2.sqlite").devices
+def test_host_code_of_signatures_is_shared_out(shared: Shared) -> None:
+    (device,) = shared.report(FOLDER / "pipit_saxpy-mpi_a100_nsys2022.2.sqlite").devices
     rows = [row for row in device.signatures if row.host_code]
     assert {row.cause for row in rows} == {"host_compute"}
     for row in rows:

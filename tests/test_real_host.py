@@ -11,6 +11,7 @@ import pytest
 from nsysdiag import Settings, analyze
 from nsysdiag.errors import UsageError
 from nsysdiag.host.facts import HostReport
+from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))
@@ -52,8 +53,8 @@ def assert_sums(host: HostReport, scheduling: bool) -> None:
 
 
 @every_trace
-def test_whole(trace: Path) -> None:
-    report = analyze(trace, Settings(timeline=False))
+def test_whole(trace: Path, shared: Shared) -> None:
+    report = shared.report(trace)
     if not report.devices:
         assert report.host is None
         return
@@ -67,9 +68,9 @@ def test_whole(trace: Path) -> None:
 
 
 @every_trace
-def test_a_part_of_the_time(trace: Path) -> None:
+def test_a_part_of_the_time(trace: Path, shared: Shared) -> None:
     """A narrowed window narrows the range, and no sum grows."""
-    whole = analyze(trace, Settings(timeline=False)).host
+    whole = shared.report(trace).host
     if whole is None:
         return
     middle = (whole.start_ns + whole.end_ns) // 2

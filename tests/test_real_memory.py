@@ -12,6 +12,7 @@ import pytest
 from nsysdiag.config.settings import Settings
 from nsysdiag.pipeline import analyze
 from nsysdiag.report import DeviceReport
+from tests.shared import Shared
 
 pytestmark = pytest.mark.real
 
@@ -66,8 +67,8 @@ def test_copies_are_those_of_the_database() -> None:
 
 
 @pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
-def test_every_trace_adds_up(trace: Path) -> None:
-    for device in analyze(trace, Settings(timeline=False)).devices:
+def test_every_trace_adds_up(trace: Path, shared: Shared) -> None:
+    for device in shared.report(trace).devices:
         copies = device.copies
         assert sum(row.exposed_ns for row in copies.exposed) == device.exposed_copy_ns == copies.exposed_ns
         for row in copies.rates:

@@ -23,6 +23,7 @@ from nsysdiag.trace.tables import TABLES
 from tests.launches.launch_checks import check_launches
 from tests.levels import some
 from tests.selecting import selected
+from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))
@@ -109,8 +110,8 @@ def _part(trace: Path, device: DeviceReport, **bounds: int) -> DeviceReport | No
 
 
 @every_trace
-def test_both_readers_tell_the_same(trace: Path) -> None:
-    assert _told(analyze(trace, Settings(reader="sqlite3"))) == _told(analyze(trace))
+def test_both_readers_tell_the_same(trace: Path, shared: Shared) -> None:
+    assert _told(analyze(trace, Settings(reader="sqlite3"))) == _told(shared.report(trace))
 
 
 def _told(report: Report) -> tuple[object, ...]:
@@ -118,8 +119,8 @@ def _told(report: Report) -> tuple[object, ...]:
 
 
 @every_trace
-def test_findings_claim_no_more_than_there_is(trace: Path) -> None:
-    report = analyze(trace, Settings(timeline=False))
+def test_findings_claim_no_more_than_there_is(trace: Path, shared: Shared) -> None:
+    report = shared.report(trace)
     assert len(report.findings) <= 12
     lost = [finding.lost_ns for finding in report.findings]
     assert lost == sorted(lost, reverse=True)
@@ -136,14 +137,14 @@ def test_findings_claim_no_more_than_there_is(trace: Path) -> None:
 
 
 @every_trace
-def test_every_row_of_a_finding_can_be_selected(trace: Path) -> None:
-    findings = analyze(trace, Settings(timeline=False)).findings
+def test_every_row_of_a_finding_can_be_selected(trace: Path, shared: Shared) -> None:
+    findings = shared.report(trace).findings
     for finding in findings:
         assert 1 <= len(finding.rows) <= 3, finding.id
         assert [selected(trace, row) for row in finding.rows] == [1] * len(finding.rows), finding.rows
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @every_small_trace
 def test_any_table_may_be_missing_or_empty(trace: Path, tmp_path: Path) -> None:
     with closing(sqlite3.connect(f"{trace.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as source:

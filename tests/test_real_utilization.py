@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag import Settings, analyze
-
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
     from nsysdiag.utilization.facts import Utilization, UtilizationSeries
+    from tests.shared import Shared
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 FILES = sorted(FOLDER.glob("*.sqlite"))
@@ -43,8 +42,8 @@ def shares_of(found: Utilization) -> list[float | None]:
 
 
 @pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
-def test_numbers_fit_together(trace: Path) -> None:
-    for device in analyze(trace, Settings(timeline=False)).devices:
+def test_numbers_fit_together(trace: Path, shared: Shared) -> None:
+    for device in shared.report(trace).devices:
         found = device.utilization
         assert all(share is None or 0 <= share <= 1 for share in shares_of(found))
         assert found.util_time_share is not None
@@ -75,23 +74,23 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("stem", KNOWN)
-def test_known_traces(stem: str) -> None:
+def test_known_traces(stem: str, shared: Shared) -> None:
     found = [path for path in FILES if path.name.startswith(stem)]
     if not found:
         pytest.skip(f"no trace {stem}")
-    (device,) = analyze(found[0], Settings(timeline=False)).devices
+    (device,) = shared.report(found[0]).devices
     first = device.utilization.kernels[0]
     told = (device.utilization.util_time_share, first.sm_share, first.blocks_per_sm, first.limit)
     assert told == KNOWN[stem]
 
 
-def test_what_a_trace_does_not_say_is_not_guessed() -> None:
+def test_what_a_trace_does_not_say_is_not_guessed(shared: Shared) -> None:
     """No row in TARGET_INFO_GPU: both numbers of a dashboard, and nothing about the SMs."""
     found = [path for path in FILES if path.name.startswith("nsysai_mfu-2gpu")]
     if not found:
         pytest.skip("no trace nsysai_mfu-2gpu")
     for path in found:
-        for device in analyze(path, Settings(timeline=False)).devices:
+        for device in shared.report(path).devices:
             assert device.utilization.sm_active_share is None
             assert device.utilization.alerts == []
             assert "--gpu-metrics-devices=all" in device.utilization.estimate.missing

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nsysdiag import analyze
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.timeline.data import timelines
 from tests.output.page import parse
 from tests.output.timeline.test_data import Block, data_of
+from tests.shared import Shared
 from tests.timeline.decode import lanes, rows
 
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.real
 
 
 @pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
-def test_a_real_timeline(trace: Path) -> None:
-    report = analyze(trace)
+def test_a_real_timeline(trace: Path, shared: Shared) -> None:
+    report = shared.report(trace)
     assert len(msgspec.json.encode(report.timeline)) < MOST_JSON
     page = FORMATS["html"].render(report, RenderOptions())
     drawn = timelines(report)

@@ -30,7 +30,7 @@ from tests.simulator.scenarios import SCENARIOS, scenario
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "fixtures"
-FIXTURES = [*FOLDER.glob("sim_*.sqlite.gz"), *some(sorted(FOLDER.glob("real_*.sqlite.gz")), 5)]
+FIXTURES = [*FOLDER.glob("sim_*.sqlite.gz"), *some(sorted(FOLDER.glob("real_*.sqlite.gz")), 10, thorough=5)]
 KEY = "k3y-that-nobody-may-see"
 BOTH_WAYS = ("starved_training", "exposed_communication", "worker_and_pin_thread")
 FILES = ["findings.json", "report.html", "summary.md", "trace.sqlite"]
@@ -38,7 +38,7 @@ FILES = ["findings.json", "report.html", "summary.md", "trace.sqlite"]
 
 def in_turn(first: int) -> pytest.MarkDecorator:
     """Some scenarios, with a key for every second of these, and both ways for a few."""
-    chosen = [name for name in some(list(SCENARIOS), 4, first) if name not in BOTH_WAYS]
+    chosen = [name for name in some(list(SCENARIOS), 12, first, thorough=2) if name not in BOTH_WAYS]
     return pytest.mark.parametrize(
         ("name", "key"),
         [(name, (None, KEY)[at % 2]) for at, name in enumerate(chosen)]

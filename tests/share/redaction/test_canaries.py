@@ -30,7 +30,7 @@ LATE = [[4 * MS, 7 * MS]] * 5
 KEYS = (None, "a key")
 """By turns: both for every scenario would cost minutes."""
 FOLDER = Path(__file__).parents[2] / "fixtures"
-FIXTURES = [*FOLDER.glob("sim_*.sqlite.gz"), *some(sorted(FOLDER.glob("real_*.sqlite.gz")), 5)]
+FIXTURES = [*FOLDER.glob("sim_*.sqlite.gz"), *some(sorted(FOLDER.glob("real_*.sqlite.gz")), 10, thorough=5)]
 
 
 def assert_no_canary(report: Report, key: str | None) -> None:
@@ -39,7 +39,7 @@ def assert_no_canary(report: Report, key: str | None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", some(list(SCENARIOS), 4, 1))
+@pytest.mark.parametrize("name", some(list(SCENARIOS), 12, 1, thorough=2))
 def test_no_name_of_a_scenario_comes_through(name: str, tmp_path: Path) -> None:
     """Bundles of other scenarios are searched in tests/bundle."""
     path = tmp_path / f"train_{CANARY}.sqlite"
