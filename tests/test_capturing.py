@@ -25,6 +25,8 @@ from nsys import Nsys  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 from readme import rewritten  # noqa: E402
 
+from tests.levels import some
+
 INJECTING = [name for name, program in PROGRAMS.items() if program.injects]
 AHEAD_NS = 7_000_000_000
 """By how much the programs' clock is ahead of the trace's in these tests."""
@@ -61,7 +63,7 @@ class TestPrograms:
     """Each runs anywhere, and logs its steps, what it injects and what its device would have done."""
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("name", INJECTING)
+    @pytest.mark.parametrize("name", some(INJECTING, 3))
     def test_without_a_gpu(self, name: str, tmp_path: Path) -> None:
         log = logged(name, tmp_path)
         main = next(role["pid"] for role in log["role"] if role["role"] == "main")
@@ -77,7 +79,7 @@ class TestPrograms:
             assert len([each for each in log["injected"] if each["pid"] == main]) == len(steps)
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("name", INJECTING)
+    @pytest.mark.parametrize("name", some(INJECTING, 3, 1))
     def test_with_pytorch(self, name: str, tmp_path: Path) -> None:
         """A stand-in that knows the names and arguments that are asked for, and nothing else."""
         with_pytorch(tmp_path)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag import analyze
+from tests.levels import some
 from tests.share.bundle.test_private import WORDS
 from tests.share.slice.cutting import Rows, rows, tables
 from tests.share.slice.private import CANARY, MUCH_LATER, private_trace
@@ -46,7 +47,7 @@ def unpacked(data: bytes, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("fixture", SOME, ids=lambda path: path.name)
+@pytest.mark.parametrize("fixture", some(SOME, 5), ids=lambda path: path.name)
 def test_a_fixture_trimmed_again_is_what_it_was(fixture: Path, trim: ModuleType, tmp_path: Path) -> None:
     before = unpacked(fixture.read_bytes(), tmp_path / "before.sqlite")
     after = unpacked(trim.trimmed(before), tmp_path / "after.sqlite")
