@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from tests.levels import some
+
 ROOT = Path(__file__).parents[1]
 FIXTURES = ROOT / "tests" / "fixtures"
 WORKLOADS = ROOT / "scripts" / "workloads"
@@ -24,8 +26,6 @@ from mapping import anchor_starts, clock_offset, mapped  # noqa: E402
 from nsys import Nsys  # noqa: E402
 from programs import PROGRAMS  # noqa: E402
 from readme import rewritten  # noqa: E402
-
-from tests.levels import some
 
 INJECTING = [name for name, program in PROGRAMS.items() if program.injects]
 AHEAD_NS = 7_000_000_000
