@@ -31,6 +31,7 @@ SMALL_BYTES = 2 << 20
 
 pytestmark = pytest.mark.real
 every_trace = pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
+some_traces = pytest.mark.parametrize("trace", some(FILES, 3) or [Path("none")], ids=lambda path: path.stem)
 every_small_trace = pytest.mark.parametrize(
     "trace",
     [path for path in FILES if path.stat().st_size <= SMALL_BYTES] or [Path("none")],
@@ -61,7 +62,7 @@ def assert_exact(device: DeviceReport) -> None:
     check_launches(device)
 
 
-@every_trace
+@some_traces
 def test_all_formats(trace: Path, tmp_path: Path) -> None:
     before = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in FOLDER.iterdir())
     outputs = [tmp_path / f"report.{suffix}" for suffix in ("html", "json", "md", "txt", "csv")]
@@ -86,7 +87,7 @@ def test_all_formats(trace: Path, tmp_path: Path) -> None:
     assert after == before
 
 
-@every_trace
+@some_traces
 def test_windows_side_by_side_are_the_whole(trace: Path) -> None:
     whole = analyze(trace, Settings(gaps=0))
     for device in whole.devices:
@@ -109,7 +110,7 @@ def _part(trace: Path, device: DeviceReport, **bounds: int) -> DeviceReport | No
     return report.devices[0]
 
 
-@every_trace
+@some_traces
 def test_both_readers_tell_the_same(trace: Path, shared: Shared) -> None:
     assert _told(analyze(trace, Settings(reader="sqlite3"))) == _told(shared.report(trace))
 

@@ -445,7 +445,8 @@ class TestProcesses:
     @pytest.mark.parametrize(
         ("number", "to_all", "code", "told"),
         [
-            (signal.SIGINT, True, 130, b"interrupted"),  # as a terminal does it: the signal goes to every process
+            # As a terminal does it: the signal goes to every process.
+            pytest.param(signal.SIGINT, True, 130, b"interrupted", marks=pytest.mark.thorough),
             pytest.param(signal.SIGHUP, True, 129, b"ended by SIGHUP", marks=pytest.mark.thorough),
             pytest.param(signal.SIGHUP, False, 129, b"ended by SIGHUP", marks=pytest.mark.thorough),
             pytest.param(signal.SIGTERM, True, 143, b"ended by SIGTERM", marks=pytest.mark.thorough),

@@ -177,7 +177,7 @@ def test_a_key_that_is_there_twice_has_its_last_value(report: Report) -> None:
 # ---- packed columns ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of address space are those of Linux")
 def test_bombs_in_every_packed_column(report: Report, tmp_path: Path) -> None:
     path = tmp_path / "report.json"

@@ -73,7 +73,7 @@ def test_texts_in_one_column(table: str, column: str, whole: Path, tmp_path: Pat
 
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_all_cells(kind: str, whole: Path, tmp_path: Path) -> None:
-    for table in some(list(COLUMNS), 40, list(DAMAGE).index(kind), thorough=8):
+    for table in some(list(COLUMNS), 80, list(DAMAGE).index(kind), thorough=8):
         check(damaged(whole, tmp_path / "damaged.sqlite", table, COLUMNS[table], kind), tmp_path / "slices")
 
 
