@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.comparison.show.waterfall import length_axis
 from nsysdiag.document.axis import EDGES, count_levels, round_steps, time_label, time_levels, time_ticks, unit_of
-from nsysdiag.formats.batch.line_chart import share_levels
+from nsysdiag.formats.batch.history import share_levels
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.memory.chart import level_lines
 from nsysdiag.units import NS_PER

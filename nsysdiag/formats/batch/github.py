@@ -10,7 +10,6 @@ from nsysdiag.formats.batch.rows import headline
 
 if TYPE_CHECKING:
     from nsysdiag.ci.facts import BatchSummary
-    from nsysdiag.formats.batch.problems import Problem
 
 MOST = 10
 """GitHub shows so many annotations of each kind and step."""
@@ -25,17 +24,12 @@ def render(summary: BatchSummary) -> bytes:
     found = problems(summary)
     lines = [f"nsysdiag {visible(summary.tool.version)}: {headline(summary)}"]
     for level, command in _COMMANDS.items():
-        lines += _annotations(command, [problem for problem in found if problem.level == level])
+        of_level = [problem for problem in found if problem.level == level]
+        shown = of_level if len(of_level) <= MOST else of_level[: MOST - 1]
+        lines += [annotation(command, problem.title, problem.sentence) for problem in shown]
+        if more := len(of_level) - len(shown):
+            lines.append(annotation(command, "nsysdiag", f"{more:,} more: see the summary of this batch"))
     return ("\n".join(lines) + "\n").encode()
-
-
-def _annotations(command: str, found: list[Problem]) -> list[str]:
-    shown = found if len(found) <= MOST else found[: MOST - 1]
-    lines = [annotation(command, problem.title, problem.sentence) for problem in shown]
-    if len(found) > len(shown):
-        more = len(found) - len(shown)
-        lines.append(annotation(command, "nsysdiag", f"{more:,} more: see the summary of this batch"))
-    return lines
 
 
 def annotation(command: str, title: str, message: str) -> str:

@@ -26,22 +26,20 @@ def render(summary: BatchSummary) -> bytes:
 
 
 def _issue(problem: Problem) -> dict[str, object]:
+    """`severity` is blocker, critical, major, minor or info."""
+    if problem.rule == NOT_ANALYSED:
+        severity = "blocker"
+    elif problem.rule == BUDGET and not problem.severity:
+        severity = "critical" if problem.level == ERROR else "minor"
+    else:
+        severity = _OF_FINDINGS.get(problem.severity, "info")
     return {
         "description": problem.sentence,
         "check_name": PREFIX + clip(problem.rule, 100),
         "fingerprint": problem.identity,
-        "severity": _severity(problem),
+        "severity": severity,
         "location": {"path": shown_name(problem.entry.input).removeprefix("./"), "lines": {"begin": 1}},
     }
-
-
-def _severity(problem: Problem) -> str:
-    """blocker, critical, major, minor or info."""
-    if problem.rule == NOT_ANALYSED:
-        return "blocker"
-    if problem.rule == BUDGET and not problem.severity:
-        return "critical" if problem.level == ERROR else "minor"
-    return _OF_FINDINGS.get(problem.severity, "info")
 
 
 class _Issue(msgspec.Struct):

@@ -1,4 +1,5 @@
-"""The history of traces by input and device: one series each, the newest run last."""
+"""The history of traces by input and device, one series each, the newest run last; and the lines drawn of it: a
+sparkline of the idle share, a chart of any value from run to run with the names of the runs below."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import HEIGHT, SLOT
+from nsysdiag.document.bars import HEIGHT, SLOT, Line, Spot
+from nsysdiag.document.figures import percent
+from nsysdiag.document.names import clip
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
@@ -58,8 +61,8 @@ def spark(lines: Sequence[HistoryLine]) -> Spark | None:
         return None
     low, high = min(shares), max(shares)
     pad = max(SPARK_RANGE - (high - low), 0.0) / 2 + 0.1 * max(high - low, SPARK_RANGE)
-    places = [_place(share, low - pad, high + pad) for share in shares]
-    points = [f"{SLOT * at} {y}" for at, y in enumerate(places)]
+    lower, upper = low - pad, high + pad
+    points = [f"{SLOT * at} {round(HEIGHT * (upper - share) / (upper - lower))}" for at, share in enumerate(shares)]
     first, last = (format_share(share, 1) for share in (shares[0], shares[-1]))
     lowest, highest = (format_share(share, 1) for share in (low, high))
     return Spark(
@@ -72,6 +75,75 @@ def spark(lines: Sequence[HistoryLine]) -> Spark | None:
     )
 
 
-def _place(value: float, low: float, high: float) -> int:
+LABEL_LENGTH = 16
+FEWEST_SLOTS = 7
+"""So many runs fill the width. Each then has room for its name, in narrow windows too."""
+STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
+MOST_LEVELS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LineChart:
+    """A drawing of `width` by `height` units with a slot a run; the line has gaps where a run has no value."""
+
+    width: int
+    height: int
+    line: str
+    dots: str
+    lines: list[Line]
+    spots: list[Spot]
+    spot_width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The name of a run; `x` is the middle of its slot in per cent of the width."""
+
+    x: str
+    text: str
+
+
+def draw_line(values: Sequence[int | None], top: int, levels: dict[str, int], told: Sequence[str]) -> LineChart:
+    """Values from 0 to `top`, which fills the height; `levels` has the text of each level and its value, `told` what
+    the pointer shows of each value."""
+    slots = max(len(values), FEWEST_SLOTS)
+    points = [None if value is None else (_middle(at), _place(value, top)) for at, value in enumerate(values)]
+    pieces, drawing = [], False
+    for point in points:
+        if point is not None:
+            pieces.append(f"{'L' if drawing else 'M'}{point[0]} {point[1]}")
+        drawing = point is not None
+    return LineChart(
+        width=slots * SLOT,
+        height=HEIGHT,
+        line="".join(pieces),
+        dots="".join(f"M{point[0]} {point[1]}h0" for point in points if point),
+        lines=[Line(percent(_place(value, top), HEIGHT), label) for label, value in levels.items() if value < top],
+        spots=[Spot(at * SLOT, text) for at, text in enumerate(told)],
+        spot_width=SLOT,
+    )
+
+
+def _middle(at: int) -> int:
+    return at * SLOT + SLOT // 2
+
+
+def _place(value: int, top: int) -> int:
     """The distance from the upper edge."""
-    return round(HEIGHT * (high - value) / (high - low))
+    return round(HEIGHT * (1 - min(max(value, 0), top) / top))
+
+
+def share_levels(top: int, scale: int) -> dict[str, int]:
+    """Round shares up to `top` parts of `scale`, and to all of it, by their texts."""
+    top = min(top, scale)
+    step = next((step for step in STEPS if top / scale <= step * MOST_LEVELS), STEPS[-1])
+    count = int(top / scale / step + 1e-9)
+    return {format_share(step * at, 1).replace(".0%", "%"): round(step * at * scale) for at in range(1, count + 1)}
+
+
+def labels(names: Sequence[str]) -> list[Label]:
+    """The names of the newest run and of those before it at even distances, as far as there is room."""
+    slots = max(len(names), FEWEST_SLOTS)
+    step = -(-slots // FEWEST_SLOTS)
+    chosen = sorted(range(len(names) - 1, -1, -step))
+    return [Label(percent(_middle(at), slots * SLOT), clip(names[at], LABEL_LENGTH)) for at in chosen]

@@ -8,15 +8,16 @@ from urllib.parse import quote
 
 from nsysdiag.document.figures import Segment, stack
 from nsysdiag.document.words import SEVERITY_ICONS
-from nsysdiag.formats.batch.frame import framed
 from nsysdiag.formats.batch.history import Spark, series, spark
 from nsysdiag.formats.batch.rows import FAILED, Row, headline, parts, result, rows, shown_name
+from nsysdiag.formats.html import page
+from nsysdiag.formats.html.assets import asset, page_script, page_style
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.ci.facts import BatchDevice, BatchSummary, HistoryLine
+    from nsysdiag.ci.facts import BatchSummary, HistoryLine
 
 TREND = "trend.html"
 
@@ -61,25 +62,28 @@ def render(summary: BatchSummary, history: Sequence[HistoryLine]) -> bytes:
     )
 
 
+def framed(template: str, summary: BatchSummary, **values: object) -> bytes:
+    """A template of a page of this batch, drawn with `values`, as UTF-8."""
+    style = page_style() + asset("batch.css")
+    return page.framed(template, summary.tool, style, page_script(), tool=summary.tool, **values)
+
+
 def _drawn(row: Row, runs: dict[tuple[str, str], list[HistoryLine]]) -> Drawn:
-    device = row.device
+    device, shares = row.device, []
+    if device:  # idle, busy, and what the device was busy with
+        times = (device.idle_ns, device.busy_ns, device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns)
+        whole = device.window_ns
+        shares = [Share(ns, ns / whole if whole else 0.0, format_share(ns, whole)) for ns in times]
     return Drawn(
         row=row,
         name=shown_name(row.entry.input),
         href=link(row.entry.report),
         failed=row.entry.status == FAILED,
         split=stack((part.label, part.ns, None, part.id) for part in parts(device)) if device else [],
-        shares=_shares(device) if device else [],
+        shares=shares,
         icon=SEVERITY_ICONS.get(row.top.severity, "○") if row.top else "",
         spark=spark(runs.get((row.entry.input, device.key), [])) if device else None,
     )
-
-
-def _shares(device: BatchDevice) -> list[Share]:
-    """Idle, busy, and what the device was busy with."""
-    times = (device.idle_ns, device.busy_ns, device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns)
-    whole = device.window_ns
-    return [Share(ns, ns / whole if whole else 0.0, format_share(ns, whole)) for ns in times]
 
 
 def link(path: str) -> str:

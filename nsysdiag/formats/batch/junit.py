@@ -1,7 +1,7 @@
 """JUnit XML: a suite a trace, a test case a budget.
 
 There are two schemas in use, that of Ant and that of Jenkins; a file fits both. So nothing stands at the root, what a
-case that passes has to say is in the output of its suite, and a suite has a host and a time, which nobody reads.
+case that passes has to say is in the output of its suite, and a suite has a host and a time, which no reader needs.
 """
 
 from __future__ import annotations
@@ -44,35 +44,32 @@ def render(summary: BatchSummary) -> bytes:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{MARK}\n'.encode() + document + b"\n"
 
 
-def _count(element: ET.Element, cases: list[ET.Element]) -> None:
-    element.set("tests", str(len(cases)))
-    for count, kind in (("failures", "failure"), ("errors", "error")):
-        element.set(count, str(sum(case.find(kind) is not None for case in cases)))
-
-
 def _suite(entry: BatchEntry, version: str, facts: dict[str, str]) -> ET.Element:
     fixed = {"package": NAME, "hostname": "localhost", "time": "0"}
     suite = ET.Element("testsuite", {"name": _shown(entry.input), **facts, **fixed})
     properties = ET.SubElement(suite, "properties")  # not without one
     ET.SubElement(properties, "property", {"name": "version", "value": _shown(version)})
-    told: list[str] = []
+    output: list[str] = []
     if entry.status == FAILED:
         _problem(_case(suite, entry, CASE), "error", NAME, entry.error or "not analysed", entry.hint)
     elif not entry.budgets and not entry.unjudged:
         _case(suite, entry, CASE)
-        told += _told(entry)
+        output += _verdicts(entry)
     budgets: list[BudgetResult | UnjudgedBudget] = [*entry.budgets, *entry.unjudged]
     names: dict[str, int] = {}
     for budget in [] if entry.status == FAILED else budgets:
-        name = _name(budget)
+        name = _shown(f"{budget.budget}{f' in {budget.nvtx}' if budget.nvtx else ''}")
         number = names[name] = names.get(name, 0) + 1
         case = _case(suite, entry, name if number == 1 else f"{name} ({number})")
         if isinstance(budget, UnjudgedBudget):
             _problem(case, "error", "budget", f"It cannot be judged: {budget.why}", f"{budget.source}: {budget.budget}")
         else:
-            told += _judged(case, budget)
-    _count(suite, suite.findall("testcase"))
-    ET.SubElement(suite, "system-out").text = _without_attachments("\n".join(told))
+            output += _judged(case, budget)
+    cases = suite.findall("testcase")
+    suite.set("tests", str(len(cases)))
+    for count, kind in (("failures", "failure"), ("errors", "error")):
+        suite.set(count, str(sum(case.find(kind) is not None for case in cases)))
+    ET.SubElement(suite, "system-out").text = _without_attachments("\n".join(output))
     ET.SubElement(suite, "system-err")
     return suite
 
@@ -81,18 +78,13 @@ def _case(suite: ET.Element, entry: BatchEntry, name: str) -> ET.Element:
     return ET.SubElement(suite, "testcase", {"name": name, "classname": _shown(entry.name), "time": "0"})
 
 
-def _name(budget: BudgetResult | UnjudgedBudget) -> str:
-    where = f" in {budget.nvtx}" if budget.nvtx else ""
-    return _shown(f"{budget.budget}{where}")
-
-
 def _judged(case: ET.Element, budget: BudgetResult) -> list[str]:
     """A broken budget that fails is a failure; all others pass, and what they found is said."""
     if budget.broken and budget.level == FAIL:
         _problem(case, "failure", "budget", budget.sentence, f"{budget.source}: {budget.budget}")
         return []
-    told = f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, LONGEST)})"
-    return [f"Warning: {told}" if budget.broken else told]
+    found = f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, LONGEST)})"
+    return [f"Warning: {found}" if budget.broken else found]
 
 
 def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -> None:
@@ -100,7 +92,7 @@ def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -
     found.text = "\n".join(clip(line, SENTENCE) for line in (message, more) if line)
 
 
-def _told(entry: BatchEntry) -> list[str]:
+def _verdicts(entry: BatchEntry) -> list[str]:
     """The verdict of each device and the findings that weigh most."""
     verdicts = [clip(f"{device.key}: {device.sentence}", SENTENCE) for device in entry.devices]
     ranked = sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))

@@ -22,7 +22,10 @@ def render(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
     """At most `most` bytes; what does not fit is cut, and a last sentence says so."""
     mark, found = result(summary), rows(summary)
     blocks = [MARKER, "# nsysdiag: traces", f"{text(mark.icon)} **{mark.word}.** {text(headline(summary))}"]
-    blocks += [*_failed(summary), *_broken(summary), *_unjudged(summary), *_all(found)]
+    blocks += [*_failed(summary), *_broken(summary), *_unjudged(summary)]
+    cells = [_cells(row) for row in found if row.entry.status != FAILED]
+    header = ["", "Trace", "GPU", "Idle", "Compute", "Communication", "Copies", "Iteration", "Verdict", "Top finding"]
+    blocks += ["## All traces, the worst first", table(header, "lllrrrrrll", cells)] if cells else []
     tool = text(f"{summary.tool.name} {summary.tool.version}")
     config = summary.settings.get("config")
     origin = f"{tool} · settings of {code(config)}" if config else tool
@@ -70,12 +73,6 @@ def _unjudged(summary: BatchSummary) -> list[str]:
         for budget in entry.unjudged
     ]
     return ["## Budgets that cannot be judged", table(["Trace", "Budget", "Why"], "lll", cells)] if cells else []
-
-
-def _all(found: list[Row]) -> list[str]:
-    cells = [_cells(row) for row in found if row.entry.status != FAILED]
-    header = ["", "Trace", "GPU", "Idle", "Compute", "Communication", "Copies", "Iteration", "Verdict", "Top finding"]
-    return ["## All traces, the worst first", table(header, "lllrrrrrll", cells)] if cells else []
 
 
 def _cells(row: Row) -> list[str]:

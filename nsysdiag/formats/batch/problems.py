@@ -1,4 +1,4 @@
-"""What CI systems are told of: traces that were not analysed, broken budgets, and the findings that weigh most."""
+"""What is reported to CI systems: traces that were not analysed, broken budgets, and the findings that weigh most."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_ANALYSED, BUDGET = "not-analysed", "budget"
 ERROR, WARNING, NOTE = "error", "warning", "note"
 LEVELS = (ERROR, WARNING, NOTE)
 SHOWN = {"high": WARNING, "medium": NOTE}
-"""The severities of findings that are told, and as what: only a budget makes an error of a finding."""
+"""The severities of findings that are reported, and as what: only a budget makes an error of a finding."""
 SENTENCE, TITLE = 600, 120
 _FAILED_WEIGHT, _BUDGET_WEIGHT, _UNJUDGED_WEIGHT = 1e6, 1e3, 1e2
 
@@ -50,12 +50,9 @@ def problems(summary: BatchSummary) -> list[Problem]:
     single = []
     for problem in found:
         number = seen[problem.identity] = seen.get(problem.identity, 0) + 1
-        single.append(replace(problem, identity=_digest(f"{problem.identity}\0{number}")))
+        text = f"{problem.identity}\0{number}".encode("utf-8", "backslashreplace")
+        single.append(replace(problem, identity=hashlib.sha256(text).hexdigest()[:32]))
     return sorted(single, key=lambda problem: (LEVELS.index(problem.level), -problem.weight))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:32]
 
 
 def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
@@ -96,7 +93,7 @@ def _of_budget(entry: BatchEntry, budget: BudgetResult) -> Problem:
 
 
 def _of_unjudged(entry: BatchEntry, budget: UnjudgedBudget) -> Problem:
-    """An error whatever its level is: nobody knows whether it is kept."""
+    """An error whatever its level is: it is not known whether it is kept."""
     why = f"{clip(budget.why, SENTENCE)} ({clip(budget.source, TITLE)})"
     return Problem(
         rule=BUDGET,

@@ -45,19 +45,18 @@ class Row:
 def rows(summary: BatchSummary) -> list[Row]:
     """Not analysed, then with budgets that are broken and fail, that cannot be judged, that warn; within each by the
     idle share."""
-    found = [row for entry in summary.entries for row in _rows_of(entry)]
-    return sorted(found, key=_badness)
+    found: list[Row] = []
+    for entry in summary.entries:
+        if entry.status == FAILED:
+            found.append(Row(entry, None, _FAILED, [], [], None))
+        else:
+            found += [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
 
+    def badness(row: Row) -> tuple[int, float, str, str]:
+        rank = min(MARKS.index(row.mark), MARKS.index(_KEPT))  # a trace is not better for having no budgets
+        return rank, -idle_share(row.device), row.entry.input, row.device.key if row.device else ""
 
-def _badness(row: Row) -> tuple[int, float, str, str]:
-    rank = min(MARKS.index(row.mark), MARKS.index(_KEPT))  # a trace is not better for having no budgets
-    return rank, -idle_share(row.device), row.entry.input, row.device.key if row.device else ""
-
-
-def _rows_of(entry: BatchEntry) -> list[Row]:
-    if entry.status == FAILED:
-        return [Row(entry, None, _FAILED, [], [], None)]
-    return [_row(entry, device) for device in entry.devices] or [_row(entry, None)]
+    return sorted(found, key=badness)
 
 
 def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:

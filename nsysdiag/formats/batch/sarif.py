@@ -33,7 +33,13 @@ def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
     found = [problem for problem in problems(summary) if problem.rule != NOT_ANALYSED or problem.severity]
     rules = sorted({_rule_id(problem) for problem in found})
     run = {
-        "tool": {"driver": _driver(summary, rules, Causes(causes))},
+        "tool": {
+            "driver": {
+                "name": GENERATOR,
+                "version": visible(summary.tool.version),
+                "rules": [_rule(rule, Causes(causes)) for rule in rules],
+            }
+        },
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(summary)],
         "results": [_result(problem, rules) for problem in found],
@@ -47,35 +53,21 @@ def _rule_id(problem: Problem) -> str:
     return f"finding/{clip(problem.rule, NAME)}" if problem.severity else BUDGET
 
 
-def _driver(summary: BatchSummary, rules: list[str], causes: Causes) -> dict[str, object]:
-    return {
-        "name": GENERATOR,
-        "version": visible(summary.tool.version),
-        "rules": [_rule(rule, causes) for rule in rules],
-    }
-
-
 def _rule(rule: str, causes: Causes) -> dict[str, object]:
     """With the descriptions and the help that code scanning on GitHub wants of every rule."""
-    title, meaning = _meaning(rule, causes)
+    if rule == BUDGET:
+        title = "A budget is broken, or cannot be judged"
+        meaning = "A number of the trace is not what its budget allows, or not known."
+    else:
+        cause = causes[rule.removeprefix("finding/")]
+        title = f"Lost GPU time: {clip(cause.title, NAME)}"
+        meaning = clip(cause.meaning, MEANING) or f"{title}."
     return {
         "id": rule,
         "shortDescription": _message(title),
         "fullDescription": _message(meaning),
         "help": _message(f"{meaning} {WHERE}"),
     }
-
-
-def _meaning(rule: str, causes: Causes) -> tuple[str, str]:
-    """The title of a rule, and a sentence on it."""
-    if rule == BUDGET:
-        return (
-            "A budget is broken, or cannot be judged",
-            "A number of the trace is not what its budget allows, or not known.",
-        )
-    cause = causes[rule.removeprefix("finding/")]
-    title = f"Lost GPU time: {clip(cause.title, NAME)}"
-    return title, clip(cause.meaning, MEANING) or f"{title}."
 
 
 def _invocation(summary: BatchSummary) -> dict[str, object]:

@@ -10,9 +10,18 @@ from nsysdiag.document.bars import Bar, BarChart, draw_bars
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes, Share, by_time, share_of
 from nsysdiag.document.words import counted
-from nsysdiag.formats.batch.frame import framed
-from nsysdiag.formats.batch.history import idle_share, moment, series
-from nsysdiag.formats.batch.line_chart import FEWEST_SLOTS, Label, LineChart, draw_line, labels, share_levels
+from nsysdiag.formats.batch.history import (
+    FEWEST_SLOTS,
+    Label,
+    LineChart,
+    draw_line,
+    idle_share,
+    labels,
+    moment,
+    series,
+    share_levels,
+)
+from nsysdiag.formats.batch.index import framed
 from nsysdiag.formats.batch.rows import rows, shown_name
 from nsysdiag.units import format_ns, format_share
 
@@ -65,43 +74,31 @@ class Trend:
 def render(summary: BatchSummary, history: Sequence[HistoryLine], causes: Sequence[CauseInfo] = ()) -> bytes:
     """The whole page as UTF-8."""
     runs = series(history)
-    order = _order(summary, runs)
+    # Those of this batch, the worst first; then those that only earlier runs had.
+    here = [(row.entry.input, row.device.key) for row in rows(summary) if row.device]
+    now = [key for key in here if key in runs]
+    order = [*now, *sorted(runs.keys() - set(now))]
     shown = order[:MOST_SERIES]
     points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_OF_ALL // max(len(shown), 1)))
     known = Causes(causes)
     trends = [_trend(at, key, runs[key], points, known) for at, key in enumerate(shown)]
+    count = len({(each.line.at, each.line.run) for trend in trends for each in trend.runs})
+    notes = [f"Charts show the latest {points:,} runs of each."] if any(t.count > points for t in trends) else []
+    if any(trend.count > len(trend.runs) for trend in trends):
+        notes.append(f"Tables show the latest {MOST_ROWS} runs of each.")
     return framed(
         "trend.html",
         summary,
         trends=trends,
         unfolded=UNFOLDED,
         left_out=len(order) - len(shown),
-        notes=_notes(trends, points),
-        headline=_headline(trends, len(order)),
+        notes=notes,
+        headline=f"{counted(len(order), 'trace and GPU', 'traces and GPUs')} over {counted(count, 'run')}.",
     )
-
-
-def _order(summary: BatchSummary, runs: dict[tuple[str, str], list[HistoryLine]]) -> list[tuple[str, str]]:
-    """Those of this batch, the worst first; then those that only earlier runs had."""
-    here = [(row.entry.input, row.device.key) for row in rows(summary) if row.device]
-    now = [key for key in here if key in runs]
-    return [*now, *sorted(runs.keys() - set(now))]
-
-
-def _headline(trends: list[Trend], count: int) -> str:
-    runs = len({run for trend in trends for run in [(each.line.at, each.line.run) for each in trend.runs]})
-    return f"{counted(count, 'trace and GPU', 'traces and GPUs')} over {counted(runs, 'run')}."
-
-
-def _notes(trends: list[Trend], points: int) -> list[str]:
-    notes = [f"Charts show the latest {points:,} runs of each."] if any(t.count > points for t in trends) else []
-    longer = any(trend.count > len(trend.runs) for trend in trends)
-    return [*notes, *([f"Tables show the latest {MOST_ROWS} runs of each."] if longer else [])]
 
 
 def _trend(at: int, key: tuple[str, str], every: list[HistoryLine], points: int, causes: Causes) -> Trend:
     lines = every[-points:]
-    top = _top_causes(lines)
     runs = [_run(line, causes) for line in reversed(every[-MOST_ROWS:])]
     names = [_name(line) for line in lines]
     return Trend(
@@ -112,7 +109,7 @@ def _trend(at: int, key: tuple[str, str], every: list[HistoryLine], points: int,
         sentence=_sentence(every),
         iteration=_iterations(lines, names),
         idle=_idle(lines, names),
-        causes=_causes(lines, names, top, causes),
+        causes=_causes(lines, names, causes),
         labels=labels(names),
         runs=runs,
         last=runs[0],
@@ -164,40 +161,26 @@ def _ceiling(highest: int) -> int:
     return max(SCALE // 20, round(1.1 * highest))
 
 
-def _top_causes(lines: list[HistoryLine]) -> list[str]:
-    """The causes with the largest shares in all runs together."""
+def _causes(lines: list[HistoryLine], names: list[str], causes: Causes) -> BarChart | None:
+    """Bars of the idle share by cause: those with the largest shares in all runs together, and all others as one."""
     total: dict[str, float] = {}
     for line in lines:
         for id, ns in line.causes.items():
             total[id] = total.get(id, 0.0) + (ns / line.window_ns if line.window_ns > 0 else 0.0)
-    return sorted(total, key=lambda id: (-total[id], id))[:TOP_CAUSES]
-
-
-def _causes(lines: list[HistoryLine], names: list[str], top: list[str], causes: Causes) -> BarChart | None:
-    """Bars of the idle share by cause; all beyond the chief ones are one."""
-    shares = [_shares(line, top, causes) for line in lines]
-    bars = [
-        Bar(sum(share.ns for share in each), each, _told(name, each), slow=False, faded=False)
-        for name, each in zip(names, shares, strict=True)
-    ]
+    top = sorted(total, key=lambda id: (-total[id], id))[:TOP_CAUSES]
+    bars = []
+    for name, line in zip(names, lines, strict=True):
+        whole = max(line.window_ns, 1)
+        found = [share_of(id, round(SCALE * line.causes.get(id, 0) / whole), causes) for id in top]
+        shares = [each for each in found if each.ns > 0]
+        rest = sum(ns for id, ns in line.causes.items() if id not in top)
+        if rest > 0:
+            shares.append(Share(OTHER, "All other causes", round(SCALE * rest / whole), "idle", ""))
+        parts = ", ".join(f"{share.label} {format_share(share.ns, SCALE)}" for share in shares)
+        text = f"{name}: {parts or 'no idle time'}"
+        bars.append(Bar(sum(share.ns for share in shares), shares, text, slow=False, faded=False))
     highest = max((bar.total for bar in bars), default=0)
     if highest <= 0:
         return None
     ceiling = _ceiling(highest)
     return draw_bars(bars, ceiling, share_levels(ceiling, SCALE), fewest=FEWEST_SLOTS)
-
-
-def _shares(line: HistoryLine, top: list[str], causes: Causes) -> list[Share]:
-    whole = max(line.window_ns, 1)
-    found = [share_of(id, round(SCALE * line.causes.get(id, 0) / whole), causes) for id in top]
-    rest = sum(ns for id, ns in line.causes.items() if id not in top)
-    return [*(each for each in found if each.ns > 0), *([_other(round(SCALE * rest / whole))] if rest > 0 else [])]
-
-
-def _other(part: int) -> Share:
-    return Share(OTHER, "All other causes", part, "idle", "")
-
-
-def _told(name: str, shares: list[Share]) -> str:
-    parts = ", ".join(f"{share.label} {format_share(share.ns, SCALE)}" for share in shares)
-    return f"{name}: {parts or 'no idle time'}"

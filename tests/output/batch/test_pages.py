@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.document.names import visible
-from nsysdiag.formats.batch import history, index, line_chart, trend
+from nsysdiag.formats.batch import history, index, trend
 from nsysdiag.formats.batch.index import link
 from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.batch.rows import headline, rows
@@ -268,7 +268,7 @@ class TestTrend:
         assert "Idle by cause" not in sections["t-2-runs"].whole_text()
 
     def test_a_run_without_a_value_leaves_a_gap(self) -> None:
-        made = line_chart.draw_line([10, None, 20, 30], 40, {}, ["a", "b", "c", "d"])
+        made = history.draw_line([10, None, 20, 30], 40, {}, ["a", "b", "c", "d"])
         assert made.line.count("M") == 2
         assert made.dots.count("M") == 3
 
@@ -292,14 +292,14 @@ class TestTrend:
 
     def test_labels_leave_room_for_each_other(self) -> None:
         for count in (1, 2, 7, 20, 100, 300):
-            made = line_chart.labels([f"run {at}" for at in range(count)])
+            made = history.labels([f"run {at}" for at in range(count)])
             places = [float(label.x.rstrip("%")) for label in made]
             assert made[-1].text == f"run {count - 1}"
             assert all(b - a > 13 for a, b in pairwise(places))
 
     @pytest.mark.parametrize("top", [50_000, 123_456, 500_000, 1_000_000])
     def test_levels_are_few_and_below_the_top(self, top: int) -> None:
-        levels = line_chart.share_levels(top, 1_000_000)
+        levels = history.share_levels(top, 1_000_000)
         assert 1 <= len(levels) <= 5
         assert max(levels.values()) <= top
 
