@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nsysdiag.comparison.show.waterfall import length_axis
+from nsysdiag.comparison.show.drawings import length_axis
 from nsysdiag.document.axis import EDGES, count_levels, round_steps, time_label, time_levels, time_ticks, unit_of
 from nsysdiag.formats.batch.history import share_levels
 from nsysdiag.formats.html.assets import asset

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.rows import changed_kernels, changed_signatures, flows, lone_findings, split, title
+from nsysdiag.comparison.show.rows import changed_gap_groups, changed_kernels, flows, lone_findings, split, title
 from nsysdiag.document.markup import MARKER, code, table, text
 from nsysdiag.document.names import brief
 from nsysdiag.document.view import Causes
@@ -137,7 +137,7 @@ def _kernels(device: DeviceComparison) -> list[str]:
 
 
 def _gaps(device: DeviceComparison, causes: Causes) -> list[str]:
-    found = changed_signatures(device)
+    found = changed_gap_groups(device)
     rows = [
         [
             " → ".join(code(brief(each), in_table=True, limit=60) for each in (row.previous_op, row.next_op)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nsysdiag.comparison.facts import Comparison, comparison_to_json
-from nsysdiag.comparison.show import html, markdown, text
+from nsysdiag.comparison.show import markdown, page, text
 from nsysdiag.formats.format import RenderOptions
 
 
@@ -14,7 +14,7 @@ def _json(comparison: Comparison, _options: RenderOptions) -> bytes:
 
 
 RENDERERS: dict[str, Callable[[Comparison, RenderOptions], bytes]] = {
-    "html": html.render,
+    "html": page.render,
     "json": _json,
     "md": markdown.render,
     "txt": text.render,

@@ -136,13 +136,12 @@ def matrix(device: DeviceComparison, most: int) -> Matrix:
         one, two = (id if id in kept else OTHERS for id in (move.before, move.after))
         ns, seen = cells.get((one, two), (0, 0))
         cells[one, two] = (ns + move.ns, seen + move.seen_ns)
-    return _filled(order, cells)
-
-
-def _filled(order: list[str | None], cells: dict[tuple[str | None, str | None], tuple[int, int]]) -> Matrix:
     columns = [id for id in order if any(cells.get((row, id)) for row in order)]
-    rows = [MatrixRow(id, [cells.get((id, column), (0, 0)) for column in columns], 0) for id in order]
-    rows = [MatrixRow(row.id, row.cells, sum(ns for ns, _ in row.cells)) for row in rows if any(map(any, row.cells))]
+    rows = []
+    for id in order:
+        its = [cells.get((id, column), (0, 0)) for column in columns]
+        if any(map(any, its)):
+            rows.append(MatrixRow(id, its, sum(ns for ns, _ in its)))
     totals = [sum(row.cells[at][0] for row in rows) for at in range(len(columns))]
     return Matrix(columns, rows, totals, sum(totals))
 
@@ -153,20 +152,20 @@ def changed_kernels(device: DeviceComparison) -> list[KernelChange]:
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
-def changed_signatures(device: DeviceComparison) -> list[SignatureChange]:
+def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
     """Gaps that take more or less time beyond chance, or may do so, or have another cause, without what is next to
     nothing, the largest change first."""
     small = least(device)
-    found = [row for row in device.signatures if _matters(row, small)]
+
+    def matters(row: SignatureChange) -> bool:
+        if row.status == "recaused":
+            return max(row.change.before_ns, row.change.after_ns) >= small
+        return row.change.verdict != "same" and abs(row.change.change_ns) >= small
+
+    found = [row for row in device.signatures if matters(row)]
     return sorted(found, key=lambda row: -abs(row.change.change_ns))
 
 
 def lone_findings(device: DeviceComparison) -> list[FindingChange]:
     """Findings that one side has and the other has not."""
     return [row for row in device.findings if row.status not in NOT_LONE]
-
-
-def _matters(row: SignatureChange, small: float) -> bool:
-    if row.status == "recaused":
-        return max(row.change.before_ns, row.change.after_ns) >= small
-    return row.change.verdict != "same" and abs(row.change.change_ns) >= small

@@ -10,8 +10,8 @@ from rich.text import Text
 
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.rows import (
+    changed_gap_groups,
     changed_kernels,
-    changed_signatures,
     flows,
     levels,
     lone_findings,
@@ -46,14 +46,17 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
     blocks: list[RenderableType] = [_head(comparison)]
     if len(comparison.devices) == 1:
         blocks += [*_overview(comparison.devices[0]), *notes, *_why(comparison.devices[0], causes, width)]
-        blocks += _details(comparison.devices[0], causes, width)
+        device = comparison.devices[0]
+        blocks += [*_kernels(device, width), *_gaps(device, causes, width), *_findings(device, width)]
     else:
-        blocks += [*_verdict(comparison), *notes]
+        outcome = _outcome(words.verdict_mark(comparison.verdict))
+        blocks += [Text(), outcome, indented(Text(visible(comparison.sentence), "bold")), *notes]
         for device in comparison.devices:
             blocks += [*_overview(device), *_why(device, causes, width)]
         blocks.append(Text(f"\n{words.ELSEWHERE}", "dim"))
-    told = [Text(visible(line)) for line in words.warnings(comparison)]
-    blocks += _list("Trace health", told, TOP_WARNINGS)
+    warnings = [indented(Text(visible(line))) for line in words.warnings(comparison)]
+    if warnings:
+        blocks += [heading("Trace health"), *warnings[:TOP_WARNINGS], *_more(len(warnings) - TOP_WARNINGS)]
     origin = [Text(f"\n{visible(options.command)}", "dim")] if options.command else []
     return printed(Group(*blocks), origin, width, color=options.color)
 
@@ -65,11 +68,6 @@ def _head(comparison: Comparison) -> Text:
 
 def _side(traces: Sequence[SideTrace]) -> str:
     return f"{words.files_label(traces)} ({format_bytes(sum(trace.size_bytes for trace in traces))})"
-
-
-def _verdict(comparison: Comparison) -> list[RenderableType]:
-    mark = words.verdict_mark(comparison.verdict)
-    return [Text(), _outcome(mark), indented(Text(visible(comparison.sentence), "bold"))]
 
 
 def _outcome(mark: Mark) -> Text:
@@ -97,14 +95,6 @@ def _why(device: DeviceComparison, causes: Causes, width: int) -> list[Renderabl
         indented(Text(visible(device.renaming.sentence), "bold")),
         *_flows(device, causes, width),
         *_changes(device, causes, width),
-    ]
-
-
-def _details(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
-    return [
-        *_kernels(device, width),
-        *_gaps(device, causes, width),
-        *_findings(device, width),
     ]
 
 
@@ -179,7 +169,7 @@ def _kernels(device: DeviceComparison, width: int) -> list[RenderableType]:
 
 
 def _gaps(device: DeviceComparison, causes: Causes, width: int) -> list[RenderableType]:
-    found = changed_signatures(device)
+    found = changed_gap_groups(device)
     rows = []
     for row in found[:TOP_GAPS]:
         change = format_signed_ns(row.change.change_ns)
@@ -222,10 +212,6 @@ def _fitted(justify: str, rows: Sequence[Sequence[Text]], at: int, width: int) -
 
 def _block(name: str, table: Table, rows: Sequence[object], most: int) -> list[RenderableType]:
     return [heading(name), indented(table), *_more(len(rows) - most)] if rows else []
-
-
-def _list(name: str, lines: Sequence[Text], most: int) -> list[RenderableType]:
-    return [heading(name), *map(indented, lines[:most]), *_more(len(lines) - most)] if lines else []
 
 
 def _more(count: int) -> list[RenderableType]:

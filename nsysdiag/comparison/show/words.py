@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.facts import (
         Change,
         Comparison,
-        CountChange,
         DeviceComparison,
         MetricChange,
         SideTrace,
@@ -101,15 +100,15 @@ def least_label(change: Change) -> str:
 def length_sentence(change: Change) -> str:
     """What became of the length, in numbers."""
     interval = interval_share(change)
-    told = f"95% interval {interval}" if interval != NOTHING else "no interval: too little comes round"
+    sure = f"95% interval {interval}" if interval != NOTHING else "no interval: too little comes round"
     return (
-        f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}, {told}; "
+        f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}, {sure}; "
         f"{least_label(change)} or less would not count."
     )
 
 
 def unit_sentence(unit: Unit) -> str:
-    """What is compared, and how often it comes round on each side."""
+    """What is compared, and how often it repeats on each side."""
     before, after = (clip(brief(name), UNIT_NAME) for name in (unit.name_before, unit.name_after))
     if unit.kind == "iterations":
         what = "an iteration"
@@ -131,13 +130,12 @@ def workload_sentence(device: DeviceComparison) -> str:
     """The operations of a unit of work where they are the same on both sides; else a note of the device says so."""
     if not device.workload or any(row.changed for row in device.workload):
         return ""
-    told = "; ".join(f"{row.id} {_both(row)}" for row in device.workload)
-    return f"The same workload, operations for a unit of work: {told}."
-
-
-def _both(row: CountChange) -> str:
-    """`18`, or `119 and 117.1` where a few operations more or less change nothing."""
-    return " and ".join(dict.fromkeys(f"{count:,.4g}" for count in (row.before, row.after)))
+    # `18`, or `119 and 117.1` where a few operations more or less change nothing.
+    counts = [
+        f"{row.id} {' and '.join(dict.fromkeys(f'{count:,.4g}' for count in (row.before, row.after)))}"
+        for row in device.workload
+    ]
+    return f"The same workload, operations for a unit of work: {'; '.join(counts)}."
 
 
 def count_label(count: float) -> str:

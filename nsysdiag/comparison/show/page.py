@@ -1,4 +1,5 @@
-"""What the page draws of a comparison: its sections, each with the values that its template needs."""
+"""Two sides compared as one HTML file, complete without scripts or a network: its sections, each with the values that
+its template needs."""
 
 from __future__ import annotations
 
@@ -7,22 +8,31 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
+from nsysdiag.comparison.show.drawings import strips, waterfall
 from nsysdiag.comparison.show.rows import entry, flows, has_roots, least, matrix, split
-from nsysdiag.comparison.show.strips import strips
-from nsysdiag.comparison.show.waterfall import waterfall
 from nsysdiag.comparison.show.words import Mark
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.figures import Segment, stack
-from nsysdiag.document.view import severity_rank
+from nsysdiag.document.view import Causes, severity_rank
 from nsysdiag.document.words import SEVERITY_ICONS, path_label
+from nsysdiag.formats.html.assets import asset, page_script, page_style
+from nsysdiag.formats.html.page import framed
 from nsysdiag.units import format_signed_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, FindingChange, Move, PartChange
-    from nsysdiag.comparison.show.rows import Matrix
-    from nsysdiag.document.view import Causes
+    from nsysdiag.comparison.facts import (
+        Change,
+        Comparison,
+        DeviceComparison,
+        FindingChange,
+        KernelChange,
+        Move,
+        PartChange,
+        SignatureChange,
+    )
+    from nsysdiag.formats.format import RenderOptions
 
 View = dict[str, object]
 MOST_PARTS, MOST_FLOWS, MOST_ROWS = 8, 6, 300
@@ -86,10 +96,21 @@ class Flow:
     move: Move
 
 
-def devices(comparison: Comparison, causes: Causes) -> list[DrawnDevice]:
-    """All devices with their sections. Raises InputError where a saved comparison is damaged."""
-    several = len(comparison.devices) > 1
-    return [_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)]
+def render(comparison: Comparison, options: RenderOptions) -> bytes:
+    """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
+    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
+    return framed(
+        "compare.html",
+        comparison.tool,
+        page_style() + asset("compare.css"),
+        page_script(),
+        comparison=comparison,
+        options=options,
+        mark=words.verdict_mark(comparison.verdict),
+        devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
+        files=(words.files_label(comparison.before), words.files_label(comparison.after)),
+        several=several,
+    )
 
 
 def _device(anchor: str, device: DeviceComparison, causes: Causes, several: bool) -> DrawnDevice:
@@ -113,6 +134,8 @@ def _length(device: DeviceComparison, causes: Causes) -> View:
     rows = [row for row in device.parts if row.id != "idle"] + device.ledger
     longest = max(device.length.before_ns, device.length.after_ns)
     names = [device.name_before, *([device.name_after] if device.name_after != device.name_before else [])]
+    facts = [words.unit_sentence(device.unit), words.workload_sentence(device), words.noise_sentence(device)]
+    facts += device.notes
     return {
         "name": " before, ".join(names) + (" after" if len(names) > 1 else ""),
         "renamed": len(names) > 1,
@@ -126,17 +149,8 @@ def _length(device: DeviceComparison, causes: Causes) -> View:
         "legend": [
             entry(row.id, causes) for row in split(rows, device)[0] if row.change.before_ns or row.change.after_ns
         ],
-        "facts": [fact for fact in _facts(device) if fact],
+        "facts": [fact for fact in facts if fact],
     }
-
-
-def _facts(device: DeviceComparison) -> list[str]:
-    return [
-        words.unit_sentence(device.unit),
-        words.workload_sentence(device),
-        words.noise_sentence(device),
-        *device.notes,
-    ]
 
 
 def _bar(rows: Sequence[PartChange], longest: int, causes: Causes, *, after: bool) -> list[Segment]:
@@ -157,6 +171,7 @@ def _renaming(device: DeviceComparison, causes: Causes) -> View | None:
     found = device.renaming
     table = matrix(device, MOST_PARTS)
     moved = flows(device)
+    ids = {*table.columns, *(row.id for row in table.rows)}
     return {
         "tone": words.renaming_tone(found.verdict),
         "split": stack(
@@ -167,15 +182,10 @@ def _renaming(device: DeviceComparison, causes: Causes) -> View | None:
         ),
         "matrix": table,
         "least": least(device),
-        "entries": _entries(table, causes),
+        "entries": {id: entry(id, causes) if id else LegendEntry("Others", "idle", "") for id in ids},
         "flows": [_flow(move, causes) for move in moved[:MOST_FLOWS]],
         "more": len(moved) - MOST_FLOWS,
     }
-
-
-def _entries(table: Matrix, causes: Causes) -> dict[str | None, LegendEntry]:
-    ids = {*table.columns, *(row.id for row in table.rows)}
-    return {id: entry(id, causes) if id else LegendEntry("Others", "idle", "") for id in ids}
 
 
 def _flow(move: Move, causes: Causes) -> Flow:
@@ -222,10 +232,7 @@ def _signatures(device: DeviceComparison, causes: Causes) -> View | None:
         return None
     rows = [
         (
-            row,
-            words.status_word(row.status),
-            words.change_mark(row.change.verdict),
-            words.interval_ns(row.change),
+            *_changed(row),
             *(entry(cause, causes) if cause else None for cause in (row.cause_before, row.cause_after)),
             path_label(row.nvtx),
             *(words.count_label(count) for count in (row.count_before, row.count_after)),
@@ -236,15 +243,18 @@ def _signatures(device: DeviceComparison, causes: Causes) -> View | None:
     return {"rows": rows, "all": len(device.signatures), "untold": untold}
 
 
+def _changed(row: SignatureChange | KernelChange) -> tuple[object, ...]:
+    """The row, the side that has it, and what its change amounts to."""
+    change = row.change
+    return row, words.status_word(row.status), words.change_mark(change.verdict), words.interval_ns(change)
+
+
 def _kernels(device: DeviceComparison, _causes: Causes) -> View | None:
     if not device.kernels:
         return None
     rows = [
         (
-            row,
-            words.status_word(row.status),
-            words.change_mark(row.change.verdict),
-            words.interval_ns(row.change),
+            *_changed(row),
             *(words.count_label(count) for count in (row.count_before, row.count_after)),
         )
         for row in device.kernels[:MOST_ROWS]
@@ -269,14 +279,9 @@ def _metrics(device: DeviceComparison, _causes: Causes) -> View | None:
         ("How the work was launched.", device.launch),
         ("How the GPU was used, as shares of the window.", device.utilization),
     ]
+    label, change = words.metric_label, words.metric_change
     drawn = [
-        (
-            caption,
-            [
-                (row, words.metric_label(row, row.before), words.metric_label(row, row.after), words.metric_change(row))
-                for row in rows
-            ],
-        )
+        (caption, [(row, label(row, row.before), label(row, row.after), change(row)) for row in rows])
         for caption, rows in tables
         if rows
     ]
@@ -295,12 +300,12 @@ def _findings(device: DeviceComparison, causes: Causes) -> View | None:
 
 def _severities(row: FindingChange) -> tuple[str, str, int]:
     """Both severities with their signs, and the rank of the worse one."""
-    told = [
+    shown = [
         f"{SEVERITY_ICONS.get(each, '')} {each}".strip() if each else ""
         for each in (row.severity_before, row.severity_after)
     ]
     ranks = [severity_rank(each) for each in (row.severity_before, row.severity_after) if each]
-    return told[0], told[1], min(ranks, default=severity_rank(""))
+    return shown[0], shown[1], min(ranks, default=severity_rank(""))
 
 
 SECTIONS = (
