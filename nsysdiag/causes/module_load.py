@@ -12,7 +12,7 @@ from nsysdiag.causes.cause import Cause, Loss, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
-from nsysdiag.events.overhead import UNKNOWN_LOADING
+from nsysdiag.events.host import UNKNOWN_LOADING
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.units import format_ns
 

@@ -7,7 +7,7 @@ import numpy as np
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.causes.variant import Variant
-from nsysdiag.events.overhead import OF_CUPTI, PROFILER
+from nsysdiag.events.host import OF_CUPTI, PROFILER
 
 KINDS = (*OF_CUPTI, PROFILER)
 

@@ -152,9 +152,6 @@ def within(calls: Lane, libraries: Lane) -> Lane:
     width = len(libraries.names) + 1
     pair = joint(calls.name, np.where(inside, libraries.name[at] + 1, 0), width)
     present, shown = np.unique(pair, return_inverse=True)
-    names = [_in_library(calls.names[key // width], libraries.names, key % width) for key in present.tolist()]
+    in_library = ["", *(f" in {library}" for library in libraries.names)]
+    names = [calls.names[key // width] + in_library[key % width] for key in present.tolist()]
     return replace(calls, shown=shown.astype(np.int64), shown_names=names)
-
-
-def _in_library(name: str, libraries: list[str], library: int) -> str:
-    return f"{name} in {libraries[library - 1]}" if library else name

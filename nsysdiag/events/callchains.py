@@ -85,21 +85,19 @@ class CallChains:
         known: dict[Frame, int] = {}
         place = np.array(
             [
-                known.setdefault(_frame(names[pair // len(modules)], paths[pair % len(modules)]), len(known))
-                for pair in pairs.tolist()
+                known.setdefault(Frame(name_of(symbol), file_name(path), origin_of(symbol, path)), len(known))
+                for symbol, path in (
+                    (names[pair // len(modules)], paths[pair % len(modules)]) for pair in pairs.tolist()
+                )
             ],
             dtype=np.int64,
         )
         return list(known), place[code]
 
 
-def _frame(symbol: str, module: str) -> Frame:
-    return Frame(name_of(symbol), file_name(module), origin_of(symbol, module))
-
-
 def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:
     """Rows sorted by chain, innermost first, as stacks. A function that calls itself counts once, and an address not at
-    all where its caller tells more.
+    all where its caller says more.
 
     ```
     chain     poll  cuEvent..  cudaEvent..  wait_all  wait_all  train  main  __libc_start  _start
@@ -113,8 +111,8 @@ def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:
     leaf = np.flatnonzero(np.append(True, chain[1:] != chain[:-1]))
     leaves = dict(zip(chain[leaf].tolist(), (frames[each] for each in code[leaf].tolist()), strict=True))
     own = np.flatnonzero(np.array([frame.origin is Origin.PROGRAM for frame in frames])[code])
-    own = own[_without_repeats(chain[own], code[own])]
-    own = own[_telling(chain[own], code[own], frames)]
+    own = own[np.append(True, (np.diff(chain[own]) != 0) | (np.diff(code[own]) != 0))[: len(own)]]
+    own = own[_informative(chain[own], code[own], frames)]
     own = own[_rank(chain[own]) < MOST_FRAMES]
     tops: dict[int, list[Frame]] = {}
     for each, at in zip(chain[own].tolist(), code[own].tolist(), strict=True):
@@ -124,15 +122,8 @@ def _stacks(chain: IntArray, frames: list[Frame], code: IntArray) -> Stacks:
     }
 
 
-def _without_repeats(chain: IntArray, code: IntArray) -> BoolArray:
-    """False for a frame that is the same as the one inside it."""
-    result = np.ones(len(chain), dtype=np.bool_)
-    result[1:] = (chain[1:] != chain[:-1]) | (code[1:] != code[:-1])
-    return result
-
-
-def _telling(chain: IntArray, code: IntArray, frames: list[Frame]) -> BoolArray:
-    """False for an address whose caller is a function of the same module with a name, which tells more."""
+def _informative(chain: IntArray, code: IntArray, frames: list[Frame]) -> BoolArray:
+    """False for an address whose caller is a function of the same module with a name, which says more."""
     named = np.array([bool(frame.symbol) for frame in frames])[code]
     numbers: dict[str, int] = {}
     module = np.array([numbers.setdefault(frame.module, len(numbers)) for frame in frames], dtype=np.int64)[code]

@@ -110,17 +110,13 @@ def _on_thread(issued: IntArray, rows: RangeRows, names: list[str]) -> tuple[Int
     if len(calls) == 0:
         return np.full(len(issued), _OTHER, dtype=np.int64), np.zeros(len(issued), dtype=np.int64)
     step = np.array([(text == _GROUP_START) - (text == _GROUP_END) for text in texts], dtype=np.int64)[word]
-    first, behind = _calls_behind(issued, calls, _outermost_groups(rows, step))
+    # A group's end counts where no group around it is open. A capture may begin inside a group: the lowest depth is
+    # outside of all.
+    depth = np.cumsum(step)
+    ends_of_groups = rows.take((step < 0) & (depth == depth.min(initial=0)))
+    first, behind = _calls_behind(issued, calls, ends_of_groups)
     kinds = np.array([kind_of(text) for text in texts], dtype=np.int64)[word[operation]]
     return _common(kinds, first, behind, _OTHER), _common(calls.communicator, first, behind, 0)
-
-
-def _outermost_groups(rows: RangeRows, step: IntArray) -> RangeRows:
-    """The calls that end a group of calls while no group around it is open; `step` is 1 where a call opens one, -1
-    where it ends one."""
-    depth = np.cumsum(step)
-    # A capture may begin inside a group: the lowest depth is outside of all.
-    return rows.take((step < 0) & (depth == depth.min(initial=0)))
 
 
 def _calls_behind(issued: IntArray, calls: RangeRows, groups: RangeRows) -> tuple[IntArray, IntArray]:

@@ -11,9 +11,8 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.arrays.spill import spill
 from nsysdiag.events.calls import ApiCalls, CallRows, match_launches, read_api_calls
-from nsysdiag.events.context_switches import TimeSlices, read_time_slices
 from nsysdiag.events.event_waits import StreamWaits, read_stream_waits, synchronized_devices
-from nsysdiag.events.gpus import DeviceKeys, Gpu, busiest, describe, device_keys
+from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.nvtx import NvtxRanges
@@ -103,6 +102,11 @@ def read_device_activity(
     every, launch = spill((every, launch))
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(every.start, launch, api_calls.rows)
+    if len(keys.keys) < 2:
+        synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
+    else:
+        number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
+        synchronized = synchronized_devices(trace, api_calls, number_of)
     waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)
     activity = DeviceActivity(
         devices=[],
@@ -115,7 +119,7 @@ def read_device_activity(
         waits=waits,
         time_slices=read_time_slices(trace),
         first_correlation=_first_correlations(api_calls.rows),
-        synchronized=_synchronized(trace, api_calls, keys),
+        synchronized=synchronized,
         synchronized_stream=synchronized_stream,
         duration_ns=duration,
         latest_ns=latest,
@@ -142,13 +146,6 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
     lowest = np.full(len(processes), np.iinfo(np.int64).max)
     np.minimum.at(lowest, process, correlation)
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
-
-
-def _synchronized(trace: Trace, api_calls: ApiCalls, keys: DeviceKeys) -> IntArray:
-    if len(keys.keys) < 2:
-        return np.broadcast_to(np.int32(-1), len(api_calls.rows))
-    number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
-    return synchronized_devices(trace, api_calls, number_of)
 
 
 def issue_times(start: IntArray, launch: IntArray, calls: CallRows) -> IntArray:
@@ -191,9 +188,7 @@ def _with_process(operations: Operations, api_calls: ApiCalls) -> Operations:
     processes = distinct_values(process_of(api_calls.rows.thread))
     if len(processes) != 1:
         return operations
-    values = {name: getattr(operations, name) for name in operations.__dataclass_fields__}
-    values["process"] = np.where(unknown, processes[0], operations.process)
-    return Operations(**values)
+    return dataclasses.replace(operations, process=np.where(unknown, processes[0], operations.process))
 
 
 def _is_communication(

@@ -38,8 +38,8 @@ def read_stream_waits(
     """The waits, the stream code of every operation, the stream of each code, and for each call the code of the stream
     that it synchronized with, -1 where nothing says so.
 
-    Waits are told by the name of their API call: the export's syncType is wrong in some versions. `issued` is when each
-    operation was launched (its start, where nobody knows).
+    Waits are known by the name of their API call: syncType is wrong in some versions. `issued` is when each
+    operation was launched (its start, where that is unknown).
     """
     sync = trace.read(
         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",

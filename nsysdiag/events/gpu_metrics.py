@@ -91,15 +91,10 @@ def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Colum
     grid = Grid.of(times)
     if grid is None or all(np.isnan(column).all() for column in columns):
         return None
-    name = tuple(names[pair] for pair in there)
-    return Series(metric, name, grid, _combined(columns, adds=adds), left_out, capped)
-
-
-def _combined(columns: list[FloatArray], *, adds: bool) -> FloatArray:
-    if len(columns) == 1:
-        return columns[0]
-    together: FloatArray = np.minimum(np.sum(columns, axis=0), 1.0) if adds else np.fmax.reduce(columns)
-    return together
+    value = columns[0]
+    if len(columns) > 1:
+        value = np.minimum(np.sum(columns, axis=0), 1.0) if adds else np.fmax.reduce(columns)
+    return Series(metric, tuple(names[pair] for pair in there), grid, value, left_out, capped)
 
 
 def _on_shared_grid(series: Series, others: dict[str, Series]) -> Series:
@@ -260,8 +255,4 @@ def aligned(parts: list[tuple[IntArray, FloatArray]]) -> tuple[IntArray, list[Fl
         return times, [values for _, values in parts]
     for other, _ in parts[1:]:
         times = np.intersect1d(times, other, assume_unique=True)
-    return times, [values[_places(own, times)] for own, values in parts]
-
-
-def _places(times: IntArray, wanted: IntArray) -> IntArray:
-    return np.searchsorted(times, wanted).astype(np.int64, copy=False)
+    return times, [values[np.searchsorted(own, times)] for own, values in parts]

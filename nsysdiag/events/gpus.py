@@ -1,4 +1,4 @@
-"""Which physical GPU an operation ran on, and what that GPU is called."""
+"""Physical GPUs: which one an operation ran on, what it is called, and whose time slice it was in."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.identity import pid_of
+from nsysdiag.events.rows import Rows
 from nsysdiag.events.streams import distinct
 from nsysdiag.limits import MOST_GPUS
 from nsysdiag.trace.columns import Columns
@@ -15,6 +16,18 @@ from nsysdiag.trace.trace import Trace
 
 UNKNOWN_GPU = "GPU"
 WARP = 32
+SAVE_END, RESTORE_START, CONTEXT_START = 7, 8, 9  # ENUM_GPU_CTX_SWITCH
+
+# The number of SMs, then what SmLimits holds, in its order.
+_LIMITS = (
+    *("smCount", "maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm"),
+    *("threadsPerWarp", "computeMajor", "computeMinor"),
+)
+_OLD_LIMITS = (
+    *("numMultiprocessors", "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
+    *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
+    *("numThreadsPerWarp", "computeCapabilityMajor", "computeCapabilityMinor"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +79,8 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     # Sorted backwards: of rows that contradict each other the lowest GPU stays.
     gpu_of = {(pid, ordinal): gpu for gpu, ordinal, pid in sorted(rows, reverse=True) if gpu >= 0}
     known = [gpu_of.get((pid_of(owner), ordinal)) for owner, ordinal in pairs]
-    shared = _may_be_shared(pairs, known)
-    names = [_key(pair, gpu, apart=shared and not same_gpu) for pair, gpu in zip(pairs, known, strict=True)]
+    apart = _may_be_shared(pairs, known) and not same_gpu
+    names = [_key(pair, gpu, apart=apart) for pair, gpu in zip(pairs, known, strict=True)]
     keys = sorted(set(names), key=_natural)
     position = {key: place for place, key in enumerate(keys)}
     place_of_pair = np.array([position[name] for name in names], dtype=np.int64)
@@ -76,17 +89,12 @@ def device_keys(trace: Trace, process: IntArray, device: IntArray, *, same_gpu: 
     for (owner, ordinal), gpu, name in zip(pairs, known, names, strict=True):
         gpu_id[position[name]] = gpu
         ids[position[name]].append((pid_of(owner), ordinal))
-    return DeviceKeys(
-        place_of_pair[index] if len(pairs) else index,
-        keys,
-        gpu_id,
-        [sorted(each) for each in ids],
-        shared and not same_gpu,
-    )
+    index = place_of_pair[index] if len(pairs) else index
+    return DeviceKeys(index, keys, gpu_id, [sorted(each) for each in ids], apart)
 
 
 def busiest(keys: DeviceKeys) -> DeviceKeys:
-    """Those with most operations, MOST_GPUS at most: more are no machine's, and each costs an analysis of its own."""
+    """Those with most operations, MOST_GPUS at most: no machine has more, and each costs an analysis of its own."""
     if len(keys.keys) <= MOST_GPUS:
         return keys
     count = np.bincount(keys.index, minlength=len(keys.keys))
@@ -105,6 +113,7 @@ def busiest(keys: DeviceKeys) -> DeviceKeys:
 
 
 def _distinct_pairs(process: IntArray, device: IntArray) -> tuple[list[tuple[int, int]], IntArray]:
+    """The pairs of process and device number that occur, and each row's place among them."""
     processes, owner = distinct(process)
     devices, ordinal = distinct(device)
     combined, index = distinct(owner * max(len(devices), 1) + ordinal)
@@ -148,19 +157,41 @@ def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gp
     return matching[0] if matching else Gpu(UNKNOWN_GPU, None)
 
 
-# The number of SMs, then what SmLimits holds, in its order.
-_LIMITS = (
-    *("smCount", "maxWarpsPerSm", "maxBlocksPerSm", "maxRegistersPerSm", "maxShmemPerSm"),
-    *("threadsPerWarp", "computeMajor", "computeMinor"),
-)
-_OLD_LIMITS = (
-    *("numMultiprocessors", "maxWarpsPerMultiprocessor", "maxBlocksPerMultiprocessor"),
-    *("maxRegistersPerMultiprocessor", "maxSharedMemoryPerMultiprocessor"),
-    *("numThreadsPerWarp", "computeCapabilityMajor", "computeCapabilityMinor"),
-)
-
-
 def _gpu(table: Columns, row: int, columns: tuple[str, ...]) -> Gpu:
     sm_count, warps, blocks, registers, shared, width, *compute = (max(int(table[name][row]), 0) for name in columns)
     limits = SmLimits(warps, blocks, registers, shared, width or WARP, (compute[0], compute[1]))
     return Gpu(table["name"].text(row) or UNKNOWN_GPU, sm_count or None, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSlices(Rows):
+    """Time slices [start, end) that a GPU gave to a process (globalPid)."""
+
+    start: IntArray
+    end: IntArray
+    process: IntArray
+    gpu: IntArray
+
+
+def read_time_slices(trace: Trace) -> TimeSlices:
+    """Slices from a context's restore or start to the next start or save on its GPU (GPU_CONTEXT_SWITCH_EVENTS, earlier
+    FECS_EVENTS); unknown processes are left out."""
+    columns = trace.read("GPU_CONTEXT_SWITCH_EVENTS", "tag", "seqNo", "timestamp", "globalPid", "gpuId")
+    telling = np.isin(columns["tag"], (SAVE_END, RESTORE_START, CONTEXT_START))
+    tag, time, process, gpu, number = (
+        columns[name][telling] for name in ("tag", "timestamp", "globalPid", "gpuId", "seqNo")
+    )
+    order = np.lexsort((number, time, gpu))
+    tag, time, process, gpu = tag[order], time[order], process[order], gpu[order]
+    begins = (tag[:-1] != SAVE_END) & (gpu[1:] == gpu[:-1]) & (process[:-1] > 0) if len(tag) else np.zeros(0, bool)
+    return TimeSlices(time[:-1][begins], time[1:][begins], process[:-1][begins], gpu[:-1][begins])
+
+
+def slices_of_others(slices: TimeSlices, gpu_id: int | None, process: int) -> Intervals:
+    """The time that the GPU spent in slices of other processes, a set. Without a GPU id the trace must be of one."""
+    if gpu_id is None and len(np.unique(slices.gpu)) > 1:
+        return Intervals.empty()
+    others = slices.process != process
+    if gpu_id is not None:
+        others &= slices.gpu == gpu_id
+    return union(Intervals(slices.start[others], slices.end[others]))

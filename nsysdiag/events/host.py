@@ -1,20 +1,125 @@
-"""What chosen threads did: API calls, OS calls, library calls, overhead, scheduling and samples, on one axis."""
+"""What threads did: OS, library and MPI calls, the profiler's overhead, scheduling and samples; the tables, read once,
+and what they say of chosen threads, on one axis."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, Intervals
+from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
 from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls, within
-from nsysdiag.events.calls import ApiCalls
-from nsysdiag.events.host_tables import HostTables
+from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.overhead import cupti_inside_calls
-from nsysdiag.events.samples import Samples, samples_of
-from nsysdiag.events.scheduling import Scheduling, scheduling_of
+from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
+from nsysdiag.events.operations import TABLES, Category, operation_columns
+from nsysdiag.events.samples import SAMPLE_COLUMNS, SAMPLES, SampleRows, Samples, read_samples, samples_of
+from nsysdiag.events.scheduling import (
+    SWITCH_COLUMNS,
+    SWITCHES,
+    Cpus,
+    Scheduling,
+    SwitchRows,
+    read_switches,
+    scheduling_of,
+)
 from nsysdiag.events.streams import distinct_values
+from nsysdiag.trace.enums import OverheadType
+from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.ahead import Request
+
+OS_CALLS = "OSRT_API"
+OS_CALL_COLUMNS = ("start", "end", "globalTid", "nameId", "returnValue")
+_LIBRARY_TABLES = ("CUBLAS_EVENTS", "CUDNN_EVENTS")
+_MPI_TABLES = ("MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS")
+# PROFILER_OVERHEAD rows have no type of their own up to schema 3.23: they get one of these by their name.
+PROFILER = 100
+PROFILER_OF_CUPTI = 101
+UNKNOWN_LOADING = 102
+OF_CUPTI = (OverheadType.BUFFER_FLUSH, OverheadType.INSTRUMENTATION, OverheadType.RESOURCE, PROFILER_OF_CUPTI)
+
+
+@dataclass(frozen=True, slots=True)
+class HostTables:
+    """OS calls, library and MPI calls, overhead, context switches and CPU samples of all threads; who held each CPU."""
+
+    os_calls: CallTable
+    libraries: CallTable
+    mpi: CallTable
+    overhead: CallTable
+    switches: SwitchRows
+    cpus: Cpus
+    samples: SampleRows
+
+
+def read_host_tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
+    """Reads them all."""
+    switches = read_switches(trace)
+    return HostTables(
+        os_calls=_table(trace, (OS_CALLS,), *OS_CALL_COLUMNS[3:]),
+        libraries=_table(trace, _LIBRARY_TABLES, "nameId"),
+        mpi=_mpi_calls(trace, ranges),
+        overhead=read_overhead(trace),
+        switches=switches,
+        cpus=Cpus.of(switches),
+        samples=read_samples(trace),
+    )
+
+
+def _table(trace: Trace, tables: tuple[str, ...], name_column: str, kind_column: str | None = None) -> CallTable:
+    """Several tables of the same shape as one."""
+    columns = ("start", "end", "globalTid", name_column, *((kind_column,) if kind_column else ()))
+    parts = [trace.read(table, *columns) for table in tables]
+    # One table alone is not copied.
+    start, end, thread, ids = (
+        parts[0][column] if len(parts) == 1 else np.concatenate([part[column] for part in parts])
+        for column in columns[:4]
+    )
+    name, names = coded_names(trace, ids)
+    kind = parts[0][kind_column] if kind_column else np.zeros(len(start), dtype=np.int64)
+    return CallTable(thread, start, end, name, names, kind)
+
+
+def _mpi_calls(trace: Trace, ranges: NvtxRanges) -> CallTable:
+    """MPI calls by the tables that --trace=mpi fills, and the ranges of the NVTX domain MPI."""
+    traced = _table(trace, _MPI_TABLES, "textId")
+    rows = ranges.rows.take(ranges.rows.mpi)
+    return CallTable(
+        thread=np.append(traced.thread, rows.thread),
+        start=np.append(traced.start, rows.start),
+        end=np.append(traced.end, rows.end),
+        name=np.append(traced.name, rows.name + len(traced.names)),
+        names=[*traced.names, *ranges.names],
+        kind=np.zeros(len(traced.start) + len(rows), dtype=np.int64),
+    )
+
+
+def read_overhead(trace: Trace) -> CallTable:
+    """CUPTI's and the profiler's overhead rows in one table; `kind` is CUPTI's type or one of ours by name."""
+    cupti = trace.read("CUPTI_ACTIVITY_KIND_OVERHEAD", "start", "end", "globalTid", "nameId", "overheadType")
+    profiler = trace.read("PROFILER_OVERHEAD", "start", "end", "globalTid", "nameId", "overheadType")
+    name, names = coded_names(trace, np.concatenate((cupti["nameId"], profiler["nameId"])))
+    # The column overheadType came when CUPTI's rows got a table of their own: before, loading hid in `Unknown`.
+    other = {} if profiler.present("overheadType") else {"Unknown": UNKNOWN_LOADING}
+    named = [other.get(text, PROFILER_OF_CUPTI if text.startswith("CUPTI") else PROFILER) for text in names]
+    kinds = np.array(named, dtype=np.int64)[name[len(cupti) :]] if len(profiler) else np.empty(0, dtype=np.int64)
+    thread, start, end = (np.concatenate((cupti[key], profiler[key])) for key in ("globalTid", "start", "end"))
+    return CallTable(thread, start, end, name, names, np.concatenate((cupti["overheadType"], kinds)))
+
+
+def large_tables(trace: Trace) -> list[Request]:
+    """What the analysis of any trace reads of them."""
+    return [
+        (TABLES[Category.KERNEL], operation_columns(Category.KERNEL)),
+        (CALLS, call_columns(trace)),
+        (RANGES, RANGE_COLUMNS),
+        (SWITCHES, SWITCH_COLUMNS),
+        (OS_CALLS, OS_CALL_COLUMNS),
+        (SAMPLES, SAMPLE_COLUMNS),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +168,24 @@ def host_activity(tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, lat
         os_traced=traced,
         malformed={"API call": api_calls.malformed, "OS call": lost_os, "profiler overhead": lost_overhead},
     )
+
+
+def cupti_inside_calls(axis: ThreadAxis, table: CallTable, api: Lane, latest: int) -> Intervals:
+    """The time that each launching thread spent inside CUDA calls while CUPTI was at work anywhere in its process, a
+    set on the axis: only then can the thread have waited for it."""
+    valid = (table.start >= 0) & (table.start <= table.end) & (table.end <= latest) & np.isin(table.kind, OF_CUPTI)
+    # All threads of a process see the same work of CUPTI: it is looked up on an axis that has a lane for each process.
+    processes = ThreadAxis(distinct_values(process_of(axis.threads)), axis.origin, axis.span)
+    rank = processes.rank(process_of(table.thread))
+    rows = np.flatnonzero(valid & (rank >= 0))
+    busy = union(processes.place(rank[rows], Intervals(table.start[rows], table.end[rows])))
+    # From the lane of each thread to that of its process.
+    shift = (processes.rank(process_of(axis.threads)) - np.arange(len(axis.threads))) * axis.stride
+    found = [Intervals.empty()]
+    for at in range(0, len(api.spans) if len(busy) else 0, AT_ONCE):
+        part = slice(at, at + AT_ONCE)
+        calls = api.spans[part][api.outermost[part]]
+        moved = shift[calls.start // axis.stride]
+        call, inside = pieces(busy, Intervals(calls.start + moved, calls.end + moved))
+        found.append(Intervals(inside.start - moved[call], inside.end - moved[call]))
+    return union(*found)

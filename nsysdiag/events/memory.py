@@ -1,4 +1,4 @@
-"""Memory of devices as the trace tells it: what was given out and taken back, what unified memory moved, page faults.
+"""Memory of devices as the trace has it: what was given out and taken back, what unified memory moved, page faults.
 
 Rows of a device are those of its processes' own numbers for it; their times are in ns.
 """
@@ -96,8 +96,8 @@ class Memory:
 
 
 def read_memory(trace: Trace, activity: DeviceActivity) -> Memory:
-    """Reads what there is. Migrations are read again, and only if there are any: their causes and addresses concern
-    nobody else."""
+    """Reads what there is. Migrations are read again, and only if there are any: nothing else needs their
+    causes and addresses."""
     return Memory(
         usage=_usage(trace, activity.latest_ns) if trace.has(USAGE) else None,
         migrations=_migrations(trace) if activity.operations.migration.any() else None,
@@ -168,10 +168,10 @@ def memory_limits(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) 
 def _agreed(table: Columns, column: str, gpu_id: int | None, ids: list[tuple[int, int]]) -> int | None:
     """The one value above 0 that the rows of a GPU agree on, None where there is none."""
     value = table[column]
-    told: BoolArray = value > 0
+    known: BoolArray = value > 0
     if gpu_id is not None:
-        told &= table["id"] == gpu_id
-    elif len(set(value[told].tolist())) > 1:
-        told &= np.isin(table["cuDevice"], [number for _, number in ids])
-    found = set(value[told].tolist())
+        known &= table["id"] == gpu_id
+    elif len(set(value[known].tolist())) > 1:
+        known &= np.isin(table["cuDevice"], [number for _, number in ids])
+    found = set(value[known].tolist())
     return int(found.pop()) if len(found) == 1 else None

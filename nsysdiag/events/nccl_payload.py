@@ -35,7 +35,7 @@ def read_communicators(trace: Trace, rows: int) -> IntArray:
 
 
 def communicator_fields(trace: Trace) -> Offsets:
-    """Where the communicator stands behind the header of a payload, by domain and schema."""
+    """Where the communicator is behind the header of a payload, by domain and schema."""
     entries = trace.read("NVTX_PAYLOAD_SCHEMA_ENTRIES", "domainId", "schemaId", "offset", "name")
     columns = zip(*(entries[name].tolist() for name in ("domainId", "schemaId", "offset")), strict=True)
     return {

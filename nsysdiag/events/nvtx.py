@@ -146,7 +146,7 @@ MOST_NAMES = 8
 
 def ranges_elsewhere(ranges: NvtxRanges, thread: IntArray, time: IntArray) -> list[list[str]]:
     """For each thread (a globalTid, -1 for none) and time the start/end ranges that other threads of its process had
-    begun and nobody had ended: the eight that were begun last, the earliest of them first. Of more than 64 that are
+    begun and none had ended: the eight that were begun last, the earliest of them first. Of more than 64 that are
     open at once those that were begun first count.
 
     ```

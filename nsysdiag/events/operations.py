@@ -62,7 +62,7 @@ class Operations(Rows):
 
     @property
     def migration(self) -> BoolArray:
-        """True for page migrations of unified memory: nobody launched them."""
+        """True for page migrations of unified memory, which have no launch."""
         return (self.copy_kind >= FIRST_MIGRATION) & (self.copy_kind <= LAST_MIGRATION)
 
 
@@ -142,6 +142,7 @@ def session_duration(trace: Trace) -> int | None:
     return int(durations.max()) if len(durations) and durations.max() > 0 else None
 
 
+_KNOWN_MEMORY = frozenset(MemoryKind) - {MemoryKind.UNKNOWN}
 _SHORT_SIDES = {"Host": "H", "Device": "D", "Array": "A", "Peer": "P"}
 
 
@@ -160,6 +161,3 @@ def copy_name(kind: int) -> str:
 def memory_name(kind: int) -> str | None:
     """The kind of memory on a side of a copy: `pageable`; None where the export does not say."""
     return MemoryKind(kind).label if kind in _KNOWN_MEMORY else None
-
-
-_KNOWN_MEMORY = frozenset(MemoryKind) - {MemoryKind.UNKNOWN}

@@ -19,7 +19,7 @@ from nsysdiag.events.rows import RowsOf, taken
 
 
 def project(device: DeviceTimeline, calls: CallRows, ranges: RangeRows) -> tuple[IntArray, Intervals]:
-    """The rows of `ranges` that launched anything on the device, and where each of these lies on it."""
+    """The rows of `ranges` that launched anything on the device, and the time of each of these on it."""
     launched = np.flatnonzero(device.running & (device.launch >= 0)).astype(np.int32)
     thread_of = taken(calls.thread, device.launch[launched]) if len(launched) else launched
     index, parts = [np.empty(0, dtype=np.int64)], [Intervals.empty()]

@@ -9,10 +9,10 @@ endian; functions and files are ids of StringIds.
 ```
 
 The count is one of the two 32-bit numbers before the first frame. A payload whose length does not fit its count, or
-with ids that are no strings, is something else and tells nothing.
+with ids that are no strings, is something else and not read.
 
 A back trace of a CUDA call is a mark on the thread that made the call. Samples are marks on a thread of the profiler; a
-category tells the threads of a process apart, and nothing says which is which. The main thread alone is told by its
+category tells the threads of a process apart, and nothing says which is which. The main thread alone is known by its
 stacks: those of all others begin in `threading.py`.
 """
 
@@ -103,16 +103,8 @@ class PythonStacks:
     def _frames(self, chosen: IntArray) -> dict[int, tuple[Frame, ...]]:
         """All frames of these marks, innermost first."""
         marks = self.marks
-        place = {
-            (start, thread, category): mark
-            for mark, start, thread, category in zip(
-                chosen.tolist(),
-                marks.start[chosen].tolist(),
-                marks.thread[chosen].tolist(),
-                marks.category[chosen].tolist(),
-                strict=True,
-            )
-        }
+        of_marks = (column[chosen].tolist() for column in (marks.start, marks.thread, marks.category))
+        place = dict(zip(zip(*of_marks, strict=True), chosen.tolist(), strict=True))
         columns = ("start", "globalTid", "category", "binaryData")
         rows = self.trace.read_chosen("NVTX_EVENTS", "start", marks.start[chosen], *columns)
         found = {}

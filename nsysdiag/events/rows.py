@@ -35,7 +35,8 @@ class RowsOf:
     values there are, and by none where there is one."""
 
     def __init__(self, column: IntArray, among: IntArray | list[int] | None = None) -> None:
-        rows = np.arange(len(column), dtype=np.int32) if among is None else _rows_of(column, among)
+        every = np.arange(len(column), dtype=np.int32)
+        rows = every if among is None else every[np.isin(column, among)]
         values = taken(column, rows)
         if len(values) and values.min() != values.max():
             order = np.argsort(values, kind="stable")
@@ -52,10 +53,6 @@ class RowsOf:
     def values(self) -> list[int]:
         """The distinct values, sorted."""
         return list(self._at)
-
-
-def _rows_of(column: IntArray, among: IntArray | list[int]) -> IntArray:
-    return np.flatnonzero(np.isin(column, among)).astype(np.int32)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

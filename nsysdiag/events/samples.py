@@ -67,7 +67,10 @@ def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -
     order = np.lexsort((rows.time, thread))
     time, thread, lane = rows.time[order], thread[order], lane[order]
     period = sampling_periods(time, thread, len(threads))[thread]
-    runs = _runs_on(time, thread, period)
+    # Whether the thread may have run from each sample to the next: they are about a period apart. True at both ends of
+    # its samples, where nothing is known.
+    runs = np.ones(len(time) + 1, dtype=np.bool_)
+    runs[1:-1] = (thread[1:] != thread[:-1]) | (2 * np.diff(time) <= 3 * period[1:])
     mine = picked(lane >= 0)
     time, lane, half = time[mine], lane[mine], period[mine] // 2
     position = axis.position(lane, time)
@@ -76,14 +79,6 @@ def samples_of(axis: ThreadAxis, rows: SampleRows, calls: Sequence[Intervals]) -
         spans = _within_calls(position, spans, kind, runs[:-1][mine], runs[1:][mine])
     by_position = np.argsort(position, kind="stable")
     return Samples(position[by_position], rows.id[order][mine][by_position], union(spans))
-
-
-def _runs_on(time: IntArray, thread: IntArray, period: IntArray) -> BoolArray:
-    """For each border between two samples whether their thread may have run from one to the other: they are about a
-    period apart. True at both ends of a thread's samples, where nothing is known."""
-    runs = np.ones(len(time) + 1, dtype=np.bool_)
-    runs[1:-1] = (thread[1:] != thread[:-1]) | (2 * np.diff(time) <= 3 * period[1:])
-    return runs
 
 
 def _within_calls(

@@ -74,12 +74,6 @@ def scheduling_of(axis: ThreadAxis, switches: SwitchRows, cpus: Cpus) -> Schedul
         return Scheduling(Intervals.empty(), Intervals.empty(), nothing, nothing)
     last = np.append(rank[1:] != rank[:-1], True)
     until = np.where(last, axis.origin + axis.span, np.append(mine.time[1:], 0))
-    return _states(axis, cpus, mine, rank, until, last)
-
-
-def _states(
-    axis: ThreadAxis, cpus: Cpus, mine: SwitchRows, rank: IntArray, until: IntArray, last: BoolArray
-) -> Scheduling:
     first = np.append(True, rank[1:] != rank[:-1])
     runs = axis.place(rank, Intervals(mine.time, until))
     before = axis.place(rank[first], Intervals(np.full(int(first.sum()), axis.origin), mine.time[first]))
@@ -209,7 +203,7 @@ class Cpus:
 
 
 def _open_until(times: IntArray, start: IntArray, end: IntArray) -> IntArray:
-    """How much of all the intervals with these sorted starts and sorted ends lies before each time, but for a number
+    """How much of all the intervals with these sorted starts and sorted ends is before each time, but for a number
     that is the same for all times."""
     # Sums may wrap around; what the differences of two times come to is right all the same.
     begun, over = np.searchsorted(start, times, side="right"), np.searchsorted(end, times, side="right")

@@ -107,16 +107,16 @@ def _note(pairs: list[_Pair]) -> str:
 
 
 def _in_turns(pair: _Pair) -> str:
-    told = (
+    meetings = (
         f"{pair.met or 'None'} of {format_count(pair.stretches)} stretches of its kernels meets those of another"
         f" process, where chance would let {format_count(round(pair.expected))} do so"
     )
     if pair.waited >= max(ENOUGH, OFTEN * pair.stretches):
         return (
-            f"{told}, and {format_count(pair.waited)} were launched meanwhile and began as soon as those ended: they"
-            " take turns, as on one GPU. --same-gpu unites them."
+            f"{meetings}, and {format_count(pair.waited)} were launched meanwhile and began as soon as those ended:"
+            " they take turns, as on one GPU. --same-gpu unites them."
         )
-    return f"{told}: they share a GPU, which --same-gpu tells, or wait for each other."
+    return f"{meetings}: they share a GPU, which --same-gpu tells, or wait for each other."
 
 
 def _pair(one: _Work, other: _Work) -> _Pair:
@@ -128,21 +128,16 @@ def _pair(one: _Work, other: _Work) -> _Pair:
         return _Pair()
     mine, others = clip(mine, low, high), clip(others, low, high)
     beside = coverage(others, mine)
+    order = np.argsort(np.concatenate((mine.start, others.start)), kind="stable")
     chance = float((others.end - others.start).sum()) / (high - low)
     return _Pair(
         stretches=len(mine),
         met=int(np.count_nonzero(beside)),
         expected=len(mine) * chance,
-        turns=_turns(mine, others),
+        turns=int(np.count_nonzero(np.diff((order < len(mine)).astype(np.int8)))),
         waited=_waited(one, other.stretches, low, high),
         beside=float(beside.sum()) / max(int((mine.end - mine.start).sum()), 1),
     )
-
-
-def _turns(mine: Intervals, others: Intervals) -> int:
-    """How often work goes over from one to the other."""
-    order = np.argsort(np.concatenate((mine.start, others.start)), kind="stable")
-    return int(np.count_nonzero(np.diff((order < len(mine)).astype(np.int8))))
 
 
 def _waited(one: _Work, others: Intervals, low: int, high: int) -> int:

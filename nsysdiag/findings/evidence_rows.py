@@ -12,9 +12,9 @@ from nsysdiag.causes import CAUSES, host_compute
 from nsysdiag.causes.cause import Rows
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.calls import CallRows
+from nsysdiag.events.host import PROFILER
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import TABLES, Category
-from nsysdiag.events.overhead import PROFILER
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.kernels.operation_names import operation_names
 from nsysdiag.ledger.classify import LayeredEvidence

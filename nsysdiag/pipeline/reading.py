@@ -16,8 +16,7 @@ from nsysdiag.errors import UsageError
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.callchains import CallChains
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline, read_device_activity
-from nsysdiag.events.host import HostActivity, host_activity
-from nsysdiag.events.host_tables import HostTables, large_tables, read_host_tables
+from nsysdiag.events.host import HostActivity, HostTables, host_activity, large_tables, read_host_tables
 from nsysdiag.events.identity import process_names, profiler_threads
 from nsysdiag.events.identity import thread_names as read_thread_names
 from nsysdiag.events.memory import Memory, read_memory

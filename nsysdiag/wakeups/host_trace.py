@@ -15,8 +15,7 @@ from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.causes.gil import gil_waits
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.host import HostActivity, host_activity
-from nsysdiag.events.host_tables import HostTables
+from nsysdiag.events.host import HostActivity, HostTables, host_activity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.streams import distinct_values

@@ -17,7 +17,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.arrays.spill import spill
 from nsysdiag.events.axis import CallTable
-from nsysdiag.events.host_tables import HostTables
+from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import Rows
 from nsysdiag.events.scheduling import BREAK_NS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nsysdiag.events.context_switches import TimeSlices, slices_of_others
+from nsysdiag.events.gpus import TimeSlices, slices_of_others
 
 OWN, OTHER, THIRD = 1, 2, 3
 
