@@ -1,6 +1,6 @@
 """How much is taken of what an input controls: one place for every cap, why it is that large, and what marks a cut.
 
-A text that is longer than its cap keeps its beginning, and a hash of the whole tells it from texts with the same
+A text that is longer than its cap keeps its beginning, and a hash of the whole sets it apart from texts with the same
 beginning:
 
 ```

@@ -40,8 +40,6 @@ _SIGNS = (
 # Scripts and styles know no character references. Their bytes are under a content security policy, except for data.
 _RAW = re.compile(r"(<(?:script|style)\b.*?</(?:script|style)>)", re.DOTALL)
 _DATA = '<script type="application/json"'
-
-
 _ESCAPES: dict[str, Callable[[str], str]] = {
     TEXT: lambda sign: sign + JOINER,
     JSON: lambda sign: f"\\u{ord(sign):04x}",
@@ -55,11 +53,9 @@ def without_workflow_commands(text: str, syntax: str = TEXT) -> str:
     if syntax != MARKUP:
         return _broken(text, syntax)
     parts = _RAW.split(text)
-    return "".join(_raw(part) if at % 2 else _broken(part, MARKUP) for at, part in enumerate(parts))
-
-
-def _raw(element: str) -> str:
-    return _broken(element, JSON) if element.startswith(_DATA) else element
+    parts[::2] = [_broken(part, MARKUP) for part in parts[::2]]
+    parts[1::2] = [_broken(raw, JSON) if raw.startswith(_DATA) else raw for raw in parts[1::2]]
+    return "".join(parts)
 
 
 def _broken(text: str, syntax: str) -> str:

@@ -36,7 +36,7 @@ def is_saved_report(path: Path) -> bool:
 
 
 def analyze_trace(path: Path, settings: Settings, *, quiet: bool) -> Report:
-    """Analyse a trace, with a progress bar where somebody watches. Raises InputError and UsageError."""
+    """Analyse a trace, with a progress bar where stderr is a terminal. Raises InputError and UsageError."""
     from nsysdiag import pipeline
 
     with progress_bar(quiet=quiet) as progress:

@@ -156,8 +156,8 @@ def one_text(page: RulePage) -> str:
     rows = [(each.name, each.value, each.meaning) for each in page.thresholds]
     lines += ["", "thresholds", *aligned(("name", "default", "meaning"), rows, indent="  ").splitlines()]
     lines += ["", "advice", *(f"  - {sentence}" for sentence in page.advice)]
-    told = [kind for kind in page.kinds if kind.title]
-    lines += ["", "kinds, each with its fix", *(f"  - {kind.title}: {kind.fix}" for kind in told)] if told else []
+    titled = [kind for kind in page.kinds if kind.title]
+    lines += ["", "kinds, each with its fix", *(f"  - {kind.title}: {kind.fix}" for kind in titled)] if titled else []
     lines += ["", "sources", *(f"  - {source}" + (f" <{source.url}>" if source.url else "") for source in page.sources)]
     return "\n".join(lines) + "\n"
 

@@ -22,6 +22,7 @@ AnyStruct = TypeVar("AnyStruct", bound=msgspec.Struct)
 PLAIN = ("gaps", "disabled", "communication_patterns", "same_gpu")
 """The settings beside the structs that suit every trace of a project; the others are about one trace or one run."""
 BUDGETS = "budgets"
+OWN_FILE, SHARED_FILE = "nsysdiag.toml", "pyproject.toml"
 LONGEST_VALUE = 60
 _PLACE = re.compile(r"\s*\(at (?:line (\d+), column (\d+)|end of document)\)$")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+(\[\d+\])?")
@@ -117,7 +118,11 @@ def _filled(
     for name, value in table.items():
         where = (*place, name)
         if name not in allowed:
-            raise UsageError(f"{path}: unknown key {_dotted(where)}{_meant(name, allowed)}", hint=_keys(place, allowed))
+            nearest = get_close_matches(name, allowed, n=1)
+            suggestion = f"; did you mean '{nearest[0]}'?" if nearest else ""
+            table_name = f"[{_dotted(place)}]" if place else "the file"
+            hint = f"{table_name} may hold: {', '.join(sorted(allowed))}"
+            raise UsageError(f"{path}: unknown key {_dotted(where)}{suggestion}", hint=hint)
         default = getattr(struct, name)
         if isinstance(default, msgspec.Struct):
             values[name] = _filled(default, _table(value, path, where), _fields(type(default)), path, where)
@@ -189,31 +194,18 @@ def _dotted(place: tuple[str, ...]) -> str:
     return ".".join(each if _BARE_KEY.fullmatch(each) else json.dumps(each) for each in place)
 
 
-def _meant(name: str, allowed: dict[str, object]) -> str:
-    nearest = get_close_matches(name, allowed, n=1)
-    return f"; did you mean '{nearest[0]}'?" if nearest else ""
-
-
-def _keys(place: tuple[str, ...], allowed: dict[str, object]) -> str:
-    return f"{f'[{_dotted(place)}]' if place else 'the file'} may hold: {', '.join(sorted(allowed))}"
-
-
-OWN_FILE, SHARED_FILE = "nsysdiag.toml", "pyproject.toml"
-
-
 def find_settings(start: Path) -> Path | None:
     """`nsysdiag.toml`, or else a pyproject.toml with our table, in the nearest folder that has one: from `start`, up to
     the root of its repository. Outside of a repository only `start` itself is looked into: folders above it may be
     those of others."""
     folders = [start, *start.parents]
     root = next((at for at, folder in enumerate(folders) if (folder / ".git").exists()), 0)
-    return next((found for folder in folders[: root + 1] if (found := _in(folder))), None)
-
-
-def _in(folder: Path) -> Path | None:
-    if (folder / OWN_FILE).is_file():
-        return folder / OWN_FILE
-    return folder / SHARED_FILE if _is_ours(folder / SHARED_FILE) else None
+    for folder in folders[: root + 1]:
+        if (folder / OWN_FILE).is_file():
+            return folder / OWN_FILE
+        if _is_ours(folder / SHARED_FILE):
+            return folder / SHARED_FILE
+    return None
 
 
 def _is_ours(path: Path) -> bool:

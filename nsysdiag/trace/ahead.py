@@ -42,6 +42,6 @@ class ReadAhead:
         return None if begun is None else begun.result()
 
     def close(self) -> None:
-        """Begin no more, wait for what runs, and forget what nobody asked for."""
+        """Begin no more, wait for what runs, and forget what was not asked for."""
         self._pool.shutdown(cancel_futures=True)
         self._begun.clear()

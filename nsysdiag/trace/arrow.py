@@ -60,12 +60,6 @@ def read_arrow(connections: Connections, sql: str, columns: Sequence[ColumnSpec]
         raise NotColumnarError(str(error)) from error
 
 
-def _require_room() -> None:
-    """The driver crashes where it gets no memory; the other reader says so."""
-    if not has_room(ROOM_BYTES):
-        raise NotColumnarError("not enough memory for the columnar driver")
-
-
 def _drain(stream: Any, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
     """Types are those of the first batch: a float or a text in an integer column shows here or fails
     later."""
@@ -88,7 +82,8 @@ def _batches(stream: Any, schema: Any) -> Iterator[Any]:
     address = stream._addr()
     get_next = _Stream.from_address(address).get_next
     while True:
-        _require_room()
+        if not has_room(ROOM_BYTES):  # without memory the driver crashes; the other reader says so
+            raise NotColumnarError("not enough memory for the columnar driver")
         batch = allocate_c_array(schema)
         if code := get_next(address, batch._addr()):
             raise NotColumnarError(f"the driver stopped with error {code}")

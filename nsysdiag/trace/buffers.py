@@ -86,7 +86,7 @@ FIRST_ROWS = 4096
 
 
 class SplitBuffers:
-    """Takes batches whose first two columns are the ids; rows of a pair that nobody asked for are dropped."""
+    """Takes batches whose first two columns are the ids; rows of a pair that was not asked for are dropped."""
 
     def __init__(self, columns: Sequence[ColumnSpec], pairs: Sequence[Pair]) -> None:
         self._columns = columns
@@ -107,7 +107,7 @@ class SplitBuffers:
             self._parts[number].append([column[rows] for column in batch[2:]])
 
     def _places(self, first: IntArray, second: IntArray) -> IntArray:
-        """The number of each row's pair, -1 where nobody asked for it."""
+        """The number of each row's pair, -1 where it was not asked for."""
         at = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
         beside = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
         known = (self._first[at] == first) & (self._second[beside] == second)

@@ -97,12 +97,12 @@ class LongTexts:
     def warnings(self) -> list[str]:
         """What was cut or left out: a sentence about texts and one about payloads, where there were any."""
         return [
-            *_told(self._texts, "text", f"longer than {TEXT_BYTES:,} bytes", "cut"),
-            *_told(self._blobs, "payload", f"longer than {BLOB_BYTES:,} bytes", "not read"),
+            *_sentence(self._texts, "text", f"longer than {TEXT_BYTES:,} bytes", "cut"),
+            *_sentence(self._blobs, "payload", f"longer than {BLOB_BYTES:,} bytes", "not read"),
         ]
 
 
-def _told(sizes: dict[str, int], noun: str, which: str, done: str) -> list[str]:
+def _sentence(sizes: dict[str, int], noun: str, which: str, done: str) -> list[str]:
     if not sizes:
         return []
     count = f"{len(sizes):,} {noun}s {which} were" if len(sizes) > 1 else f"1 {noun} {which} was"

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import sqlite
 
+from nsysdiag.trace.catalog import FoundColumn, FoundTable, quoted
 from nsysdiag.trace.tables import ColumnSpec, ColumnType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from nsysdiag.trace.catalog import FoundColumn, FoundTable
 
 _DIALECT = sqlite.dialect()
 NULL_REAL = "-9e999"  # minus infinity: SQLite has no NaN, and a first batch of NULLs would lose its type
@@ -96,14 +95,10 @@ class _Source:
 
     def __init__(self, table: str) -> None:
         self.table = sa.table(table)
-        self._name = _quoted(table)
+        self._name = quoted(table)
 
     def __getitem__(self, name: str) -> sa.ColumnElement[Any]:
-        return sa.literal_column(f"{self._name}.{_quoted(name)}")
-
-
-def _quoted(name: str) -> str:
-    return _DIALECT.identifier_preparer.quote_identifier(name)
+        return sa.literal_column(f"{self._name}.{quoted(name)}")
 
 
 def _restriction(source: _Source, table: FoundTable, chosen: Choice) -> sa.ColumnElement[bool]:
@@ -162,7 +157,7 @@ def _row_order(table: FoundTable) -> str:
     if table.rowid is not None:
         return f" ORDER BY {table.rowid}"
     keys = sorted((found for found in table.columns.values() if found.key), key=lambda found: found.key)
-    names = ", ".join(f"{_quoted(table.name)}.{_quoted(found.name)}" for found in keys)
+    names = ", ".join(f"{quoted(table.name)}.{quoted(found.name)}" for found in keys)
     return f" ORDER BY {names}" if names else ""
 
 
@@ -173,26 +168,26 @@ def single_sql(table: FoundTable, column: ColumnSpec) -> str:
 
 def row_ids_sql(table: FoundTable, *choices: Choice | None) -> str:
     """The SQL that gives the rowids of the rows that `select_sql` reads, in the same order; for a table with rowids."""
-    return f"SELECT {table.rowid} FROM {_quoted(table.name)}{_where(table, choices)}{_row_order(table)}"
+    return f"SELECT {table.rowid} FROM {quoted(table.name)}{_where(table, choices)}{_row_order(table)}"
 
 
 def count_sql(table: FoundTable, *choices: Choice | None) -> str:
     """The SQL that counts the rows, exactly."""
-    return f"SELECT count(*) FROM {_quoted(table.name)}{_where(table, choices)}"
+    return f"SELECT count(*) FROM {quoted(table.name)}{_where(table, choices)}"
 
 
 def any_text_sql(table: FoundTable, column: ColumnSpec) -> str:
     """The SQL that gives one row if a column holds anything, none if it is NULL throughout. SQLite tells the type of a
     cell without loading it, whatever its size."""
     (found,) = _found(table, column)
-    return f"SELECT 1 FROM {_quoted(table.name)} WHERE typeof({_quoted(found.name)}) <> 'null' LIMIT 1"
+    return f"SELECT 1 FROM {quoted(table.name)} WHERE typeof({quoted(found.name)}) <> 'null' LIMIT 1"
 
 
 def row_bound_sql(table: FoundTable) -> str:
     """The SQL whose one value is the largest rowid, NULL without any row: in an export about the number of
     rows, and known without counting them."""
     assert table.rowid is not None
-    return f"SELECT max({table.rowid}) FROM {_quoted(table.name)}"
+    return f"SELECT max({table.rowid}) FROM {quoted(table.name)}"
 
 
 def _sql(statement: sa.Select[Any] | sa.ColumnElement[bool]) -> str:

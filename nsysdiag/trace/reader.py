@@ -1,9 +1,8 @@
-"""The bulk reader: columns of a table of the file, by the fast way where it works, by the sure way where
-not."""
+"""The bulk reader: columns of a table of the file, by the fast way where it works, by the sure way where not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.long_texts import LongTexts
 
 READERS = ("adbc", "sqlite3")
+AnySink = TypeVar("AnySink", bound=Sink)
 
 
 class Reader:
@@ -44,12 +44,17 @@ class Reader:
         numbers = [column for column in found if column.type not in TEXTS]
         values: dict[str, Values] = {}
         if numbers:
-            values.update(self._numbers(table, numbers, capacity, chosen))
+            sql = select_sql(table, numbers, chosen)
+            buffers = self._filled(lambda: Buffers(numbers, capacity), table, sql, numbers)
+            values.update(zip((column.name for column in numbers), buffers.finish(), strict=True))
         for column in found:
             if column.type in TEXTS:
                 values[column.name] = self._text(table, column, chosen, rows=_rows(values))
-        known = _rows(values)
-        rows = self._count(table, chosen) if known is None else known
+        rows = _rows(values)
+        if rows is None:
+            with self._connections.stdlib() as connection:
+                (rows,) = connection.execute(count_sql(table, chosen)).fetchone()
+            assert rows is not None
         complete = {column.name: values.get(column.name, defaults(column, rows)) for column in columns}
         return Columns(complete, [column.name for column in found], rows)
 
@@ -58,36 +63,24 @@ class Reader:
     ) -> dict[Pair, Columns]:
         """The rows of each chosen pair of ids; `columns` are the two ids and then numbers, all in the table."""
         sql = select_sql(table, columns, chosen, within)
-        buffers = SplitBuffers(columns[2:], chosen.pairs)
+        return self._filled(lambda: SplitBuffers(columns[2:], chosen.pairs), table, sql, columns).finish()
+
+    def _filled(
+        self, make: Callable[[], AnySink], table: FoundTable, sql: str, columns: Sequence[ColumnSpec]
+    ) -> AnySink:
+        """Buffers with what `sql` reads, numbers only: by the columnar driver where it can, else row by row."""
+        buffers = make()
         if self.kind == "adbc":
             try:
                 read_arrow(self._connections, sql, columns, buffers)
-                return buffers.finish()
+                return buffers
             except NotColumnarError:
-                buffers = SplitBuffers(columns[2:], chosen.pairs)
-        self._rows(table, sql, columns, buffers)
-        return buffers.finish()
-
-    def _numbers(
-        self, table: FoundTable, columns: Sequence[ColumnSpec], capacity: int, chosen: Choice | None
-    ) -> dict[str, Values]:
-        sql = select_sql(table, columns, chosen)
-        buffers = Buffers(columns, capacity)
-        if self.kind == "adbc":
-            try:
-                read_arrow(self._connections, sql, columns, buffers)
-            except NotColumnarError:
-                buffers = Buffers(columns, capacity)
-                self._rows(table, sql, columns, buffers)
-        else:
-            self._rows(table, sql, columns, buffers)
-        return {column.name: array for column, array in zip(columns, buffers.finish(), strict=True)}
-
-    def _rows(self, table: FoundTable, sql: str, columns: Sequence[ColumnSpec], buffers: Sink) -> None:
+                buffers = make()
         with self._connections.stdlib() as connection:
             converted = read_rows(connection, sql, columns, buffers)
         for name, cells in converted.items():
             self._warn(f"column '{name}' of {table.name}: {cells:,} values are no integers and were converted")
+        return buffers
 
     def _text(self, table: FoundTable, column: ColumnSpec, chosen: Choice | None, rows: int | None) -> Text:
         """Texts come row by row, which takes long; whether there is any at all SQLite finds out by itself."""
@@ -99,11 +92,6 @@ class Reader:
             ):
                 return Text(np.broadcast_to(np.int64(-1), rows), [])
             return read_text(connection, table, column, chosen, self._long)
-
-    def _count(self, table: FoundTable, chosen: Choice | None) -> int:
-        with self._connections.stdlib() as connection:
-            (count,) = connection.execute(count_sql(table, chosen)).fetchone()
-        return int(count)
 
 
 def _rows(values: dict[str, Values]) -> int | None:

@@ -1,4 +1,4 @@
-"""What a file is, told by its first bytes: an SQLite database, an nsys report, or something to say no to."""
+"""What a file is, by its first bytes: an SQLite database, an nsys report, or something to say no to."""
 
 from __future__ import annotations
 

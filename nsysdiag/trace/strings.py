@@ -1,4 +1,4 @@
-"""StringIds, resolved lazily: only the ids that somebody asks for are ever fetched."""
+"""StringIds, resolved lazily: only the ids that are asked for are ever fetched."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class Strings:
         """The text of every id as far as it is read (limits.TEXT_BYTES), in the order given: for lists that hold each
         name once."""
         distinct, inverse = np.unique(np.asarray(ids, np.int64), return_inverse=True)
-        names = self._names(distinct.tolist())
+        self._fetch(distinct.tolist())
+        names = [self._name(string_id) for string_id in distinct.tolist()]
         return [names[index] for index in inverse.tolist()]
 
     def ids_where(self, predicate: Callable[[str], bool], among: IntArray) -> IntArray:
@@ -69,10 +70,6 @@ class Strings:
         chosen = [predicate(text) if text is not None else False for text in map(self._known.get, distinct.tolist())]
         found: IntArray = distinct[np.array(chosen, np.bool_)]
         return found
-
-    def _names(self, ids: Sequence[int]) -> list[str]:
-        self._fetch(ids)
-        return [self._name(string_id) for string_id in ids]
 
     def _name(self, string_id: int) -> str:
         text = self._known.get(string_id)

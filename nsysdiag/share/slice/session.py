@@ -37,7 +37,7 @@ _ELSEWHERE = ("COMPOSITE_EVENTS", "DIAGNOSTIC_EVENT", *_WHOLE)
 """Tables with times that have a rule of their own, but later."""
 _VERSIONS = "'EXPORT_PRODUCT_NAME', 'EXPORT_PRODUCT_VERSION', 'EXPORT_SCHEMA_VERSION'"
 _ENUMERATION = re.compile(r"ENUM_[A-Z0-9_]+")
-"""As nsys names them; any other is a table that somebody added."""
+"""As nsys names them; any other is a table that was added."""
 
 
 _OF_EACH = {"SCHED_EVENTS": ("globalTid", "cpu"), "GPU_CONTEXT_SWITCH_EVENTS": ("gpuId",)}
