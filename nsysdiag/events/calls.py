@@ -100,6 +100,11 @@ def match_launches(process: IntArray, correlation: IntArray, calls: CallRows) ->
     return np.where((wanted >= 0) & (known[at] == wanted), rows[at].astype(np.int32), np.int32(-1))
 
 
+def issue_times(launch: IntArray, calls: CallRows, otherwise: IntArray) -> IntArray:
+    """When the call at each of the rows `launch` began, in ns; the value of `otherwise` where that is -1."""
+    return np.where(launch >= 0, calls.start[launch], otherwise) if len(calls) else otherwise
+
+
 def _launch_key(processes: IntArray, process: IntArray, correlation: IntArray) -> IntArray:
     """One integer for (process, correlation id); -1 for what cannot match: id 0 or below, an unknown process."""
     if len(processes) == 0:

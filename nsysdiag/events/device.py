@@ -10,7 +10,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.arrays.spill import spill
-from nsysdiag.events.calls import ApiCalls, CallRows, match_launches, read_api_calls
+from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches, read_api_calls
 from nsysdiag.events.event_waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
 from nsysdiag.events.identity import process_of
@@ -101,7 +101,7 @@ def read_device_activity(
         every, index, launch = every.take(order), index[order], launch[order]
     every, launch = spill((every, launch))
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
-    issued = issue_times(every.start, launch, api_calls.rows)
+    issued = issue_times(launch, api_calls.rows, every.start)
     if len(keys.keys) < 2:
         synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
     else:
@@ -146,13 +146,6 @@ def _first_correlations(calls: CallRows) -> dict[int, int]:
     lowest = np.full(len(processes), np.iinfo(np.int64).max)
     np.minimum.at(lowest, process, correlation)
     return dict(zip(processes.tolist(), lowest.tolist(), strict=True))
-
-
-def issue_times(start: IntArray, launch: IntArray, calls: CallRows) -> IntArray:
-    """When each operation was launched; its start, where the trace does not know the launch."""
-    if len(calls) == 0:
-        return start
-    return np.where(launch >= 0, calls.start[launch], start)
 
 
 def _device(

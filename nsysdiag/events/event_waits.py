@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.events.calls import ApiCalls, match_launches
+from nsysdiag.events.calls import ApiCalls, issue_times, match_launches
 from nsysdiag.events.identity import pid_of
 from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import Rows
@@ -56,8 +56,10 @@ def read_stream_waits(
     call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
     waits = _made_by(_WAIT_NAMES, call, api_calls)
     time = api_calls.rows.start[call[waits]] if len(waits) else waits
-    record = _record_of(sync, waits, time, records, api_calls)
-    producer = _producers(record, records, record_code, api_calls, op_code, issued)
+    recorded_by = match_launches(records["globalPid"], records["correlationId"], api_calls.rows)
+    record_time = issue_times(recorded_by, api_calls.rows, np.full(len(records), -1, dtype=np.int64))
+    record = _record_of(sync, waits, time, records, record_time)
+    producer = _producers(record, record_time, record_code, op_code, issued)
     order = np.lexsort((time, sync_code[waits]))
     stream_syncs = _made_by(_STREAM_SYNC_NAMES, call, api_calls)
     synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
@@ -88,18 +90,9 @@ def synchronized_devices(trace: Trace, api_calls: ApiCalls, number_of: dict[tupl
     return result
 
 
-def _issue_times(table: Columns, api_calls: ApiCalls) -> IntArray:
-    """When each row's API call began; -1 where there is none."""
-    call = match_launches(table["globalPid"], table["correlationId"], api_calls.rows)
-    if len(api_calls.rows) == 0:
-        return np.full(len(table), -1, dtype=np.int64)
-    return np.where(call >= 0, api_calls.rows.start[call], -1)
-
-
-def _record_of(sync: Columns, waits: IntArray, time: IntArray, records: Columns, api_calls: ApiCalls) -> IntArray:
+def _record_of(sync: Columns, waits: IntArray, time: IntArray, records: Columns, record_time: IntArray) -> IntArray:
     """The row of the event record that each wait waits for: the last one of its event before it, by eventSyncId too
     where both tables have it; -1 where there is none."""
-    record_time = _issue_times(records, api_calls)
     by_event = _last_record(sync, waits, time, records, record_time, ("eventId",))
     if not (records.present("eventSyncId") and sync.present("eventSyncId")):
         return by_event
@@ -135,12 +128,7 @@ def _last_record(
 
 
 def _producers(
-    record: IntArray,
-    records: Columns,
-    record_code: IntArray,
-    api_calls: ApiCalls,
-    op_code: IntArray,
-    issued: IntArray,
+    record: IntArray, record_time: IntArray, record_code: IntArray, op_code: IntArray, issued: IntArray
 ) -> IntArray:
     """The last operation issued to the record's stream before the record."""
     if len(record) == 0:
@@ -149,14 +137,13 @@ def _producers(
     result = np.full(len(record), UNKNOWN_PRODUCER, dtype=np.int64)
     if len(known) == 0:
         return result
-    record_time = _issue_times(records, api_calls)[record[known]]
-    stream = record_code[record[known]]
+    time, stream = record_time[record[known]], record_code[record[known]]
     order = np.lexsort((issued, op_code))
-    moments, rank = distinct(np.concatenate((issued[order], record_time)))
+    moments, rank = distinct(np.concatenate((issued[order], time)))
     position = op_code[order] * len(moments) + rank[: len(order)]
     at = np.searchsorted(position, stream * len(moments) + rank[len(order) :], side="left") - 1
     before = order[np.maximum(at, 0)] if len(order) else np.full(len(known), -1, dtype=np.int64)
     found = (at >= 0) & (op_code[before] == stream) if len(order) else np.zeros(len(known), dtype=np.bool_)
     producer = np.where(found, before, NO_PRODUCER)
-    result[known] = np.where(record_time >= 0, producer, UNKNOWN_PRODUCER)
+    result[known] = np.where(time >= 0, producer, UNKNOWN_PRODUCER)
     return result

@@ -98,11 +98,13 @@ class Memory:
 def read_memory(trace: Trace, activity: DeviceActivity) -> Memory:
     """Reads what there is. Migrations are read again, and only if there are any: nothing else needs their
     causes and addresses."""
+    cpu = ("start", "globalPid")
+    gpu = ("start", "end", "globalPid", "deviceId", "numberOfPageFaults", "faultAccessType")
     return Memory(
         usage=_usage(trace, activity.latest_ns) if trace.has(USAGE) else None,
         migrations=_migrations(trace) if activity.operations.migration.any() else None,
-        cpu_faults=_cpu_faults(trace) if trace.has(CPU_FAULTS) else None,
-        gpu_faults=_gpu_faults(trace) if trace.has(GPU_FAULTS) else None,
+        cpu_faults=CpuFaults(*_columns(trace, CPU_FAULTS, cpu)) if trace.has(CPU_FAULTS) else None,
+        gpu_faults=GpuFaults(*_columns(trace, GPU_FAULTS, gpu)) if trace.has(GPU_FAULTS) else None,
         limits={each.key: memory_limits(trace, each.gpu_id, each.ids) for each in activity.devices},
     )
 
@@ -143,15 +145,9 @@ def _migrations(trace: Trace) -> Migrations:
     return Migrations(*(columns[name] for name in names))
 
 
-def _cpu_faults(trace: Trace) -> CpuFaults:
-    columns = trace.read(CPU_FAULTS, "start", "globalPid")
-    return CpuFaults(columns["start"], columns["globalPid"])
-
-
-def _gpu_faults(trace: Trace) -> GpuFaults:
-    names = ("start", "end", "globalPid", "deviceId", "numberOfPageFaults", "faultAccessType")
-    columns = trace.read(GPU_FAULTS, *names)
-    return GpuFaults(*(columns[name] for name in names))
+def _columns(trace: Trace, table: str, names: tuple[str, ...]) -> list[IntArray]:
+    columns = trace.read(table, *names)
+    return [columns[name] for name in names]
 
 
 def memory_limits(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> MemoryLimits:

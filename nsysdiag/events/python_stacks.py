@@ -125,7 +125,12 @@ def decoded(payload: str, strings: Strings) -> tuple[Frame, ...]:
     if not len(rows) or not all(map(strings.known, np.unique((rows["function"], rows["file"])).tolist())):
         return ()
     names, files = strings.texts(rows["function"]), strings.texts(rows["file"])
-    return tuple(map(_frame, names, files, rows["line"].tolist()))
+    # nsys writes <module> and <frozen importlib> with their brackets escaped.
+    shown = zip(map(html.unescape, names), map(html.unescape, files), rows["line"].tolist(), strict=True)
+    return tuple(
+        Frame(name, file_name(path), origin_of_python(path), python=True, line=line if line > 0 else None)
+        for name, path, line in shown
+    )
 
 
 def named_in(payload: bytes) -> list[int]:
@@ -154,9 +159,3 @@ def _frame_rows(data: bytes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
     if rest or not 0 < count <= MOST_DEEP or count not in np.frombuffer(data, "<u4", 2, lead - 8).tolist():
         return np.empty(0, dtype=_FRAME)
     return np.frombuffer(data, _FRAME, count, lead)
-
-
-def _frame(name: str, file: str, line: int) -> Frame:
-    # nsys writes <module> and <frozen importlib> with their brackets escaped.
-    symbol, path = html.unescape(name), html.unescape(file)
-    return Frame(symbol, file_name(path), origin_of_python(path), python=True, line=line if line > 0 else None)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
-from nsysdiag.events.device import DeviceActivity, DeviceTimeline, issue_times
+from nsysdiag.events.calls import issue_times
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
 from nsysdiag.events.streams import distinct, previous_on_stream
@@ -72,7 +73,7 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
 def _waits_before(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) -> tuple[IntArray, IntArray]:
     """All pairs of a gap and a wait issued between its next operation and the one before that on its stream."""
     waits = activity.waits
-    issued = issue_times(device.operations.start, device.launch, activity.api_calls.rows)
+    issued = issue_times(device.launch, activity.api_calls.rows, device.operations.start)
     before = previous_on_stream(device.stream_code)
     candidates = np.flatnonzero((gaps.target >= 0) & (device.launch[gaps.target] >= 0))
     target = gaps.target[candidates]
