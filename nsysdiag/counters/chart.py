@@ -1,8 +1,7 @@
-"""The course of a GPU metric over the window, as numbers for a drawing."""
+"""The course of GPU metrics over the window, as numbers for a drawing."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from nsysdiag.counters.words import share
 from nsysdiag.document.bars import HEIGHT, SLOT, Spot
+from nsysdiag.document.curve import Strip, Strips
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.document.words import instant
 
@@ -19,30 +19,24 @@ if TYPE_CHECKING:
     from nsysdiag.counters.facts import GpuMetric, GpuMetrics
 
 
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """A metric from 0 at the bottom to 100 % at the top of a drawing of `width` by `height` units, a slot a bucket.
-    `area` is filled down to 0, and has holes where nothing was sampled."""
+def draw_curves(found: GpuMetrics, rows: list[GpuMetric], most_spots: int) -> Strips:
+    """Shares above each other, each from 0 to 100 %, a slot a bucket, with holes where nothing was sampled.
 
-    title: str
-    mean: str
-    width: int
-    height: int
-    area: str
-    spots: list[Spot]
-    spot_width: int
+    Raises InputError where the report is damaged.
+    """
+    return Strips(SLOT * found.buckets, HEIGHT, [draw_curve(found, row, most_spots) for row in rows])
 
 
-def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Curve:
-    """The curve of a share. Raises InputError where the report is damaged."""
+def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Strip:
+    """The curve of one share. Raises InputError where the report is damaged."""
     values = unpack_metric(found, row)
     together = -(-len(values) // most_spots)
-    return Curve(
+    span = f"from {instant(found.start_ns)} to {instant(found.end_ns)}"
+    return Strip(
         title=row.title,
-        mean=share(row.window),
-        width=SLOT * len(values),
-        height=HEIGHT,
-        area=_area(values),
+        note=f"{share(row.window)} of the window",
+        label=f"{row.title} {span}: {share(row.window)} on average",
+        d=_area(values),
         spots=[_spot(found, values, at, together) for at in range(0, len(values), together)],
         spot_width=SLOT * together,
     )

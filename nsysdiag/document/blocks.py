@@ -53,6 +53,7 @@ TICKET = Limit(summary=0, brief=0)
 """Markdown and the page."""
 PAGE = Limit(ticket=0, summary=0, brief=0)
 """The page alone."""
+NOT_PAGE = Limit(page=0)
 TERMINAL = Limit(page=0, ticket=0)
 """Text alone."""
 
@@ -67,9 +68,10 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value with more to it: a second, smaller line; a tag behind it; `strong` for sums."""
+    """A value with more to it: a kind of its own; a second, smaller line; a tag behind it; `strong` for sums."""
 
     value: object
+    kind: Kind | None = None
     note: str = ""
     tag: str = ""
     strong: bool = False

@@ -29,7 +29,7 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.curve import Curve
 from nsysdiag.document.figures import percent
 from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.kinds import MOMENT
+from nsysdiag.document.names import clip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -45,6 +45,9 @@ MACROS = {
     Chart: "chart",
     Details: "details",
 }
+
+EXACT = ("moment", "share")
+"""Kinds whose short form says least."""
 
 
 def html_of(blocks: Sequence[Block], environment: Environment, level: int, values: Mapping[str, object]) -> Markup:
@@ -102,16 +105,16 @@ def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dic
         [(table.columns[at], as_cell(row[at])) for at in columns_of(table, Detail.PAGE)]
         for row in cut(table.rows, table.limit, Detail.PAGE)
     ]
-    return columns, [[(column, cell, _attributes(column, cell.value)) for column, cell in row] for row in rows]
+    return columns, [[(column, cell, _attributes(column, cell)) for column, cell in row] for row in rows]
 
 
-def _attributes(column: Column, value: object) -> dict[str, str]:
+def _attributes(column: Column, cell: Cell) -> dict[str, str]:
     """What scripts sort and filter by, and what the pointer shows on the numbers that matter most."""
-    kind = column.kind
+    kind, value = cell.kind or column.kind, cell.value
     if isinstance(value, int | float) and kind.right:
-        exact = {"title": kind.exact(value)} if kind.exact and (column.strong or kind is MOMENT) else {}
+        exact = {"title": kind.exact(value)} if kind.exact and (column.strong or kind.id in EXACT) else {}
         return {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value), **exact}
-    return {"data-f": value.label[:60]} if isinstance(value, LegendEntry) else {}
+    return {"data-f": clip(value.label, 60)} if isinstance(value, LegendEntry) else {}
 
 
 def width_of(share: float) -> str:

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from nsysdiag.document.words import instant
-from nsysdiag.units import format_bytes, format_count, format_exact_ns, format_money, format_ns, format_share
+from nsysdiag.units import (
+    format_bytes,
+    format_count,
+    format_exact_ns,
+    format_hertz,
+    format_money,
+    format_ns,
+    format_share,
+)
 
 MISSING = "–"
 """What stands for None."""
@@ -28,6 +36,11 @@ class Kind:
         return MISSING if value is None else self.show(value)
 
 
+def share_of(whole: float) -> Kind:
+    """int, ns: shown as its share of the whole"""
+    return Kind("share", lambda ns: format_share(ns, whole), format_exact_ns)
+
+
 def money(currency: str) -> Kind:
     """Amounts of one currency."""
     return Kind("money", lambda amount: format_money(amount, currency))
@@ -35,14 +48,14 @@ def money(currency: str) -> Kind:
 
 TIME = Kind("time", format_ns, format_exact_ns)
 """int, ns"""
-MORE = Kind("more", lambda ns: f"+{format_ns(ns)}", format_exact_ns)
-"""int, ns more than something else"""
 MOMENT = Kind("moment", instant, format_exact_ns)
 """int, ns of the trace's clock"""
 SHARE = Kind("share", lambda share: format_share(share, 1))
 """float, 1 for all"""
 COUNT = Kind("count", format_count)
 """int"""
+INDEX = Kind("index")
+"""int, the number of a row"""
 BYTES = Kind("bytes", format_bytes)
 """int or float"""
 RATE = Kind("rate", lambda rate: f"{format_bytes(rate)}/s")
@@ -57,6 +70,10 @@ NAME = Kind("name", right=False)
 """str or Name, from the trace"""
 KEY = Kind("key", right=False)
 """LegendEntry: a label with its colour"""
+PARTS = Kind("parts", lambda parts: ", ".join(f"{entry.label} +{format_ns(ns)}" for entry, ns in parts), right=False)
+"""tuples of a LegendEntry and ns: what something has more of"""
+HERTZ = Kind("hertz", format_hertz)
+"""float"""
 BAR = Kind("bar", lambda _share: "", right=False)
 """float, 1 for a full bar"""
 

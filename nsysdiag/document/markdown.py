@@ -25,7 +25,7 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
-from nsysdiag.document.kinds import BAR, MISSING
+from nsysdiag.document.kinds import BAR, MISSING, NAME, Kind
 from nsysdiag.document.markup import code, table, text
 
 if TYPE_CHECKING:
@@ -79,11 +79,11 @@ def _table(block: Table) -> Iterator[str]:
 
 def _cell(held: object, column: Column) -> str:
     cell = as_cell(held)
-    shown_as = _value(cell.value, column) + (f" ({text(cell.tag)})" if cell.tag else "")
+    shown_as = _value(cell.value, column, cell.kind or column.kind) + (f" ({text(cell.tag)})" if cell.tag else "")
     return f"**{shown_as}**" if cell.strong else shown_as
 
 
-def _value(value: object, column: Column) -> str:
+def _value(value: object, column: Column, kind: Kind) -> str:
     if value is None:
         return MISSING
     match value:
@@ -91,6 +91,6 @@ def _value(value: object, column: Column) -> str:
             return code(name, in_table=True, limit=column.length)
         case LegendEntry(label=label):
             return text(label)
-    if column.kind.id == "name":
+    if kind is NAME:
         return code(str(value), in_table=True, limit=column.length)
-    return text(column.kind.show(value)) or MISSING
+    return text(kind.show(value)) or MISSING

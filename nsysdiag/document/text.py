@@ -28,7 +28,7 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
-from nsysdiag.document.kinds import BAR, MISSING
+from nsysdiag.document.kinds import BAR, MISSING, Kind
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented
 from nsysdiag.document.words import counted
@@ -92,15 +92,17 @@ def _table(block: Table, detail: Detail, width: int) -> Iterator[RenderableType]
 
 def _cell(held: object, column: Column, width: int) -> Text:
     cell = as_cell(held)
-    shown_as = _value(cell.value, column, width) + (f" ({visible(cell.tag)})" if cell.tag else "")
+    shown_as = _value(cell.value, column, cell.kind or column.kind, width) + (
+        f" ({visible(cell.tag)})" if cell.tag else ""
+    )
     return Text(shown_as, "bold" if cell.strong else "cyan" if column.kind is BAR else "")
 
 
-def _value(value: object, column: Column, width: int) -> str:
+def _value(value: object, column: Column, kind: Kind, width: int) -> str:
     if value is None:
         return MISSING
-    if column.kind is BAR and isinstance(value, float):
+    if kind is BAR and isinstance(value, float):
         return bar(round(1000 * value), 1000, BAR_ROOM)
     name = value.text if isinstance(value, Name) else value.label if isinstance(value, LegendEntry) else value
-    shown_as = name if isinstance(name, str) else column.kind.show(name)
+    shown_as = name if isinstance(name, str) else kind.show(name)
     return shown_as if column.kind.right else clip(shown_as, max(12, min(column.length, NAME_ROOM, width - 36)))

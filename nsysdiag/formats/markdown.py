@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.counters.markdown import counter_blocks
 from nsysdiag.diagnosis.words import TITLE as TROUBLE_TITLE
 from nsysdiag.diagnosis.words import holds_word, share_label, workload_sentence
 from nsysdiag.document import words
@@ -29,21 +28,15 @@ from nsysdiag.document.view import (
 from nsysdiag.formats import sections
 from nsysdiag.formats.finding_markdown import finding_block, source_line
 from nsysdiag.formats.format import Format, RenderOptions
-from nsysdiag.host.markdown import host_blocks
-from nsysdiag.launches.words import bubble_rate, launch_sentences
-from nsysdiag.memory.markdown import memory_blocks
 from nsysdiag.ranks.show.markdown import rank_blocks
 from nsysdiag.ranks.show.words import DEVICES_TITLE
 from nsysdiag.units import format_count, format_ns, format_share
-from nsysdiag.utilization.markdown import utilization_blocks
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
-    from nsysdiag.report import Bubbles, DeviceReport, Gap, Operation, Report, RunAhead, SignatureRow
+    from nsysdiag.report import DeviceReport, Gap, Operation, Report, SignatureRow
 
 TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
-TOP_SLOW = 10
-TOP_LAUNCHES = 5
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
@@ -54,12 +47,7 @@ def render(report: Report, options: RenderOptions) -> bytes:
     limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
-        blocks += utilization_blocks(device)
         blocks += [line for show in sections.PER_DEVICE for line in markdown_of(show(device, context), 3)]
-        blocks += _iterations(device, causes)
-        blocks += _launches(device, causes)
-        blocks += counter_blocks(device)
-        blocks += memory_blocks(device)
         blocks += _signatures(device, causes, limit)
         blocks += _gaps(device, causes, limit)
     if not report.devices:
@@ -69,7 +57,6 @@ def render(report: Report, options: RenderOptions) -> bytes:
     blocks += [line for show in sections.OPENING for line in markdown_of(show(context), 2)]
     blocks += _findings(report)
     blocks += [line for show in sections.CLOSING for line in markdown_of(show(context), 2)]
-    blocks += host_blocks(report.host) if report.host else []
     blocks += _health(report)
     blocks.append(_footer(report, options))
     return ("\n\n".join(blocks) + "\n").encode()
@@ -144,24 +131,6 @@ def _roots(device: DeviceReport, causes: Causes) -> list[str]:
     return [title, table(["Cause", "Time", "Of idle", ""], "lrrl", rows)] if rows else []
 
 
-def _iterations(device: DeviceReport, causes: Causes) -> list[str]:
-    found = device.iterations
-    if found is None:
-        return []
-    blocks = ["### Iterations", text(f"{words.iterations_sentence(found)}.")]
-    rows = [
-        [
-            f"{slow.index}",
-            format_ns(found.p50_ns + slow.extra_ns),
-            f"+{format_ns(slow.extra_ns)}",
-            text(words.more_label(slow, causes)),
-        ]
-        for slow in found.slow[:TOP_SLOW]
-    ]
-    header = ["Slow iteration", "Length", "Over the median one", "What it has more of"]
-    return [*blocks, table(header, "rrrl", rows)] if rows else blocks
-
-
 def _signatures(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
     """The gaps that come again: only where some do."""
     chosen = by_total(device.signatures)[:limit]
@@ -188,47 +157,6 @@ def _signature(row: SignatureRow, causes: Causes) -> list[str]:
         code(row.next_op, in_table=True),
         code(words.path_label(row.nvtx), in_table=True),
     ]
-
-
-def _launches(device: DeviceReport, causes: Causes) -> list[str]:
-    lines = launch_sentences(device, causes)
-    if not lines:
-        return []
-    blocks = ["### Launches", "\n".join(f"- {text(line)}" for line in lines)]
-    return [*blocks, *_collapses(device.launch.run_ahead, causes), *_bubbles(device.launch.bubbles)]
-
-
-def _collapses(ahead: RunAhead | None, causes: Causes) -> list[str]:
-    rows = [
-        [
-            code(row.call, in_table=True),
-            text(causes.title(row.cause)),
-            f"{row.count:,}",
-            format_ns(row.idle_ns),
-            f"{row.median_depth:,}",
-        ]
-        for row in (ahead.collapses if ahead else [])[:TOP_LAUNCHES]
-    ]
-    header = ["The queue ran dry in", "Cause", "Times", "Idle after", "Outstanding before"]
-    return [table(header, "llrrr", rows)] if rows else []
-
-
-def _bubbles(bubbles: Bubbles | None) -> list[str]:
-    rows = [
-        [
-            words.instant(row.start_ns),
-            format_ns(row.end_ns - row.start_ns),
-            f"{row.launches:,}",
-            bubble_rate(row),
-            format_ns(row.idle_ns),
-            format_ns(row.median_interval_ns),
-            format_ns(row.median_work_ns),
-            code(words.path_label(row.nvtx), in_table=True),
-        ]
-        for row in (bubbles.rows if bubbles else [])[:TOP_LAUNCHES]
-    ]
-    header = ["Bubble at", "Length", "Launches", "A second", "Idle", "Between launches", "Work of a launch", "NVTX"]
-    return [table(header, "rrrrrrrl", rows)] if rows else []
 
 
 def _gaps(device: DeviceReport, causes: Causes, limit: int) -> list[str]:

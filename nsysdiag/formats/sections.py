@@ -8,19 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.communication import show as communication
+from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
+from nsysdiag.counters import show as counters
 from nsysdiag.formats.html.sections import (
-    api,
-    copies,
-    device_memory,
     findings,
     gap_lengths,
     gaps,
-    gpu_metrics,
     health,
-    host,
-    iterations,
-    launches,
     ledger,
     method,
     nvtx,
@@ -29,10 +24,13 @@ from nsysdiag.formats.html.sections import (
     signatures,
     timeline,
     trouble,
-    unified_memory,
-    utilization,
 )
+from nsysdiag.host import show as host
+from nsysdiag.iterations import show as iterations
 from nsysdiag.kernels import show as kernels
+from nsysdiag.launches import show as launches
+from nsysdiag.memory import show as memory
+from nsysdiag.utilization import show as utilization
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,13 +55,13 @@ PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     gap_lengths.section,
     kernels.section,
     copies.section,
-    unified_memory.section,
-    device_memory.section,
+    memory.unified_memory,
+    memory.device_memory,
     communication.section,
     nvtx.section,
     launches.section,
-    api.section,
+    launches.calls,
     utilization.section,
-    gpu_metrics.section,
+    counters.section,
 )
 CLOSING: tuple[Callable[[Context], Section | None], ...] = (host.section, health.section, method.section)

@@ -8,8 +8,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from nsysdiag.counters.words import TITLE as COUNTERS
-from nsysdiag.counters.words import counter_sentences
 from nsysdiag.diagnosis.words import TITLE as TROUBLE_TITLE
 from nsysdiag.diagnosis.words import trouble_sentences
 from nsysdiag.document import words
@@ -25,15 +23,9 @@ from nsysdiag.document.view import Causes, LedgerRow, by_rank, held, ledger_rows
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.text_gaps import gap_blocks, signature_blocks
-from nsysdiag.host.words import TITLE as HOST_TITLE
-from nsysdiag.host.words import host_sentences
-from nsysdiag.launches.words import launch_sentences
-from nsysdiag.memory.words import TITLE as MEMORY_TITLE
-from nsysdiag.memory.words import brief_sentences
 from nsysdiag.ranks.show.text import rank_blocks
 from nsysdiag.ranks.show.words import DEVICES_TITLE
 from nsysdiag.units import format_bytes, format_ns, format_share
-from nsysdiag.utilization.words import utilization_sentences
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
@@ -43,8 +35,6 @@ TOP_GAPS, TOP_GAPS_OF_SEVERAL = 5, 1
 TOP_SIGNATURES, TOP_SIGNATURES_OF_SEVERAL = 3, 1
 TOP_FINDINGS = 6
 TOP_LABELS = 3
-TOP_SLOW, TOP_SLOW_OF_SEVERAL = 3, 1
-TOP_HOST = 4
 LEAST_CAUSE = 1000
 """Causes with less than a thousandth of the idle time share a row."""
 MIN_WIDTH, MAX_WIDTH = 60, 160
@@ -79,7 +69,6 @@ def _report(report: Report, width: int) -> Group:
         else:
             blocks += _details(device, context, width)
     blocks += [line for show in sections.CLOSING for line in text_of(show(context), Detail.SUMMARY, width)]
-    blocks += _block(HOST_TITLE, host_sentences(report.host)[:TOP_HOST] if report.host else [])
     return Group(*blocks, *_health(report))
 
 
@@ -105,14 +94,9 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
 def _details(device: DeviceReport, context: Context, width: int) -> list[RenderableType]:
     causes = context.causes
     return [
-        *_block("Utilization", utilization_sentences(device)),
         *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
         *_waited_for(device, causes, width),
         *_sections(device, context, Detail.SUMMARY, width),
-        *_iterations(device, causes, TOP_SLOW),
-        *_block("Launches", launch_sentences(device, causes)),
-        *_block(COUNTERS, counter_sentences(device)),
-        *_block(MEMORY_TITLE, brief_sentences(device)),
         *signature_blocks(device, causes, width, TOP_SIGNATURES),
         *gap_blocks(device, causes, width, TOP_GAPS),
     ]
@@ -126,11 +110,9 @@ def _most_telling(device: DeviceReport, context: Context, width: int) -> list[Re
     """Details of one device among several: all of them would not be read."""
     causes = context.causes
     return [
-        *_block("Utilization", utilization_sentences(device)[:1]),
         *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
         *_waited_for(device, causes, width),
         *_sections(device, context, Detail.BRIEF, width),
-        *_iterations(device, causes, TOP_SLOW_OF_SEVERAL),
         *signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL),
         *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL),
     ]
@@ -212,16 +194,6 @@ def _roots(device: DeviceReport, causes: Causes, width: int) -> list[RenderableT
         title = clip(row.cause.title, min(44, width - 48))
         table.add_row(title, format_ns(row.ns), format_share(row.ns, device.idle_ns), Text(change, "dim"))
     return [_heading("At the root", "each wait counted as what the thread did that ended it"), _indented(table)]
-
-
-def _iterations(device: DeviceReport, causes: Causes, most: int) -> list[RenderableType]:
-    found = device.iterations
-    if found is None:
-        return []
-    lines = [words.iterations_sentence(found), *(words.slow_sentence(slow, causes) for slow in found.slow[:most])]
-    if found.slow[most:]:
-        lines.append(f"{words.counted(len(found.slow) - most, 'more slow one')} in the other formats")
-    return _block("Iterations", lines)
 
 
 def _block(title: str, lines: list[str]) -> list[RenderableType]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import HEIGHT, SLOT
+from nsysdiag.document.bars import HEIGHT, SLOT, Spot
+from nsysdiag.document.curve import Strip, Strips
 from nsysdiag.document.words import instant
 from nsysdiag.host.words import METRICS, metric_value
 from nsysdiag.units import NS_PER
@@ -14,35 +14,13 @@ if TYPE_CHECKING:
     from nsysdiag.host.facts import HostReport, HostWindow
 
 
-@dataclass(frozen=True, slots=True)
-class Strip:
-    """One column: bars as a path, the value of a full bar, whether a change of it was found, and what the pointer shows
-    of each window."""
-
-    label: str
-    top: str
-    path: str
-    told: list[str]
-
-
-@dataclass(frozen=True, slots=True)
-class HostChart:
-    """Strips of `width` by `height` units, a slot a window; `began` is where changes begin, in units of the width."""
-
-    width: int
-    height: int
-    slot: int
-    strips: list[Strip]
-    began: list[int]
-
-
-def draw_windows(host: HostReport) -> HostChart | None:
-    """The columns that hold anything; None where none does."""
+def draw_windows(host: HostReport) -> Strips | None:
+    """A strip for each column that holds anything, a slot a window; marks are where changes begin. None without any."""
     strips = [strip for metric in METRICS if (strip := _strip(host.windows, metric)) is not None]
     if not strips:
         return None
     began = sorted({SLOT * each.window for each in host.beginnings if 0 <= each.window < len(host.windows)})
-    return HostChart(SLOT * len(host.windows), HEIGHT, SLOT, strips, began)
+    return Strips(SLOT * len(host.windows), HEIGHT, strips, began)
 
 
 def _strip(windows: list[HostWindow], metric: str) -> Strip | None:
@@ -55,12 +33,16 @@ def _strip(windows: list[HostWindow], metric: str) -> Strip | None:
         for at, value in enumerate(values)
         if value is not None and value > 0
     ]
-    told = [
-        f"at {instant(window.start_ns)}: {'unknown' if value is None else metric_value(metric, value)}"
-        for window, value in zip(windows, values, strict=True)
+    spots = [
+        Spot(SLOT * at, f"at {instant(window.start_ns)}: {_known(metric, value)}")
+        for at, (window, value) in enumerate(zip(windows, values, strict=True))
     ]
-    label = METRICS[metric]
-    return Strip(label[:1].upper() + label[1:], metric_value(metric, top), "".join(bars), told)
+    title, highest = METRICS[metric][:1].upper() + METRICS[metric][1:], f"up to {metric_value(metric, top)}"
+    return Strip(title, highest, f"{title} over time, {highest}", "".join(bars), spots, SLOT)
+
+
+def _known(metric: str, value: float | None) -> str:
+    return "unknown" if value is None else metric_value(metric, value)
 
 
 def window_value(window: HostWindow, metric: str) -> float | None:

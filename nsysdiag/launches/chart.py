@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
+from nsysdiag.document.curve import Curve, Layer
 from nsysdiag.document.figures import percent
 from nsysdiag.document.packed import Series, unpack_series
 from nsysdiag.document.words import instant
@@ -19,36 +19,28 @@ if TYPE_CHECKING:
     from nsysdiag.report import RunAhead
 
 
-@dataclass(frozen=True, slots=True)
-class DepthChart:
-    """A drawing of `width` by `height` units, a slot a bucket; the scale is logarithmic, and 0 is its floor. A spot is
-    `spot_width` wide."""
+def draw_depth(ahead: RunAhead, most_spots: int) -> Curve | None:
+    """The chart on a logarithmic scale whose floor is 0, a slot a bucket; None where nothing was ever outstanding.
 
-    width: int
-    height: int
-    band: str
-    mean: str
-    lines: list[Line]
-    spots: list[Spot]
-    spot_width: int
-
-
-def draw_depth(ahead: RunAhead, most_spots: int) -> DepthChart | None:
-    """The chart, None where nothing was ever outstanding. Raises InputError where the report is damaged."""
+    Raises InputError where the report is damaged.
+    """
     series = unpack_series(ahead)
     top = int(series.highest.max())
     if top <= 0:
         return None
     width = SLOT * len(series.mean)
     together = -(-len(series.mean) // most_spots)
-    return DepthChart(
+    return Curve(
         width=width,
         height=HEIGHT,
-        band=band(_levels(series.lowest, top), _levels(series.highest, top)),
-        mean=stairs(_levels(series.mean, top)),
+        layers=[
+            Layer(band(_levels(series.lowest, top), _levels(series.highest, top)), "lowest to highest", True),
+            Layer(stairs(_levels(series.mean, top)), "mean", False),
+        ],
         lines=_lines(top),
         spots=[_spot(series, at, together) for at in range(0, len(series.mean), together)],
         spot_width=SLOT * together,
+        bottom="none",
     )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, LINE_ROOM, SLOT, Line, Spot, band, stairs
+from nsysdiag.document.curve import Curve, Layer
 from nsysdiag.document.figures import percent
 from nsysdiag.document.packed import Level, unpack_level
 from nsysdiag.document.words import instant
@@ -19,23 +19,11 @@ NEAR = 2
 """The limit is drawn where the peak is at least this fraction of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class LevelChart:
-    """A drawing of `width` by `height` units, a slot a bucket; the scale is linear from 0. `limit` is where the memory
-    of the device ends, from the top in per cent; None where that is far above."""
+def draw_level(memory: DeviceMemory, most_spots: int) -> Curve | None:
+    """The chart on a linear scale from 0, a slot a bucket, with the limit unless it is far above.
 
-    width: int
-    height: int
-    band: str
-    top: str
-    lines: list[Line]
-    limit: Line | None
-    spots: list[Spot]
-    spot_width: int
-
-
-def draw_level(memory: DeviceMemory, most_spots: int) -> LevelChart | None:
-    """The chart, None where nothing was ever given out. Raises InputError where the report is damaged."""
+    None where nothing was ever given out. Raises InputError where the report is damaged.
+    """
     level = unpack_level(memory)
     peak = max(int(level.highest.max()), memory.peak_bytes)
     if peak <= 0:
@@ -45,15 +33,15 @@ def draw_level(memory: DeviceMemory, most_spots: int) -> LevelChart | None:
     count = len(level.highest)
     together = -(-count // most_spots)
     highest, lowest = ([_place(value, top) for value in each.tolist()] for each in (level.highest, level.lowest))
-    return LevelChart(
+    return Curve(
         width=SLOT * count,
         height=HEIGHT,
-        band=band(lowest, highest),
-        top=stairs(highest),
+        layers=[Layer(band(lowest, highest), "lowest to highest", True), Layer(stairs(highest), "highest", False)],
         lines=level_lines(top, limit),
         limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}") if limit else None,
         spots=[_spot(level, at, together) for at in range(0, count, together)],
         spot_width=SLOT * together,
+        bottom="0",
     )
 
 

@@ -25,10 +25,8 @@ TOLD = 0.01
 MANY_TINY = 0.1
 """Tiny copies are told too where they are this share of all launches."""
 FIRST_TOLD_PCIE = 3
-MOST_BRIEF = 4
 OFTEN_SLOW = 0.25
 """Briefly, rates are told from this share of slow time on."""
-TITLE = "Memory"
 DRIVER_NOTE = (
     "Memory as the driver gave it out. What a framework's caching allocator has of it in use does not show, nor what "
     "the driver keeps for itself."
@@ -42,19 +40,6 @@ SHAPES = {
     "small": "grows by too little to matter",
     "unsure": "grows, but not surely",
 }
-
-
-def memory_sentences(device: DeviceReport) -> list[str]:
-    """All that is to be said, in the order in which it is read."""
-    return [*copy_sentences(device), *unified_sentences(device), *level_sentences(device)]
-
-
-def brief_sentences(device: DeviceReport) -> list[str]:
-    """What matters most, device memory first; rates only where they are often low."""
-    copies = copy_sentences(device, brief=True)
-    every = [*level_sentences(device), *copies, *unified_sentences(device)]
-    rest = len(every) - MOST_BRIEF
-    return every if rest <= 1 else [*every[:MOST_BRIEF], f"{counted(rest, 'more line')} in the other formats."]
 
 
 def rate(bytes_per_second: float | None) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, Line, Spot
+from nsysdiag.document.curve import Curve, Layer
 from nsysdiag.document.figures import percent
 from nsysdiag.document.words import instant
-from nsysdiag.units import format_share
+from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.utilization.facts import Utilization, UtilizationSeries
@@ -21,22 +21,7 @@ Step = tuple[int, int, float]
 """From and to in ns, and the share."""
 
 
-@dataclass(frozen=True, slots=True)
-class UtilizationChart:
-    """A drawing of `width` by `height` units over [start_ns, end_ns); a spot is `spot_width` wide."""
-
-    width: int
-    height: int
-    start_ns: int
-    end_ns: int
-    area: str
-    line: str
-    lines: list[Line]
-    spots: list[Spot]
-    spot_width: int
-
-
-def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> UtilizationChart | None:
+def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Curve | None:
     """The chart up to `end_ns`; None where there is one step alone, or nothing at all."""
     by_time, by_period = found.by_time, found.by_period
     if by_time is None or by_period is None or len(by_time.values) < 2 or end_ns <= by_time.start_ns:
@@ -45,13 +30,17 @@ def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Utiliz
     sampled, polled = _steps(by_time, end_ns), _steps(by_period, end_ns)
     count = max(1, min(most_spots, len(by_period.values)))
     edges = [start + (end_ns - start) * at // count for at in range(count + 1)]
-    return UtilizationChart(
+    return Curve(
         width=WIDTH,
         height=HEIGHT,
-        start_ns=start,
-        end_ns=end_ns,
-        area=_path(sampled, start, end_ns, closed=True),
-        line=_path(polled, start, end_ns, closed=False),
+        layers=[
+            Layer(
+                _path(sampled, start, end_ns, closed=True), f"by time, samples of {format_ns(by_time.period_ns)}", True
+            ),
+            Layer(
+                _path(polled, start, end_ns, closed=False), f"by polling every {format_ns(by_period.period_ns)}", False
+            ),
+        ],
         lines=[Line(percent(100 - level, 100), f"{level}%") for level in LEVELS],
         spots=_spots(edges, sampled, polled),
         spot_width=-(-WIDTH // count),

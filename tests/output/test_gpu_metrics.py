@@ -100,18 +100,17 @@ def test_a_gap_that_was_none() -> None:
 def test_a_curve_lies_where_the_values_are() -> None:
     found, row = gpu_metrics(), metric("sm_active", 0.71)
     curve = draw_curve(found, row, 1000)
-    (area,) = [part for part in curve.area.split("M") if part]
+    (area,) = [part for part in curve.d.split("M") if part]
     steps = [(int(level), int(x)) for level, x in re.findall(r"V(\d+)H(\d+)", area)]
     assert [x for _, x in steps] == [SLOT * at for at in range(1, BUCKETS - 19)]
     assert {level for level, _ in steps[:10]} == {HEIGHT}
     assert {level for level, _ in steps[10:20]} == {round(0.29 * HEIGHT)}
-    assert (curve.width, curve.height) == (SLOT * BUCKETS, HEIGHT)
 
 
 def test_a_curve_has_holes() -> None:
     row = metric(series=series([500] * 50 + [-1] * 100 + [1000] * 50))
     curve = draw_curve(gpu_metrics(), row, 4)
-    assert [part.split("V")[0] for part in curve.area.split("M")[1:]] == [f"0 {HEIGHT}", f"{150 * SLOT} {HEIGHT}"]
+    assert [part.split("V")[0] for part in curve.d.split("M")[1:]] == [f"0 {HEIGHT}", f"{150 * SLOT} {HEIGHT}"]
     assert [spot.told for spot in curve.spots] == [
         "at 0.090000 s: 50.0%",
         "at 0.115000 s: not sampled",
@@ -157,7 +156,7 @@ def test_markdown_tables() -> None:
 
 def test_the_page_tells_all_without_scripts() -> None:
     shown = drawn("html", made())
-    assert shown.count('class="curve-area"') == 4
+    assert shown.count('class="strip-area"') == 4
     assert "SM active from 0.090000 s to 0.190000 s: 42.6% on average" in shown
     assert "a sample every 100 us" in shown
     assert "below 90.0% of it 30.0% of that time" in shown

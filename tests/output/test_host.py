@@ -132,19 +132,19 @@ class TestChart:
     def test_strips(self) -> None:
         chart = draw_windows(host_report())
         assert chart is not None
-        assert (chart.width, chart.began) == (100, [50, 60, 80])
+        assert (chart.width, chart.marks) == (100, [50, 60, 80])
         switches = chart.strips[0]
-        assert (switches.label, switches.top) == ("Context switches a second", "4,000")
-        assert switches.path.startswith("M0 1000v-50h9V1000z")
-        assert switches.path.count("v-1000") == 5
-        assert switches.told[0] == "at 0.000000 s: 200"
+        assert (switches.title, switches.note) == ("Context switches a second", "up to 4,000")
+        assert switches.d.startswith("M0 1000v-50h9V1000z")
+        assert switches.d.count("v-1000") == 5
+        assert switches.spots[0].told == "at 0.000000 s: 200"
 
     def test_what_is_unknown_is_no_bar(self) -> None:
         chart = draw_windows(host_report())
         assert chart is not None
-        late = next(strip for strip in chart.strips if strip.label.startswith("Its return"))
-        assert late.told[3] == "at 0.030000 s: unknown"
-        assert late.path.count("z") == 9
+        late = next(strip for strip in chart.strips if strip.title.startswith("Its return"))
+        assert late.spots[3].told == "at 0.030000 s: unknown"
+        assert late.d.count("z") == 9
 
     def test_nothing_to_draw(self) -> None:
         assert draw_windows(changed(windows=[])) is None

@@ -16,8 +16,9 @@ from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.memory.chart import draw_level
-from nsysdiag.memory.markdown import memory_facts
-from nsysdiag.memory.words import brief_sentences, growth_label, memory_sentences
+from nsysdiag.memory.facts import DeviceMemory
+from nsysdiag.memory.show import memory_facts
+from nsysdiag.memory.words import copy_sentences, growth_label, level_sentences, unified_sentences
 from nsysdiag.report import DeviceReport
 from tests.output.memory_samples import (
     CHURN,
@@ -38,6 +39,10 @@ from tests.output.samples import SAMPLES, device, report
 
 change = msgspec.structs.replace
 QUIET_CHURN = change(CHURN, call_ns=0, idle_ns=0)
+
+
+def memory_sentences(device: DeviceReport) -> list[str]:
+    return [*copy_sentences(device), *unified_sentences(device), *level_sentences(device)]
 
 
 def made(**changes: object) -> DeviceReport:
@@ -83,8 +88,8 @@ def test_nothing_to_say() -> None:
     assert memory_sentences(quiet) == []
     assert memory_sentences(device()) == []
     text = FORMATS["txt"].render(report([quiet], []), RenderOptions(width=120)).decode()
-    assert "\nMemory\n" not in text
-    assert "\nMemory\n" in FORMATS["txt"].render(report([made()], []), RenderOptions(width=120)).decode()
+    assert "\nCopies and sets\n" not in text
+    assert "\nCopies and sets\n" in FORMATS["txt"].render(report([made()], []), RenderOptions(width=120)).decode()
 
 
 def test_from_a_hundredth_of_the_window_on_costs_are_told() -> None:
@@ -98,21 +103,8 @@ def test_briefly_without_rates_that_are_as_they_should_be() -> None:
     fine, slow = change(UP, slow_ns=2 * MS - 1), change(UP, slow_ns=2 * MS)
     for rates, brief in (([fine], 0), ([slow], 1)):
         told = made(rates=rates, pinning=None, exposed=[], tiny=None)
-        assert len(brief_sentences(told)) == brief
+        assert len(copy_sentences(told, brief=True)) == brief
         assert len(memory_sentences(told)) == 1
-
-
-def test_briefly_device_memory_comes_first_and_four_lines_are_enough() -> None:
-    lines = brief_sentences(made(unified_memory=UNIFIED, memory=MEMORY))
-    assert len(lines) == 5
-    assert [line.split()[0] for line in lines[:3]] == ["Device", "Device", "60"]
-    assert lines[3].startswith("5.00 ms of copies and sets are exposed")
-    assert lines[4] == "7 more lines in the other formats."
-    five = made(rates=[], pinning=None, exposed=[], unified_memory=change(UNIFIED, cpu_faults=0), memory=None)
-    assert len(brief_sentences(five)) == 4
-    told = made(rates=[], exposed=[], unified_memory=UNIFIED, memory=None)
-    assert len(brief_sentences(told)) == 5
-    assert "more line" not in brief_sentences(told)[-1]
 
 
 @pytest.mark.parametrize(
@@ -206,12 +198,16 @@ def test_churn_without_iterations_is_a_rate() -> None:
     assert "(1,000 a second)" in memory_sentences(device(memory=memory))[-1]
 
 
+def facts_of(memory: DeviceMemory) -> dict[str, str]:
+    return {fact.label: fact.kind.text(fact.value) for fact in memory_facts(memory)}
+
+
 def test_facts_say_where_they_are_lower_bounds() -> None:
-    assert ("Peak", "60.0 GiB") in memory_facts(MEMORY)
-    assert ("Pools of cudaMallocAsync, at most", "2.00 GiB held, 1.00 GiB used") in memory_facts(MEMORY)
-    assert "Pools of cudaMallocAsync, at most" not in dict(memory_facts(change(MEMORY, pools=[])))
+    assert facts_of(MEMORY)["Peak"] == "60.0 GiB"
+    assert facts_of(MEMORY)["Pools of cudaMallocAsync, at most"] == "2.00 GiB held, 1.00 GiB used"
+    assert "Pools of cudaMallocAsync, at most" not in facts_of(change(MEMORY, pools=[]))
     lower = change(MEMORY, at_least=True, headroom_bytes=None, unknown_frees=3)
-    facts = dict(memory_facts(lower))
+    facts = facts_of(lower)
     assert (facts["Peak, at least"], facts["Never used, at most"], facts["Frees of unknown memory"]) == (
         "60.0 GiB",
         "–",
@@ -226,8 +222,8 @@ def test_the_band_lies_where_the_level_is() -> None:
     """80 GiB is the top: 30, 30, 60, 60 above, 20, 30, 30, 40 below."""
     chart = draw_level(MEMORY, 100)
     assert chart is not None
-    assert chart.top == f"M0 625V625H{SLOT}V625H{2 * SLOT}V250H{3 * SLOT}V250H{4 * SLOT}"
-    assert chart.band == f"{chart.top}V500H{3 * SLOT}V625H{2 * SLOT}V625H{SLOT}V750H0z"
+    assert chart.layers[1].d == f"M0 625V625H{SLOT}V625H{2 * SLOT}V250H{3 * SLOT}V250H{4 * SLOT}"
+    assert chart.layers[0].d == f"{chart.layers[1].d}V500H{3 * SLOT}V625H{2 * SLOT}V625H{SLOT}V750H0z"
     assert chart.limit is not None
     assert (chart.limit.y, chart.limit.label) == ("0.000%", "limit 80.0 GiB")
     assert [line.label for line in chart.lines] == ["16.0 GiB", "32.0 GiB", "48.0 GiB", "64.0 GiB"]
@@ -247,7 +243,7 @@ def test_a_limit_far_above_is_left_out() -> None:
     chart = draw_level(small, 2)
     assert chart is not None
     assert chart.limit is None
-    assert "V0H" in chart.top
+    assert "V0H" in chart.layers[1].d
     assert len(chart.spots) == 2
 
 

@@ -102,8 +102,8 @@ def test_stairs_of_both_series() -> None:
     found = utilization_of(by_time=series([0.5, 0.5, 1.0], 30 * MS), by_period=series([1.0, None, 0.0], 30 * MS))
     chart = draw_utilization(found, 180 * MS, 3)
     assert chart is not None
-    assert chart.area == "M0 1000V500H2666V0H4000V1000z"
-    assert chart.line == "M0 0H1333M2666 1000H4000"
+    assert chart.layers[0].d == "M0 1000V500H2666V0H4000V1000z"
+    assert chart.layers[1].d == "M0 0H1333M2666 1000H4000"
     assert [(spot.x, spot.told) for spot in chart.spots] == [
         (0, "at 0.090000 s: 50.0% by time, 100.0% by polling"),
         (2666, "at 0.150000 s: 100.0% by time, 0.0% by polling"),
@@ -114,8 +114,7 @@ def test_the_last_step_ends_with_the_window() -> None:
     found = utilization_of(by_time=series([0.0, 1.0], 60 * MS), by_period=series([1.0] * 4, 30 * MS))
     chart = draw_utilization(found, END, 10)
     assert chart is not None
-    assert (chart.start_ns, chart.end_ns) == (90 * MS, END)
-    assert chart.area.endswith(f"H2400V0H{WIDTH}V1000z")
+    assert chart.layers[0].d.endswith(f"H2400V0H{WIDTH}V1000z")
 
 
 @pytest.mark.parametrize("values", [[], [0.5]])
@@ -128,8 +127,8 @@ def test_one_value_is_no_drawing(values: list[float]) -> None:
 def test_a_long_series_is_drawn_in_as_many_steps_as_can_be_seen() -> None:
     chart = draw_utilization(long_utilization(), 2090 * MS, 125)
     assert chart is not None
-    assert chart.area.count("V") <= MOST_STEPS + 1
-    assert len(chart.area) < 8_000
+    assert chart.layers[0].d.count("V") <= MOST_STEPS + 1
+    assert len(chart.layers[0].d) < 8_000
     assert len(chart.spots) == 125
 
 

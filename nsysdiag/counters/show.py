@@ -1,0 +1,122 @@
+"""What the GPU's own counters measured: means, curves, and which ranges and kernels use the hardware."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.counters.chart import draw_curves
+from nsysdiag.counters.words import SHORT, TITLE, clock_facts, columns, counter_sentences, metric, rate
+from nsysdiag.document.blocks import NOT_BRIEF, PAGE, Block, Cell, Chart, Column, Limit, Lines, Section, Table
+from nsysdiag.document.kinds import COUNT, HERTZ, NAME, SHARE, TEXT, TIME
+from nsysdiag.document.words import instant
+from nsysdiag.units import format_ns, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
+    from nsysdiag.document.context import Context
+    from nsysdiag.report import DeviceReport
+
+CURVES = ("sm_active", "tensor_active", "dram_read", "dram_write")
+MAX_SPOTS, TOP_KERNELS = 125, 5
+MEANS = (
+    Column("Metric", TEXT, head=True, length=60),
+    Column("Window", SHARE),
+    Column("Kernels ran", SHARE),
+    Column("Compute", SHARE, limit=PAGE),
+    Column("In gaps", SHARE),
+    Column("Lowest", SHARE, limit=PAGE),
+    Column("Highest", SHARE, limit=PAGE),
+    Column("Samples", COUNT, limit=PAGE),
+    Column("Left out", COUNT, limit=PAGE),
+)
+
+
+def section(device: DeviceReport, context: Context) -> Section | None:
+    """None where no GPU metrics were captured."""
+    found = device.gpu_metrics
+    if found is None:
+        return None
+    return Section(
+        "gpu-metrics",
+        TITLE,
+        [
+            Lines(counter_sentences(device), NOT_BRIEF),
+            *_over_time(found, context.rows(MAX_SPOTS)),
+            _means(found),
+            *_by_name(found),
+        ],
+    )
+
+
+def _over_time(found: GpuMetrics, most_spots: int) -> list[Block]:
+    rows = [row for name in CURVES if (row := metric(found, name)) is not None]
+    if not rows:
+        return []
+    span = f"From {instant(found.start_ns)} to {instant(found.end_ns)}"
+    caption = f"{span}, each from 0 to 100% of what the hardware can do; where a curve breaks off, nothing was sampled."
+    return [Chart(draw_curves(found, rows, most_spots), "Counters over time", captions=[caption])]
+
+
+def _means(found: GpuMetrics) -> Table:
+    clocks = f" {_clocks(found.clocks)}" if found.clocks else ""
+    return Table(
+        "Means over time",
+        MEANS,
+        [_metric(row) for row in found.metrics],
+        note=f"From a sample every {format_ns(found.period_ns)}. Kernels ran, Compute: of that work alone, idle parts "
+        "of samples taken out where the level of idle time is known. In gaps: by samples wholly inside a gap." + clocks,
+    )
+
+
+def _metric(row: GpuMetric) -> tuple[object, ...]:
+    kind = HERTZ if row.unit == "Hz" else SHARE
+    means = (row.window, row.kernels, row.compute, row.gaps, row.lowest, row.highest)
+    cells = (Cell(mean, kind=kind, note=rate(row, mean)) for mean in means)
+    return (Cell(row.title, note=" + ".join(row.names)), *cells, row.samples, row.left_out)
+
+
+def _clocks(clocks: Clocks) -> str:
+    low = format_share(clocks.low_ns, clocks.judged_ns)
+    limit = format_share(clocks.limit, 1)
+    return f"GPC clock while kernels ran: {clock_facts(clocks)}; below {limit} of it {low} of that time."
+
+
+def _by_name(found: GpuMetrics) -> list[Block]:
+    """The metrics with a column of their own by NVTX range and by kernel."""
+    shown = columns(found)
+    if not shown:
+        return []
+    ranges = [(row, Cell(row.name)) for row in found.ranges]
+    kernels = [(row, Cell(row.short_name, tag="" if row.whole else "mixed")) for row in found.kernels]
+    return [
+        Table(
+            "By NVTX range",
+            _columns(shown, "Ranges", "Range"),
+            _rows(ranges, shown),
+            note="From the first to the last operation launched inside it, counters in names as #.",
+            limit=PAGE,
+        ),
+        Table(
+            "By kernel",
+            _columns(shown, "Runs", "Kernel"),
+            _rows(kernels, shown),
+            note="The samples wholly inside a name’s kernels, or, where these are shorter than a sample, all that "
+            "touch them, with what ran just before and after (mixed).",
+            noun="names",
+            limit=Limit(ticket=TOP_KERNELS, summary=0, brief=0),
+        ),
+    ]
+
+
+def _columns(shown: list[str], runs: str, named: str) -> list[Column]:
+    means = [Column(SHORT[name], SHARE) for name in shown]
+    counts = (Column(runs, COUNT, limit=PAGE), Column("Samples", COUNT, limit=PAGE))
+    return [Column("Time", TIME, strong=True), *counts, *means, Column(named, NAME, head=True)]
+
+
+def _rows(rows: Iterable[tuple[RangeMetrics | KernelMetrics, Cell]], shown: list[str]) -> list[tuple[object, ...]]:
+    return [
+        (row.gpu_ns, row.count, row.samples, *(row.means.get(metric) for metric in shown), name) for row, name in rows
+    ]

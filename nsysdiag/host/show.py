@@ -1,0 +1,104 @@
+"""What the host's threads did meanwhile, who had the CPUs, and when it began."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.blocks import PAGE, TICKET, Block, Cell, Chart, Column, Limit, Lines, Section, Table
+from nsysdiag.document.kinds import COUNT, NAME, TEXT, TIME, Kind, share_of
+from nsysdiag.document.words import instant
+from nsysdiag.host.chart import draw_windows
+from nsysdiag.host.words import TITLE, facts, holder_name, host_sentences, on_cpu, role, stall_label, thread_name
+from nsysdiag.units import format_count
+
+if TYPE_CHECKING:
+    from nsysdiag.document.context import Context
+    from nsysdiag.host.facts import HostReport, HostThread
+
+TOP_LINES, TOP_THREADS, FIRST_THREADS = 4, 10, 15
+HOLDERS = (Column("Thread or process", NAME, head=True), Column("Time", TIME, strong=True))
+
+
+def section(context: Context) -> Section | None:
+    """None where no thread of a process with GPU work is known."""
+    host = context.report.host
+    if host is None or not host.threads:
+        return None
+    holders = host.contention.holders if host.contention else []
+    return Section(
+        "host",
+        TITLE,
+        [
+            Lines(host_sentences(host), Limit(summary=TOP_LINES)),
+            Lines(facts(host), TICKET),
+            *_over_time(host),
+            _threads(host),
+            Table(
+                "Who had the CPU while threads waited for it",
+                HOLDERS,
+                [(holder_name(row), row.ns) for row in holders],
+                noun="threads and processes",
+                order="with most time",
+                total=host.contention.holder_count if host.contention else None,
+            ),
+        ],
+    )
+
+
+def _over_time(host: HostReport) -> list[Block]:
+    drawing = draw_windows(host)
+    if drawing is None:
+        return []
+    span = f"from {instant(host.start_ns)} to {instant(host.end_ns)}"
+    caption = f"{format_count(len(host.windows))} equal windows {span}, each strip on a scale of its own."
+    marks = " The lines mark where a change begins that lasts to the end." if drawing.marks else ""
+    return [Chart(drawing, "The host over time", captions=[caption + marks])]
+
+
+def _threads(host: HostReport) -> Table:
+    span = host.end_ns - host.start_ns
+    share = share_of(span)
+    columns = (
+        Column("Thread", NAME, head=True, length=60),
+        Column("Role", TEXT, pick=True),
+        Column("On CPU", share),
+        Column("Off CPU", share),
+        Column("Ready, no CPU", share),
+        Column("Switches", COUNT),
+        Column("CPUs", COUNT, limit=PAGE),
+        Column("Moves", COUNT, limit=PAGE),
+        Column("CUDA calls", share),
+        Column("Syncs", share, limit=PAGE),
+        Column("OS calls", share, limit=PAGE),
+        Column("Longest off the CPU", TEXT, length=160),
+    )
+    return Table(
+        "Threads of the processes that use a GPU",
+        columns,
+        [_thread(row, span) for row in host.threads],
+        note="Shares are of the time above. A dash: the trace does not tell.",
+        noun="threads",
+        order="that launch work, then those with most time on a CPU",
+        total=host.thread_count,
+        first=FIRST_THREADS,
+        limit=Limit(ticket=TOP_THREADS, summary=0, brief=0),
+    )
+
+
+def _thread(row: HostThread, span: int) -> tuple[object, ...]:
+    known = row.on_cpu_ns if row.on_cpu_ns is not None else row.on_cpu_estimate_ns
+    on_a_cpu = Kind("share", lambda _ns: on_cpu(row, span))
+    return (
+        Cell(thread_name(row), note=f"{row.process} {row.pid}" if row.process else ""),
+        role(row),
+        Cell(known, kind=on_a_cpu),
+        row.off_cpu_ns,
+        row.preempted_ns,
+        row.switches,
+        row.cpus,
+        row.migrations,
+        row.api_ns,
+        row.sync_ns,
+        row.os_ns,
+        stall_label(row) or None,
+    )

@@ -1,0 +1,158 @@
+"""The iterations side by side: how long each is, what it is made of, and what the slow ones have more of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document import words
+from nsysdiag.document.bars import Bar, BarChart, draw_bars, legend_entry
+from nsysdiag.document.blocks import (
+    NOT_PAGE,
+    PAGE,
+    Block,
+    Chart,
+    Column,
+    Fact,
+    Facts,
+    Limit,
+    Lines,
+    Paragraph,
+    Section,
+    Table,
+)
+from nsysdiag.document.interactive.figure import Figure
+from nsysdiag.document.interactive.iterations import Stack, iterations_figure
+from nsysdiag.document.kinds import COUNT, INDEX, MOMENT, PARTS, TIME
+from nsysdiag.document.view import Causes, iteration_shares, more_shares
+from nsysdiag.units import format_count, format_ns
+
+if TYPE_CHECKING:
+    from nsysdiag.document.context import Context
+    from nsysdiag.report import DeviceReport, Iteration, IterationReport
+
+MAX_BARS, TOP_SLOW = 200, 10
+TOLD_PARTS = 4
+LASTS = "Each lasts from its first operation on the device to that of the next one."
+SLOW = (
+    Column("Iteration", INDEX, head=True),
+    Column("Start", MOMENT, limit=PAGE),
+    Column("Length", TIME, strong=True),
+    Column("More", TIME, strong=True),
+    Column("What it has more of", PARTS),
+)
+
+
+def section(device: DeviceReport, context: Context) -> Section | None:
+    """None where no step of the program was found."""
+    found, causes = device.iterations, context.causes
+    if found is None:
+        return None
+    left_out = words.left_out_sentence(found)
+    about = f"{words.iterations_found(found)}. {LASTS}" + (f" {left_out}." if left_out else "")
+    slow = [words.slow_sentence(each, causes) for each in found.slow]
+    return Section(
+        "iterations",
+        "Iterations",
+        [
+            Paragraph(words.iterations_sentence(found), limit=NOT_PAGE),
+            Lines(slow, Limit(page=0, ticket=0, summary=3, brief=1)),
+            Facts(_facts(found), PAGE),
+            Paragraph(about, tone="quiet", limit=PAGE),
+            *_lengths(found, context),
+            _slow(found, causes) if slow else Paragraph("None of them is much longer than the median one.", limit=PAGE),
+        ],
+    )
+
+
+def _facts(found: IterationReport) -> list[Fact]:
+    return [
+        Fact("Iterations", found.count, COUNT),
+        Fact("p50", found.p50_ns, TIME),
+        Fact("p95", found.p95_ns, TIME),
+        Fact("Worst", found.worst_ns, TIME),
+        Fact("Left out of these", len(found.left_out), COUNT),
+    ]
+
+
+def _slow(found: IterationReport, causes: Causes) -> Table:
+    starts = {row.index: row.start_ns for row in found.rows}
+    rows = [
+        (
+            slow.index,
+            starts.get(slow.index),
+            found.p50_ns + slow.extra_ns,
+            slow.extra_ns,
+            [(legend_entry(share), share.ns) for share in more_shares(slow, causes)] or None,
+        )
+        for slow in found.slow
+    ]
+    note = f"What each has more of than the median one, #{found.median_index}."
+    limit = Limit(ticket=TOP_SLOW, summary=0, brief=0)
+    return Table("Slow iterations", SLOW, rows, note=note, noun="slow iterations", limit=limit)
+
+
+def _lengths(found: IterationReport, context: Context) -> list[Block]:
+    """The iterations as bars, as many as the page has room for."""
+    rows = _fitting(found, context.rows(MAX_BARS))
+    drawing = _bars(found, rows, context.causes)
+    if drawing is None:
+        return []
+    some = f"The {format_count(len(rows))} longest of {format_count(found.count)} iterations, in order."
+    return [
+        Chart(
+            drawing,
+            f"Length of {format_count(len(rows))} iterations by what the device did and waited for: p50 "
+            f"{format_ns(found.p50_ns)}, p95 {format_ns(found.p95_ns)}, worst {format_ns(found.worst_ns)}",
+            captions=[some] if len(rows) < found.count else [],
+            legend=drawing.legend,
+            figure=_figure(found, rows, drawing, context.causes),
+        )
+    ]
+
+
+def _fitting(found: IterationReport, most: int) -> list[Iteration]:
+    """All iterations of the report, or the longest of them, in order."""
+    longest = sorted(found.rows, key=lambda row: (row.start_ns - row.end_ns, row.index))[:most]
+    return sorted(longest, key=lambda row: row.index)
+
+
+def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarChart | None:
+    slow = {slow.index for slow in found.slow}
+    bars = [
+        Bar(
+            total=row.end_ns - row.start_ns,
+            parts=iteration_shares(row, causes),
+            told=_told(row, found, slow, causes),
+            slow=row.index in slow,
+            faded=not row.steady,
+        )
+        for row in rows
+    ]
+    levels = {f"{name} {format_ns(ns)}": ns for name, ns in (("p50", found.p50_ns), ("p95", found.p95_ns))}
+    return draw_bars(bars, _top(found, rows), levels)
+
+
+def _top(found: IterationReport, rows: list[Iteration]) -> int:
+    """A warm-up of many times the length would press all others flat: it is cut off instead."""
+    return found.worst_ns or max((row.end_ns - row.start_ns for row in rows), default=0)
+
+
+def _figure(found: IterationReport, rows: list[Iteration], drawing: BarChart, causes: Causes) -> Figure:
+    slow = {each.index for each in found.slow}
+    stacks = [
+        Stack(row.index, iteration_shares(row, causes), row.index in slow, not row.steady, _flag(row, found, slow))
+        for row in rows
+    ]
+    return iterations_figure(stacks, drawing, _top(found, rows))
+
+
+def _told(row: Iteration, found: IterationReport, slow: set[int], causes: Causes) -> str:
+    shares = sorted(iteration_shares(row, causes), key=lambda share: -share.ns)[:TOLD_PARTS]
+    parts = ", ".join(f"{share.label} {format_ns(share.ns)}" for share in shares)
+    return f"#{row.index}: {format_ns(row.end_ns - row.start_ns)}{_flag(row, found, slow)}: {parts}"
+
+
+def _flag(row: Iteration, found: IterationReport, slow: set[int]) -> str:
+    if not row.steady:
+        return f", left out ({words.left_out_reason(found, row.index)})"
+    return ", slow" if row.index in slow else ""

@@ -1,0 +1,283 @@
+"""How work reaches the device: is the host ahead, what ends its lead, where launches are slower than the work, and the
+CUDA calls of the device's processes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.blocks import (
+    NOT_BRIEF,
+    PAGE,
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Details,
+    Fact,
+    Facts,
+    Limit,
+    Lines,
+    Paragraph,
+    Section,
+    Table,
+)
+from nsysdiag.document.figures import safe_color
+from nsysdiag.document.kinds import BAR, COUNT, FIGURE, KEY, MOMENT, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.document.words import instant, path_label
+from nsysdiag.launches.chart import draw_depth
+from nsysdiag.launches.rows import DISTRIBUTIONS, distributions
+from nsysdiag.launches.words import bubble_rate, launch_sentences, rate
+from nsysdiag.units import format_count, format_ns, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.document.context import Context
+    from nsysdiag.report import Bubbles, DeviceReport, Distribution, Launch, RunAhead
+
+MAX_SPOTS, MAX_CALLS, TOP_ROWS = 125, 60, 5
+TOP = Limit(ticket=TOP_ROWS, summary=0, brief=0)
+SIDE_BY_SIDE = ("kernel", "call", "interval")
+"""The distributions that a histogram compares: launches are too slow where the last lies above the first."""
+HEALTHY = "A long time in the queue is healthy: the host runs ahead of the GPU."
+DEPTH = (
+    "on a logarithmic scale. High is healthy. Where the band touches the floor, the queue ran dry; a mean of about one "
+    "means that each launch comes just in time or late."
+)
+COLLAPSES = (
+    Column("Idle after", TIME, strong=True),
+    Column("Times", COUNT),
+    Column("Outstanding before", COUNT),
+    Column("In", NAME, head=True),
+    Column("Cause", KEY),
+)
+BUBBLES = (
+    Column("Start", MOMENT),
+    Column("Length", TIME),
+    Column("Launches", COUNT),
+    Column("A second", FIGURE),
+    Column("Idle", TIME, strong=True),
+    Column("Busy", SHARE, limit=PAGE),
+    Column("Between launches", TIME),
+    Column("Work of a launch", TIME),
+    Column("NVTX", NAME, head=True),
+)
+GRAPHS = (
+    Column("Work", TIME, strong=True),
+    Column("Launches", COUNT),
+    Column("Nodes", COUNT),
+    Column("Median launch call", TIME),
+    Column("Call a node", TIME),
+    Column("Work a node", TIME),
+    Column("Idle between nodes", TIME),
+    Column("Graph", NAME, head=True, length=70),
+)
+PERCENTILES = (
+    Column("Duration", TEXT, head=True),
+    Column("Number", COUNT),
+    *(Column(title, TIME) for title in ("Total", "p5", "p25", "p50", "p75", "p95", "p99", "Longest")),
+)
+LENGTHS = (
+    Column("From", TIME, head=True),
+    *(
+        column
+        for title in ("Kernels", "Launch calls", "Times between launches")
+        for column in (Column(title, COUNT), Column("Bar", BAR))
+    ),
+)
+CALLS = (
+    Column("Total", TIME, strong=True),
+    Column("Calls", COUNT),
+    *(Column(title, TIME) for title in ("Mean", "Median", "Shortest", "Longest")),
+    Column("Call", NAME, head=True),
+    Column("Cause where it delays the GPU", KEY),
+)
+
+
+def section(device: DeviceReport, context: Context) -> Section | None:
+    """None where nothing was launched."""
+    launch = device.launch
+    if not launch.launched_ops:
+        return None
+    return Section(
+        "launches",
+        "Launches",
+        [
+            Facts(_facts(device), PAGE),
+            Paragraph(HEALTHY, tone="quiet", limit=PAGE),
+            Lines(launch_sentences(device, context.causes), NOT_BRIEF),
+            *(_depth(launch.run_ahead, context) if launch.run_ahead else []),
+            *(_bubbles(launch.bubbles) if launch.bubbles else []),
+            *_graphs(launch),
+            Details("How long kernels, calls and waits take", _distributions(device), PAGE),
+        ],
+    )
+
+
+def _facts(device: DeviceReport) -> list[Fact]:
+    launch, ahead = device.launch, device.launch.run_ahead
+    return [
+        Fact("Launched operations", launch.launched_ops, COUNT),
+        Fact("Without a launch row", launch.unlaunched_ops, COUNT),
+        Fact("Found the device idle", launch.found_device_idle, COUNT),
+        Fact("Launches a second", rate(launch.calls, device.window_ns) if launch.calls else None),
+        Fact("Median time between launches", launch.median_interval_ns, TIME),
+        Fact("Median launch call", launch.call.p50_ns if launch.call else None, TIME),
+        Fact("Median kernel", launch.median_kernel_ns, TIME),
+        Fact("Median time in the queue", launch.median_queue_delay_ns, TIME),
+        *([Fact("Outstanding in the median", ahead.p50, COUNT)] if ahead else []),
+        *([Fact("Nothing outstanding", part(ahead.empty_ns, ahead.observed_ns), SHARE)] if ahead else []),
+    ]
+
+
+def _depth(ahead: RunAhead, context: Context) -> list[Block]:
+    """How many operations were outstanding over time, and where the queue ran dry."""
+    title = f"Operations launched and not finished, from {instant(ahead.start_ns)} to {instant(ahead.end_ns)}"
+    levels = ", ".join(
+        f"{name} {format_count(depth)}"
+        for name, depth in (("median", ahead.p50), ("p5", ahead.p5), ("p95", ahead.p95), ("at most", ahead.max))
+    )
+    label = f"{title}: {levels}; none {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
+    drawing = draw_depth(ahead, context.rows(MAX_SPOTS))
+    rows = [(row.idle_ns, row.count, row.median_depth, row.call, _cause(context, row.cause)) for row in ahead.collapses]
+    return [
+        *([Chart(drawing, label, captions=[f"{title}, {DEPTH}"])] if drawing else []),
+        Table(
+            "Where the host lost its lead",
+            COLLAPSES,
+            rows,
+            note="What the launching thread was in when the queue ran dry after several operations had been "
+            f"outstanding. {format_count(ahead.collapse_count)} times in all, with {format_ns(ahead.collapse_idle_ns)} "
+            "of idle time in the gaps that followed.",
+            limit=TOP,
+        ),
+    ]
+
+
+def _cause(context: Context, cause: str | None) -> LegendEntry | None:
+    return LegendEntry(context.causes.title(cause), "", safe_color(context.causes[cause].color)) if cause else None
+
+
+def _bubbles(bubbles: Bubbles) -> list[Block]:
+    rows = [
+        (
+            row.start_ns,
+            row.end_ns - row.start_ns,
+            row.launches,
+            bubble_rate(row),
+            row.idle_ns,
+            part(row.busy_ns, row.end_ns - row.start_ns),
+            row.median_interval_ns,
+            row.median_work_ns,
+            path_label(row.nvtx) or None,
+        )
+        for row in bubbles.rows
+    ]
+    return [
+        Table(
+            "Launch bubbles",
+            BUBBLES,
+            rows,
+            note="Stretches in which launches come slower than the GPU does their work.",
+            noun="bubbles",
+            order="with most idle time",
+            total=bubbles.count,
+            first=8,
+            limit=TOP,
+        )
+    ]
+
+
+def _graphs(launch: Launch) -> list[Block]:
+    graphs = launch.graphs
+    rows = []
+    for row in graphs.rows if graphs else []:
+        nodes = (row.nodes or 0) * row.launches
+        name = Cell(row.name, tag="" if row.executable is None else f"executable {row.executable}")
+        each = (row.api_ns // nodes, row.work_ns // nodes, row.between_ns) if nodes else (None, None, None)
+        rows.append((row.work_ns, row.launches, row.nodes or None, row.median_api_ns, *each, name))
+    call = launch.call
+    plain = f" A kernel launched by itself takes a call of {format_ns(call.p50_ns)} in the median." if call else ""
+    return [
+        Table(
+            "CUDA graphs",
+            GRAPHS,
+            rows,
+            note=f"By the first operation that runs.{plain}",
+            noun="graphs",
+            order="with most work",
+            total=graphs.count if graphs else None,
+            limit=PAGE,
+        )
+    ]
+
+
+def _distributions(device: DeviceReport) -> list[Block]:
+    found = distributions(device)
+    if not found:
+        return []
+    rows = [
+        (
+            DISTRIBUTIONS[name],
+            *(each.count, each.total_ns, each.p5_ns, each.p25_ns, each.p50_ns),
+            *(each.p75_ns, each.p95_ns, each.p99_ns, each.max_ns),
+        )
+        for name, each in found
+    ]
+    note = "Values that occur: p % are no longer."
+    side = (
+        "Each bar against the fullest of its column. Where launches follow each other at longer times than kernels "
+        "take, the GPU waits for launches."
+    )
+    return [
+        Table("Percentiles", PERCENTILES, rows, note=note, sortable=False, limit=PAGE),
+        Table("By length", LENGTHS, _histogram(dict(found)), note=side, sortable=False, limit=PAGE),
+    ]
+
+
+def _histogram(found: dict[str, Distribution]) -> list[list[object]]:
+    """The bins of the distributions side by side."""
+    kinds = [dict(found[name].bins) if name in found else {} for name in SIDE_BY_SIDE]
+    most = [max(bins.values(), default=0) for bins in kinds]
+    return [
+        [
+            start,
+            *(
+                value
+                for bins, top in zip(kinds, most, strict=True)
+                for value in (bins.get(start, 0), part(bins.get(start, 0), top))
+            ),
+        ]
+        for start in sorted({start for bins in kinds for start in bins})
+    ]
+
+
+def calls(device: DeviceReport, context: Context) -> Section | None:
+    """The CUDA calls with most time; None where none was captured."""
+    found = sorted(device.launch.api, key=lambda row: (-row.total_ns, row.name))
+    if not found:
+        return None
+    rows = [
+        (
+            *(row.total_ns, row.count, row.mean_ns, row.median_ns, row.min_ns, row.max_ns, row.name),
+            _cause(context, row.cause),
+        )
+        for row in found[: context.rows(MAX_CALLS)]
+    ]
+    return Section(
+        "api",
+        "CUDA calls",
+        [
+            Table(
+                "CUDA calls",
+                CALLS,
+                rows,
+                note="By the threads of the device’s processes inside the window. A call’s time is not a loss in "
+                "itself; the ledger says what it cost.",
+                noun="names",
+                order="with most time",
+                total=len(found),
+                first=20,
+                limit=PAGE,
+            )
+        ],
+    )
