@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.words import TITLE as TROUBLE_TITLE
-from nsysdiag.diagnosis.words import holds_word, share_label, workload_sentence
 from nsysdiag.document import words
-from nsysdiag.document.code import call_site_label
 from nsysdiag.document.context import Context
 from nsysdiag.document.markdown import markdown_of
-from nsysdiag.document.markup import MARKER, NAME_LIMIT, code, fenced, table, text
-from nsysdiag.document.names import brief, clip
+from nsysdiag.document.markup import MARKER, code, fenced, table, text
 from nsysdiag.document.view import (
     Causes,
-    by_length,
     by_rank,
-    by_total,
-    evidence,
     held,
     ledger_rows,
     missing,
     moved,
-    slices_by_time,
     window_parts,
 )
 from nsysdiag.formats import sections
@@ -30,13 +22,11 @@ from nsysdiag.formats.finding_markdown import finding_block, source_line
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.ranks.show.markdown import rank_blocks
 from nsysdiag.ranks.show.words import DEVICES_TITLE
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.units import format_ns, format_share
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
-    from nsysdiag.report import DeviceReport, Gap, Operation, Report, SignatureRow
-
-TOP_GAPS, TOP_GAPS_OF_SEVERAL = 10, 5
+    from nsysdiag.report import DeviceReport, Report
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
@@ -44,12 +34,9 @@ def render(report: Report, options: RenderOptions) -> bytes:
     blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
     causes = Causes(report.causes)
     context = Context(report, causes)
-    limit = TOP_GAPS if len(report.devices) == 1 else TOP_GAPS_OF_SEVERAL
     for device in report.devices:
         blocks += _device(device, causes)
         blocks += [line for show in sections.PER_DEVICE for line in markdown_of(show(device, context), 3)]
-        blocks += _signatures(device, causes, limit)
-        blocks += _gaps(device, causes, limit)
     if not report.devices:
         blocks += _no_devices(report)
     if report.ranks is not None:
@@ -79,22 +66,7 @@ def _device(device: DeviceReport, causes: Causes) -> list[str]:
     drained = words.drained_sentence(device)
     blocks += [text(drained)] if drained else []
     blocks += [f"> {text(note)}" for note in device.notes]
-    return [*blocks, *_trouble(device)]
-
-
-def _trouble(device: DeviceReport) -> list[str]:
-    found = device.trouble
-    if found is None:
-        return []
-    rows = [
-        [kind.title, holds_word(kind), share_label(kind), text(" ".join((*kind.evidence, *kind.advice)))]
-        for kind in found.kinds
-    ]
-    return [
-        f"### {TROUBLE_TITLE}",
-        text(f"{found.sentence} {workload_sentence(found)}"),
-        table(["Kind", "Holds", "Share", "Evidence, and what to do"], "llrl", rows),
-    ]
+    return blocks
 
 
 def _split(device: DeviceReport) -> str:
@@ -129,71 +101,6 @@ def _roots(device: DeviceReport, causes: Causes) -> list[str]:
     ]
     title = "### At the root: each wait counted as what the thread did that ended it"
     return [title, table(["Cause", "Time", "Of idle", ""], "lrrl", rows)] if rows else []
-
-
-def _signatures(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
-    """The gaps that come again: only where some do."""
-    chosen = by_total(device.signatures)[:limit]
-    if not any(row.count > 1 for row in chosen):
-        return []
-    header = ["Time", "Of idle", "Gaps", "p50", "p95", "Max", "Longest at", "An iteration"]
-    header += ["Cause", "Before", "After", "NVTX"]
-    rows = [_signature(row, causes) for row in chosen]
-    return ["### Recurring gaps", text(f"{words.signatures_sentence(device)}."), table(header, "rrrrrrrrllll", rows)]
-
-
-def _signature(row: SignatureRow, causes: Causes) -> list[str]:
-    return [
-        format_ns(row.total_ns),
-        format_share(row.share_of_idle, 1),
-        format_count(row.count),
-        format_ns(row.median_ns),
-        format_ns(row.p95_ns),
-        format_ns(row.max_ns),
-        words.instant(row.representative_start_ns),
-        format_ns(row.per_iteration_ns) if row.per_iteration_ns else "–",
-        text(causes.title(row.cause)),
-        code(row.previous_op, in_table=True),
-        code(row.next_op, in_table=True),
-        code(words.path_label(row.nvtx), in_table=True),
-    ]
-
-
-def _gaps(device: DeviceReport, causes: Causes, limit: int) -> list[str]:
-    gaps = by_length(device.gaps)[:limit]
-    if not gaps:
-        return []
-    rows = [_gap(gap, causes) for gap in gaps]
-    header = ["Length", "Start", "Cause", "Evidence", "Before", "After", "NVTX"]
-    places = [call_site_label(gap.call_site) for gap in gaps]
-    if any(places):
-        header.append("Code")
-        rows = [
-            [*row, code(place, in_table=True, limit=2 * NAME_LIMIT)] for row, place in zip(rows, places, strict=True)
-        ]
-    title = f"### The longest {len(rows)} of {words.counted(device.gap_count, 'gap')}"
-    return [title, table(header, "rr" + "l" * (len(header) - 2), rows)]
-
-
-def _gap(gap: Gap, causes: Causes) -> list[str]:
-    length = gap.end_ns - gap.start_ns
-    slices = slices_by_time(gap)
-    cause = told = "–"
-    if slices:
-        cause = f"{text(causes.title(slices[0].cause))} ({format_share(slices[0].ns, length)})"
-        told = text(clip(evidence(slices[0], causes), 160)) or "–"
-    if gap.root and gap.root.hops:
-        chain = " ← ".join(gap.root.chain[1:])
-        told += text(f" ← {clip(chain, 300)} ({words.root_sentence(gap)})")
-    path = code(words.path_label(gap.nvtx), in_table=True)
-    if gap.nvtx_elsewhere:
-        path += f" and on other threads {code(words.path_label(gap.nvtx_elsewhere), in_table=True)}"
-    before, after = _operation(gap.previous_op), _operation(gap.next_op)
-    return [format_ns(length), words.instant(gap.start_ns), cause, told, before, after, path]
-
-
-def _operation(operation: Operation | None) -> str:
-    return code(brief(operation.name), in_table=True) if operation else "–"
 
 
 def _no_devices(report: Report) -> list[str]:

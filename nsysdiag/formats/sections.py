@@ -11,6 +11,7 @@ from nsysdiag.communication import show as communication
 from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
+from nsysdiag.diagnosis import show as trouble
 from nsysdiag.formats.html.sections import (
     findings,
     gap_lengths,
@@ -23,7 +24,6 @@ from nsysdiag.formats.html.sections import (
     ranks,
     signatures,
     timeline,
-    trouble,
 )
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations

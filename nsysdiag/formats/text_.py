@@ -8,8 +8,6 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from nsysdiag.diagnosis.words import TITLE as TROUBLE_TITLE
-from nsysdiag.diagnosis.words import trouble_sentences
 from nsysdiag.document import words
 from nsysdiag.document.blocks import Detail
 from nsysdiag.document.context import Context
@@ -31,8 +29,7 @@ from nsysdiag.workflow_commands import TEXT
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Finding, Report
 
-TOP_GAPS, TOP_GAPS_OF_SEVERAL = 5, 1
-TOP_SIGNATURES, TOP_SIGNATURES_OF_SEVERAL = 3, 1
+TOP_GAPS, TOP_SIGNATURES = 5, 3
 TOP_FINDINGS = 6
 TOP_LABELS = 3
 LEAST_CAUSE = 1000
@@ -65,9 +62,9 @@ def _report(report: Report, width: int) -> Group:
     for device in report.devices:
         if several:
             more = f"more of it: --device {device.key}, and the other formats"
-            blocks += [_heading(f"Details of {device.key}", more), *_most_telling(device, context, width)]
+            blocks += [_heading(f"Details of {device.key}", more), *_details(device, context, Detail.BRIEF, width)]
         else:
-            blocks += _details(device, context, width)
+            blocks += _details(device, context, Detail.SUMMARY, width)
     blocks += [line for show in sections.CLOSING for line in text_of(show(context), Detail.SUMMARY, width)]
     return Group(*blocks, *_health(report))
 
@@ -91,30 +88,14 @@ def _overview(device: DeviceReport, width: int) -> list[RenderableType]:
     ]
 
 
-def _details(device: DeviceReport, context: Context, width: int) -> list[RenderableType]:
-    causes = context.causes
+def _details(device: DeviceReport, context: Context, detail: Detail, width: int) -> list[RenderableType]:
+    """Details of a device; of one among several less, as all of them would not be read."""
+    most_groups, most_gaps = (TOP_SIGNATURES, TOP_GAPS) if detail is Detail.SUMMARY else (1, 1)
     return [
-        *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
-        *_waited_for(device, causes, width),
-        *_sections(device, context, Detail.SUMMARY, width),
-        *signature_blocks(device, causes, width, TOP_SIGNATURES),
-        *gap_blocks(device, causes, width, TOP_GAPS),
-    ]
-
-
-def _sections(device: DeviceReport, context: Context, detail: Detail, width: int) -> list[RenderableType]:
-    return [line for show in sections.PER_DEVICE for line in text_of(show(device, context), detail, width)]
-
-
-def _most_telling(device: DeviceReport, context: Context, width: int) -> list[RenderableType]:
-    """Details of one device among several: all of them would not be read."""
-    causes = context.causes
-    return [
-        *_block(TROUBLE_TITLE, trouble_sentences(device.trouble) if device.trouble else []),
-        *_waited_for(device, causes, width),
-        *_sections(device, context, Detail.BRIEF, width),
-        *signature_blocks(device, causes, width, TOP_SIGNATURES_OF_SEVERAL),
-        *gap_blocks(device, causes, width, TOP_GAPS_OF_SEVERAL),
+        *_waited_for(device, context.causes, width),
+        *(line for show in sections.PER_DEVICE for line in text_of(show(device, context), detail, width)),
+        *signature_blocks(device, context.causes, width, most_groups),
+        *gap_blocks(device, context.causes, width, most_gaps),
     ]
 
 

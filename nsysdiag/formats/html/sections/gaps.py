@@ -12,6 +12,7 @@ from nsysdiag.document.figures import Segment, safe_color, stack
 from nsysdiag.document.view import Causes, by_length, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline.data import gap_key
+from nsysdiag.gap_groups.show import longest
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -100,4 +101,4 @@ def _when(operation: Operation | None) -> str:
     return f"{operation.category}, {length} on stream {operation.stream}"
 
 
-section = device_section("gaps", "Longest gaps", view)
+section = device_section("gaps", "Longest gaps", view, longest)

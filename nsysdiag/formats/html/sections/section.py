@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.blocks import Custom, Section
+from nsysdiag.document.blocks import Block, Custom, Section
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
@@ -25,12 +25,17 @@ def report_section(id: str, title: str, view: Callable[[Context], View | None]) 
 
 
 def device_section(
-    id: str, title: str, view: Callable[[Context, DeviceReport], View | None]
+    id: str,
+    title: str,
+    view: Callable[[Context, DeviceReport], View | None],
+    fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
 ) -> Callable[[DeviceReport, Context], Section | None]:
-    """The same for each device."""
+    """The same for each device; the other formats show the blocks of `fallback`."""
 
     def section(device: DeviceReport, context: Context) -> Section | None:
         values = view(context, device)
-        return None if values is None else Section(id, title, [Custom(f"sections/{id}.html", values)])
+        if values is None:
+            return None
+        return Section(id, title, [Custom(f"sections/{id}.html", values, fallback(device, context))])
 
     return section

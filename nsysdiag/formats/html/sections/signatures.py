@@ -11,6 +11,7 @@ from nsysdiag.document.view import by_total
 from nsysdiag.document.words import path_label, signatures_sentence
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline.data import gap_key
+from nsysdiag.gap_groups.show import groups
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
@@ -38,4 +39,4 @@ def view(context: Context, device: DeviceReport) -> View | None:
     }
 
 
-section = device_section("signatures", "Recurring gaps", view)
+section = device_section("signatures", "Recurring gaps", view, groups)
