@@ -1,17 +1,22 @@
-"""The change of each part of a unit of work, with its interval and what may be said of it."""
+"""The change of each part of a unit of work, with its interval and verdict.
+
+Where several devices are compared, one comparison in twenty may be wrong, not one device in twenty: `corrected` judges
+all of them by Hochberg's procedure.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
-from nsysdiag.comparison.evidence import NOT_COMPARED
+from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, PartChange
 from nsysdiag.comparison.side import IDLE, LENGTH, WORK, Capture, Quantity, column
-from nsysdiag.comparison.significance import Values, drawn_means, drift, freedom, interval
-from nsysdiag.comparison.whole_numbers import adding_up
+from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drift, freedom, interval, student
 
 LEAST_CHANGE = 0.02
 LEAST_OF_LENGTH = 0.005
@@ -32,17 +37,6 @@ class Changes:
     freedom: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """Means and interval of every quantity, in the order of `names`."""
-
-    names: list[str]
-    before: Values
-    after: Values
-    bounds: tuple[Values, Values] | None
-    noise: float
-
-
 def changes(
     before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], further: Mapping[Hashable, Quantity]
 ) -> Changes:
@@ -51,104 +45,91 @@ def changes(
     times = list(further.values())
     left = [_values(each, names, pooled, [time.before[at] for time in times]) for at, each in enumerate(before)]
     right = [_values(each, names, pooled, [time.after[at] for time in times]) for at, each in enumerate(after)]
-    longer = _mean_length(left) > _mean_length(right)  # the same draws whichever side is called before
+    means = [float(np.concatenate([values[:, 0] for values in side]).mean()) for side in (left, right)]
+    longer = means[0] > means[1]  # the same draws whichever side is called before
     one, two = drawn_means(left, int(longer)), drawn_means(right, int(not longer))
-    noise = max(drift(left, one), drift(right, two))
-    found = _Measured(names, one.mean, two.mean, interval(one, two), noise)
-    whole = _whole_numbers(found)
-    length = _change(found, 0, whole)
-    parts = [
-        PartChange(id=name, change=_change(found, at, whole)) for at, name in enumerate(names) if name in (*WORK, IDLE)
-    ]
-    ledgers = {
-        ledger: [
-            PartChange(id=name.partition(".")[2], change=_change(found, at, whole))
-            for at, name in enumerate(names)
-            if name.startswith(f"{ledger}.")
-        ]
-        for ledger in LEDGERS
-    }
-    own = {key: _change(found, at, None) for at, key in enumerate(further, len(names))}
-    ledgers = {name: _by_size(rows) for name, rows in ledgers.items()}
-    return Changes(length, parts, ledgers, own, noise, freedom(one, two))
+    noise, bounds = max(drift(left, one), drift(right, two)), interval(one, two)
+    # Kernels and gaps are no parts that add up to anything.
+    before_ns, after_ns = (
+        [*_whole_numbers(names, side.mean), *(round(float(ns)) for ns in side.mean[len(names) :])]
+        for side in (one, two)
+    )
 
+    def change(at: int) -> Change:
+        low = high = None
+        if bounds is not None:
+            low, high = int(np.floor(bounds[0][at])), int(np.ceil(bounds[1][at]))
+        least = _least(before_ns[at], after_ns[at], float(one.mean[0]), noise, whole=at == 0)
+        return _made(before_ns[at], after_ns[at], low, high, least)
 
-def _mean_length(captures: Sequence[Values]) -> float:
-    return float(np.concatenate([values[:, 0] for values in captures]).mean())
-
-
-def _by_size(rows: list[PartChange]) -> list[PartChange]:
-    return sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
+    parts = [PartChange(id=name, change=change(at)) for at, name in enumerate(names) if name in (*WORK, IDLE)]
+    ledgers: dict[str, list[PartChange]] = {}
+    for ledger in LEDGERS:
+        its = [(at, name) for at, name in enumerate(names) if name.startswith(f"{ledger}.")]
+        rows = [PartChange(id=name.partition(".")[2], change=change(at)) for at, name in its]
+        ledgers[ledger] = sorted(rows, key=lambda row: (-max(row.change.before_ns, row.change.after_ns), row.id))
+    own = {key: change(at) for at, key in enumerate(further, len(names))}
+    return Changes(change(0), parts, ledgers, own, noise, freedom(one, two))
 
 
 def _causes(captures: Sequence[Capture], pooled: Sequence[str]) -> list[str]:
     """The columns of both ledgers, those of pooled causes as one."""
-    found: dict[str, None] = {}
+    found: set[str] = set()
     for capture in captures:
         for name in capture.table:
             ledger, _dot, cause = name.partition(".")
             if ledger in LEDGERS:
-                found[f"{ledger}.{NOT_COMPARED if cause in pooled else cause}"] = None
+                found.add(f"{ledger}.{NOT_COMPARED if cause in pooled else cause}")
     return sorted(found)
 
 
 def _values(capture: Capture, names: Sequence[str], pooled: Sequence[str], further: Sequence[list[str]]) -> Values:
-    return np.stack(
-        [
-            *(_column(capture, name, pooled) for name in names),
-            *(_sum(capture, columns) for columns in further),
-        ],
-        axis=1,
-    )
+    """ns, a row for each unit of work and a column for each of `names`, then for each of `further`, which are sums."""
+
+    def total(columns: Sequence[str]) -> Values:
+        zero = np.zeros(len(capture.table[LENGTH]))
+        return sum((column([capture], name)[0] for name in columns), start=zero)
+
+    columns = []
+    for name in names:
+        ledger, _dot, cause = name.partition(".")
+        of_pooled = [f"{ledger}.{each}" for each in pooled]
+        columns.append(total(of_pooled) if cause == NOT_COMPARED else column([capture], name)[0])
+    return np.stack([*columns, *(total(each) for each in further)], axis=1)
 
 
-def _column(capture: Capture, name: str, pooled: Sequence[str]) -> Values:
-    ledger, _dot, cause = name.partition(".")
-    if cause != NOT_COMPARED:
-        return column([capture], name)[0]
-    return _sum(capture, [f"{ledger}.{each}" for each in pooled])
-
-
-def _sum(capture: Capture, names: Sequence[str]) -> Values:
-    zero = np.zeros(len(capture.table[LENGTH]))
-    return sum((column([capture], name)[0] for name in names), start=zero)
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """The means as whole numbers that add up as the means do."""
-
-    before: list[int]
-    after: list[int]
-
-
-def _whole_numbers(found: _Measured) -> _Whole:
-    return _Whole(_rounded(found.names, found.before), _rounded(found.names, found.after))
-
-
-def _rounded(names: Sequence[str], means: Values) -> list[int]:
+def _whole_numbers(names: Sequence[str], means: Values) -> list[int]:
     """Length, its parts, and the ledgers of the idle part, each level adding up to the one above."""
     whole = [0] * len(names)
     whole[0] = round(float(means[0]))
-    parts = [at for at, name in enumerate(names) if name in (*WORK, IDLE)]
-    for at, ns in zip(parts, adding_up(means[parts], whole[0]), strict=True):
-        whole[at] = ns
-    idle = whole[names.index(IDLE)]
-    for ledger in LEDGERS:
-        rows = [at for at, name in enumerate(names) if name.startswith(f"{ledger}.")]
-        for at, ns in zip(rows, adding_up(means[rows], idle), strict=True):
+
+    def divide(total: int, places: list[int]) -> None:
+        for at, ns in zip(places, adding_up(means[places], total), strict=True):
             whole[at] = ns
+
+    divide(whole[0], [at for at, name in enumerate(names) if name in (*WORK, IDLE)])
+    for ledger in LEDGERS:
+        divide(whole[names.index(IDLE)], [at for at, name in enumerate(names) if name.startswith(f"{ledger}.")])
     return whole
 
 
-def _change(found: _Measured, at: int, whole: _Whole | None) -> Change:
-    before = whole.before[at] if whole is not None else round(float(found.before[at]))
-    after = whole.after[at] if whole is not None else round(float(found.after[at]))
-    low = high = None
-    if found.bounds is not None:
-        low, high = (int(np.floor(found.bounds[0][at])), int(np.ceil(found.bounds[1][at])))
-    least = _least(before, after, float(found.before[0]), found.noise, whole=at == 0)
-    return _made(before, after, low, high, least)
+def adding_up(values: Values, total: int) -> list[int]:
+    """Each of the values from 0 up as a whole number next to it, so that all add up to `total`, which they do but for
+    rounding: the largest remainders are rounded up. Of none, none.
+
+    ```
+    1.4 + 2.4 + 3.2 = 7   ->   2 + 2 + 3
+    ```
+    """
+    if len(values) == 0:
+        return []
+    whole = np.floor(values).astype(np.int64)
+    left = total - int(whole.sum())
+    if 0 <= left <= len(whole):
+        whole[np.argsort(whole - values, kind="stable")[:left]] += 1
+    else:  # more than rounding: the largest takes it
+        whole[int(np.argmax(values))] += left
+    return [int(each) for each in whole]
 
 
 def change_of_means(found: Changes, before: int, after: int) -> Change:
@@ -188,3 +169,69 @@ def outweighed(change: Change) -> bool:
     """Would it count, were its device the only one?"""
     alone = _verdict(change.change_ns, change.low_ns, change.high_ns, change.least_ns)
     return change.verdict == SAME != alone
+
+
+Judged = tuple[Change, float | None]
+"""A change and the degrees of freedom behind its interval."""
+
+
+def corrected(devices: Sequence[Changes]) -> list[Changes]:
+    """The changes of devices that are compared at once, corrected for multiple testing: of a length, a part or a cause
+    that does not count any more among those of the same name on all devices, the verdict is `same`. Intervals stay
+    those of the device alone.
+
+    Each device leaves 0 out by chance one time in twenty: of eight independent ones, one does so in every third
+    comparison. By Hochberg's procedure all devices together are wrong as rarely as one alone:
+
+    ```
+    4 devices   a change counts   on all of them              if 0 is outside of all 95 % intervals
+                                  on 3 of them                if 0 is outside of theirs at 97.5 %
+                                  on 2                        at 98.3 %
+                                  on 1                        at 98.75 %
+    ```
+
+    It holds for devices that have nothing to do with each other, and for those that go up and down together, as the
+    ranks of a job do that wait for each other: where all changed alike, nothing more is asked of any of them.
+    """
+    lengths = _judged([(each.length, each.freedom) for each in devices])
+    parts = _by_id(devices, [each.parts for each in devices])
+    ledgers = {name: _by_id(devices, [each.ledgers[name] for each in devices]) for name in LEDGERS}
+    return [
+        replace(each, length=length, parts=parts[at], ledgers={name: rows[at] for name, rows in ledgers.items()})
+        for at, (each, length) in enumerate(zip(devices, lengths, strict=True))
+    ]
+
+
+def _by_id(devices: Sequence[Changes], rows: Sequence[Sequence[PartChange]]) -> list[list[PartChange]]:
+    """The rows of each device, judged beside those of the same name on the others."""
+    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    for each, mine in zip(devices, rows, strict=True):
+        for row in mine:
+            found[row.id].append((row.change, each.freedom))
+    judged = {id: iter(_judged(changes)) for id, changes in found.items()}
+    return [[PartChange(id=row.id, change=next(judged[row.id])) for row in mine] for mine in rows]
+
+
+def _judged(changes: Sequence[Judged]) -> list[Change]:
+    """Of one name on all devices."""
+    known = [each for each in changes if each[0].verdict != UNKNOWN]
+    for less in range(len(known)):  # so many of the devices may have 0 inside
+        outside = [_outside(*each, LEVEL / (less + 1)) for each in known]
+        if sum(outside) >= len(known) - less:
+            break
+    else:
+        outside = [False] * len(known)
+    holds = iter(outside)
+    return [change if change.verdict == UNKNOWN or next(holds) else _not_counted(change) for change, _free in changes]
+
+
+def _outside(change: Change, freedom: float | None, level: float) -> bool:
+    """Is 0 outside of the interval at this level, which is as much longer than at 5 % as Student's t is?"""
+    if freedom is None or change.low_ns is None or change.high_ns is None:
+        return False
+    to_zero = (change.change_ns - change.low_ns) if change.change_ns > 0 else (change.high_ns - change.change_ns)
+    return to_zero * student(freedom, level) / student(freedom) < abs(change.change_ns)
+
+
+def _not_counted(change: Change) -> Change:
+    return msgspec.structs.replace(change, verdict=SAME) if change.verdict in (IMPROVED, REGRESSED) else change

@@ -1,40 +1,52 @@
-"""The whole comparison, step by step, and no logic of its own."""
+"""The whole comparison, step by step, and the sentences on its outcome."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-from nsysdiag.comparison.changes import Changes, change_of_means, changes
-from nsysdiag.comparison.evidence import NOT_COMPARED, uncompared
+from nsysdiag.comparison.changes import (
+    IMPROVED,
+    REGRESSED,
+    SAME,
+    UNKNOWN,
+    Changes,
+    change_of_means,
+    changes,
+    corrected,
+    outweighed,
+)
+from nsysdiag.comparison.differences import NOT_COMPARED, capture_notes, settings_notes, uncompared, window_notes
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
+    Change,
     Comparison,
     CountChange,
     DeviceComparison,
     FindingChange,
+    PartChange,
     SideTrace,
     Strip,
+    Unit,
 )
+from nsysdiag.comparison.gap_groups import Gaps, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
 from nsysdiag.comparison.matching import (
     collective_changes,
     copy_changes,
     finding_changes,
     kernel_changes,
     kernel_times,
+    launch_metrics,
+    utilization_metrics,
     workload,
 )
-from nsysdiag.comparison.metrics import launch_metrics, utilization_metrics
-from nsysdiag.comparison.pairing import Pair, is_narrowed, paired, settings_notes
-from nsysdiag.comparison.sentences import device_sentence, overall
-from nsysdiag.comparison.side import Capture, Quantity
-from nsysdiag.comparison.signatures import Gaps, cut_notes, gap_times, gaps_of, recaused, signature_changes
-from nsysdiag.comparison.together import judged_together
-from nsysdiag.comparison.units import Sides, in_units
+from nsysdiag.comparison.pairing import paired
+from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.units import ITERATIONS, Sides, in_units
 from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
 from nsysdiag.report import CauseInfo, Report, Tool
+from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
 from nsysdiag.version import __version__
 
 WORK_TITLES = {
@@ -43,6 +55,8 @@ WORK_TITLES = {
     "exposed_copy": "Exposed copies",
     "idle": "Idle",
 }
+MIXED = "mixed"
+LEAST_STEP, MOST = 0.1, 0.5
 POOLED = CauseInfo(
     id=NOT_COMPARED,
     title="Causes that not all captures tell apart",
@@ -55,12 +69,14 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     """Compare one or several captures before with one or several after. Raises NotComparableError where they have no
     unit of work in common or are of different GPUs, InputError where a report is damaged."""
     pairs, notes = paired(before, after, across_gpus=across_gpus)
-    pooled, told = uncompared(before, after)
+    pooled, evidence_notes = uncompared(before, after)
     causes = _causes([*before, *after], pooled=bool(pooled))
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
-    grounds = [_ground(pair, pooled) for pair in pairs]
-    found = judged_together([changes(each.before, each.after, pooled, each.times) for each in grounds])
-    devices = [_device(ground, each, pooled, titles) for ground, each in zip(grounds, found, strict=True)]
+    sides = [in_units(pair.before, pair.after) for pair in pairs]
+    gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
+    times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
+    found = corrected([changes(s.before, s.after, pooled, each) for s, each in zip(sides, times, strict=True)])
+    devices = [_device(*each, pooled, titles) for each in zip(sides, gaps, found, strict=True)]
     verdict, sentence = overall(devices)
     return Comparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
@@ -75,9 +91,9 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         notes=[
             *notes,
             *settings_notes(before, after),
-            *told,
-            *_window_notes(before, after),
-            *_capture_notes(before, after),
+            *evidence_notes,
+            *window_notes(before, after),
+            *capture_notes(before, after),
         ],
         causes=causes,
         settings=_redacted(before, after),
@@ -85,33 +101,12 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
-    """One device on both sides: its captures in one unit of work, its gaps, and the times of kernels and gaps."""
-
-    sides: Sides
-    gaps: tuple[Gaps, Gaps]
-    times: dict[Hashable, Quantity]
-
-    @property
-    def before(self) -> list[Capture]:
-        return self.sides.before
-
-    @property
-    def after(self) -> list[Capture]:
-        return self.sides.after
-
-
-def _ground(pair: Pair, pooled: Sequence[str]) -> _Ground:
-    sides = in_units(pair.before, pair.after)
-    gaps = gaps_of(sides.before, pooled), gaps_of(sides.after, pooled)
-    return _Ground(sides, gaps, kernel_times(sides.before, sides.after) | gap_times(*gaps))
-
-
-def _device(ground: _Ground, found: Changes, pooled: Sequence[str], titles: Mapping[str, str]) -> DeviceComparison:
-    sides, before, after = ground.sides, ground.before, ground.after
+def _device(
+    sides: Sides, gaps: tuple[Gaps, Gaps], found: Changes, pooled: Sequence[str], titles: Mapping[str, str]
+) -> DeviceComparison:
+    before, after = sides.before, sides.after
     rows = cut(found)
-    moved = moves(rows, recaused(*ground.gaps))
+    moved = moves(rows, recaused(*gaps))
     counts = workload(before, after)
     findings = finding_changes(before, after, pooled)
     plain = partial(change_of_means, found)
@@ -132,7 +127,7 @@ def _device(ground: _Ground, found: Changes, pooled: Sequence[str], titles: Mapp
         renaming=renaming(rows, moved, titles),
         workload=counts,
         kernels=kernel_changes(before, after, found.own, plain),
-        signatures=signature_changes(*ground.gaps, found.own, plain),
+        signatures=gap_group_changes(*gaps, found.own, plain),
         copies=copy_changes(before, after),
         communication=collective_changes(before, after),
         launch=launch_metrics(before, after),
@@ -158,36 +153,6 @@ def _finding_notes(findings: Sequence[FindingChange], titles: Mapping[str, str])
     causes = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
     names = ", ".join(titles.get(cause, cause) for cause in causes)
     return [f"Findings of these causes are not compared, as not all captures can tell them: {names}."] if causes else []
-
-
-def _window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
-    """Windows that nobody chose, and that are of different kinds all the same."""
-    if any(is_narrowed(report) for report in (*before, *after)):
-        return []
-    reasons = sorted({device.window.reason for report in (*before, *after) for device in report.devices})
-    return [f"The windows follow different rules: {'; '.join(reasons)}."] if len(reasons) > 1 else []
-
-
-def _capture_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
-    if len(before) == len(after) == 1:
-        return [
-            *_twice(before, after),
-            "One capture a side: how much one run differs from the next is not in the interval.",
-        ]
-    return _twice(before, after)
-
-
-def _twice(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
-    """Captures that are the same trace, and the same time of it: nothing that they have in common is measured twice."""
-    notes = []
-    seen: dict[object, str] = {}
-    for report in (*before, *after):
-        windows = tuple(tuple(map(tuple, device.window.parts)) for device in report.devices)
-        what = (report.trace.size_bytes, report.trace.fingerprint, windows)
-        if what in seen:
-            notes.append(f"{seen[what]} and {report.trace.file} are the same capture: it is no second measurement.")
-        seen.setdefault(what, report.trace.file)
-    return notes
 
 
 def _trace(report: Report) -> SideTrace:
@@ -219,3 +184,59 @@ def _strip(capture: Capture) -> Strip | None:
         return None
     mine = levels[capture.device.key]
     return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
+
+
+def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+    """What became of a unit of work, and which of its parts, `rows`, did most of it."""
+    what = "An iteration" if unit.kind == ITERATIONS else "The same work"
+    times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
+    share = format_signed_share(length.change_ns, length.before_ns)
+    if outweighed(length):
+        return f"{times}: {share}, {interval_text(length)}. Among several devices one may be so far off by chance."
+    if length.verdict == SAME:
+        seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
+        return (
+            f"{what} takes {format_ns(length.before_ns)} before and {format_ns(length.after_ns)} after: no difference "
+            f"that could be told from chance. Less than {format_share(seen, length.before_ns)} would not be seen."
+        )
+    if length.verdict == UNKNOWN:
+        return f"{times}: whether that is more than chance cannot be told."
+    return f"{times}: {share}, {interval_text(length)}{_most(length, rows, titles)}."
+
+
+def interval_text(change: Change) -> str:
+    """The interval of a change as shares of the time before."""
+    if change.low_ns is None or change.high_ns is None:
+        return "no interval"
+    low, high = (format_signed_share(ns, change.before_ns) for ns in (change.low_ns, change.high_ns))
+    return f"95% interval {low} to {high}"
+
+
+def _most(length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+    """The parts that did most of it; only what is beyond chance itself."""
+    certain = [row for row in rows if row.change.verdict == length.verdict]
+    certain.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
+    large = [row for row in certain if abs(row.change.change_ns) >= LEAST_STEP * abs(length.change_ns)][:2]
+    if not large:
+        return ". No part of it is beyond chance by itself"
+    parts = ", ".join(f"{titles.get(row.id, row.id)} {format_signed_ns(row.change.change_ns)}" for row in large)
+    most = abs(sum(row.change.change_ns for row in large)) >= MOST * abs(length.change_ns)
+    return f". {'Most of it' if most else 'Beyond chance in it'}: {parts}"
+
+
+def overall(devices: Sequence[DeviceComparison]) -> tuple[str, str]:
+    """The verdict over all devices and its sentence: that of the device whose length changed most."""
+    verdicts = {device.verdict for device in devices}
+    shown = max(devices, key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1))
+    if {IMPROVED, REGRESSED} <= verdicts:
+        better = [device.key for device in devices if device.verdict == IMPROVED]
+        worse = [device.key for device in devices if device.verdict == REGRESSED]
+        return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
+    verdict = next((each for each in (REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
+    if verdict != SAME:
+        shown = max(
+            (device for device in devices if device.verdict == verdict),
+            key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
+        )
+    where = f"{shown.key}: " if len(devices) > 1 else ""
+    return verdict, f"{where}{shown.sentence}"

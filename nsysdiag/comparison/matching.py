@@ -1,4 +1,5 @@
-"""Rows of both sides beside each other: kernels, copies, collectives, findings, numbers of operations."""
+"""Rows of both sides beside each other: kernels, copies, collectives, findings, numbers of operations, and of launches
+and utilization."""
 
 from __future__ import annotations
 
@@ -7,10 +8,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from nsysdiag.comparison.changes import LEAST_CHANGE
-from nsysdiag.comparison.evidence import NOT_COMPARED
-from nsysdiag.comparison.facts import Change, CollectiveChange, CopyChange, CountChange, FindingChange, KernelChange
+from nsysdiag.comparison.differences import NOT_COMPARED
+from nsysdiag.comparison.facts import (
+    Change,
+    CollectiveChange,
+    CopyChange,
+    CountChange,
+    FindingChange,
+    KernelChange,
+    MetricChange,
+)
 from nsysdiag.comparison.side import LENGTH, Capture, Quantity, column, holds, mean_count
-from nsysdiag.report import CollectiveKind, CopyRow, Finding, KernelRow
+from nsysdiag.report import CollectiveKind, CopyRow, DeviceReport, Distribution, Finding, KernelRow
 
 BOTH, ADDED, GONE = "both", "added", "gone"
 MOST_KERNELS, EDGES = 60, 2
@@ -215,3 +224,70 @@ def _findings(captures: Sequence[Capture]) -> dict[str, tuple[Finding, float]]:
                 known, ns = found.get(finding.id, (finding, 0.0))
                 found[finding.id] = (known, ns + finding.lost_ns / units)
     return found
+
+
+NS, SHARE, COUNT = "ns", "share", "count"
+Read = Callable[[DeviceReport], float | None]
+
+
+def launch_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[MetricChange]:
+    """Launches: how many, how long, how far ahead of the device."""
+    calls = [mean_count(side, [capture.device.launch.calls for capture in side]) for side in (before, after)]
+    found = [
+        MetricChange(
+            id="calls", title="Launching calls", unit=COUNT, before=round(calls[0], 6), after=round(calls[1], 6)
+        )
+    ]
+    rows: list[tuple[str, str, str, Read]] = [
+        ("call_p50", "Launch call, median", NS, lambda device: _median(device.launch.call)),
+        ("interval_p50", "Time between launching calls, median", NS, lambda device: device.launch.median_interval_ns),
+        ("kernel_p50", "Kernel, median", NS, lambda device: device.launch.median_kernel_ns),
+        ("queue_delay_p50", "Time in the queue, median", NS, lambda device: device.launch.median_queue_delay_ns),
+        ("found_idle", "Launches that found the device idle", SHARE, _found_idle),
+        ("run_ahead_mean", "Operations that the host is ahead, mean", COUNT, _run_ahead),
+    ]
+    return found + [_metric(before, after, *row) for row in rows]
+
+
+def utilization_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[MetricChange]:
+    """What dashboards say, and what the GPU did."""
+    rows: list[tuple[str, str, str, Read]] = [
+        ("util_time_share", "Utilization by time", SHARE, lambda device: device.utilization.util_time_share),
+        ("util_period_share", "Utilization by polling", SHARE, lambda device: device.utilization.util_period_share),
+        ("busy", "Busy", SHARE, lambda device: device.busy_ns / device.window_ns),
+        ("compute", "Computing", SHARE, lambda device: device.compute_ns / device.window_ns),
+        ("sm_active", "SM activity", SHARE, lambda device: device.utilization.sm_active_share),
+        ("overlapped_comm", "Communication beside compute", SHARE, _overlapped),
+        ("coverage", "Idle time with evidence", SHARE, lambda device: device.coverage),
+    ]
+    return [_metric(before, after, *row) for row in rows]
+
+
+def _metric(
+    before: Sequence[Capture], after: Sequence[Capture], id: str, title: str, unit: str, read: Read
+) -> MetricChange:
+    """The mean over the captures of each side; None where one of them cannot tell."""
+    means: list[float | None] = []
+    for side in (before, after):
+        values = [read(capture.device) for capture in side]
+        known = [value for value in values if value is not None]
+        means.append(round(sum(known) / len(known), 6) if len(known) == len(values) else None)
+    return MetricChange(id=id, title=title, unit=unit, before=means[0], after=means[1])
+
+
+def _median(distribution: Distribution | None) -> int | None:
+    return distribution.p50_ns if distribution is not None else None
+
+
+def _found_idle(device: DeviceReport) -> float | None:
+    launch = device.launch
+    return launch.found_device_idle / launch.launched_ops if launch.launched_ops else None
+
+
+def _run_ahead(device: DeviceReport) -> float | None:
+    return device.launch.run_ahead.mean if device.launch.run_ahead is not None else None
+
+
+def _overlapped(device: DeviceReport) -> float | None:
+    total = device.overlapped_comm_ns + device.exposed_comm_ns
+    return device.overlapped_comm_ns / total if total else None

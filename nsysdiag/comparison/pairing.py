@@ -1,13 +1,10 @@
-"""Which device of one report is which of another, and the settings in which both sides differ."""
+"""Which device of one report is which of another, and which reports and devices may be compared at all."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings
 from nsysdiag.errors import NotComparableError
 from nsysdiag.report import DeviceReport, Report
 
@@ -49,7 +46,8 @@ def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bo
     for report, devices in zip(reports, rows, strict=True):
         if not devices:
             raise NotComparableError(f"{report.trace.file} has no GPU work to compare")
-    keys = _common_keys(rows)
+    # No key is common where single devices merely go by different numbers.
+    keys = [device.key for device in rows[0] if all(any(each.key == device.key for each in row) for row in rows)]
     notes = _left_out(reports, rows, keys)
     matched = [[next(device for device in devices if device.key == key) for devices in rows] for key in keys]
     if not keys:
@@ -60,14 +58,6 @@ def paired(before: Sequence[Report], after: Sequence[Report], *, across_gpus: bo
         pairs.append(Pair(each[: len(before)], each[len(before) :]))
         notes += _models(pairs[-1], across_gpus=across_gpus)
     return pairs, list(dict.fromkeys(notes))
-
-
-def _common_keys(rows: Sequence[Sequence[DeviceReport]]) -> list[str]:
-    """The keys that all have; none where single devices merely go by different numbers."""
-    common = [device.key for device in rows[0] if all(any(each.key == device.key for each in row) for row in rows)]
-    if all(len(row) == 1 for row in rows):
-        return common if common else []
-    return common
 
 
 def _left_out(reports: Sequence[Report], rows: Sequence[Sequence[DeviceReport]], keys: list[str]) -> list[str]:
@@ -89,7 +79,12 @@ def _models(pair: Pair, *, across_gpus: bool) -> list[str]:
     names = sorted({device.name for _report, device in rows} - set(UNNAMED))
     if len(names) < 2:
         unnamed = dict.fromkeys(report.trace.file for report, device in rows if device.name in UNNAMED)
-        return [_unnamed(list(unnamed))] if unnamed else []
+        if not unnamed:
+            return []
+        more = [f"{len(unnamed) - MOST_FILES:,} more"] if len(unnamed) > MOST_FILES else []
+        which = " and ".join([*list(unnamed)[:MOST_FILES], *more])
+        are = "does not name its GPU" if len(unnamed) == 1 else "do not name their GPUs"
+        return [f"{which} {are}: whether both sides ran on the same model is not known."]
     if not across_gpus:
         raise NotComparableError(
             f"the GPUs are of different models: {', '.join(names)}",
@@ -99,63 +94,7 @@ def _models(pair: Pair, *, across_gpus: bool) -> list[str]:
     return [f"The GPUs are of different models: {left} before, {right} after."]
 
 
-def _unnamed(files: Sequence[str]) -> str:
-    more = [f"{len(files) - MOST_FILES:,} more"] if len(files) > MOST_FILES else []
-    which = " and ".join([*files[:MOST_FILES], *more])
-    told = "does not name its GPU" if len(files) == 1 else "do not name their GPUs"
-    return f"{which} {told}: whether both sides ran on the same model is not known."
-
-
 def _named(side: Sequence[tuple[Report, DeviceReport]]) -> str:
     """The models of a side, each once."""
     names = ("an unnamed one" if device.name in UNNAMED else device.name for _report, device in side)
     return " and ".join(dict.fromkeys(names))
-
-
-NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
-NOT_COMPARED = ("gaps", "full_hash", "timeline", "cost", "config", "redacted")
-"""What these set is no part of a comparison, or is told by itself."""
-NONE, GIVEN = "none", "given"
-MOST_DIGITS = 6
-
-
-def settings_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
-    """A sentence for each setting that some reports were made with and others not, with its values on both sides."""
-    given = sorted({name for report in (*before, *after) for name in report.settings} - {*NOT_COMPARED})
-    notes = []
-    for name in given:
-        sides = [[_values(name, report.settings.get(name)) for report in side] for side in (before, after)]
-        differing = [
-            f"{each} {_side(sides[0], each)} before, {_side(sides[1], each)} after".strip()
-            for each in sorted({key for side in sides for values in side for key in values})
-            if len({values[each] for side in sides for values in side}) > 1
-        ]
-        if differing:
-            option = OPTION_OF_SETTING.get(name, name)
-            notes.append(f"The reports were made with different settings, {option}: {'; '.join(differing)}.")
-    return notes
-
-
-def is_narrowed(report: Report) -> bool:
-    """Was a part of the time chosen?"""
-    return any(name in report.settings for name in NARROWING)
-
-
-def _side(values: Sequence[dict[str, str]], key: str) -> str:
-    return " or ".join(dict.fromkeys(each[key] for each in values))
-
-
-def _values(name: str, text: str | None) -> dict[str, str]:
-    """A setting as text, under an empty name; one of several numbers by their names. Reports hold what differs from
-    the defaults."""
-    default = getattr(Settings(), name, None)
-    if isinstance(default, msgspec.Struct):
-        told = dict(part.partition(" ")[::2] for part in text.split(", ")) if text else {}
-        return {key: _number(told.get(key, str(value))) for key, value in msgspec.structs.asdict(default).items()}
-    if text is None:
-        return {"": ", ".join(default) if isinstance(default, tuple) and default else NONE}
-    return {"": f"{text} ns" if name in TIMES else GIVEN if default is False else text}
-
-
-def _number(text: str) -> str:
-    return text[:MOST_DIGITS] if "." in text else text

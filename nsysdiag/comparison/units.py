@@ -55,14 +55,14 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
     scale = folds[len(left)]
     notes = []
     if names[0] != names[1]:
-        notes.append(
-            f"Iterations go by {names[0]} before and by {names[1]} after"
-            + (
-                f"; {_times(scale)} after does the work of one before."
-                if scale != 1
-                else ", with as much work in each."
-            )
+        parts = {2: "half an iteration", 3: "one third of an iteration"}
+        one = (
+            parts.get(round(scale), f"one {scale:.0f}th of an iteration")
+            if scale > 1
+            else f"{1 / scale:.0f} iterations"
         )
+        work = ", with as much work in each." if scale == 1 else f"; {one} after does the work of one before."
+        notes.append(f"Iterations go by {names[0]} before and by {names[1]} after{work}")
     unit = Unit(
         kind=ITERATIONS,
         name_before=names[0],
@@ -76,7 +76,7 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
 
 def _alike(first: Capture, other: Capture) -> bool:
     """Are these iterations of the same program: by their name, or by what they run? Of graphs that a trace holds as
-    wholes nobody knows what runs in them."""
+    wholes it is not known what runs in them."""
     one, two = first.device.iterations, other.device.iterations
     named = one is not None and two is not None and (one.source, one.name) == (two.source, two.name)
     return named or _shared(first.device, other.device) >= LEAST_SHARED or _in_graphs(first) or _in_graphs(other)
@@ -95,11 +95,6 @@ def _iteration_name(captures: Sequence[Capture]) -> str:
     assert device.iterations is not None
     name = device.iterations.name
     return next((row.short_name for row in device.kernels if short_name(row.name) == name), name)
-
-
-def _times(fold: float) -> str:
-    parts = {2: "half an iteration", 3: "one third of an iteration"}
-    return parts.get(round(fold), f"one {fold:.0f}th of an iteration") if fold > 1 else f"{1 / fold:.0f} iterations"
 
 
 def _fold(first: Capture, other: Capture) -> float:
@@ -123,13 +118,9 @@ def _runs(first: Capture, other: Capture) -> float | None:
         return None
     ratio = np.array([counts[1][name][0] / other.units / (counts[0][name][0] / first.units) for name in shared])
     weight = np.array([min(counts[0][name][1], counts[1][name][1]) for name in shared], dtype=np.float64)
-    return _weighted_median(ratio, weight)
-
-
-def _weighted_median(values: np.ndarray[tuple[int], np.dtype[np.float64]], weight: object) -> float:
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(np.maximum(np.asarray(weight, dtype=np.float64), 1.0)[order])
-    return float(values[order][int(np.searchsorted(reached, reached[-1] / 2))])
+    order = np.argsort(ratio, kind="stable")
+    reached = np.cumsum(np.maximum(weight, 1.0)[order])
+    return float(ratio[order][int(np.searchsorted(reached, reached[-1] / 2))])
 
 
 def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
@@ -150,10 +141,10 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
     units = [1.0]
     for each in reports[1:]:
         other = by_window(*each, 1.0)
-        ratio = _runs(first, other)
-        if ratio is None or _shared(first.device, other.device) < LEAST_SHARED:
+        runs = _runs(first, other)
+        if runs is None or _shared(first.device, other.device) < LEAST_SHARED:
             raise _nothing_in_common(first, other)
-        units.append(ratio)
+        units.append(runs)
     captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
     unit = Unit(
         kind=KERNELS,
@@ -163,7 +154,12 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
         count_after=len(after),
         scale=1 / units[len(before)],
     )
-    notes = [_why_windows(reports), *_window_notes(units[len(before)])]
+    ratio = units[len(before)]
+    notes = [_why_windows(reports)]
+    if abs(ratio - 1) > 0.02:
+        notes.append(
+            f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."
+        )
     return Sides(captures[: len(before)], captures[len(before) :], unit, notes)
 
 
@@ -180,12 +176,6 @@ def _why_windows(reports: Sequence[On]) -> str:
             "windows are compared. Analyse the trace again."
         )
     return "Nothing comes round on both sides: whole windows are compared."
-
-
-def _window_notes(ratio: float) -> list[str]:
-    if abs(ratio - 1) > 0.02:
-        return [f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."]
-    return []
 
 
 def _shared(one: DeviceReport, two: DeviceReport) -> float:

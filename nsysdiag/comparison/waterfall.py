@@ -79,7 +79,8 @@ def renaming(rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[
     lost_ns = sum(-changes[each].change_ns for each in lost)
     renamed_ns = sum(move.ns for move in renamed)
     removed_ns = lost_ns - renamed_ns
-    verdict = _renaming_verdict(lost_ns, renamed_ns)
+    share = renamed_ns / lost_ns if lost_ns else 0.0
+    verdict = "renamed" if share >= MOSTLY else "partly" if share >= PARTLY else "removed" if lost_ns else "none"
     sentence = _sentence(verdict, lost, renamed, lost_ns, titles)
     unknown = any(row.change.verdict == UNKNOWN for row in rows)
     return Renaming(
@@ -96,13 +97,6 @@ def _counts(change: Change, verdict: str) -> bool:
     if change.verdict != UNKNOWN:
         return change.verdict == verdict
     return (-change.change_ns if verdict == IMPROVED else change.change_ns) > change.least_ns
-
-
-def _renaming_verdict(lost_ns: int, renamed_ns: int) -> str:
-    if lost_ns == 0:
-        return "none"
-    share = renamed_ns / lost_ns
-    return "renamed" if share >= MOSTLY else "partly" if share >= PARTLY else "removed"
 
 
 def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, titles: Mapping[str, str]) -> str:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from nsysdiag.comparison.changes import adding_up
 from nsysdiag.comparison.significance import Drawn, block_length, drawn_means, drift, interval, student
-from nsysdiag.comparison.whole_numbers import adding_up
 
 Values = npt.NDArray[np.float64]
 PAIRS = 200

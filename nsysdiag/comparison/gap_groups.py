@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nsysdiag.comparison.evidence import NOT_COMPARED
+from nsysdiag.comparison.differences import NOT_COMPARED
 from nsysdiag.comparison.facts import Change, SignatureChange
 from nsysdiag.comparison.matching import status
 from nsysdiag.comparison.side import Capture, Quantity, holds
@@ -14,8 +14,9 @@ from nsysdiag.gap_groups.groups import MOST
 from nsysdiag.report import SignatureRow
 
 RECAUSED = "recaused"
-MOST_SIGNATURES = 60
+MOST_GROUPS = 60
 Place = tuple[str, str, tuple[str, ...]]
+"""Where in the program: between the same operations, in the same NVTX range."""
 
 
 @dataclass(slots=True)
@@ -64,16 +65,12 @@ def gaps_of(captures: Sequence[Capture], pooled: Collection[str]) -> Gaps:
     for number, capture in enumerate(captures):
         for at, row in enumerate(capture.device.signatures):
             cause = NOT_COMPARED if row.cause in pooled else row.cause
-            kind = found[_place(row)].setdefault(cause, _Kind(row, [[] for _capture in captures]))
+            place = row.previous_op, row.next_op, tuple(row.nvtx)
+            kind = found[place].setdefault(cause, _Kind(row, [[] for _capture in captures]))
             kind.columns[number].append(f"signature.{at}")
             kind.count += row.count / capture.units / len(captures)
             kind.ns += _ns(capture, row) / len(captures)
     return Gaps(captures, dict(found))
-
-
-def _place(row: SignatureRow) -> Place:
-    """Where in the program: between the same operations, in the same NVTX range."""
-    return row.previous_op, row.next_op, tuple(row.nvtx)
 
 
 def _ns(capture: Capture, row: SignatureRow) -> float:
@@ -93,11 +90,11 @@ def gap_times(before: Gaps, after: Gaps) -> dict[Hashable, Quantity]:
     return found
 
 
-def signature_changes(
+def gap_group_changes(
     before: Gaps, after: Gaps, known: Mapping[Hashable, Change], plain: Callable[[int, int], Change]
 ) -> list[SignatureChange]:
     """Gaps by place, those whose time changed most first. At each place the causes of both sides that have no like on
-    the other one are told as one that was recaused. Of `known` ones the interval is known, the change of others is made
+    the other one are one that was recaused. Of `known` ones the interval is known, the change of others is made
     by `plain`."""
     found = []
     for pair in _pairs(before, after):
@@ -106,7 +103,7 @@ def signature_changes(
         change = known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0)
         found.append(_row(pair, one, two, change))
     found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))
-    return found[:MOST_SIGNATURES]
+    return found[:MOST_GROUPS]
 
 
 def _pairs(before: Gaps, after: Gaps) -> list[_Pair]:

@@ -6,10 +6,9 @@ import msgspec
 import numpy as np
 import pytest
 
-from nsysdiag.comparison.changes import Changes
+from nsysdiag.comparison.changes import Changes, corrected
+from nsysdiag.comparison.compare import device_sentence, interval_text
 from nsysdiag.comparison.facts import Change, PartChange, Unit
-from nsysdiag.comparison.sentences import device_sentence, interval_text
-from nsysdiag.comparison.together import judged_together
 
 WIDE = 8.0
 
@@ -25,7 +24,7 @@ def device(length: Change, *parts: PartChange, freedom: float | None = WIDE) -> 
 
 
 def judged(*lengths: Change) -> list[str]:
-    return [each.length.verdict for each in judged_together([device(length) for length in lengths])]
+    return [each.length.verdict for each in corrected([device(length) for length in lengths])]
 
 
 UNIT = Unit(kind="iterations", name_before="", name_after="", count_before=9, count_after=9, scale=1.0)
@@ -52,19 +51,19 @@ def test_better_and_worse_count_for_each_other() -> None:
 
 def test_what_cannot_be_told_stands_beside() -> None:
     unknown = msgspec.structs.replace(NEAR, low_ns=None, high_ns=None, verdict="unknown")
-    found = judged_together([device(NEAR), device(unknown, freedom=None)])
+    found = corrected([device(NEAR), device(unknown, freedom=None)])
     assert [each.length.verdict for each in found] == ["regressed", "unknown"]
 
 
 def test_parts_are_judged_beside_those_of_their_name() -> None:
     rows = [[PartChange(id="idle", change=NEAR), PartChange(id=f"own {at}", change=NEAR)] for at in range(2)]
     rows[1][0] = PartChange(id="idle", change=NOTHING)
-    found = judged_together([device(NOTHING, *mine) for mine in rows])
+    found = corrected([device(NOTHING, *mine) for mine in rows])
     assert [[row.change.verdict for row in each.parts] for each in found] == [["same", "regressed"]] * 2
 
 
 def test_intervals_stay_and_the_sentence_says_why() -> None:
-    first, *_others = judged_together([device(NEAR), device(NOTHING)])
+    first, *_others = corrected([device(NEAR), device(NOTHING)])
     assert (first.length.low_ns, first.length.high_ns) == (10, 210)
     assert device_sentence(UNIT, first.length, [], {}).endswith(
         "Among several devices one may be so far off by chance."
@@ -80,7 +79,7 @@ def test_one_comparison_in_twenty_is_wrong(common: float) -> None:
     for _trial in range(2000):
         off = common**0.5 * random.normal() + (1 - common) ** 0.5 * random.normal(size=8)
         lengths = [changed(round(1e5 * (each - 1.96)), round(1e5 * (each + 1.96))) for each in off]
-        found = judged_together([device(length, freedom=1e3) for length in lengths])
+        found = corrected([device(length, freedom=1e3) for length in lengths])
         wrong += any(each.length.verdict != "same" for each in found)
     assert wrong <= 0.055 * 2000
 

@@ -1,0 +1,149 @@
+"""In what the captures differ: evidence, settings, windows; which causes all of them can tell.
+
+Causes that some captures alone had the evidence for, or were analysed for, are compared as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from nsysdiag.causes import CAUSES
+from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings
+from nsysdiag.report import Report
+
+NOT_COMPARED = "not_compared"
+CAPTURED = {
+    "cuda-api": "CUPTI_ACTIVITY_KIND_RUNTIME",
+    "os-runtime": "OSRT_API",
+    "scheduling": "SCHED_EVENTS",
+    "cpu-samples": "COMPOSITE_EVENTS",
+    "gpu-context-switch": "GPU_CONTEXT_SWITCH_EVENTS",
+}
+"""Evidence that is there or not by how a trace was captured, and its table. Other tables are empty where nothing of
+their kind happened."""
+WHOLE_GAPS, ROOT = "gap", "root"
+"""The sides of causes that take gaps before those of any other side see them, and of those that waits lead to."""
+
+
+def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[str], list[str]]:
+    """The causes that some captures alone can tell, and all behind them on the same side of a gap, to which such time
+    falls without; and what is to be said about it."""
+    sides = {
+        name: [{each.id for each in report.trace.capabilities if each.available} & CAPTURED.keys() for report in side]
+        for name, side in (("before", before), ("after", after))
+    }
+    tables = {CAPTURED[kind] for kind in _differing(sides)}
+    disabled = _differing(
+        {"": [set(report.settings.get("disabled", "").split(", ")) - {""} for report in (*before, *after)]}
+    )
+    first = {cause.id for cause in CAUSES.values() if tables & set(cause.tables)} | set(disabled)
+    if disabled:  # a wait that has another name is not followed to its root
+        first |= {cause.id for cause in CAUSES.values() if cause.side == ROOT}
+    found = _behind(first)
+    notes = [
+        f"Only {_holders(sides, kind)} {kind} evidence: causes that need it are compared as one."
+        for kind in _differing(sides)
+    ]
+    if disabled:
+        notes.append(
+            f"Not all reports were made with the same causes disabled: {', '.join(disabled)}, and those that get such "
+            "time without, are compared as one."
+        )
+    return [cause for cause in CAUSES if cause in found], notes
+
+
+def _differing(sides: dict[str, list[set[str]]]) -> list[str]:
+    """What some have and others have not."""
+    each = [held for side in sides.values() for held in side]
+    return sorted(set().union(*each) - each[0].intersection(*each))
+
+
+def _behind(first: set[str]) -> set[str]:
+    """These causes, and all that see a gap after one of them."""
+    found: set[str] = set()
+    whole = False
+    for side in dict.fromkeys(cause.side for cause in CAUSES.values()):
+        reached = whole
+        for cause in (cause for cause in CAUSES.values() if cause.side == side):
+            reached = reached or cause.id in first
+            found |= {cause.id} if reached else set()
+        whole = whole or (reached and side == WHOLE_GAPS)
+    return found
+
+
+def _holders(sides: dict[str, list[set[str]]], kind: str) -> str:
+    """`the captures before have`, or `some captures have` where those of a side differ."""
+    before, after = ([kind in held for held in side] for side in sides.values())
+    if all(before) and not any(after):
+        return "the captures before have"
+    return "the captures after have" if all(after) and not any(before) else "some captures have"
+
+
+NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
+NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted")
+"""What these set is no part of a comparison, or has a note of its own."""
+NONE, GIVEN = "none", "given"
+MOST_DIGITS = 6
+
+
+def settings_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    """A sentence for each setting that some reports were made with and others not, with its values on both sides."""
+    given = sorted({name for report in (*before, *after) for name in report.settings} - {*NO_PART})
+    notes = []
+    for name in given:
+        sides = [[_values(name, report.settings.get(name)) for report in side] for side in (before, after)]
+        differing = [
+            f"{each} {_side(sides[0], each)} before, {_side(sides[1], each)} after".strip()
+            for each in sorted({key for side in sides for values in side for key in values})
+            if len({values[each] for side in sides for values in side}) > 1
+        ]
+        if differing:
+            option = OPTION_OF_SETTING.get(name, name)
+            notes.append(f"The reports were made with different settings, {option}: {'; '.join(differing)}.")
+    return notes
+
+
+def _side(values: Sequence[dict[str, str]], key: str) -> str:
+    return " or ".join(dict.fromkeys(each[key] for each in values))
+
+
+def _values(name: str, text: str | None) -> dict[str, str]:
+    """A setting as text, under an empty name; one of several numbers by their names. Reports hold what differs from
+    the defaults."""
+    default = getattr(Settings(), name, None)
+    if isinstance(default, msgspec.Struct):
+        told = dict(part.partition(" ")[::2] for part in text.split(", ")) if text else {}
+        return {key: _number(told.get(key, str(value))) for key, value in msgspec.structs.asdict(default).items()}
+    if text is None:
+        return {"": ", ".join(default) if isinstance(default, tuple) and default else NONE}
+    return {"": f"{text} ns" if name in TIMES else GIVEN if default is False else text}
+
+
+def _number(text: str) -> str:
+    return text[:MOST_DIGITS] if "." in text else text
+
+
+def window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    """A note on windows of different kinds, where no part of the time was chosen."""
+    if any(name in report.settings for report in (*before, *after) for name in NARROWING):
+        return []
+    reasons = sorted({device.window.reason for report in (*before, *after) for device in report.devices})
+    return [f"The windows follow different rules: {'; '.join(reasons)}."] if len(reasons) > 1 else []
+
+
+def capture_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:
+    """Captures that are the same trace, and the same time of it: nothing that they have in common is measured twice.
+    And a single capture a side."""
+    notes = []
+    seen: dict[object, str] = {}
+    for report in (*before, *after):
+        windows = tuple(tuple(map(tuple, device.window.parts)) for device in report.devices)
+        what = (report.trace.size_bytes, report.trace.fingerprint, windows)
+        if what in seen:
+            notes.append(f"{seen[what]} and {report.trace.file} are the same capture: it is no second measurement.")
+        seen.setdefault(what, report.trace.file)
+    if len(before) == len(after) == 1:
+        notes.append("One capture a side: how much one run differs from the next is not in the interval.")
+    return notes
