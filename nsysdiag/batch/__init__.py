@@ -1,1 +1,1 @@
-"""Many traces: found, named, each reported in a process of its own, and told of together. A bad one fails alone."""
+"""Many traces: found, named, each reported in a process of its own, and summed up together. A bad one fails alone."""

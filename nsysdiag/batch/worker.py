@@ -6,7 +6,7 @@ process  -> Worker   python -P -X utf8 -c "...; main(PIPE, SCRATCH)"     Task, T
 ```
 
 Not by multiprocessing: its processes begin with the current folder first on `sys.path`, and a batch may be run in a
-folder of somebody else's files. `-P` leaves that folder out.
+folder of foreign files. `-P` leaves that folder out.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ def _values(name: str, text: str | None) -> dict[str, str]:
     the defaults."""
     default = getattr(Settings(), name, None)
     if isinstance(default, msgspec.Struct):
-        told = dict(part.partition(" ")[::2] for part in text.split(", ")) if text else {}
-        return {key: _number(told.get(key, str(value))) for key, value in msgspec.structs.asdict(default).items()}
+        given = dict(part.partition(" ")[::2] for part in text.split(", ")) if text else {}
+        return {key: _number(given.get(key, str(value))) for key, value in msgspec.structs.asdict(default).items()}
     if text is None:
         return {"": ", ".join(default) if isinstance(default, tuple) and default else NONE}
     return {"": f"{text} ns" if name in TIMES else GIVEN if default is False else text}

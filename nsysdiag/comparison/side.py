@@ -60,7 +60,8 @@ def by_iterations(report: Report, device: DeviceReport) -> Capture | None:
     except ValueError as error:
         raise InputError(f"the iterations of {report.trace.file} cannot be read: the report is damaged") from error
     ops = sum(float(column.mean()) for name, column in table.items() if name.startswith("ops."))
-    units = _operations(device) / ops if ops else float(packed.count * packed.each)
+    ran = device.ops.kernel + device.ops.memcpy + device.ops.memset + device.ops.graph
+    units = ran / ops if ops else float(packed.count * packed.each)
     return Capture(report, device, table, units, packed.count * packed.each)
 
 
@@ -97,10 +98,6 @@ def scaled(capture: Capture, scale: float) -> Capture:
         return capture
     table = {name: values / scale for name, values in capture.table.items()}
     return Capture(capture.report, capture.device, table, capture.units * scale, capture.entries, capture.fold * scale)
-
-
-def _operations(device: DeviceReport) -> int:
-    return device.ops.kernel + device.ops.memcpy + device.ops.memset + device.ops.graph
 
 
 def _table(packed: IterationsPacked) -> dict[str, Column]:

@@ -62,7 +62,10 @@ def _cost(device: DeviceReport, findings: list[Finding], settings: CostSettings)
     if price is None or whole <= 0:
         return None
     run_hours = settings.run_hours or whole / NS_PER_HOUR
-    rate = _Rate(price, price * run_hours, _thousand_steps(device, price))
+    count = device.iterations.count if device.iterations is not None else 0
+    steps = STEPS * price * whole / NS_PER_HOUR / count if count else None
+    rate = _Rate(price, price * run_hours, steps)
+    own = [finding for finding in findings if finding.device == device.key and finding.ceiling_ns > 0]
     return Cost(
         currency=settings.currency,
         gpu_hour_cost=price,
@@ -74,21 +77,8 @@ def _cost(device: DeviceReport, findings: list[Finding], settings: CostSettings)
         exposed_copy=rate.of(device.exposed_copy_ns, whole),
         lost=rate.of(device.idle_ns + device.exposed_comm_ns + device.exposed_copy_ns, whole),
         step=None if rate.thousand_steps is None else _rounded(rate.thousand_steps / STEPS),
-        best=_best(device, findings, rate),
+        best=Saving(finding=own[0].id, amount=rate.of(own[0].ceiling_ns, whole)) if own else None,
     )
-
-
-def _thousand_steps(device: DeviceReport, price: float) -> float | None:
-    if device.iterations is None or not device.iterations.count:
-        return None
-    return STEPS * price * device.window_ns / NS_PER_HOUR / device.iterations.count
-
-
-def _best(device: DeviceReport, findings: list[Finding], rate: _Rate) -> Saving | None:
-    own = [finding for finding in findings if finding.device == device.key and finding.ceiling_ns > 0]
-    if not own:
-        return None
-    return Saving(finding=own[0].id, amount=rate.of(own[0].ceiling_ns, device.window_ns))
 
 
 def _total(devices: list[DeviceReport]) -> TotalCost | None:

@@ -239,8 +239,8 @@ def _signatures(device: DeviceComparison, causes: Causes) -> View | None:
         )
         for row in device.signatures[:MOST_ROWS]
     ]
-    untold = any(row.change.verdict == "unknown" for row in device.signatures)
-    return {"rows": rows, "all": len(device.signatures), "untold": untold}
+    unknown = any(row.change.verdict == "unknown" for row in device.signatures)
+    return {"rows": rows, "all": len(device.signatures), "unknown": unknown}
 
 
 def _changed(row: SignatureChange | KernelChange) -> tuple[object, ...]:

@@ -31,7 +31,7 @@ class Spark:
     width: int
     line: str
     dot: str
-    told: str
+    text: str
     label: str
     change: float
 
@@ -69,7 +69,7 @@ def spark(lines: Sequence[HistoryLine]) -> Spark | None:
         width=SLOT * (len(shares) - 1),
         line="M" + "L".join(points),
         dot=f"M{points[-1]}h0",
-        told=f"{first} → {last}",
+        text=f"{first} → {last}",
         label=f"Idle share over {len(shares)} runs: first {first}, last {last}, lowest {lowest}, highest {highest}",
         change=shares[-1] - shares[0],
     )
@@ -103,8 +103,8 @@ class Label:
     text: str
 
 
-def draw_line(values: Sequence[int | None], top: int, levels: dict[str, int], told: Sequence[str]) -> LineChart:
-    """Values from 0 to `top`, which fills the height; `levels` has the text of each level and its value, `told` what
+def draw_line(values: Sequence[int | None], top: int, levels: dict[str, int], texts: Sequence[str]) -> LineChart:
+    """Values from 0 to `top`, which fills the height; `levels` has the text of each level and its value, `texts` what
     the pointer shows of each value."""
     slots = max(len(values), FEWEST_SLOTS)
     points = [None if value is None else (_middle(at), _place(value, top)) for at, value in enumerate(values)]
@@ -119,7 +119,7 @@ def draw_line(values: Sequence[int | None], top: int, levels: dict[str, int], to
         line="".join(pieces),
         dots="".join(f"M{point[0]} {point[1]}h0" for point in points if point),
         lines=[Line(percent(_place(value, top), HEIGHT), label) for label, value in levels.items() if value < top],
-        spots=[Spot(at * SLOT, text) for at, text in enumerate(told)],
+        spots=[Spot(at * SLOT, text) for at, text in enumerate(texts)],
         spot_width=SLOT,
     )
 

@@ -28,7 +28,7 @@ class Share:
 
     ns: int
     share: float
-    told: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True)

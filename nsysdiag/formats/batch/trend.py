@@ -48,7 +48,7 @@ class Run:
     name: str
     at: str
     idle: float
-    idle_told: str
+    idle_text: str
     causes: list[tuple[str, str]]
 
 
@@ -144,16 +144,16 @@ def _iterations(lines: list[HistoryLine], names: list[str]) -> LineChart | None:
     top = max((value for value in values if value is not None), default=0)
     if top <= 0:
         return None
-    told = [f"{name}: {format_ns(v) if v is not None else 'not known'}" for name, v in zip(names, values, strict=True)]
+    texts = [f"{name}: {format_ns(v) if v is not None else 'not known'}" for name, v in zip(names, values, strict=True)]
     top = round(top * 1.1)
-    return draw_line(values, top, time_levels(top, MOST_TICKS), told)
+    return draw_line(values, top, time_levels(top, MOST_TICKS), texts)
 
 
 def _idle(lines: list[HistoryLine], names: list[str]) -> LineChart:
     values: list[int | None] = [round(idle_share(line) * SCALE) for line in lines]
-    told = [f"{name}: {format_share(line.idle_ns, line.window_ns)}" for name, line in zip(names, lines, strict=True)]
+    texts = [f"{name}: {format_share(line.idle_ns, line.window_ns)}" for name, line in zip(names, lines, strict=True)]
     top = _ceiling(max(value or 0 for value in values))
-    return draw_line(values, top, share_levels(top, SCALE), told)
+    return draw_line(values, top, share_levels(top, SCALE), texts)
 
 
 def _ceiling(highest: int) -> int:

@@ -226,7 +226,7 @@ class TestHistory:
         assert made is not None
         first, second, third = (int(y) for y in re.findall(r"[ML]\d+ (\d+)", made.line))
         assert first == second > third
-        assert made.told == "10.0% → 20.0%"
+        assert made.text == "10.0% → 20.0%"
         assert made.change == pytest.approx(0.1)
 
     def test_noise_is_drawn_flat(self) -> None:
