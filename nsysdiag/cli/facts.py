@@ -52,13 +52,14 @@ def gather(trace: Trace) -> Facts:
     """Read the few columns that the facts need."""
     threads = _distinct(trace, TABLES_WITH_THREADS, "globalTid")
     processes = np.union1d(threads & PROCESS_MASK, _distinct(trace, TABLES_WITH_PROCESSES, "globalPid"))
+    durations = trace.read("ANALYSIS_DETAILS", "duration")["duration"]
     return Facts(
         file=trace.file,
         size_bytes=trace.size_bytes,
         fingerprint=trace.fingerprint,
         nsys_version=trace.nsys_version,
         schema_version=trace.schema_version,
-        capture_ns=_capture_ns(trace),
+        capture_ns=int(durations.max()) if len(durations) else None,
         gpus=_gpus(trace),
         processes=len(processes),
         threads=len(threads),
@@ -74,18 +75,10 @@ def _distinct(trace: Trace, tables: tuple[str, ...], column: str) -> np.ndarray[
     return ids[ids > 0]
 
 
-def _capture_ns(trace: Trace) -> int | None:
-    durations = trace.read("ANALYSIS_DETAILS", "duration")["duration"]
-    return int(durations.max()) if len(durations) else None
-
-
 def _gpus(trace: Trace) -> list[Gpu]:
-    if trace.has("TARGET_INFO_GPU"):
-        return _gpus_of(trace, "TARGET_INFO_GPU", "smCount", "totalMemory")
-    return _gpus_of(trace, "TARGET_INFO_CUDA_GPU", "numMultiprocessors", "globalMemorySize")
-
-
-def _gpus_of(trace: Trace, table: str, sm_count: str, memory: str) -> list[Gpu]:
+    table, sm_count, memory = "TARGET_INFO_GPU", "smCount", "totalMemory"
+    if not trace.has(table):
+        table, sm_count, memory = "TARGET_INFO_CUDA_GPU", "numMultiprocessors", "globalMemorySize"
     rows = trace.read(table, "name", sm_count, memory)
     names = [rows["name"].values[code] if code >= 0 else "unknown GPU" for code in rows["name"].codes.tolist()]
     counts, sizes = rows[sm_count].tolist(), rows[memory].tolist()

@@ -42,6 +42,17 @@ def test_every_format(cli: Callable[..., Result], traces: list[str], folder: Pat
     assert cli("ranks", *traces, *outputs).code == 0  # its own files may be overwritten
 
 
+def test_tables_beside_one_output_are_no_other_output(
+    cli: Callable[..., Result], traces: list[str], folder: Path
+) -> None:
+    """Those of ranks: they are other tables than a report's."""
+    result = cli("ranks", *traces, "-o", "out.csv", "-o", "out.waits.csv")
+    assert result.code == 2
+    assert f"two outputs go to {folder / 'out.waits.csv'}" in result.stderr
+    assert not list(folder.glob("out.*"))
+    assert cli("ranks", *traces, "-o", "out.csv", "-o", "out.kernels.csv").code == 0
+
+
 def test_json_on_stdout(cli: Callable[..., Result], traces: list[str]) -> None:
     result = cli("ranks", *traces, "-o", "-", "--format", "json")
     assert result.stderr == ""
