@@ -98,7 +98,7 @@ NUMBER = _of(Unit.NUMBER)
 VARIES = _of(Unit.VARIES)
 """As the record says, or the key of the dictionary."""
 SUM = Meta(extra_json_schema={"x-adds-up": True})
-"""A sum over the time of the window: its share of the window and of an iteration can be told."""
+"""A sum over the time of the window, which can be divided by the window and by iterations."""
 MOMENT = Meta(description="A moment on the clock of the trace.")
 NO_BUDGET = Budget.NEVER
 """How the report is laid out, not a figure of the device: no budget can be about it, nor about what is in it."""
@@ -151,6 +151,9 @@ RowsByTable = Annotated[dict[str, Count | str], Text.TABLE]
 TextBySetting = Annotated[dict[str, str], Text.SETTINGS]
 
 
+_NONE = type(None)
+
+
 class Leaf(NamedTuple):
     """A type inside the type of a field that has no further ones, with all markers around it, the outermost first."""
 
@@ -190,3 +193,25 @@ def leaves(hint: Any, markers: tuple[object, ...] = (), *, deep: bool = True) ->
     elif deep or origin not in (list, tuple, dict):
         for part in get_args(hint):
             yield from leaves(part, markers, deep=deep)
+
+
+def leaves_at(record: type, path: str) -> list[Leaf]:
+    """The leaves of the field at a dotted path, such as `churn.calls`, without those in lists, tuples and dictionaries.
+    One of None where a record on the way may be None."""
+    found: list[Leaf] = []
+    holder, empty = record, []
+    for name in path.split("."):
+        found = list(leaves(fields_of(holder)[name], deep=False))
+        empty += [leaf for leaf in found if leaf.kind is _NONE]
+        found = [leaf for leaf in found if leaf.kind is not _NONE]
+        holder = found[0].kind if found else object
+    return found + empty[:1]
+
+
+def value_at(record: object, path: str) -> Any:
+    """The value of the field at a dotted path, None where a record on the way is None."""
+    for name in path.split("."):
+        if record is None:
+            return None
+        record = getattr(record, name)
+    return record

@@ -24,7 +24,6 @@ from nsysdiag.fields import (
     ThreadName,
     TotalNs,
     Unit,
-    fields_of,
     leaves,
     markers_of,
 )
@@ -72,14 +71,18 @@ def test_the_schema_has_it() -> None:
 
 def test_redaction_sees_it() -> None:
     seen: list[tuple[Text, Any]] = []
-    rewritten(DEVICE, lambda text, _record, value: seen.append((text, value)) or value)
+
+    def visit(text: Text, _record: Record, value: Any) -> Any:
+        seen.append((text, value))
+        return value
+
+    rewritten(DEVICE, visit)
     assert (Text.THREAD, "main") in seen
     assert (Text.KERNEL, "relu") in seen
 
 
 def test_its_table_shows_it() -> None:
     table = Table[Device, Added]("added", columns(Added), lambda device: device.rows)
-    assert columns(Before) != columns(Added)[:2]  # getters differ, what they say does not
     assert [column.name for column in columns(Before)] == table.header[:2]
     assert csv_of(table.header, table.cells(DEVICE)) == (
         b"kernel,total_ns,thread,share\r\ngemm,5,main,0.25\r\nrelu,3,,\r\n"
@@ -158,4 +161,3 @@ def test_leaves_carry_all_markers_around_them() -> None:
 def test_markers_of_a_field_as_a_whole() -> None:
     assert markers_of(Parts, "inner") == (ZERO_IF_NONE,)
     assert markers_of(Parts, "listed") == ()
-    assert next(iter(fields_of(Parts))) == "plain"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
-from nsysdiag.fields import fields_of, leaves
+from nsysdiag.fields import fields_of, leaves_at, value_at
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
@@ -60,7 +60,7 @@ def columns(record: type[Row], names: str = "") -> tuple[Column[Row], ...]:
     value."""
     kind: type = record
     pairs = [name.partition("=") for name in names.split() or fields_of(kind)]
-    return tuple(_of_path(record, name, path or name) for name, _, path in pairs)
+    return tuple(_of_path(kind, name, path or name) for name, _, path in pairs)
 
 
 def of_devices(
@@ -80,28 +80,14 @@ def _of_second(column: Column[Any]) -> Column[Any]:
     return replace(column, cell=lambda pair: cell(pair[1]))
 
 
-def _of_path(record: type[Row], name: str, path: str) -> Column[Row]:
-    fields = path.split(".")
-    return Column(name, _kind(record, fields), lambda row: _cell(row, fields))
+def _of_path(record: type, name: str, path: str) -> Column[Any]:
+    return Column(name, _kind(record, path), lambda row: value_at(row, path))
 
 
-def _cell(row: Any, fields: list[str]) -> Cell:
-    for field in fields:
-        if row is None:
-            return None
-        row = getattr(row, field)
-    return row  # type: ignore[no-any-return]
-
-
-def _kind(record: type, fields: list[str]) -> Kind:
-    kinds = {record}
-    missing = False
-    for field in fields:
-        (holder,) = kinds
-        kinds = {leaf.kind for leaf in leaves(fields_of(holder)[field], deep=False)}
-        missing |= _NONE in kinds
-        kinds -= {_NONE}
-    kind = _KINDS.get(next(iter(kinds))) if len(kinds) == 1 else None
+def _kind(record: type, path: str) -> Kind:
+    kinds = {leaf.kind for leaf in leaves_at(record, path)}
+    missing = _NONE in kinds
+    kind = _KINDS.get(*(kinds - {_NONE})) if len(kinds) == 1 + missing else None
     if kind is None:
-        raise TypeError(f"{record.__name__}.{'.'.join(fields)} is no plain value: give a function for its cells")
+        raise TypeError(f"{record.__name__}.{path} is no plain value: give a function for its cells")
     return "integer or none" if kind == "integer" and missing else kind

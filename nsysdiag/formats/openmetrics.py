@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nsysdiag.document.view import SEVERITIES
+from nsysdiag.fields import NS, SUM, Unit, leaves_at, value_at
 from nsysdiag.formats.exposition import PREFIX, Family, Labels, Sample, clean, exposition, ratio, seconds
 from nsysdiag.formats.format import Format, RenderOptions
+from nsysdiag.report import DeviceReport
 from nsysdiag.workflow_commands import TEXT
 
 if TYPE_CHECKING:
-    from nsysdiag.report import DeviceReport, Report
+    from nsysdiag.report import Report
 
 INFO = "report_info"
 MARKER = f"# HELP {PREFIX}{INFO} Written by nsysdiag: ".encode()
@@ -24,6 +26,8 @@ UTILIZATION = {"time": "util_time_share", "period": "util_period_share", "sm_act
 """The kinds of utilization, and the names of their shares in the report."""
 
 Values = list[tuple[Labels, int | float | str | None]]
+_BASE_UNITS = {Unit.NS: "seconds", Unit.SHARE: "ratio", Unit.BYTES: "bytes"}
+"""The base unit of a number by what it counts in; all others have none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,23 @@ def _labels(report: Report, device: DeviceReport) -> Labels:
     return (("device", device.key), ("gpu", device.name), ("trace", report.trace.file))
 
 
-def _one(pick: Callable[[DeviceReport], int | float | str | None]) -> Callable[[Report, DeviceReport], Values]:
-    return lambda _report, device: [((), pick(device))]
+def _of_field(path: str, help: str, name: str = "") -> Gauge:
+    """A field of the device in the base unit of what it counts, which its name ends in: `busy_ns` as `busy_seconds`."""
+    leaf = leaves_at(DeviceReport, path)[0]
+    unit = _BASE_UNITS.get(leaf.unit or Unit.COUNT, "")
+    full = "_".join(each for each in (name or path.removesuffix("_ns"), unit) if each)
+    return Gauge(full, help, unit, lambda _report, device: [((), _in_base_unit(value_at(device, path), unit))])
 
 
-def _share(pick: Callable[[DeviceReport], int]) -> Callable[[Report, DeviceReport], Values]:
-    return _one(lambda device: ratio(pick(device), device.window_ns))
+def _in_base_unit(value: Any, unit: str) -> int | float | str | None:
+    return seconds(value) if unit == "seconds" and value is not None else value
+
+
+def _of_window(path: str, help: str, name: str) -> Gauge:
+    """The share of the window that a time of the device makes up."""
+    if not {NS, SUM} <= set(leaves_at(DeviceReport, path)[0].markers):
+        raise TypeError(f"{path} is no time that adds up over the window")
+    return Gauge(name, help, "ratio", lambda _report, device: [((), ratio(value_at(device, path), device.window_ns))])
 
 
 def _device_info(_report: Report, device: DeviceReport) -> Values:
@@ -80,12 +95,7 @@ def _device_info(_report: Report, device: DeviceReport) -> Values:
 
 
 def _utilization(_report: Report, device: DeviceReport) -> Values:
-    found = device.utilization
-    shares = {
-        kind: found.get(name) if isinstance(found, dict) else getattr(found, name, None)
-        for kind, name in UTILIZATION.items()
-    }
-    return [((("kind", kind),), share) for kind, share in shares.items() if isinstance(share, int | float)]
+    return [((("kind", kind),), getattr(device.utilization, name)) for kind, name in UTILIZATION.items()]
 
 
 def _by_cause(ledger: dict[str, int]) -> Values:
@@ -114,11 +124,10 @@ def _findings_lost(report: Report, device: DeviceReport) -> Values:
     return [((), seconds(sum(lost)))]
 
 
-def _iteration(device: DeviceReport, name: str) -> str | None:
+def _steady(device: DeviceReport, field: str) -> Values:
+    """A time of the steady iterations, of devices that have some."""
     found = device.iterations
-    if found is None or not found.steady:
-        return None
-    return seconds(found.p50_ns if name == "p50" else found.p95_ns)
+    return [((), seconds(value_at(found, field)))] if found and found.steady else []
 
 
 def _cost(_report: Report, device: DeviceReport) -> Values:
@@ -136,29 +145,18 @@ def _lost_cost(_report: Report, device: DeviceReport) -> Values:
 
 GAUGES = (
     Gauge("device_info", "What a GPU is like, and its verdict.", "", _device_info),
-    Gauge("window_seconds", "Time under analysis.", "seconds", _one(lambda device: seconds(device.window_ns))),
-    Gauge("busy_seconds", "Time in which anything ran.", "seconds", _one(lambda device: seconds(device.busy_ns))),
-    Gauge("idle_seconds", "Time in which nothing ran.", "seconds", _one(lambda device: seconds(device.idle_ns))),
-    Gauge("busy_ratio", "Share of the window in which anything ran.", "ratio", _share(lambda device: device.busy_ns)),
-    Gauge("idle_ratio", "Share of the window in which nothing ran.", "ratio", _share(lambda device: device.idle_ns)),
-    Gauge(
-        "compute_ratio",
-        "Share of the window with kernels that are not communication.",
-        "ratio",
-        _share(lambda device: device.compute_ns),
-    ),
-    Gauge(
-        "exposed_communication_ratio",
+    _of_field("window_ns", "Time under analysis."),
+    _of_field("busy_ns", "Time in which anything ran."),
+    _of_field("idle_ns", "Time in which nothing ran."),
+    _of_window("busy_ns", "Share of the window in which anything ran.", "busy_ratio"),
+    _of_window("idle_ns", "Share of the window in which nothing ran.", "idle_ratio"),
+    _of_window("compute_ns", "Share of the window with kernels that are not communication.", "compute_ratio"),
+    _of_window(
+        "exposed_comm_ns",
         "Share of the window with communication that no compute hides.",
-        "ratio",
-        _share(lambda device: device.exposed_comm_ns),
+        "exposed_communication_ratio",
     ),
-    Gauge(
-        "exposed_copy_ratio",
-        "Share of the window with copies that no kernel hides.",
-        "ratio",
-        _share(lambda device: device.exposed_copy_ns),
-    ),
+    _of_window("exposed_copy_ns", "Share of the window with copies that no kernel hides.", "exposed_copy_ratio"),
     Gauge("utilization_ratio", "What a utilization counter shows, by its kind.", "ratio", _utilization),
     Gauge(
         "ledger_seconds",
@@ -172,35 +170,25 @@ GAUGES = (
         "seconds",
         lambda _report, device: _by_cause(device.root_ledger),
     ),
-    Gauge(
-        "coverage_ratio",
-        "Share of the idle time that the host must explain which has evidence.",
-        "ratio",
-        _one(lambda device: device.coverage),
-    ),
-    Gauge("gaps", "Maximal idle intervals.", "", _one(lambda device: device.gap_count)),
+    _of_field("coverage", "Share of the idle time that the host must explain which has evidence."),
+    _of_field("gap_count", "Maximal idle intervals.", "gaps"),
     Gauge("operations", "Operations that ran, by their kind.", "", _operations),
-    Gauge("launches", "Calls that launched anything.", "", _one(lambda device: device.launch.calls)),
-    Gauge("copied_bytes", "Bytes of all copies and sets.", "bytes", _one(lambda device: device.copies.bytes)),
+    _of_field("launch.calls", "Calls that launched anything.", "launches"),
+    _of_field("copies.bytes", "Bytes of all copies and sets.", "copied"),
     Gauge("findings", "Findings by severity.", "", _findings),
     Gauge("findings_lost_seconds", "Time that all findings cost, each counted once.", "seconds", _findings_lost),
-    Gauge(
-        "iterations",
-        "Iterations that were found.",
-        "",
-        _one(lambda device: None if device.iterations is None else device.iterations.count),
-    ),
+    _of_field("iterations.count", "Iterations that were found.", "iterations"),
     Gauge(
         "iteration_p50_seconds",
         "Median length of a steady iteration.",
         "seconds",
-        _one(lambda device: _iteration(device, "p50")),
+        lambda _report, device: _steady(device, "p50_ns"),
     ),
     Gauge(
         "iteration_p95_seconds",
         "95th percentile of the lengths of steady iterations.",
         "seconds",
-        _one(lambda device: _iteration(device, "p95")),
+        lambda _report, device: _steady(device, "p95_ns"),
     ),
     Gauge("cost_per_hour", "Price of an hour of this GPU, in the currency.", "", _cost),
     Gauge("lost_cost_per_hour", "What an hour loses, in the currency, by what it is lost to.", "", _lost_cost),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 
-import msgspec
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as prometheus_families
@@ -13,7 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.exposition import Family, Sample, clean, exposition, seconds
+from nsysdiag.formats.openmetrics import GAUGES, _of_window
 from nsysdiag.report import Report
+from nsysdiag.utilization.facts import Utilization
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, finding, report
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -140,20 +141,12 @@ def test_an_unknown_severity_is_info() -> None:
 
 def test_what_was_not_measurable_is_left_out() -> None:
     """No evidence needed, nothing that comes round, no window: no zero and no NaN for it."""
-    odd = device(coverage=None, iterations=None, window_ns=0, utilization={"util_time_share": math.nan})
+    odd = device(coverage=None, iterations=None, window_ns=0, utilization=Utilization(util_time_share=math.nan))
     text = rendered(report([odd], []))
     for name in ("coverage_ratio", "iteration_p50_seconds", "iterations", "idle_ratio", "utilization_ratio"):
         assert f"nsysdiag_{name}" not in text
     assert "nan" not in text.casefold()
     assert read(text)
-
-
-class Utilization(msgspec.Struct):
-    """Utilization as a record, with a kind that could not be measured."""
-
-    util_time_share: float
-    util_period_share: float | None
-    sm_active_share: float
 
 
 def test_utilization_of_every_kind() -> None:
@@ -205,3 +198,18 @@ def test_a_family_in_full() -> None:
         'nsysdiag_idle_seconds{x="1\\\\"} 0.5\n'
         "# EOF\n"
     )
+
+
+def test_the_unit_of_a_field_is_the_base_unit_of_its_gauge() -> None:
+    units = {gauge.name: gauge.unit for gauge in GAUGES}
+    assert {name: units[name] for name in ("busy_seconds", "coverage_ratio", "copied_bytes", "launches")} == {
+        "busy_seconds": "seconds",
+        "coverage_ratio": "ratio",
+        "copied_bytes": "bytes",
+        "launches": "",
+    }
+
+
+def test_only_what_adds_up_has_a_share_of_the_window() -> None:
+    with pytest.raises(TypeError, match="floor_ns is no time that adds up"):
+        _of_window("floor_ns", "", "floor_ratio")
