@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings
+from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings, disabled_causes
 from nsysdiag.report import Report
 
 NOT_COMPARED = "not_compared"
@@ -35,9 +35,7 @@ def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[
         for name, side in (("before", before), ("after", after))
     }
     tables = {CAPTURED[kind] for kind in _differing(sides)}
-    disabled = _differing(
-        {"": [set(report.settings.get("disabled", "").split(", ")) - {""} for report in (*before, *after)]}
-    )
+    disabled = _differing({"": [disabled_causes(report.settings) for report in (*before, *after)]})
     first = {cause.id for cause in CAUSES.values() if tables & set(cause.tables)} | set(disabled)
     if disabled:  # a wait that has another name is not followed to its root
         first |= {cause.id for cause in CAUSES.values() if cause.side == ROOT}
