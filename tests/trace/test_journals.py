@@ -156,12 +156,12 @@ class TestCopy:
 @pytest.mark.parametrize("change", [lambda log: log.write_bytes(b""), lambda log: log.unlink()])
 def test_a_batch_looks_at_the_journal_that_is_read(tmp_path: Path, change: Callable[[Path], object]) -> None:
     """That of the file itself, where the input is a link."""
-    from nsysdiag.batch.task import _content
+    from nsysdiag.batch.journal import content_of
 
     path = with_journal(tmp_path, "WAL")
     link = tmp_path / "link.sqlite"
     link.symlink_to(path)
-    before = _content(link)
-    assert before == _content(path)
+    before = content_of(link)
+    assert before == content_of(path)
     change(Path(f"{path}{LOG}"))
-    assert _content(link) == _content(path) != before
+    assert content_of(link) == content_of(path) != before
