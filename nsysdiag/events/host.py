@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
+from nsysdiag.arrays.spill import evict
 from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls, within
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
@@ -153,6 +154,7 @@ def host_activity(tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, lat
     libraries = libraries.take(libraries.outermost)
     mpi, _ = place_calls(axis, tables.mpi, latest)
     overhead, lost_overhead = place_calls(axis, tables.overhead, latest)
+    evict()
     traced = np.isin(process_of(axis.threads), distinct_values(process_of(tables.os_calls.thread)))
     return HostActivity(
         axis=axis,

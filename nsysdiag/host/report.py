@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.arrays.spill import evict
 from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
@@ -36,6 +37,7 @@ def host_report(
     edges = window_edges(low, high)
     late = latencies(scene)
     windows = host_windows(scene, states if scheduled else None, working, late, edges)
+    evict()
     threads = thread_rows(scene, states, thread_totals(scene, states))
     contended = contention(scene, states) if scheduled else None
     return HostReport(

@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 
 from nsysdiag.arrays.background import Background
 from nsysdiag.arrays.malloc_trim import trim
-from nsysdiag.arrays.spill import spill
+from nsysdiag.arrays.spill import evict, spill
 
 T = TypeVar("T")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -120,6 +120,7 @@ class _Run:
             else:
                 values[step.name] = self._made(step, needs)
             del needs  # or what no later step needs would stay until the next one has begun
+            evict()
             if step.trims:
                 trim()
         return _finished(values[steps[-1].name])
