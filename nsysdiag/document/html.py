@@ -29,6 +29,7 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.curve import Curve
 from nsysdiag.document.figures import percent
 from nsysdiag.document.histogram import Histogram
+from nsysdiag.document.kinds import KEY, MISSING
 from nsysdiag.document.names import clip
 
 if TYPE_CHECKING:
@@ -114,7 +115,9 @@ def _attributes(column: Column, cell: Cell) -> dict[str, str]:
     if isinstance(value, int | float) and kind.right:
         exact = {"title": kind.exact(value)} if kind.exact and (column.strong or kind.id in EXACT) else {}
         return {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value), **exact}
-    return {"data-f": clip(value.label, 60)} if isinstance(value, LegendEntry) else {}
+    if kind is KEY:  # every cell of a column that can be filtered needs a value
+        return {"data-f": clip(value.label, 60) if isinstance(value, LegendEntry) else MISSING}
+    return {}
 
 
 def width_of(share: float) -> str:

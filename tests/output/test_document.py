@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsysdiag.document.bars import Line, Spot
+from nsysdiag.document.bars import LegendEntry, Line, Spot
 from nsysdiag.document.blocks import (
     EVERYWHERE,
     NOT_BRIEF,
@@ -31,7 +31,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.context import Context
 from nsysdiag.document.curve import Curve, Layer
-from nsysdiag.document.kinds import BAR, BYTES, COUNT, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, NAME, SHARE, TEXT, TIME, part
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.report import DeviceReport
 from tests.output.page import Element, parse
@@ -178,3 +178,12 @@ def test_what_is_left_out_is_counted() -> None:
     assert left_out(table, Detail.PAGE) == ""
     limited = Table("Few", TABLE.columns, ROWS, noun="toys", limit=Limit(page=1))
     assert left_out(limited, Detail.PAGE) == "1 of 3 toys."
+
+
+def test_a_column_with_colours_can_be_filtered_by_every_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell without a value to filter by would be chosen by an address without one."""
+    keyed = Table("Keyed", [Column("Cause", KEY)], [(LegendEntry("sync", "", "#123456"),), (None,)], limit=PAGE)
+    made = Section("keys", "Keys", [keyed])
+    monkeypatch.setattr(sections, "PER_DEVICE", (lambda _device, _context: made,))
+    found = section(anchor="keys").all("td")
+    assert [cell.attributes["data-f"] for cell in found] == ["sync", "–"]
