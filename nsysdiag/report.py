@@ -174,7 +174,7 @@ class Root(Record, frozen=True):
     """Who ended the longest wait of a gap, hop by hop, and the root cause where the hops lead.
 
     `chain` is the same as text, from the wait to its root. The confidence is that of all hops together. `cause` is an
-    id as in the root ledger; a wait whose end nobody can be shown to have brought about is its own root."""
+    id as in the root ledger; a wait whose end no thread can be shown to have brought about is its own root."""
 
     chain: list[Sentence]
     confidence: Share
@@ -349,7 +349,7 @@ class ApiRow(Record, frozen=True):
 class Distribution(Record, frozen=True):
     """Many durations from 0 up. Percentile p is the smallest of them that p % do not exceed.
 
-    `bins` is a histogram with edges at 1, 2 and 5 times powers of ten: (where the bin begins in ns, how many lie in
+    `bins` is a histogram with edges at 1, 2 and 5 times powers of ten: (where the bin begins in ns, how many are in
     it), from the first bin that holds any to the last; the first of all begins at 0 and ends at 100 ns.
     """
 
@@ -585,7 +585,7 @@ class IterationsPacked(Packed, frozen=True):
 
 
 class IterationReport(Record, frozen=True):
-    """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that comes round.
+    """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that repeats.
 
     Percentiles are over the steady ones; `left_out` are warm-up, graph captures and a last one without an end of its
     own. `rows` holds at most 200 of them, the longest; `packed` all steady ones.
@@ -609,7 +609,7 @@ class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened. `iterations` is None where nothing comes round, `trouble` where nothing ran, `cost`
+    that a synchronization opened. `iterations` is None where nothing repeats, `trouble` where nothing ran, `cost`
     where the settings have no price for this device, `gpu_metrics` where no GPU metrics of it were captured,
     `unified_memory` where nothing migrated and no fault was seen, `memory` where no allocation on it was captured.
     """

@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Periods:
-    """Period i is [start + i * length, start + (i + 1) * length). `inside` is how many ns of it lie in the parts that
+    """Period i is [start + i * length, start + (i + 1) * length). `inside` is how many ns of it are in the parts that
     were asked about, `covered` how many of those the set covers; periods without any ns inside are in between."""
 
     start: int
@@ -27,11 +27,11 @@ class Periods:
 
 
 def in_periods(covered: Intervals, parts: Intervals, length: int, most: int) -> Periods:
-    """The set `covered`, which lies inside the set `parts`, in periods that begin where the parts do.
+    """The set `covered`, which is inside the set `parts`, in periods that begin where the parts do.
 
     ```
     parts       [-------------)        [-----)
-    periods     |....|....|....|....|....|....|     one may lie in no part, one may be cut by the border of a part
+    periods     |....|....|....|....|....|....|     one may be in no part, one may be cut by the border of a part
     covered       [-----)                [-)
     ```
 

@@ -144,7 +144,7 @@ def subtract(a: Intervals, b: Intervals) -> Intervals:
 
 
 def clip(intervals: Intervals, lo: int, hi: int) -> Intervals:
-    """What of each interval lies in [lo, hi), in the same order; those with nothing inside are dropped."""
+    """What of each interval is in [lo, hi), in the same order; those with nothing inside are dropped."""
     start, end = np.maximum(intervals.start, lo), np.minimum(intervals.end, hi)
     return _without_empty(Intervals(start, end))
 

@@ -13,7 +13,7 @@ _library = ctypes.CDLL(None) if sys.platform != "win32" else None
 
 def share_one_heap() -> None:
     """Let all threads use one heap, where the C library has several: each keeps what it freed for itself, and what one
-    thread read stays until the end. Large arrays lie in it too: mapped by itself, each has its pages cleared anew.
+    thread read stays until the end. Large arrays are in it too: mapped by itself, each has its pages cleared anew.
 
     Only for a process of our own; elsewhere than with glibc nothing happens."""
     mallopt = getattr(_library, "mallopt", None)

@@ -88,7 +88,7 @@ class Cause:
 
     The rules: gaps of the launch case `case` are wholly its own. `host` finds evidence on the launching thread before
     the launch call, `call` inside it, `own_call` in the call as a whole, `device` after it. Inside the call causes
-    claim in the order of `call_order`, then of the registry. Where its evidence lies inside the call, `after_call` says
+    claim in the order of `call_order`, then of the registry. Where its evidence is inside the call, `after_call` says
     what goes on until the operation begins; None: nothing.
     """
 

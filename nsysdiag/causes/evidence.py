@@ -92,7 +92,7 @@ def layer_of(lane: Lane, label: str | None = None, device: int | None = None) ->
 
 
 def layer_inside(time: Intervals, lane: Lane, label: str) -> Layer:
-    """The part of `time` (a set) that lies inside the lane's rows, named after them; for rows that do not overlap."""
+    """The part of `time` (a set) that is inside the lane's rows, named after them; for rows that do not overlap."""
     row, spans = pieces(time, lane.spans)
     if not np.all(spans.start[1:] >= spans.end[:-1]):
         return plain_layer(spans, label, label)

@@ -42,7 +42,7 @@ KIND = "comparison"
 class Change(Record, frozen=True):
     """A time for a unit of work on both sides; `change_ns` is after - before.
 
-    [low_ns, high_ns] is the 95 % interval of the change, None where too little comes round to tell. `verdict`:
+    [low_ns, high_ns] is the 95 % interval of the change, None where too little repeats to tell. `verdict`:
     `improved` or `regressed` where the interval leaves 0 out and the change is larger than `least_ns`, what does not
     count as one; else `same`. Where several devices are compared the interval of one alone must leave 0 out by more,
     see the README. Without an interval it is `unknown`.
@@ -74,7 +74,7 @@ class Step(Record, frozen=True):
 
 class Move(Record, frozen=True):
     """Time that was counted as `before` and is counted as `after`: work or a cause; None before is time that came, None
-    after is time that went. Moves between equal ids are time that stayed. `seen_ns` of it lies in gaps between the same
+    after is time that went. Moves between equal ids are time that stayed. `seen_ns` of it is in gaps between the same
     operations, in the same NVTX range, on both sides."""
 
     before: CauseId | None

@@ -1,4 +1,4 @@
-"""How much of each counter sample lies in a set of time, and means of a metric over such sets."""
+"""How much of each counter sample is in a set of time, and means of a metric over such sets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nsysdiag.events.gpu_metrics import Grid, Series
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Within:
-    """The samples that lie at least partly in a set, by their `index`: `ns` of each do, `worked` of these while the
+    """The samples that are at least partly in a set, by their `index`: `ns` of each are, `worked` of these while the
     device was busy, and all of it where `whole` is true."""
 
     index: IntArray
@@ -63,7 +63,7 @@ def _mean(values: FloatArray, ns: IntArray) -> float | None:
 
 
 def _touched(grid: Grid, spans: Intervals) -> IntArray:
-    """The samples that lie at least partly in the set, in order; each once, however many intervals it reaches into."""
+    """The samples that are at least partly in the set, in order; each once, however many intervals it reaches into."""
     if len(grid.start) < len(spans):
         # The first interval that ends after a sample began: does it begin before the sample is over?
         at = np.searchsorted(spans.end, grid.start, side="right")
@@ -102,7 +102,7 @@ class Sampled:
         return _ratio(area, self._ns_before(queries.end) - self._ns_before(queries.start))
 
     def samples(self, queries: Intervals) -> IntArray:
-        """How many valid samples lie at least partly in each query."""
+        """How many valid samples are at least partly in each query."""
         first = np.searchsorted(self.grid.end, queries.start, side="right")
         behind = np.searchsorted(self.grid.start, queries.end, side="left")
         return self.valid[np.maximum(behind, first)] - self.valid[first]

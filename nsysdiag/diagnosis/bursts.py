@@ -15,7 +15,7 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.assignment import Slices
 
 MOSTLY = 0.5
-# Calls that wait for somebody else to send something, other than reads of files.
+# Calls that wait for another program to send something, other than reads of files.
 ASKED = re.compile(r"\b_*(epoll_p?wait2?|p?poll|p?select6?|accept4?|recv(from|msg|mmsg)?|mq_(timed)?receive|msgrcv)\b")
 
 

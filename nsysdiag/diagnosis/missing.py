@@ -1,5 +1,5 @@
 """What the trace itself shows not to have been recorded: kernels that were launched and never seen, operations that
-nobody launched, and events that nsys reports as lost."""
+no call launched, and events that nsys reports as lost."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def workload(
     steady: Intervals | None, bursts: Bursts, window_ns: int, between_ns: int, limits: TroubleThresholds
 ) -> Workload:
     """Steps of one length make training; irregular bursts with nothing to do between them serving; `steady` are the
-    iterations after the warm-up, None where nothing comes round, and `between_ns` is the idle time between bursts."""
+    iterations after the warm-up, None where nothing repeats, and `between_ns` is the idle time between bursts."""
     steps = _spread(steady)
     if steps is not None and steps <= limits.regular:
         count, median = format_count(len(steady or ())), format_ns(_median(steady))

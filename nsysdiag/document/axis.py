@@ -55,5 +55,5 @@ def time_levels(top: int, most: int = MOST_LEVELS) -> dict[str, int]:
 
 
 def time_ticks(top: int) -> list[tuple[str, str]]:
-    """Round times on an axis from 0 to `top` ns: where each lies in per cent of it, and its label."""
+    """Round times on an axis from 0 to `top` ns: where each is in per cent of it, and its label."""
     return [(percent(ns, top), label) for label, ns in time_levels(top, MOST_TICKS).items()]

@@ -141,7 +141,7 @@ def _paths(bars: list[Bar], top: int, width: int) -> list[Path]:
 
 
 def _lines(top: int, levels: dict[str, int]) -> list[Line]:
-    """The levels that lie inside the drawing, without those that lie upon one before them."""
+    """The levels that are inside the drawing, without those that are upon one before them."""
     lines: list[Line] = []
     taken: list[int] = []
     for label, ns in levels.items():

@@ -35,7 +35,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """What lies in one bin: `parts` from the bottom up, and what the pointer shows."""
+    """What is in one bin: `parts` from the bottom up, and what the pointer shows."""
 
     parts: list[Share]
     told: str

@@ -88,7 +88,7 @@ def part_that_fits(trace: Trace, limit: int, low: int | None, high: int | None) 
                 f"a memory limit of {format_bytes(limit)} is too little: the trace needs about {format_bytes(needed)}",
                 hint=f"the program alone needs {format_bytes(BASE_BYTES)}; raise --memory-limit",
             )
-        # Of a small part less lies in files: a row of it takes more than one of the whole.
+        # Of a small part less is in files: a row of it takes more than one of the whole.
         smaller = min(room, total) / float(weight.sum())
         if smaller >= share or _held(trace, smaller) == held:
             read_from, start, end = _middle(samples.time, np.cumsum(counted), room)

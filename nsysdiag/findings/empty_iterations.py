@@ -30,7 +30,7 @@ class EmptyIterations:
 def empty_iterations(
     device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, threads: IntArray
 ) -> EmptyIterations | None:
-    """The range with most instances without work. It comes round on the outermost level that repeats on one of
+    """The range with most instances without work. It repeats on the outermost level that repeats on one of
     `threads`, covers most of the time from its first to its last instance, and holds launches at least once.
 
     ```
@@ -84,7 +84,7 @@ def _on_thread(
 
 
 def _of_name(spans: Intervals, issued: IntArray, name: str, thread: int) -> EmptyIterations | None:
-    """The instances of one name, where it comes round and holds launches at all."""
+    """The instances of one name, where it repeats and holds launches at all."""
     if len(spans) < FEWEST:
         return None
     first, behind = np.searchsorted(issued, spans.start), np.searchsorted(issued, spans.end)

@@ -41,7 +41,7 @@ class Spot:
 def spots_of(shares: Shares, window_ns: int, busy_ns: int, thresholds: FindingThresholds) -> list[Spot]:
     """The spots of a device that reach the smallest share of the window, those that may bring most first.
 
-    A cause is divided only if two of its places or more are large, and never one that nobody can explain:
+    A cause is divided only if two of its places or more are large, and never one that cannot be explained:
 
     ```
     sync   forward 9 %   loss 4 %   a, b, c 0.5 % each    ->  forward, loss, the rest

@@ -166,8 +166,8 @@ def _title(facts: _Facts) -> str:
 
 
 def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:
-    """Coverage is about the host: what the device did is known, what nobody knows is not. Time that only counts for the
-    cause because wake-ups were followed is as sure as they are."""
+    """Coverage is about the host: what the device did is known, what was not recorded is not. Time that only counts for
+    the cause because wake-ups were followed is as sure as they are."""
     rule, slices = CAUSES[facts.spot.cause], facts.slices
     if rule.unresolved:
         return 0.0

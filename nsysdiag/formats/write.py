@@ -1,4 +1,4 @@
-"""The only place that writes result files: all of a file or none of it, and never over somebody else's."""
+"""The only place that writes result files: all of a file or none of it, and never over a file of others."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check(path: Path, *, force: bool, is_ours: IsOurs | None = None) -> None:
 
 
 def _kind(path: Path, *, follow: bool) -> int | None:
-    """The file type bits of what lies at `path`, None where nothing does."""
+    """The file type bits of what is at `path`, None where nothing is."""
     try:
         return stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode)
     except (FileNotFoundError, NotADirectoryError):

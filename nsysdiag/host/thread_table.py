@@ -189,7 +189,7 @@ def _launches(scene: HostScene) -> dict[str, IntArray]:
 
 
 def _stall(scene: HostScene, states: ThreadStates, row: int) -> Stall | None:
-    """A stretch off the CPU, with the call that its middle lies in: a thread that is away begins and ends none."""
+    """A stretch off the CPU, with the call that its middle is in: a thread that is away begins and ends none."""
     if row < 0:
         return None
     stretch = states.away.take(np.array([row]))

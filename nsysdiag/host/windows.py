@@ -34,7 +34,7 @@ def window_edges(low: int, high: int) -> IntArray:
 
 
 def window_of_time(edges: IntArray, times: IntArray) -> IntArray:
-    """The window that each time of the range lies in."""
+    """The window that each time of the range is in."""
     return nearest_before(edges[:-1], times)
 
 
@@ -103,7 +103,7 @@ def _kernel_times(scene: HostScene) -> list[IntArray]:
 
 
 def _busy(working: list[Working], spans: Intervals) -> FloatArray:
-    """The mean over the devices of the share of their own window, in so far as it lies in each of `spans`; NaN where no
+    """The mean over the devices of the share of their own window, in so far as it is in each of `spans`; NaN where no
     device's window does."""
     shares = [_ratio(coverage(each.busy, spans), coverage(each.parts, spans)) for each in working]
     known = [~np.isnan(share) for share in shares]

@@ -1,4 +1,4 @@
-"""Iterations of a program, found by its NVTX ranges or by an operation that comes round regularly."""
+"""Iterations of a program, found by its NVTX ranges or by an operation that repeats regularly."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _by_anchor(device: DeviceTimeline, whole: Intervals) -> Iterations | None:
     chosen = np.flatnonzero(device.running & np.isin(operations.category, (Category.KERNEL, Category.GRAPH)))
     if len(chosen) < FEWEST:
         return None
-    # Nodes of one graph launch come with it: the launch is what comes round.
+    # Nodes of one graph launch come with it: the launch is what repeats.
     names, name = distinct(np.where(operations.category[chosen] == Category.GRAPH, -2, operations.name[chosen]))
     order = np.argsort(name, kind="stable")  # the operations of a device are in order of time
     start, name = operations.start[chosen][order], name[order]

@@ -31,7 +31,7 @@ def launch_summary(
     slices: Slices,
     window: AnalysisWindow,
 ) -> Launch:
-    """The launches of the operations inside the window. Migrations are nobody's launches and count as neither."""
+    """The launches of the operations inside the window. Migrations have no launch and count as neither."""
     calls, operations = api_calls.rows, device.operations
     api = _api_rows(device, api_calls, window, _cause_by_name(api_calls, slices))
     launched = inside & (device.launch >= 0)

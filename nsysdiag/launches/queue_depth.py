@@ -44,7 +44,7 @@ class Outstanding:
 
 
 def outstanding(device: DeviceTimeline, calls: CallRows) -> Outstanding:
-    """The operations of a device but migrations, which nobody launches; those without a launch row from their start."""
+    """The operations of a device but migrations, which have no launch; those without a launch row from their start."""
     operations, launch = device.operations, device.launch
     start, end = operations.start, operations.end
     issued = start

@@ -38,7 +38,7 @@ def node_ns(graphs: GraphLaunches) -> int | None:
 
 
 def collapse_label(row: Collapses, causes: Causes) -> str:
-    """Where the thread was: in a call, in code of a kind, or nobody knows."""
+    """Where the thread was: in a call, in code of a kind, or unknown."""
     cause = causes[row.cause]
     if cause.unresolved:
         return "in something that the trace does not show"

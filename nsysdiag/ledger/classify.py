@@ -209,7 +209,7 @@ class _Splitter:
         return Owned(Intervals(start, start + pieces.spans.end - pieces.spans.start), pieces.owner)
 
     def _by_layers(self, left: Owned, layers: dict[str, list[Layer]]) -> Owned:
-        """Let each layer claim in turn, on the thread axis; returns what nobody claimed."""
+        """Let each layer claim in turn, on the thread axis; returns what no layer claimed."""
         for cause, parts in layers.items():
             for layer in parts:
                 if len(left) == 0 or len(layer) == 0:

@@ -46,7 +46,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Makes `name` out of `needs`. What a step with `spills` makes is large and long needed: its arrays lie in files.
+    """Makes `name` out of `needs`. What a step with `spills` makes is large and long needed: its arrays are in files.
     One with `trims` leaves much free memory behind, which goes back to the system. `progress` is reported first."""
 
     name: str

@@ -93,7 +93,7 @@ def _spots(edges: list[int], sampled: list[Step], polled: list[Step]) -> list[Sp
 
 
 def _mean(steps: list[Step], low: int, high: int) -> float | None:
-    """The mean over [low, high), None where no step lies in it."""
+    """The mean over [low, high), None where no step is in it."""
     held = [(min(until, high) - max(begin, low), share) for begin, until, share in steps]
     total = sum(ns for ns, _share in held if ns > 0)
     return sum(ns * share for ns, share in held if ns > 0) / total if total else None

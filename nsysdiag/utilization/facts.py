@@ -24,9 +24,9 @@ from nsysdiag.record import Record
 
 class UtilizationSeries(Record, frozen=True):
     """A share over time. Period i of `periods` is [start_ns + i * period_ns, ...); of a window in several parts only
-    time inside them counts, so a period weighs as much as lies inside, and their weighted mean is the share as a whole.
+    time inside them counts, so a period weighs as much as is inside, and their weighted mean is the share as a whole.
 
-    `lowest` and `highest` are over the periods that lie inside as a whole; over all where none does. `values` holds one
+    `lowest` and `highest` are over the periods that are inside as a whole; over all where none is. `values` holds one
     value for each `step_ns`, which is a period, or as many of them together as keep the list below 2,000 values; None
     for a step that no part touches. `period_ns` was doubled where the window has over a million of those asked for.
     """

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Step(NamedTuple):
-    """A step of a series that lies in the window."""
+    """A step of a series that is in the window."""
 
     series: str
     start_ns: int

@@ -142,7 +142,7 @@ and the nearest of several in 19 of 26."""
 
 @dataclass(frozen=True, slots=True)
 class Wakers(Rows):
-    """For each wait: the thread that ended it (globalTid, 0: nobody known), when in ns, by what call (an index into the
+    """For each wait: the thread that ended it (globalTid, 0: not known), when in ns, by what call (an index into the
     names of OS calls, -1: none known), how that is known (`How`), and how sure it is, 0 to 1."""
 
     thread: IntArray

@@ -29,7 +29,7 @@ Finder = Callable[[], WakeFinder]
 
 @dataclass(frozen=True)
 class HostTrace:
-    """One trace, as far as wake-ups need it; times lie in [low, high).
+    """One trace, as far as wake-ups need it; times are in [low, high).
 
     `thread_names` and `process_names` are names by globalTid and globalPid; `frames` gives the functions in the call
     chains of CPU samples, by their ids. `profilers` are the profiler's own threads.

@@ -183,7 +183,7 @@ class _Search:
         return self.words.code(lock_wait.INTERPRETER_LOCK)
 
     def level(self, pieces: Pieces, view: WaitingThreads, before: _Before, *, last: bool) -> Level:
-        """The level of these pieces; at the last one nobody is asked for."""
+        """The level of these pieces; at the last one no waker is looked for."""
         lane = view.host.axis.rank(pieces.thread)
         away = vague(pieces, self.words)
         waits = view.waits(lane, pieces.start, away)
@@ -200,7 +200,7 @@ class _Search:
 
 
 def _found(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wakers:
-    """The wakers of the waits at `rows`, nobody for the others. A wait that stands behind many pieces is looked up
+    """The wakers of the waits at `rows`, none for the others. A wait that stands behind many pieces is looked up
     once."""
     wakers = Wakers.nobody(until)
     if len(rows) == 0:

@@ -38,7 +38,7 @@ class Loaders:
         self._is_loader = cache(self._by_name_or_frames)
 
     def by_waker(self, waits: Waits, waker: IntArray, until: IntArray) -> BoolArray:
-        """True for waits that a loading worker ended: `waker` (0: nobody), at `until`."""
+        """True for waits that a loading worker ended: `waker` (0: none), at `until`."""
         threads, code = distinct(waker)
         known = np.array([thread > 0 and self._is_loader(thread) for thread in threads.tolist()], dtype=np.bool_)
         result = known[code] if len(waker) else np.zeros(0, dtype=np.bool_)

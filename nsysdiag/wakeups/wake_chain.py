@@ -33,8 +33,8 @@ _HOW = {
 
 
 Step = tuple[Level, int, IntArray | None]
-"""A level, a piece of it, and the pieces of what the thread did that ended its wait; None where nobody is known to have
-ended it."""
+"""A level, a piece of it, and the pieces of what the thread did that ended its wait; None where that thread is not
+known."""
 
 
 class WakeChains:
@@ -100,7 +100,7 @@ class WakeChains:
         return [f"{name}: {hop.how}; {meanwhile}{hop.did}" for (name, meanwhile), hop in zip(who, hops, strict=True)]
 
     def _sure(self, way: list[Step]) -> float:
-        """The confidence of all hops together; a wait that leads to nobody is its own root for certain."""
+        """The confidence of all hops together; a wait that leads to no other thread is its own root for certain."""
         return next((float(level.confidence[piece]) for level, piece, did in reversed(way) if did is not None), 1.0)
 
     def _way(self, piece: int) -> list[Step]:

@@ -76,7 +76,7 @@ class Moments:
 
 
 class WakeFinder:
-    """Finds wakers in the tables of one trace whose times lie in [low, high). `ignored` threads wake nobody."""
+    """Finds wakers in the tables of one trace whose times are in [low, high). `ignored` threads wake no other."""
 
     def __init__(self, tables: HostTables, ignored: IntArray, low: int, high: int) -> None:
         self._runs = spill(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
@@ -189,8 +189,8 @@ class WakeFinder:
         self._discount(found, called, BEFORE_NS + AFTER_NS + (moment.last - moment.first)[called])
 
     def _by_calls_elsewhere(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
-        """Where nobody of its own process can have ended a wait for a lock or a signal, the only thread of another one
-        that made such a call: they may share it."""
+        """Where no thread of its own process can have ended a wait for a lock or a signal, the only thread of another
+        one that made such a call: they may share it."""
         open_ = found.how == How.NOTHING
         looked = Moments(moment - BEFORE_NS, moment + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked, anywhere=True)

@@ -43,7 +43,7 @@ class PackedScript:
 def templates_folder() -> Path:
     """The checkout's `templates` beside the package where there is one, else the copy inside the package.
 
-    The checkout comes first: an editable install leaves a copy in the package that nobody keeps up to date.
+    The checkout comes first: an editable install leaves a copy in the package that is not kept up to date.
     """
     checkout = PACKAGE.parent / "templates"
     if checkout.is_dir() and _is_our_project(PACKAGE.parent / "pyproject.toml"):

@@ -1,7 +1,7 @@
 """Bytes as text that a page carries: five letters for four bytes, a sixteenth less than base64.
 
 The letters are those of base85 in RFC 1924, but for three that mean something in HTML and for which others stand. So
-the text may lie in a script element, in JSON or in an attribute as it is.
+the text may be in a script element, in JSON or in an attribute as it is.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ aten::copy_, seq = 12         range 3 #12       torch::range·3 #12        an op
 ```
 
 The words are of this file, never of the trace. Each is there because a rule asks for it, and the same rule is asked
-whether the stand-in says what the name said.
+whether the pseudonym says what the name said.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ _WRAPS = {
     Role.PYTHON_FILE: ("{}", "/site-packages/{}"),
     Role.THREAD: ("{}", "[NSys {}]"),
 }
-"""What is put around a stand-in so that the rules see what they saw; the first that does is taken."""
+"""What is put around a pseudonym so that the rules see what they saw; the first that does is taken."""
 
 
 def _told_by_symbol(text: str) -> Hashable:
@@ -163,7 +163,7 @@ def _shown(role: Role, text: str) -> str:
 
 
 def _telling(role: Role, text: str, head: str) -> str:
-    """The stand-in with what makes it tell the rules what the name told them."""
+    """The pseudonym with what makes it tell the rules what the name told them."""
     told = _TOLD.get(role)
     if told is None:
         return head

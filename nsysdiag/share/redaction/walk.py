@@ -47,7 +47,7 @@ def _plan(record: type[Record]) -> list[tuple[str, Text | None, bool]]:
 
 def text_of(record: type[Record], field: str) -> Text | None:
     """What the texts of a field hold outside of other records, None without any. Raises TypeError where markers do not
-    say it for all of them, or say several things: no name is passed on because nobody thought of it."""
+    say it for all of them, or say several things: no name is passed on because it was forgotten."""
     found = {leaf.text for leaf in leaves(fields_of(record)[field]) if leaf.kind in (str, Any, object)}
     if None in found or len(found) > 1:
         raise TypeError(f"{record.__name__}.{field}: its type must say what its text holds, see nsysdiag.fields.Text")

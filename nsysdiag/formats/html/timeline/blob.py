@@ -9,7 +9,7 @@ from nsysdiag.errors import InputError
 from nsysdiag.formats.html.carried import to_carried
 
 Place = tuple[int, int]
-"""Where a column lies in the block: offset and length in bytes."""
+"""Where a column is in the block: offset and length in bytes."""
 _SMALLEST = 9
 
 
