@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from nsysdiag.report import DeviceReport
     from tests.cli.conftest import Result
 
     Cli = Callable[..., Result]
@@ -174,7 +175,8 @@ class TestRedacted:
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Every analysis of a slice is made to find nothing."""
-        monkeypatch.setattr(slicing, "_paired", lambda device, _: slicing.Pair(device, None))
+        pair = slicing.Pair
+        monkeypatch.setattr(slicing, "Pair", lambda full, _part: pair(full, None))
         result = cli("bundle", train, "--redact", "-o", "ticket.zip")
         left_out = "trace.sqlite is left out: without its names no slice shows what the trace shows"
         told = "gpu0 is input-bound in the trace, and nothing of it is in the slice"
@@ -191,14 +193,12 @@ class TestHonesty:
         self, cli: Cli, folder: Path, train: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Every analysis of a slice is made to find another verdict."""
-        original = slicing._paired
+        pair = slicing.Pair
 
-        def otherwise(device: object, again: object) -> slicing.Pair:
-            pair = original(device, again)  # type: ignore[arg-type]
-            assert pair.part is not None
-            return slicing.Pair(pair.full, replace(pair.part, verdict=replace(pair.part.verdict, id="mixed")))
+        def otherwise(full: DeviceReport, part: DeviceReport) -> slicing.Pair:
+            return pair(full, replace(part, verdict=replace(part.verdict, id="mixed")))
 
-        monkeypatch.setattr(slicing, "_paired", otherwise)
+        monkeypatch.setattr(slicing, "Pair", otherwise)
         result = cli("bundle", train, "-o", "ticket.zip", "--quiet")
         told = "gpu0 is input-bound in the trace and mixed in the slice"
         assert result.code == 0
@@ -251,7 +251,7 @@ class TestOverwriting:
 
         monkeypatch.setattr(os, "fsync", interrupt)
         assert cli("bundle", train, "-o", "ticket.zip").code == 130
-        monkeypatch.setattr(slicing, "_paired", lambda *_: interrupt(0))
+        monkeypatch.setattr(slicing, "Pair", lambda *_: interrupt(0))
         assert cli("bundle", train, "-o", "ticket.zip").code == 130
         assert entries(folder) == {"train.sqlite"}
         assert entries(temporary) == set()
