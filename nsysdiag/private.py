@@ -35,9 +35,15 @@ _NAME = re.compile(r"nsysdiag-[a-z0-9_]{8}")
 def private_folder() -> Iterator[Path]:
     """A folder in the temporary folder, empty but for its lock, for as long as the context lasts. Stale ones beside it
     are removed first. Raises OSError where it cannot be made."""
-    _sweep(Path(tempfile.gettempdir()))
+    _sweep(_temporary_folder())
     with ExitStack() as kept:
         yield _made(kept)
+
+
+@undisturbed
+def _temporary_folder() -> Path:
+    """Python writes a file into it to try it out, which an exception at that moment would leave there."""
+    return Path(tempfile.gettempdir())
 
 
 @undisturbed

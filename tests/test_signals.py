@@ -50,6 +50,16 @@ sys.argv = ["nsysdiag", *{arguments!r}]
 """
 MAIN = "from nsysdiag.entry import main; main()"
 COUNT = "import atexit; atexit.register(lambda: print(at.count, file=sys.stderr)); " + MAIN
+WHILE_TRYING_OUT = """
+import tempfile
+class System:
+    def __getattr__(self, name):
+        return getattr(os, name)
+    def unlink(self, path):
+        send()
+        os.unlink(path)
+tempfile._os = System()
+"""
 DEMO = ("demo", "-o", "demo.html", "--quiet", "--force")
 
 
@@ -99,6 +109,13 @@ class TestDuringImports:
         number = list(SENTENCES)[tenth % 3]
         done = program(tmp_path, *DEMO, number=number, at=imports * tenth // 10)
         assert (done.returncode, done.stderr) == (128 + number, SENTENCES[number])
+        assert list((tmp_path / "private").iterdir()) == []
+
+    @pytest.mark.slow
+    def test_while_python_tries_out_the_temporary_folder(self, tmp_path: Path) -> None:
+        """It writes a file into it, and removes it."""
+        done = program(tmp_path, *DEMO, more=f"{WHILE_TRYING_OUT}\n{MAIN}")
+        assert (done.returncode, done.stderr) == (130, SENTENCES[signal.SIGINT])
         assert list((tmp_path / "private").iterdir()) == []
 
     @pytest.mark.slow
