@@ -17,7 +17,7 @@ BY_SCHEDULING, BY_SAMPLES = "by scheduling events", "by CPU samples"
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Time on a CPU by the scheduler; where it says nothing, by CPU samples. NVTX never proves it, but it
-    names it, and MPI libraries poll: time inside MPI calls is told apart."""
+    names it, and MPI libraries poll: time inside MPI calls has a label of its own."""
     host = evidence.host
     return [
         layer_inside(union(host.scheduling.on_cpu, host.samples.time), host.mpi, INSIDE_MPI),

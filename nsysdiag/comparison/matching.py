@@ -1,4 +1,4 @@
-"""Rows of both sides beside each other: kernels, copies, collectives, findings, numbers of operations, and of launches
+"""Rows of both sides in pairs: kernels, copies, collectives, findings, numbers of operations, and of launches
 and utilization."""
 
 from __future__ import annotations

@@ -47,13 +47,6 @@ def columns(found: GpuMetrics) -> list[str]:
     return [name for name in COLUMNS if metric(found, name) is not None]
 
 
-def value(row: GpuMetric, mean: float | None) -> str:
-    """A mean of a metric: a share in per cent, a clock in Hz."""
-    if mean is None:
-        return "–"
-    return format_hertz(mean) if row.unit == "Hz" else share(mean)
-
-
 def share(mean: float | None) -> str:
     """A share in per cent; what was not sampled is a dash."""
     return "–" if mean is None else format_share(mean, 1)

@@ -17,7 +17,7 @@ from nsysdiag.events.operations import copy_name
 from nsysdiag.trace.tables import TABLES
 
 MOST_KINDS = 91
-"""Kinds of copies by number, known or not: no higher one is told apart."""
+"""Kinds of copies by number, known or not: higher ones are not distinguished."""
 LONGEST = 120
 """Characters: no listed name is longer, and what is need not be searched."""
 _FOLDER = Path(__file__).parents[2] / "data" / "public"
