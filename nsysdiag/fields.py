@@ -36,7 +36,9 @@ class Text(StrEnum):
     CALL = "an API or OS call or a function of the program"
     SENTENCE = "words of ours around names"
     LABELS = "sentences by the cause that they are about"
-    WARNING = "what nsys reported: its own words go"
+    WARNING = "words of ours around names, and what nsys reported"
+    MESSAGE = "what nsys reported, in its own words: goes"
+    METRIC = "a GPU metric: stays if it is a known one"
     TABLE = "a table of the export: stays if it is declared"
     GPU = "the model of a GPU: stays if it is one"
     VERSION = "a version of nsys or of the export"
@@ -47,6 +49,7 @@ class Text(StrEnum):
     ITERATION = "an NVTX range or an operation, by the source"
     SETTINGS = "settings by name"
     PACKED = "the packed names of a timeline"
+    PHRASES = "the names in sentences, by their kind"
 
 
 class Unit(StrEnum):

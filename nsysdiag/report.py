@@ -55,13 +55,16 @@ from nsysdiag.fields import (
 )
 from nsysdiag.host.facts import HostReport
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
+from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Column, Packed, Record, schema_of, to_saved
 from nsysdiag.saved import from_saved
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
+READABLE_VERSIONS = ("1", SCHEMA_VERSION)
+"""A report of version 1 has no `phrases`: it can be compared and shown, and not be redacted."""
 
 
 class Tool(Record, frozen=True):
@@ -720,7 +723,8 @@ class Untold(Record, frozen=True):
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `untold` is what no such trace tells, `cost` that of all devices that have a
-    price; `host` tells of threads and CPUs, None where no device worked."""
+    price; `host` tells of threads and CPUs, None where no device worked. `phrases` are the names in all
+    sentences, None in reports of older versions."""
 
     schema_version: OwnText
     tool: Tool
@@ -735,6 +739,7 @@ class Report(Record, frozen=True):
     untold: list[Untold] = []
     cost: TotalCost | None = None
     host: HostReport | None = None
+    phrases: Phrases | None = None
 
 
 def to_json(report: Report) -> bytes:

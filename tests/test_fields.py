@@ -30,7 +30,7 @@ from nsysdiag.fields import (
 from nsysdiag.formats.csv_ import csv_of
 from nsysdiag.formats.frames import _frame
 from nsysdiag.record import Record, schema_of
-from nsysdiag.share.redaction.walk import rewritten
+from nsysdiag.walk import rewritten
 from tests.output import samples
 
 

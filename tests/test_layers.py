@@ -21,9 +21,10 @@ def files_of_subjects(names: str) -> str:
 
 LAYERS = [
     "signals errors version printable workflow_commands messages private limits shortage units fields record "
-    "pseudonyms epoch",
+    "pseudonyms epoch typed walk",
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
+    "phrases",
     "report ranks.report comparison.facts ci.facts",
     "trace config cost",
     "events",

@@ -17,6 +17,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.formats.write import write
 from nsysdiag.record import UNREADABLE, Record
+from nsysdiag.report import SCHEMA_VERSION
 from nsysdiag.trace.journals import journals_of
 from nsysdiag.trace.sniff import check_regular_file
 from nsysdiag.version import __version__
@@ -42,9 +43,10 @@ def sha256(data: bytes) -> str:
 
 
 def key_of(path: Path, settings: Settings) -> str:
-    """A hash of what decides the outputs: the content of the input, the settings and the version of the program."""
+    """A hash of what decides the outputs: the content of the input, the settings, the version of the program and that
+    of its reports."""
     changed = msgspec.json.encode(settings, order="sorted")
-    return sha256(b"\n".join([content_of(path).encode(), __version__.encode(), changed]))
+    return sha256(b"\n".join([content_of(path).encode(), __version__.encode(), SCHEMA_VERSION.encode(), changed]))
 
 
 def content_of(path: Path) -> str:

@@ -65,7 +65,7 @@ def gather(trace: Trace) -> Facts:
         threads=len(threads),
         tables={table: rows for table, rows in sorted(trace.tables().items()) if rows not in (0, "~0")},
         capabilities=trace.capabilities(),
-        warnings=list(trace.warnings),
+        warnings=trace.warnings,
     )
 
 

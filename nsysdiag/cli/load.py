@@ -70,9 +70,9 @@ def read_document(path: Path) -> Report | RanksReport | Comparison:
         data = _read_bytes(path)
         kind = _kind(data)
         if kind == ranks.KIND:
-            return _decoded(path, data, ranks.RANKS_SCHEMA_VERSION, ranks.ranks_from_json)
+            return _decoded(path, data, (ranks.RANKS_SCHEMA_VERSION,), ranks.ranks_from_json)
         if kind == comparison.KIND:
-            return _decoded(path, data, comparison.COMPARISON_SCHEMA_VERSION, comparison.comparison_from_json)
+            return _decoded(path, data, (comparison.COMPARISON_SCHEMA_VERSION,), comparison.comparison_from_json)
         return _report(path, data)
 
 
@@ -83,11 +83,14 @@ def read_report(path: Path) -> Report:
 
 
 def _report(path: Path, data: bytes) -> Report:
-    from nsysdiag.report import SCHEMA_VERSION, from_json
+    from msgspec.structs import replace
+
+    from nsysdiag.report import READABLE_VERSIONS, SCHEMA_VERSION, from_json
 
     if kind := _kind(data):
         raise InputError(f"{path} is a report of {kind}, not of one trace", hint="use 'nsysdiag render' to show it")
-    return _decoded(path, data, SCHEMA_VERSION, from_json)
+    report = _decoded(path, data, READABLE_VERSIONS, from_json)
+    return replace(report, schema_version=SCHEMA_VERSION)
 
 
 def _kind(data: bytes) -> str | None:
@@ -105,11 +108,11 @@ def _kind(data: bytes) -> str | None:
         return None
 
 
-def _decoded(path: Path, data: bytes, version: str, decode: Callable[[bytes], Saved]) -> Saved:
-    """The record. Raises InputError where it is not ours, not of this schema version, or damaged."""
+def _decoded(path: Path, data: bytes, versions: tuple[str, ...], decode: Callable[[bytes], Saved]) -> Saved:
+    """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
     from nsysdiag.record import UNREADABLE
 
-    _require_our_report(path, data, version)
+    _require_our_report(path, data, versions)
     try:
         return decode(data)
     except UNREADABLE as error:
@@ -139,7 +142,7 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _require_our_report(path: Path, data: bytes, version: str) -> None:
+def _require_our_report(path: Path, data: bytes, versions: tuple[str, ...]) -> None:
     import msgspec
 
     from nsysdiag.record import UNREADABLE
@@ -155,8 +158,8 @@ def _require_our_report(path: Path, data: bytes, version: str) -> None:
         raise InputError(f"{path} is not a nsysdiag report: {error}", hint=hint) from error
     if head.tool.get("name") != "nsysdiag":
         raise InputError(f"{path} is JSON, but not a nsysdiag report", hint=hint)
-    if head.schema_version != version:
+    if head.schema_version not in versions:
         raise InputError(
-            f"{path} has schema version {head.schema_version}; this nsysdiag reads {version}",
+            f"{path} has schema version {head.schema_version}; this nsysdiag reads {' and '.join(versions)}",
             hint=f"nsysdiag {head.tool.get('version', '?')} wrote it: read it with that, or analyse again",
         )

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nsysdiag import typed
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.counters.report import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metrics import Chip, GpuMetricSamples, chip_of, gpu_numbers, read_chips, read_gpu_metrics
+from nsysdiag.fields import Text
 from nsysdiag.trace.trace import Trace
 from nsysdiag.units import format_share
 
@@ -60,7 +62,7 @@ def read_counters(trace: Trace, devices: Sequence[DeviceTimeline]) -> Counters:
 def _nothing_known(names: list[str]) -> str:
     if not names:
         return "GPU_METRICS has rows that cannot be read: no names, or no usable values."
-    shown = ", ".join(f"'{name[:LONGEST_NAME]}'" for name in names[:MOST_NAMES])
+    shown = ", ".join(f"'{typed.name(Text.METRIC, name[:LONGEST_NAME])}'" for name in names[:MOST_NAMES])
     more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
     return f"GPU_METRICS holds no metric that is known here, but {shown}{more}."
 

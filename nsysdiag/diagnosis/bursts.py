@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, subtract
 from nsysdiag.causes import places
 from nsysdiag.causes.cause import Loss
@@ -52,7 +53,7 @@ def _waiting(slices: Slices, gap_count: int) -> IntArray:
     """The ns of each gap in which the host waited to be asked for something, or for another thread that was not found
     to have done anything."""
     rows = slices.rows
-    asked = np.array([ASKED.search(text) is not None for text in slices.texts] + [False], dtype=np.bool_)
+    asked = np.array([ASKED.search(typed.plain(text)) is not None for text in slices.texts] + [False], dtype=np.bool_)
     waits = np.isin(rows.cause, places(lambda cause: cause.follows_wakeups and cause.loss is not Loss.INPUT))
     waits |= np.isin(rows.cause, places(lambda cause: cause.follows_wakeups)) & asked[rows.text]
     result = np.zeros(gap_count, dtype=np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag import typed
 from nsysdiag.causes.cause import Loss
 from nsysdiag.diagnosis.facts import TroubleKind
 from nsysdiag.diagnosis.feed import LEAST_NAMED, lost_in_all
@@ -88,7 +89,7 @@ def _largest(rows: list[KernelRow]) -> list[str]:
     if not total:
         return []
     first = max(rows, key=lambda row: (row.total_ns, row.name))
-    return [f"{format_share(first.total_ns, total)} of the kernels' time is in {first.short_name}."]
+    return [f"{format_share(first.total_ns, total)} of the kernels' time is in {typed.kernel(first.short_name)}."]
 
 
 def _single_share(rows: list[KernelRow]) -> float:

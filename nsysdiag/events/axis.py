@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.arrays.spill import spill
@@ -130,7 +131,8 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
         # By name last: which of two calls at the very same time is the outer one must not depend on the order of rows.
         order = np.lexsort((name, -spans.end, spans.start))
         row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
-    lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, table.names)
+    shown = [typed.api(each) for each in table.names]
+    lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, shown)
     return spill(lane), int(np.count_nonzero((rank >= 0) & ~valid))
 
 
@@ -152,6 +154,6 @@ def within(calls: Lane, libraries: Lane) -> Lane:
     width = len(libraries.names) + 1
     pair = joint(calls.name, np.where(inside, libraries.name[at] + 1, 0), width)
     present, shown = np.unique(pair, return_inverse=True)
-    in_library = ["", *(f" in {library}" for library in libraries.names)]
-    names = [calls.names[key // width] + in_library[key % width] for key in present.tolist()]
+    in_library = ["", *(f" in {library}" for library in libraries.shown_names)]
+    names = [calls.shown_names[key // width] + in_library[key % width] for key in present.tolist()]
     return replace(calls, shown=shown.astype(np.int64), shown_names=names)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
 from nsysdiag.causes import BLOCKING_COPY, CAUSES, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
 from nsysdiag.causes.evidence import CallFacts, named
@@ -83,7 +84,9 @@ def _kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribut
         rest, read_back = divmod(combination, 2)
         rest, text = divmod(rest, len(texts))
         cause, label = divmod(rest, len(labels))
-        kinds.append(variant_of(ids[cause], labels[label], texts[text], AFTER_READ_BACK if read_back else None))
+        kinds.append(
+            variant_of(ids[cause], labels[label], typed.plain(texts[text]), AFTER_READ_BACK if read_back else None)
+        )
     return np.array(kinds, dtype=np.int32)[code]
 
 
@@ -138,7 +141,7 @@ def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> S
         [1, 2, 3],
     )
     present, code = distinct(joint(context.drained.name[gap], known, 4))
-    told = [_drained_kind(context.drained.names[each // 4], each % 4) for each in present.tolist()]
+    told = [_drained_kind(typed.plain(context.drained.names[each // 4]), each % 4) for each in present.tolist()]
     causes, kinds = (np.array([each[side] for each in told], dtype=np.int32) for side in (0, 1))
     return Shares(
         gap=gap.astype(np.int32),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag import typed
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.host_compute import INSIDE_MPI
 from nsysdiag.report import Root, Thread
@@ -16,7 +17,7 @@ def thread_words(thread: Thread | None, others: int) -> str:
     """The thread with most of it, and how many more there are: `thread 4242 'python' and 2 more`."""
     if thread is None:
         return "an unknown thread"
-    name = f" '{thread.name}'" if thread.name else ""
+    name = f" '{typed.thread(thread.name)}'" if thread.name else ""
     return f"thread {thread.tid}{name}" + (f" and {others} more" if others else "")
 
 
@@ -51,7 +52,7 @@ def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count:
 
 def shown(next_operation: str, path: list[str]) -> str:
     """Where it shows."""
-    return f"idle before {next_operation}" + (f" in {' › '.join(path)}" if path else "")
+    return f"idle before {typed.kernel(next_operation)}" + (f" in {' › '.join(map(typed.nvtx, path))}" if path else "")
 
 
 def from_root(root: Root | None, cause: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, Intervals, contains, union
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.operations import Category
@@ -52,7 +53,7 @@ def _finding(
         nvtx=[],
         evidence=_evidence(device, rule),
         advice=advice,
-        call=rows[0].name if rows else None,
+        call=typed.kernel(rows[0].name) if rows else None,
         chain=_chain(device, rule, rows, fix),
         rows=rows,
     )
@@ -71,7 +72,7 @@ def _longest(device: DeviceReport, sightings: Sightings, mine: BoolArray, most: 
 def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
     if rule is EXPOSED_COMM:
         return [
-            f"{row.short_name}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
+            f"{typed.kernel(row.short_name)}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
             for row in device.communication.kernels[:MOST_EVIDENCE]
         ]
     return [
@@ -101,6 +102,6 @@ def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
 
 
 def _chain(device: DeviceReport, rule: FindingRule, rows: list[EvidenceRow], fix: str) -> list[str]:
-    what = rows[0].name if rows else rule.title
+    what = typed.kernel(rows[0].name) if rows else rule.title
     total = device.exposed_comm_ns if rule is EXPOSED_COMM else device.exposed_copy_ns
     return [f"{what} and its like run alone on {device.key}", f"no kernel runs for {format_ns(total)}", fix]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
@@ -128,11 +129,11 @@ def _empty(
         thresholds,
         title=f"{count} of {all_of} iterations have no work for the device",
         evidence=[
-            f"{count} of {all_of} instances of “{empty.name}” launched nothing to it",
+            f"{count} of {all_of} instances of “{typed.nvtx(empty.name)}” launched nothing to it",
             f"it was idle for {format_ns(ns)} of them, {format_share(ns, device.window_ns)} of the window",
         ],
         chain=[
-            f"{thread_words(thread, 0)} goes through {count} of {all_of} instances of “{empty.name}”",
+            f"{thread_words(thread, 0)} goes through {count} of {all_of} instances of “{typed.nvtx(empty.name)}”",
             "no thread of its process launches anything to the device meanwhile",
         ],
         rows=[

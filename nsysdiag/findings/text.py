@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
@@ -81,13 +82,14 @@ class _Facts:
 def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings, shares: Shares, spot: Spot) -> Story:
     """Everything that is said about a spot; `shares` are its own."""
     facts = _facts(device, context, shares, spot)
-    functions = (name for name in (*facts.calls, *facts.symbols) if _FUNCTION.fullmatch(name))
+    calls = [call for call in facts.calls if _is_function(call)]
+    functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
     return Story(
         title=_title(facts),
         kind=facts.kind.id,
         path=facts.path,
         signature=context.keys.signature(facts.gaps.typical(context.keys)),
-        call=next(functions, None),
+        call=next(iter(functions), None),
         gaps=len(facts.gaps.gap),
         confidence=_confidence(device, context, facts),
         evidence=_evidence(context, facts),
@@ -162,7 +164,9 @@ def _title(facts: _Facts) -> str:
     if spot.rest:
         return f"{title}, elsewhere"
     title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title
-    return f"{title}, in {facts.path[-1][:LONGEST_PLACE]}" if spot.path is not None and facts.path else title
+    return (
+        f"{title}, in {typed.nvtx(facts.path[-1][:LONGEST_PLACE])}" if spot.path is not None and facts.path else title
+    )
 
 
 def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:
@@ -187,16 +191,22 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
         lines += [
             f"{call}: {format_ns(ns)} in {format_count(count)} {'piece' if count == 1 else 'pieces'}"
             for call, (ns, count) in list(facts.calls.items())[:MOST_EVIDENCE]
-            if call not in facts.labels and _FUNCTION.fullmatch(call)
+            if call not in facts.labels and _is_function(call)
         ]
     if facts.symbols:
         most = list(facts.symbols.items())[:MOST_EVIDENCE]
-        lines.append(f"CPU samples in {', '.join(f'{symbol} × {format_count(count)}' for symbol, count in most)}")
+        lines.append(
+            f"CPU samples in {', '.join(f'{typed.symbol(symbol)} × {format_count(count)}' for symbol, count in most)}"
+        )
     start = int(context.gaps.frame.gaps.start[facts.gaps.longest])
     lines.append(f"longest: {format_ns(int(facts.gaps.ns.max()))} in the gap at {format_moment(start)}")
     if facts.spot.drained_ns:
         lines.append(f"{format_ns(facts.spot.drained_ns)} of gaps began when such a call had emptied the queue")
     return lines
+
+
+def _is_function(call: str) -> bool:
+    return _FUNCTION.fullmatch(typed.plain(call)) is not None
 
 
 def _worded(label: str) -> str:
@@ -217,7 +227,7 @@ def _chain(context: FindingContext, facts: _Facts) -> list[str]:
         call=next(iter(facts.calls), None),
         label=_label(facts),
         thread=chains.thread_words(*gaps.threads(context.gaps)),
-        code=", ".join(normal_kernel(symbol) for symbol in list(facts.symbols)[:MOST_SYMBOLS]),
+        code=", ".join(typed.symbol(normal_kernel(symbol)) for symbol in list(facts.symbols)[:MOST_SYMBOLS]),
     )
     effect = chains.effect(
         cause,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, FALLBACK, places
 from nsysdiag.events.axis import ThreadAxis
@@ -163,7 +164,7 @@ def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: lis
         count, sum_ns = texts.setdefault(cause, {}).get(text, (0, 0))
         texts[cause][text] = (count + 1, sum_ns + ns)
         sampled.setdefault(cause, "")
-        sampled[cause] = max(sampled[cause], samples[at], key=len)
+        sampled[cause] = max(sampled[cause], samples[at], key=lambda text: len(typed.plain(text)))
     return [
         Slice(
             cause=ids[cause],
@@ -181,7 +182,7 @@ def _with_samples(evidence: str, samples: str) -> str:
 def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:
     """The names behind a slice, by time: `cudaStreamSynchronize`, `read × 12 (3.1 ms), poll (20 us)`."""
     if cause == FALLBACK:
-        return f"inside NVTX {path[-1]}" if path else "no evidence"
+        return f"inside NVTX {typed.nvtx(path[-1])}" if path else "no evidence"
     known = sorted(((ns, count, code) for code, (count, ns) in texts.items() if code >= 0), reverse=True)
     if not known:
         return CAUSES[cause].title

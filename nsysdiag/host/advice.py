@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag import typed
 from nsysdiag.host.facts import Contention, CpuHolder, CpuLimit, HostThread
 from nsysdiag.units import format_ns, format_share
 
@@ -26,7 +27,7 @@ def advice(threads: list[HostThread], contention: Contention | None, span: int) 
 
 
 def _limit(limit: CpuLimit, span: int) -> str:
-    who = f"{limit.process} ({limit.pid})" if limit.process else f"process {limit.pid}"
+    who = f"{typed.process(limit.process)} ({limit.pid})" if limit.process else f"process {limit.pid}"
     told = (
         f"Threads of {who} never ran on more than {limit.cpus} CPUs at once, although up to {limit.wanted} could have "
         f"run; for {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited while all "
@@ -50,9 +51,9 @@ def _neighbours(row: HostThread, holders: list[CpuHolder], span: int) -> str:
     first = own[0] if crowded else others[0]
     unless = f" (unless it waited for it in {UNTRACED})" if crowded and row.involuntary is None else ""
     return (
-        f"{row.name or 'thread'} {row.tid}, which launches work, could have run and had no CPU for {format_ns(lost)} "
-        f"({format_share(lost, span)} of the time); of what all threads waited, {_name(first)} had their CPUs for "
-        f"{format_ns(first.ns)}{unless}: {FEWER if crowded else APART}."
+        f"{typed.thread(row.name) or 'thread'} {row.tid}, which launches work, could have run and had no CPU for "
+        f"{format_ns(lost)} ({format_share(lost, span)} of the time); of what all threads waited, {_name(first)} had "
+        f"their CPUs for {format_ns(first.ns)}{unless}: {FEWER if crowded else APART}."
     )
 
 
@@ -62,5 +63,7 @@ def _together(holders: list[CpuHolder]) -> int:
 
 def _name(holder: CpuHolder) -> str:
     if holder.tid is not None:
-        return f"thread {holder.thread or ''} {holder.tid} of process {holder.pid}".replace("  ", " ")
-    return f"process {holder.process or ''} {holder.pid}".replace("  ", " ")
+        name = f"{typed.thread(holder.thread)} " if holder.thread else ""
+        return f"thread {name}{holder.tid} of process {holder.pid}"
+    name = f"{typed.process(holder.process)} " if holder.process else ""
+    return f"process {name}{holder.pid}"

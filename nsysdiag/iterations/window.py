@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect, union
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import UsageError
@@ -55,7 +56,8 @@ def window_of(
     parts = whole
     if settings.nvtx is not None:
         parts = intersect(parts, _projected(device, calls, ranges, settings.nvtx))
-        reason = f"NVTX ranges named '{settings.nvtx}', each from the first to the last operation launched inside it"
+        shown = typed.nvtx(settings.nvtx)
+        reason = f"NVTX ranges named '{shown}', each from the first to the last operation launched inside it"
     if settings.iterations is not None:
         chosen, reason = _iterations(device, calls, ranges, whole, settings.iterations)
         parts = intersect(parts, chosen)

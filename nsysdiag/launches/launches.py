@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag import typed
 from nsysdiag.arrays.groups import group_durations, group_totals
 from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
 from nsysdiag.causes import CAUSES
@@ -113,7 +114,7 @@ def _median(values: IntArray) -> int | None:
 
 def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     """The cause that calls of each name were given most idle time of, where they were given any."""
-    names = set(api_calls.names)
+    names = {typed.api(name) for name in api_calls.names}
     texts = np.array([text in names for text in slices.texts] + [False], dtype=np.bool_)
     rows = np.flatnonzero(texts[slices.rows.text])
     said = joint(slices.rows.text[rows], slices.rows.cause[rows], len(CAUSES))
@@ -121,7 +122,7 @@ def _cause_by_name(api_calls: ApiCalls, slices: Slices) -> dict[str, str]:
     ids = list(CAUSES)
     found: dict[str, str] = {}
     for code in groups.code.tolist():
-        found.setdefault(slices.texts[code // len(CAUSES)], ids[code % len(CAUSES)])
+        found.setdefault(typed.plain(slices.texts[code // len(CAUSES)]), ids[code % len(CAUSES)])
     return found
 
 

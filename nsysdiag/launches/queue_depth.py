@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag import typed
 from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import IntArray, Intervals, nearest_before
 from nsysdiag.arrays.step_functions import open_in_buckets
@@ -123,7 +124,9 @@ def find_collapses(
     words: dict[tuple[str, str], int] = {}
     code = _activity(axis.position(lane[gap], gaps.opened[gap]), layers, words)
     issuing = frame.case[gap] == Case.ISSUING
-    names = np.array([words.setdefault((IN_LAUNCH_CALL, name), len(words)) for name in calls.names], dtype=np.int64)
+    names = np.array(
+        [words.setdefault((IN_LAUNCH_CALL, typed.api(name)), len(words)) for name in calls.names], dtype=np.int64
+    )
     code[issuing] = names[calls.rows.name[frame.call[gap[issuing]]]]
     code[code < 0] = words.setdefault((FALLBACK, NO_EVIDENCE), len(words))
     idle = group_durations(code, (gaps.end - gaps.start)[gap])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import (
@@ -139,7 +140,7 @@ class _Splitter:
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
-        self._give(EVENT_WAIT, held, label=self._wait_labels(held), text="cudaStreamWaitEvent")
+        self._give(EVENT_WAIT, held, label=self._wait_labels(held), text=typed.api("cudaStreamWaitEvent"))
 
     def device_side(self, going_on: dict[str, BoolArray]) -> None:
         """After the latency: what goes on after the call, then the device-side rules in order."""
@@ -184,9 +185,10 @@ class _Splitter:
         if len(calls.rows) == 0:
             return np.full(len(pieces), -1, dtype=np.int64)
         call = self.frame.call[pieces.owner]
-        codes = self.collector.texts(calls.names)[calls.rows.name[call]]
+        shown = [typed.api(each) for each in calls.names]
+        codes = self.collector.texts(shown)[calls.rows.name[call]]
         launches = np.flatnonzero(self.nodes[call] > 1)
-        names = [f"{calls.names[calls.rows.name[row]]} of {self.nodes[row]:,} nodes" for row in call[launches].tolist()]
+        names = [f"{shown[calls.rows.name[row]]} of {self.nodes[row]:,} nodes" for row in call[launches].tolist()]
         codes[launches] = self.collector.texts(names)
         return codes
 

@@ -6,6 +6,7 @@ from functools import partial
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.causes.call_facts import call_facts
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
@@ -104,7 +105,9 @@ def windows(
             for key, window in found.items()
             if len(window.whole)
         ]
-        raise UsageError(f"no GPU work lies in the chosen time: {narrowed[0].reason}", hint="; ".join(spans) or None)
+        raise UsageError(
+            f"no GPU work lies in the chosen time: {typed.plain(narrowed[0].reason)}", hint="; ".join(spans) or None
+        )
     return found
 
 

@@ -15,6 +15,7 @@ from nsysdiag.host import report as host_steps
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.windows import Working
 from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.phrases import finished
 from nsysdiag.pipeline import device, reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
@@ -22,8 +23,7 @@ from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks, with_waits
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
-from nsysdiag.timeline.facts import TimelineLevels
-from nsysdiag.timeline.host_lanes import with_threads
+from nsysdiag.timeline.host_lanes import Timelines, with_threads
 from nsysdiag.trace.trace import Trace
 from nsysdiag.version import __version__
 from nsysdiag.wakeups.host_trace import HostTrace
@@ -70,7 +70,7 @@ def ranks(trace: Trace, results: list[DeviceResult]) -> RankComparison | None:
 
 
 @steps.step()
-def timeline(results: list[DeviceResult], host: HostActivity, host_trace: HostTrace) -> dict[str, TimelineLevels]:
+def timelines(results: list[DeviceResult], host: HostActivity, host_trace: HostTrace) -> Timelines:
     """The timelines of the devices that have one."""
     return with_threads([each.timeline for each in results if each.timeline is not None], host, host_trace)
 
@@ -82,13 +82,13 @@ def report(
     results: list[DeviceResult],
     row_warnings: list[str],
     ranks: RankComparison | None,
-    timeline: dict[str, TimelineLevels],
+    timelines: Timelines,
     host_report: HostReport | None,
 ) -> Report:
     """The report."""
     capabilities, devices = trace.capabilities(), [result.report for result in results]
     found = [finding for result in results for finding in result.findings]
-    return Report(
+    made = Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
         trace=TraceInfo(
@@ -99,7 +99,7 @@ def report(
             export_schema_version=trace.schema_version,
             tables=trace.tables(),
             capabilities=capabilities,
-            warnings=[*trace.warnings, *row_warnings],
+            warnings=[*trace.typed_warnings, *row_warnings],
             sha256=trace.sha256,
         ),
         devices=devices,
@@ -107,8 +107,9 @@ def report(
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(partial=trace.partial),
-        timeline=timeline if settings.timeline else msgspec.UNSET,
+        timeline=timelines.levels if settings.timeline else msgspec.UNSET,
         ranks=ranks,
         untold=list(NOT_RECORDED),
         host=host_report,
     )
+    return finished(made, timelines.sentences)

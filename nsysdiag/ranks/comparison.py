@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
@@ -158,7 +159,8 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
     why = ", ".join(f"{format_share(ns, whole)} {_title(name)}" for name, ns in largest)
     collectives = "collective" if first.of == 1 else "collectives"
     return (
-        f"{first.rank} is late for {first.late:,} of {first.of:,} {collectives}, by {format_ns(first.late_ns)} in all, "
+        f"{typed.rank(first.rank)} is late for {first.late:,} of {first.of:,} {collectives}, "
+        f"by {format_ns(first.late_ns)} in all, "
         f"and the others wait {format_ns(first.caused_ns)} for it{f'. Why: {why}' if why else ''}."
     )
 
@@ -173,10 +175,16 @@ def _with_waits(finding: Finding, waits: list[RankWait]) -> Finding:
     its = [wait for wait in waits if wait.rank == finding.device]
     if not its:
         return finding
-    evidence = [f"waited {format_ns(wait.wait_ns)} for {wait.late_rank}{_because(wait)}" for wait in its[:MOST_WAITS]]
+    evidence = [
+        f"waited {format_ns(wait.wait_ns)} for {typed.rank(wait.late_rank)}{_because(wait)}"
+        for wait in its[:MOST_WAITS]
+    ]
     advice = list(finding.advice)
     if sum(wait.wait_ns for wait in its) >= MOSTLY * finding.lost_ns:
-        advice.insert(0, f"Most of it is waiting, not transfer: find out why {its[0].late_rank} comes late.")
+        advice.insert(
+            0,
+            f"Most of it is waiting, not transfer: find out why {typed.rank(its[0].late_rank)} comes late.",
+        )
     return replace(finding, evidence=[*finding.evidence, *evidence], advice=advice)
 
 

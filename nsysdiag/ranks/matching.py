@@ -16,6 +16,7 @@ from collections import Counter
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
 from nsysdiag.events.collectives import KINDS, MEETINGS
 from nsysdiag.events.streams import distinct, distinct_values
@@ -113,17 +114,21 @@ def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: Rows
     """In words, the ranks whose number no other rank has, and the collectives that only some ranks recorded."""
     name = KINDS[kind] + (f" on communicator {communicator_name(communicator)}" if communicator else "")
     lines = [
-        f"{name}: {len(own) - len(cut[at]):,} of {len(own):,} of {ranks[at].rank} "
+        f"{name}: {len(own) - len(cut[at]):,} of {len(own):,} of {_shown(ranks[at])} "
         "lie outside what another rank recorded"
         for at, own in rows.items()
         if len(cut[at]) < len(own)
     ]
     shared = Counter(len(own) for own in cut.values())
-    alone = [f"{ranks[at].rank} ran {len(own):,}" for at, own in cut.items() if shared[len(own)] == 1]
+    alone = [f"{_shown(ranks[at])} ran {len(own):,}" for at, own in cut.items() if shared[len(own)] == 1]
     if not alone:
         return lines
     other_numbers = "other numbers than the rest, so that their order matches nothing"
     return [*lines, f"{name}: {_listed(alone)}: {'no other rank ran any' if len(rows) == 1 else other_numbers}"]
+
+
+def _shown(rank: RankTimeline) -> str:
+    return typed.rank(rank.rank)
 
 
 def _listed(names: list[str]) -> str:
@@ -191,7 +196,7 @@ def confirmed(ranks: list[RankTimeline], groups: list[Group], clocks: Clocks) ->
             if chosen.any():
                 found.append(part.at(chosen))
         if alone:
-            names = _listed([ranks[group.members[row]].rank for row in alone])
+            names = _listed([_shown(ranks[group.members[row]]) for row in alone])
             refusals.append(
                 f"{KINDS[group.kind]}: those of {names} do not run at the same time as those of another rank"
             )

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nsysdiag import typed
 from nsysdiag.config.settings import Settings
 from nsysdiag.errors import UsageError
 from nsysdiag.findings.rules import cause_infos
+from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Progress
@@ -51,7 +53,7 @@ def analyze_ranks(
     comparison = compare_ranks(ranks)
     if not comparison.groups:
         raise UsageError("no collective of one rank matches one of another", hint=_why_not(ranks, comparison.unmatched))
-    return RanksReport(
+    made = RanksReport(
         schema_version=RANKS_SCHEMA_VERSION,
         kind=KIND,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -60,6 +62,7 @@ def analyze_ranks(
         causes=cause_infos(),
         settings=settings.changed(),
     )
+    return finished(made)
 
 
 def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
@@ -73,7 +76,7 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
             fingerprint=trace.fingerprint,
             nsys_version=trace.nsys_version,
             start_utc_ns=int(starts[0]) if len(starts) and starts[0] > 0 else None,
-            warnings=[*trace.warnings, *warnings],
+            warnings=[*trace.typed_warnings, *warnings],
         )
     return _File(described, results)
 
@@ -95,4 +98,4 @@ def _ranks(files: list[_File]) -> list[RankTimeline]:
 def _why_not(ranks: list[RankTimeline], unmatched: list[str]) -> str:
     if not any(len(rank.collectives) for rank in ranks):
         return "none of the ranks ran a communication kernel or called a blocking MPI collective"
-    return "; ".join(unmatched) or "no two ranks ran collectives of the same kind"
+    return typed.plain("; ".join(unmatched)) or "no two ranks ran collectives of the same kind"

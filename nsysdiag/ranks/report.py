@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, TextBySetting, Version
+from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Record, schema_of, to_saved
 from nsysdiag.report import CauseInfo, Tool
@@ -33,6 +34,7 @@ class RanksReport(Record, frozen=True):
     comparison: RankComparison
     causes: list[CauseInfo]
     settings: TextBySetting
+    phrases: Phrases | None = None
 
 
 def ranks_to_json(report: RanksReport) -> bytes:

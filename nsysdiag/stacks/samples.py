@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.program_code import part_of
 from nsysdiag.events.samples import Samples
@@ -47,7 +48,9 @@ def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbol
 
 def _text(counts: Counter[str]) -> str:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
-    return ", ".join(f"{name}{_kind(name)}" + (f" × {count}" if count > 1 else "") for name, count in ranked)
+    return ", ".join(
+        f"{typed.symbol(name)}{_kind(name)}" + (f" × {count}" if count > 1 else "") for name, count in ranked
+    )
 
 
 def _kind(name: str) -> str:

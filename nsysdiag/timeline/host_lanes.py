@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
@@ -12,7 +13,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.timeline.exact import Room, fitted, rows_of
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.lanes import thread_sources
-from nsysdiag.timeline.packing import Packing
+from nsysdiag.timeline.packing import NameTable, Packing
 from nsysdiag.timeline.source import Source
 from nsysdiag.timeline.timeline import DeviceLanes, Threads, described
 from nsysdiag.wakeups.host_trace import HostTrace
@@ -21,19 +22,29 @@ LONGEST_RANGES = 36
 """What part of the rows the longest NVTX ranges of a depth may take."""
 
 
-def with_threads(devices: list[DeviceLanes], host: HostActivity, host_trace: HostTrace) -> dict[str, TimelineLevels]:
+class Timelines(NamedTuple):
+    """The timelines by device, and the sentences in them that hold names."""
+
+    levels: dict[str, TimelineLevels]
+    sentences: list[str]
+
+
+def with_threads(devices: list[DeviceLanes], host: HostActivity, host_trace: HostTrace) -> Timelines:
     """The timelines by device, whole. A thread has its lanes in the timeline of the first device that knows it, over
     the time of all that do. `host` is what the launching threads did."""
     home: dict[int, str] = {}
     for device in devices:
         for thread in device.threads.all:
             home.setdefault(thread, device.key)
-    return {device.key: _whole(device, devices, home, host, host_trace) for device in devices}
+    whole = {device.key: _whole(device, devices, home, host, host_trace) for device in devices}
+    levels = {key: each for key, (each, _) in whole.items()}
+    return Timelines(levels, [text for _, names in whole.values() for text in names.sentences.values()])
 
 
 def _whole(
     device: DeviceLanes, devices: list[DeviceLanes], home: dict[int, str], host: HostActivity, host_trace: HostTrace
-) -> TimelineLevels:
+) -> tuple[TimelineLevels, NameTable]:
+    """The timeline of one device, and its names."""
     served = [
         each for each in devices if each is device or any(home[thread] == device.key for thread in each.threads.all)
     ]
@@ -44,7 +55,7 @@ def _whole(
     packing = Packing.over(device.names, low, high)
     found = fitted(packing, sources, _in_turn([each.wanted for each in served]), room, _chosen)
     own = (low, high) == (device.levels.start_ns, device.levels.end_ns)
-    return structs.replace(
+    levels = structs.replace(
         device.levels,
         names=found.names.packed(),
         threads=described(device.threads, host_trace.thread_names, device.key, home),
@@ -53,6 +64,7 @@ def _whole(
         exact_host=found.exact,
         host_span=None if own else (low, high),
     )
+    return levels, found.names
 
 
 def _in_turn(wanted: list[Intervals]) -> Intervals:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from msgspec import structs
 
+from nsysdiag import typed
 from nsysdiag.arrays.buckets import bucket_coverage, bucket_edges, coarser
 from nsysdiag.arrays.codes import to_planes, to_text
 from nsysdiag.arrays.intervals import IntArray, union
@@ -22,16 +23,17 @@ _EFFORT = 6
 
 class NameTable:
     """Names by number, each kept once, as long as they have room for `characters` together: further ones are left out.
-    Very long ones are cut."""
+    Very long ones are cut. `sentences` are those with names in them, by what people read."""
 
     def __init__(self, characters: int) -> None:
         self._known: dict[str, int] = {LEFT_OUT: 0}
+        self.sentences: dict[str, str] = {}
         self._room = characters
 
     def fork(self) -> NameTable:
         """A table of its own with the same names and the same room."""
         made = NameTable(self._room)
-        made._known = dict(self._known)
+        made._known, made.sentences = dict(self._known), dict(self.sentences)
         return made
 
     def size(self) -> int:
@@ -45,8 +47,12 @@ class NameTable:
     def numbers(self, code: IntArray, names: list[str]) -> IntArray:
         """The number of each row's name. New names get theirs by the alphabet: codes depend on the order in which the
         trace holds its rows, which means nothing."""
-        own = {name: self._number(name[:LONGEST]) for name in sorted(set(names))}
-        return np.array([own[name] for name in names], dtype=np.int64)[code] if len(code) else code
+        shown = [typed.plain(name) for name in names]
+        for name, text in zip(names, shown, strict=True):
+            if name is not text:
+                self.sentences.setdefault(text[:LONGEST], typed.cut(name, LONGEST))
+        own = {name: self._number(name[:LONGEST]) for name in sorted(set(shown))}
+        return np.array([own[name] for name in shown], dtype=np.int64)[code] if len(code) else code
 
     def _number(self, name: str) -> int:
         known = self._known.get(name)

@@ -6,6 +6,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from nsysdiag import typed
+from nsysdiag.fields import Text
 from nsysdiag.printable import printable
 from nsysdiag.trace.enums import Severity
 
@@ -59,7 +61,7 @@ def tells_of_dropped(text: str) -> bool:
 def _line(severity: int, message: str, count: int) -> str:
     kind = "an error" if -severity == Severity.ERROR else "a warning"
     times = f" ({count} times)" if count > 1 else ""
-    return f"nsys reported {kind} while capturing{times}: {message}"
+    return f"nsys reported {kind} while capturing{times}: {typed.name(Text.MESSAGE, message)}"
 
 
 _PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")

@@ -8,6 +8,7 @@ import sqlite3
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from nsysdiag import typed
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
 from nsysdiag.private import private_folder
@@ -77,7 +78,8 @@ class Source:
                 f"which could not be applied to a copy: {printable(error)}",
                 hint="close the program that has it open, or " + EXPORT_HINT,
             ) from error
-        self.warnings.append(f"unfinished changes in {names}: read from a private copy with those changes applied")
+        shown = " and ".join(f"'{typed.file(printable(self.path.name))}{each.suffix}'" for each in journals)
+        self.warnings.append(f"unfinished changes in {shown}: read from a private copy with those changes applied")
         return copy
 
     def fingerprint(self, schema: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.errors import InputError, UsageError
 from nsysdiag.limits import CELL_BYTES, short_name
 from nsysdiag.printable import printable
@@ -107,6 +108,11 @@ class Trace:
     def warnings(self) -> list[str]:
         """What is odd about the file: what showed when it was opened, then what reading showed, by the alphabet: what
         is read side by side is over in any order."""
+        return [typed.plain(warning) for warning in self.typed_warnings]
+
+    @property
+    def typed_warnings(self) -> list[str]:
+        """The same with what their names are names of."""
         found = list(self._warnings)
         return [*found[: self._opening_warnings], *sorted(found[self._opening_warnings :]), *self._long.warnings()]
 

@@ -8,6 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.identity import tid_of
 from nsysdiag.events.rows import Rows
@@ -103,7 +104,7 @@ class Files:
                 path = self._paths.get(int(self._file[row]), "")
                 found[path] = found.get(path, 0) + ns
         ranked = sorted(((ns, path) for path, ns in found.items() if path), reverse=True)[:MOST]
-        return " of " + ", ".join(path for _, path in ranked) if ranked else ""
+        return " of " + ", ".join(typed.file(path) for _, path in ranked) if ranked else ""
 
     def _load(self) -> None:
         self._loaded = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, INPUT_WAIT, places
 from nsysdiag.causes.host_compute import BY_SAMPLES, BY_SCHEDULING
@@ -142,7 +143,7 @@ class WakeChains:
     def _hop(self, level: Level, piece: int, hop: int, inner: IntArray) -> Hop:
         wakers = level.wakers
         call = int(wakers.call[piece])
-        how = _HOW[How(int(wakers.how[piece]))].format(call=self._calls[call] if call >= 0 else "a call")
+        how = _HOW[How(int(wakers.how[piece]))].format(call=typed.api(self._calls[call]) if call >= 0 else "a call")
         return Hop(
             thread=self._names.thread(int(wakers.thread[piece])),
             how=how,
@@ -170,7 +171,7 @@ class WakeChains:
         for at, ns in enumerate((rows.end - rows.start).tolist()):
             text = self._text(level, int(inner[at]))
             total[text] = total.get(text, 0) + ns
-        ranked = sorted(total.items(), key=lambda item: (-item[1], item[0]))[:MOST_PARTS]
+        ranked = sorted(total.items(), key=lambda item: (-item[1], typed.plain(item[0])))[:MOST_PARTS]
         did = ", ".join(f"{text} {format_ns(ns)}" for text, ns in ranked)
         return did + self._samples(level, inner) + self._files.read_by(rows.thread, rows.start, rows.end)
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import TroubleThresholds
@@ -194,7 +195,7 @@ def test_single_precision_is_seen_by_name_and_by_counters() -> None:
 def test_communication_kernels_are_no_compute() -> None:
     rows = (kernel("nccl", 900, communication=True), kernel("gemm", 100))
     found = kind(trouble(given({}, kernels=rows)), "kernels")
-    assert "100.0% of the kernels' time is in gemm." in found.evidence
+    assert "100.0% of the kernels' time is in gemm." in map(typed.plain, found.evidence)
 
 
 def test_every_cause_is_of_one_kind_at_most() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag import typed
+from nsysdiag.phrases import finished
 from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
 from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
 from nsysdiag.report import CauseInfo, Tool
@@ -96,7 +98,7 @@ def ranks_report(compared: RankComparison | None = None, file: str = "train.sqli
             fingerprint="b1946ac92492d2347c6235b4d2611184",
             nsys_version="2025.1.1",
             start_utc_ns=1_700_000_000_000_000_000,
-            warnings=[f"{name}: 3 events were dropped"],
+            warnings=[f"{typed.file(name)}: 3 events were dropped"],
         )
         for name in (file, "second.sqlite")
     ]
@@ -104,7 +106,7 @@ def ranks_report(compared: RankComparison | None = None, file: str = "train.sqli
         CauseInfo(id="host_compute", title="Host code", meaning="The thread was on a CPU.", color="#16a34a"),
         CauseInfo(id="sync", title="Synchronization", meaning="The thread waited for the GPU.", color="#d1495b"),
     ]
-    return RanksReport(
+    made = RanksReport(
         schema_version=RANKS_SCHEMA_VERSION,
         kind=KIND,
         tool=Tool(name="nsysdiag", version="0.0.0"),
@@ -113,3 +115,4 @@ def ranks_report(compared: RankComparison | None = None, file: str = "train.sqli
         causes=causes,
         settings={"same_gpu": "True"},
     )
+    return finished(made)

@@ -10,7 +10,9 @@ import msgspec
 import numpy as np
 
 from nsysdiag.cost.facts import Amount, Cost, Saving, TotalCost
+from nsysdiag.phrases import Phrases
 from nsysdiag.report import (
+    SCHEMA_VERSION,
     ApiRow,
     Bubble,
     Bubbles,
@@ -583,7 +585,8 @@ def report(devices: list[DeviceReport], findings: list[Finding], **trace: object
         warnings=["3 events were dropped: the buffer was full"],
     )
     return Report(
-        schema_version="1",
+        schema_version=SCHEMA_VERSION,
+        phrases=Phrases(names={}, sentences=[]),
         tool=Tool(name="nsysdiag", version="0.0.0"),
         trace=msgspec.structs.replace(info, **trace),
         devices=devices,

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import PurePath
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from nsysdiag.errors import InputError
 from nsysdiag.fields import Text
+from nsysdiag.phrases import KIND_OF, Phrases
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record
 from nsysdiag.report import EvidenceRow, IterationReport, Report
 from nsysdiag.share.redaction import forms
-from nsysdiag.share.redaction.known_names import is_prose
 from nsysdiag.share.redaction.names import Names
-from nsysdiag.share.redaction.packed_names import packed_names, repacked
+from nsysdiag.share.redaction.packed_names import repacked
 from nsysdiag.share.redaction.public import (
     is_class_of_operation,
     is_public_call,
     is_public_function,
     is_public_gpu,
+    is_public_metric,
     is_public_module,
     is_public_table,
     is_public_version,
 )
-from nsysdiag.share.redaction.sentences import Sentences
 from nsysdiag.share.redaction.settings import currency, setting
-from nsysdiag.share.redaction.walk import rewritten
 from nsysdiag.timeline.facts import TimelineLevels
+from nsysdiag.walk import rewritten
 
 NUMBERED, KEYED = "numbered", "keyed"
 SETTING = "redacted"
@@ -48,8 +50,21 @@ _KINDS = {
     Text.FILE: forms.FILE,
     Text.GPU: forms.GPU,
     Text.API: forms.SYMBOL,
+    Text.CALL: forms.SYMBOL,
+    Text.METRIC: "metric",
 }
-_LEARNT_LAST = (Text.MODULE, Text.PROCESS, Text.THREAD, Text.FILE)
+_PUBLIC: dict[Text, Callable[[str], bool]] = {
+    Text.KERNEL: is_class_of_operation,
+    Text.RANGE: is_public_function,
+    Text.MODULE: is_public_module,
+    Text.API: is_public_call,
+    Text.CALL: is_public_call,
+    Text.GPU: is_public_gpu,
+    Text.METRIC: is_public_metric,
+}
+"""What stays because every program has it."""
+_WITH_NAMES = (Text.SENTENCE, Text.WARNING, Text.CALL, Text.API)
+"""What can hold words around names, such as `cudaMalloc in cublasCreate`; without them it is all words, or a call."""
 _KERNEL_TABLE, _RANGE_TABLE = "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"
 _CALL_TABLES = re.compile(
     r"CUPTI_ACTIVITY_KIND_(RUNTIME|DRIVER|SYNCHRONIZATION|OVERHEAD)|PROFILER_OVERHEAD|OSRT_API|CU(BLAS|DNN)_EVENTS"
@@ -61,7 +76,6 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _OF_FINDING = rf"f-{_DEVICE_KEY.pattern}-[a-z_]+"
 _PLAIN_ID = re.compile(rf"{_OF_FINDING}(-rest)?")
 _HASHED_ID = re.compile(rf"(?P<head>{_OF_FINDING}-|s-)(?P<digest>[0-9a-f]{{6}}|[0-9a-f]{{10}})")
-_REPORTED = re.compile(r"(nsys reported an? \w+ while capturing(?: \([\d,]+ times\))?: ).*", re.DOTALL)
 
 
 def redacted(report: Redactable, key: str | None = None) -> Redactable:
@@ -91,53 +105,42 @@ class _Redaction:
 
     def __init__(self, report: Report | RanksReport, names: Names) -> None:
         self._names = names
-        self._sentences = Sentences(names)
         self._stems: dict[str, str] = {}
-        self._several_files = isinstance(report, RanksReport)
-        self._late: list[tuple[Text, str]] = []
+        self._sentences: dict[str, str] = {}
         rewritten(report, self._learn)
-        for text, value in sorted(self._late, key=lambda item: _LEARNT_LAST.index(item[0])):
-            self._sentences.learn(_KINDS[text], value)
+        self._phrases = self._renamed_phrases(report.phrases)
 
     def _learn(self, text: Text, record: Record, value: Any) -> Any:
-        """The first way through: all names that stand alone, in the order in which they appear."""
-        text = _told(text, record)
-        if text is Text.PACKED and isinstance(record, TimelineLevels):
-            for kind, each in packed_names(record):
-                self._learn_one(kind, each)
-            return value
-        for each in value if isinstance(value, list) else [value]:
-            self._learn_one(text, each)
+        """The first way through: all names that stand alone get their pseudonyms in the order in which they appear."""
+        text = _kind_of(text, record)
+        if text in _KINDS:
+            for each in value if isinstance(value, list) else [value]:
+                self._one(text, each)
+                if text is Text.FILE and (stem := PurePath(each).stem):
+                    self._stems[stem] = self._names.of(forms.FILE, each)
         return value
 
-    def _learn_one(self, text: Text, each: Any) -> None:
-        if text is Text.FILE:
-            self._learn_file(each)
-        elif text in (Text.GPU, Text.API, Text.CURRENCY):
-            self._learn_phrase(text, each)
-        if text in _KINDS and not self._stays(text, each):
-            self._names.of(_KINDS[text], each)
-            if text in _LEARNT_LAST:
-                self._late.append((text, each))
-            else:
-                self._sentences.learn(_KINDS[text], each)
-
-    def _learn_phrase(self, text: Text, phrase: str) -> None:
-        """A model of a GPU, a currency or what nsys calls its overhead: words of others, and one name together."""
-        new = self._one(text, phrase)
-        if not is_public_function(phrase) and not (new == phrase and is_prose(phrase)):
-            self._sentences.learn_always(phrase, new)
-
-    def _learn_file(self, name: str) -> None:
-        """Ranks go by the stems of their files, in sentences too."""
-        if stem := PurePath(name).stem:
-            self._stems[stem] = self._names.of(forms.FILE, name)
-            if self._several_files:
-                self._sentences.learn_always(stem, self._stems[stem])
+    def _renamed_phrases(self, phrases: Phrases | None) -> Phrases:
+        """The phrases with pseudonyms; from now on a sentence of the report is known by them."""
+        if phrases is None:
+            raise InputError(
+                "the report was saved by an older version, which did not tell names from words: it cannot be redacted",
+                hint="analyze the trace again with --redact",
+            )
+        try:
+            kinds = {KIND_OF[kind]: names for kind, names in phrases.names.items()}
+            new = {kind.name.lower(): [self._one(kind, name) for name in names] for kind, names in kinds.items()}
+            made = replace(phrases, names=new)
+            self._sentences = dict(zip(reversed(phrases.finished()), reversed(made.finished()), strict=True))
+        except (KeyError, ValueError) as error:
+            raise InputError("the phrases of this report cannot be read: the file is damaged") from error
+        return made
 
     def visit(self, text: Text, record: Record, value: Any) -> Any:
         """The second way through: what a field becomes."""
-        text = _told(text, record)
+        text = _kind_of(text, record)
+        if text is Text.PHRASES:
+            return self._phrases.names if isinstance(value, dict) else value
         if text is Text.PACKED and isinstance(record, TimelineLevels):
             return repacked(record, self._one)
         if isinstance(value, list):
@@ -146,31 +149,23 @@ class _Redaction:
             return self._table(text, value)
         return self._one(text, value)
 
-    def _one(self, text: Text, value: str) -> str:  # noqa: PLR0911
+    def _one(self, text: Text, value: str) -> str:
+        if text in _WITH_NAMES and value in self._sentences:
+            return self._sentences[value]
         if text in _KINDS:
             return value if self._stays(text, value) else self._names.of(_KINDS[text], value)
-        if text is Text.RANK:
-            return self._rank(value)
-        if text is Text.CALL:
-            return self._sentences.call(value)
-        if text is Text.CURRENCY:
-            return currency(self._names, value)
-        if text is Text.VERSION:
-            return value if is_public_version(value) else WITHHELD
-        if text is Text.WARNING:
-            reported = _REPORTED.fullmatch(value)
-            return reported[1] + WITHHELD if reported else self._sentences.without_names(value)
-        if text is Text.HASH:
-            return self._names.hashed(value, HASH_DIGITS) if self._names.keyed else WITHHELD
-        if text is Text.ID:
-            return self._id(value)
-        return self._sentences.without_names(value)
+        if text in _OTHERS:
+            return _OTHERS[text](self, value)
+        return value
+
+    def _hash(self, value: str) -> str:
+        return self._names.hashed(value, HASH_DIGITS) if self._names.keyed else WITHHELD
 
     def _table(self, text: Text, value: dict[str, Any]) -> dict[str, Any]:
         if text is Text.SETTINGS:
             return {name: setting(self._names, name, each) for name, each in value.items()}
         if text is Text.LABELS:
-            return {cause: _renamed(labels, self._sentences.without_names) for cause, labels in value.items()}
+            return {cause: _renamed(labels, partial(self._one, Text.SENTENCE)) for cause, labels in value.items()}
         return _renamed(value, lambda name: name if is_public_table(name) else self._names.of("table", name))
 
     def _rank(self, value: str) -> str:
@@ -191,20 +186,22 @@ class _Redaction:
         return f"{head}{self._names.number('id', head, text=digest)}"
 
     def _stays(self, text: Text, value: str) -> bool:
-        if text is Text.KERNEL:
-            return is_class_of_operation(value)
-        if text is Text.MODULE:
-            return is_public_module(value)
         if text is Text.SYMBOL:
             return is_public_function(value) or is_public_module(value) or _ADDRESS.fullmatch(value) is not None
-        if text is Text.API:
-            return is_public_call(value)
-        if text is Text.GPU:
-            return is_public_gpu(value)
-        return text is Text.RANGE and is_public_function(value)
+        return text in _PUBLIC and _PUBLIC[text](value)
 
 
-def _told(text: Text, record: Record) -> Text:
+_OTHERS: dict[Text, Callable[[_Redaction, str], str]] = {
+    Text.RANK: _Redaction._rank,
+    Text.HASH: _Redaction._hash,
+    Text.ID: _Redaction._id,
+    Text.CURRENCY: lambda made, value: currency(made._names, value),
+    Text.VERSION: lambda _, value: value if is_public_version(value) else WITHHELD,
+    Text.MESSAGE: lambda _made, _value: WITHHELD,
+}
+
+
+def _kind_of(text: Text, record: Record) -> Text:
     """What a text holds that only its record tells."""
     if text is Text.ROW and isinstance(record, EvidenceRow):
         if _CALL_TABLES.fullmatch(record.table):

@@ -9,11 +9,11 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import fields
 
+from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import Settings
 from nsysdiag.share.redaction import forms
 from nsysdiag.share.redaction.names import Names
 from nsysdiag.share.redaction.public import is_public_gpu
-from nsysdiag.share.redaction.vocabulary import is_own
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _DEVICE = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?|[0-9]+")
@@ -47,8 +47,7 @@ def _is_device(text: str) -> bool:
 
 
 def _is_cause(text: str) -> bool:
-    """Whether a text reads like the id of a cause, which are words of the analysis."""
-    return _WORD.fullmatch(text) is not None and is_own(text)
+    return text in CAUSES
 
 
 def _price(names: Names, part: str) -> str:

@@ -14,7 +14,6 @@ from nsysdiag import pipeline
 from nsysdiag.report import to_json
 from nsysdiag.share.redaction import redacted
 from nsysdiag.share.redaction.public import is_class_of_operation, is_public_function, is_public_module
-from nsysdiag.share.redaction.vocabulary import WORD, bare, is_own
 from tests.levels import THOROUGH
 from tests.share.redaction.canaries import everything_written
 
@@ -30,6 +29,11 @@ _NAMES = {
     "CUDA_CALLCHAINS": ("symbol", "module"),
     "OSRT_CALLCHAINS": ("symbol", "module"),
 }
+_WORD = re.compile(r"[^\W\d_]+")
+_ROOT = Path(__file__).parents[3]
+_SOURCES = [*_ROOT.glob("nsysdiag/**/*.py"), *_ROOT.glob("templates/**/*.html"), *_ROOT.glob("templates/**/*.js")]
+OWN = frozenset(word for each in _SOURCES for word in _WORD.findall(each.read_text(encoding="utf-8").lower()))
+"""Every word of the program itself."""
 _TEXTS = {"NVTX_EVENTS": "text", "PROCESSES": "name", "TARGET_INFO_SYSTEM_ENV": "value"}
 
 
@@ -59,7 +63,7 @@ def is_foreign(name: str) -> bool:
     return (
         len(re.findall(r"[A-Za-z]", name)) >= SHORTEST
         and not public
-        and not all(is_own(bare(word)) for word in WORD.findall(name))
+        and not OWN.issuperset(_WORD.findall(name.lower()))
     )
 
 

@@ -10,7 +10,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag import pipeline
+from nsysdiag import pipeline, typed
+from nsysdiag.errors import InputError
+from nsysdiag.fields import Text
+from nsysdiag.phrases import Phrases, finished
 from nsysdiag.ranks.pipeline import analyze_ranks
 from nsysdiag.report import Report, from_json, to_json
 from nsysdiag.share.redaction import is_redacted, redacted
@@ -124,13 +127,63 @@ def test_what_identifies_the_file_is_left_out(plain: Report) -> None:
 
 
 def test_what_nsys_reported_is_withheld() -> None:
-    plain = samples.one_device()
-    warnings = ["nsys reported a warning while capturing (3 times): cannot trace /opt/secret/app", "2 malformed rows"]
-    report = replace(plain, trace=replace(plain.trace, warnings=warnings))
-    assert redacted(report).trace.warnings == [
+    message = typed.name(Text.MESSAGE, "cannot trace /opt/secret/app")
+    made = redacted(reworded([f"nsys reported a warning while capturing (3 times): {message}", "2 malformed rows"]))
+    assert made.trace.warnings == [
         "nsys reported a warning while capturing (3 times): (withheld)",
         "2 malformed rows",
     ]
+
+
+def reworded(warnings: list[str]) -> Report:
+    """A report with these warnings and no names elsewhere."""
+    plain = replace(samples.one_device(), devices=[], findings=[], timeline=msgspec.UNSET, ranks=None, host=None)
+    return finished(replace(plain, trace=replace(plain.trace, warnings=warnings)))
+
+
+def test_a_name_is_replaced_by_what_it_is_a_name_of() -> None:
+    """Whatever it looks like: words of ours, a number, a format string, or two names in one."""
+    for name in ("copy", "in", "17", "{0}", "{api[0]}", "a, b", "thread 4 'x'", "}", ""):
+        made = redacted(reworded([f"a kernel {{x}} {typed.kernel(name)} by thread 5 '{typed.thread(name)}'"]))
+        shown = ("kernel 1", "thread 1") if name else ("", "")
+        assert made.trace.warnings == [f"a kernel {{x}} {shown[0]} by thread 5 '{shown[1]}'"]
+
+
+def test_words_without_a_name_stay() -> None:
+    """No sentence is searched: only what was put into it as a name goes."""
+    known = redacted(reworded([f"waits in {typed.kernel('copy')}", "a copy in copy"]))
+    assert known.trace.warnings == ["waits in kernel 1", "a copy in copy"]
+
+
+def test_public_names_stay_in_sentences() -> None:
+    words = "{} in {}, {} of {}".format(
+        typed.api("cudaMalloc"), typed.api("acmeSolve"), typed.symbol("malloc"), typed.name(Text.METRIC, "acme")
+    )
+    assert redacted(reworded([words])).trace.warnings == ["cudaMalloc in symbol 1, malloc of metric 1"]
+
+
+def test_sentences_follow_the_lists_of_names() -> None:
+    made = reworded([f"{typed.file('a')} of {typed.file('b')} {{x}}"])
+    assert made.phrases == Phrases(names={"file": ["a", "b"]}, sentences=["{file[0]} of {file[1]} {{x}}"])
+    assert made.phrases.sentences[0].format_map(made.phrases.names) == "a of b {x}" == made.trace.warnings[0]
+
+
+def test_a_report_without_phrases_cannot_be_redacted() -> None:
+    with pytest.raises(InputError, match="older version"):
+        redacted(replace(samples.one_device(), phrases=None))
+
+
+@pytest.mark.parametrize("sentence", ["{file[1]}", "{api[0]}", "{file[0].x}", "{file}", "{", "{}", "{file[-1]}"])
+def test_damaged_phrases_are_refused(sentence: str) -> None:
+    phrases = Phrases(names={"file": ["a"]}, sentences=[sentence])
+    with pytest.raises(InputError, match="damaged"):
+        redacted(replace(samples.one_device(), phrases=phrases))
+
+
+def test_names_of_an_unknown_kind_are_refused() -> None:
+    phrases = Phrases(names={"other": ["a"]}, sentences=["{other[0]}"])
+    with pytest.raises(InputError, match="damaged"):
+        redacted(replace(samples.one_device(), phrases=phrases))
 
 
 def test_settings_that_hold_names() -> None:

@@ -1,0 +1,106 @@
+"""The names in the sentences of a report, beside the finished sentences.
+
+```
+sentence       "thread 17 'loader' waited 3.10 ms in read"
+phrases        names      {"thread": ["loader"], "api": ["read"]}
+               sentences  ["thread 17 '{thread[0]}' waited 3.10 ms in {api[0]}"]
+```
+
+A sentence is a format string of Python over the lists of names: `sentence.format_map(names)` is what the report says.
+Sentences without names are not listed. So names can be replaced in a report without a look at its words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, TypeVar
+
+from msgspec.structs import replace
+
+from nsysdiag import typed
+from nsysdiag.fields import Text
+from nsysdiag.record import Record
+from nsysdiag.walk import rewritten
+
+_ID_OF = {kind: kind.name.lower() for kind in Text}
+KIND_OF = {name: kind for kind, name in _ID_OF.items()}
+"""What a list of names holds, by its key."""
+_FIELD = re.compile(r"\{\{|\}\}|\{([a-z]{1,16})\[([0-9]{1,9})\]\}|[{}]")
+_UNCHANGED = (Text.OWN, Text.PACKED, Text.SETTINGS, Text.TABLE)
+
+
+class Phrases(Record, frozen=True):
+    """Every sentence of the report with a name in it, and the names by what they are names of."""
+
+    names: Annotated[dict[str, list[str]], Text.PHRASES]
+    sentences: Annotated[list[str], Text.PHRASES]
+
+    def finished(self) -> list[str]:
+        """All sentences as the report has them. Raises ValueError where they are no such format strings."""
+        return [_FIELD.sub(self._part, sentence) for sentence in self.sentences]
+
+    def _part(self, found: re.Match[str]) -> str:
+        kind, number = found[1], found[2]
+        if kind is None:
+            if len(found[0]) == 1:
+                raise ValueError("a brace stands alone")
+            return found[0][0]
+        names = self.names.get(kind, ())
+        if int(number) >= len(names):
+            raise ValueError(f"there is no {kind} {number}")
+        return names[int(number)]
+
+
+AnyReport = TypeVar("AnyReport", bound=Record)
+
+
+def finished(report: AnyReport, packed: Iterable[str] = ()) -> AnyReport:
+    """The report with its sentences as people read them, and in `phrases` the names in them; `packed` are sentences
+    that the report holds packed."""
+    found = _Names()
+    for text in packed:
+        found.text(text)
+    made = rewritten(report, found.visit)
+    return replace(made, phrases=found.phrases())
+
+
+class _Names:
+    """Collects names by kind, and sentences by what people read."""
+
+    def __init__(self) -> None:
+        self._names: dict[Text, dict[str, int]] = {}
+        self._sentences: dict[str, str] = {}
+
+    def phrases(self) -> Phrases:
+        names = {_ID_OF[kind]: list(known) for kind, known in self._names.items()}
+        return Phrases(names=names, sentences=list(self._sentences.values()))
+
+    def visit(self, text: Text, _record: Record, value: Any) -> Any:
+        """What a field becomes."""
+        if text in _UNCHANGED:
+            return value
+        if isinstance(value, list):
+            return [self.text(each) for each in value] if any(map(typed.has_names, value)) else value
+        if isinstance(value, dict):
+            return {key: self._labels(each) for key, each in value.items()} if text is Text.LABELS else value
+        return self.text(value)
+
+    def _labels(self, labels: dict[str, int]) -> dict[str, int]:
+        return {self.text(label): ns for label, ns in labels.items()}
+
+    def text(self, text: str) -> str:
+        """The text as people read it."""
+        if not typed.has_names(text):
+            return text
+        plain = typed.plain(text)
+        if plain not in self._sentences:
+            self._sentences[plain] = "".join(map(self._part, typed.parts(text)))
+        return plain
+
+    def _part(self, part: typed.Part) -> str:
+        if isinstance(part, str):
+            return part.replace("{", "{{").replace("}", "}}")
+        kind, name = part
+        known = self._names.setdefault(kind, {})
+        return f"{{{_ID_OF[kind]}[{known.setdefault(name, len(known))}]}}"

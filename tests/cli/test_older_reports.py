@@ -1,0 +1,56 @@
+"""Reports that an older version saved: compared, batched and shown as today's are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.cli.conftest import Result
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+pytestmark = [pytest.mark.slow, pytest.mark.fixtures]
+
+
+@pytest.fixture
+def old(folder: Path) -> Path:
+    """A report of version 1, made of the trace beside it."""
+    for name, target in (("report_v1.json.gz", "old.json"), ("sim_starved_training.sqlite.gz", "trace.sqlite")):
+        (folder / target).write_bytes(gzip.decompress((FIXTURES / name).read_bytes()))
+    assert json.loads((folder / "old.json").read_bytes())["schema_version"] == "1"
+    return Path("old.json")
+
+
+def test_it_is_compared_with_the_trace_it_was_made_of(cli: Callable[..., Result], old: Path) -> None:
+    result = cli("compare", old, "trace.sqlite", "-o", "-", "--format", "json")
+    assert result.code == 0, result.stderr
+    made = json.loads(result.stdout)
+    assert [device["verdict"] for device in made["devices"]] == ["same", "same"]
+
+
+def test_it_is_batched_into_a_history(cli: Callable[..., Result], old: Path, folder: Path) -> None:
+    result = cli("batch", old, "-o", "out", "--history", "h.jsonl", "--fail-on", "idle_ns > 100s")
+    assert result.code == 0, result.stderr
+    lines = [json.loads(line) for line in (folder / "h.jsonl").read_text().splitlines()]
+    assert {line["device"] for line in lines} == {"gpu0", "gpu1"}
+    assert json.loads((folder / "out" / "summary.json").read_bytes())["entries"][0]["devices"]
+
+
+def test_it_is_shown_and_saved_again_as_version_2(cli: Callable[..., Result], old: Path, folder: Path) -> None:
+    assert cli("render", old, "-o", "new.json", "-o", "new.html", "-o", "new.md").code == 0
+    before, after = (json.loads((folder / name).read_bytes()) for name in ("old.json", "new.json"))
+    assert after["schema_version"] == "2"
+    same = ("devices", "trace", "settings", "causes", "host", "ranks")
+    assert [after[name] for name in same] == [before[name] for name in same]
+
+
+def test_it_cannot_be_redacted(cli: Callable[..., Result], old: Path, folder: Path) -> None:
+    """Names cannot be told from words in its sentences."""
+    result = cli("render", old, "-o", "new.html", "--redact")
+    assert (result.code, "older version" in result.stderr, (folder / "new.html").exists()) == (3, True, False)
