@@ -10,7 +10,7 @@ from nsysdiag.causes.threshold import READ_BACK_BYTES
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.operations import Category
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.trace.enums import CopyKind, MemoryKind
 
 LONG_NS = 1_000_000

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, Intervals
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 
 _TIMED_WAIT = re.compile(r"_*pthread_cond_(timed|clock)wait")
 SWITCH_INTERVAL_NS = (4_950_000, 5_300_000)

@@ -8,7 +8,7 @@ from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.threshold import LATENCY_LIMIT
 from nsysdiag.causes.variant import Variant
 from nsysdiag.events.gpus import slices_of_others
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps.launch_frame import DeviceSide, Explained
 
 

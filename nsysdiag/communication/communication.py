@@ -10,7 +10,7 @@ from nsysdiag.events.axis import Lane, ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.collectives import KINDS, MEETINGS, Collectives, kind_of
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.report import CollectiveKind, MpiCall

@@ -14,7 +14,7 @@ from nsysdiag.events.gpu_metrics import Grid
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.trace.strings import Strings
 

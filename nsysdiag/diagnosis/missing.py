@@ -11,8 +11,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import RowsOf, taken
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import RowsOf, distinct_values, taken
 from nsysdiag.ledger.untraced_graphs import has_operations, is_outermost
 from nsysdiag.units import format_count, format_share
 

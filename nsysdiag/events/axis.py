@@ -12,8 +12,7 @@ from nsysdiag.arrays.nesting import outermost
 from nsysdiag.arrays.spill import spill
 from nsysdiag.errors import InputError
 from nsysdiag.events.identity import is_constant, joint, once
-from nsysdiag.events.rows import picked, taken
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import distinct_values, picked, taken
 
 _POSITION_LIMIT = 1 << 62
 

@@ -10,8 +10,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.arrays.spill import spill
 from nsysdiag.events.identity import once, process_of
-from nsysdiag.events.rows import Rows
-from nsysdiag.events.streams import distinct, distinct_values
+from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.trace.trace import Trace
 
 _SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")

@@ -24,8 +24,8 @@ from nsysdiag.events.operations import (
     read_operations,
     session_duration,
 )
-from nsysdiag.events.rows import RowsOf, picked
-from nsysdiag.events.streams import Streams, describe_streams, distinct, distinct_values
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values, picked
+from nsysdiag.events.streams import Streams, describe_streams
 from nsysdiag.trace.trace import Trace
 
 

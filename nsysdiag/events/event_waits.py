@@ -10,8 +10,8 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import ApiCalls, issue_times, match_launches
 from nsysdiag.events.identity import pid_of
 from nsysdiag.events.operations import Operations
-from nsysdiag.events.rows import Rows
-from nsysdiag.events.streams import distinct, stream_codes
+from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.streams import stream_codes
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
 from nsysdiag.trace.trace import Trace

@@ -8,8 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.events.identity import pid_of
-from nsysdiag.events.rows import Rows
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.limits import MOST_GPUS
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.trace import Trace

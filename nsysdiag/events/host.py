@@ -15,6 +15,7 @@ from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import RANGE_COLUMNS, RANGES, NvtxRanges
 from nsysdiag.events.operations import TABLES, Category, operation_columns
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.events.samples import SAMPLE_COLUMNS, SAMPLES, SampleRows, Samples, read_samples, samples_of
 from nsysdiag.events.scheduling import (
     SWITCH_COLUMNS,
@@ -25,7 +26,6 @@ from nsysdiag.events.scheduling import (
     read_switches,
     scheduling_of,
 )
-from nsysdiag.events.streams import distinct_values
 from nsysdiag.trace.enums import OverheadType
 from nsysdiag.trace.trace import Trace
 

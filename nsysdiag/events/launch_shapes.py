@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.events.rows import Rows
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.trace.columns import Columns
 
 SHAPE_COLUMNS = ("blocks", "threadsPerBlock", "registersPerThread", "sharedMemory")

@@ -12,8 +12,7 @@ from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import coded_names
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.nccl_payload import read_communicators
-from nsysdiag.events.rows import Rows, picked
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import Rows, distinct, picked
 from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
 from nsysdiag.trace.trace import Trace

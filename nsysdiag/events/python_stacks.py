@@ -30,7 +30,7 @@ from nsysdiag.events.callchains import MOST_FRAMES, Frame, Stack, Stacks
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.nvtx import PythonMarks
 from nsysdiag.events.program_code import Origin, file_name, origin_of_python
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.limits import MOST_DEEP
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace

@@ -1,4 +1,4 @@
-"""A table as a record of equally long arrays, and how rows are picked from it."""
+"""A table as a record of equally long arrays, how rows are picked from it, and the distinct values of a column."""
 
 from __future__ import annotations
 
@@ -28,6 +28,27 @@ def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDAr
         return values[index]
     count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
     return np.broadcast_to(values[:1].reshape(()), count) if count else values[:0]
+
+
+def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
+    """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
+    if len(values) == 0:
+        return values, np.zeros(0, dtype=np.int64)
+    low, high = int(values.min()), int(values.max())
+    if low == high:
+        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
+    if high - low > 2 * len(values) + 65_536:
+        unique, inverse = np.unique(values, return_inverse=True)
+        return unique, inverse.astype(np.int64)
+    seen = np.zeros(high - low + 1, dtype=np.bool_)
+    seen[values - low] = True
+    return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
+
+
+def distinct_values(values: IntArray) -> IntArray:
+    """The distinct values, sorted; fast where there is one, as with the process of most tables."""
+    # One value is copied: a part of the array would keep all of it in memory.
+    return values[:1].copy() if len(values) and values.min() == values.max() else np.unique(values)
 
 
 class RowsOf:

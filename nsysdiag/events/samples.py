@@ -10,8 +10,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before, union
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.program_code import file_name, name_of
-from nsysdiag.events.rows import Rows, picked
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import Rows, distinct, picked
 from nsysdiag.trace.trace import Trace
 
 SAMPLES = "COMPOSITE_EVENTS"

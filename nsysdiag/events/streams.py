@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import pid_of
+from nsysdiag.events.rows import distinct
 from nsysdiag.trace.enums import StreamFlag
 from nsysdiag.trace.trace import Trace
 
@@ -31,27 +32,6 @@ def stream_codes(process: IntArray, context: IntArray, stream: IntArray) -> tupl
         combined, code = distinct(code * max(len(values), 1) + inverse)
         keys = [key[combined // max(len(values), 1)] for key in keys] + [values[combined % max(len(values), 1)]]
     return code, list(zip(*(key.tolist() for key in keys), strict=True))
-
-
-def distinct(values: IntArray) -> tuple[IntArray, IntArray]:
-    """The distinct values, sorted, and for each row its place among them; no sort where they are few and dense."""
-    if len(values) == 0:
-        return values, np.zeros(0, dtype=np.int64)
-    low, high = int(values.min()), int(values.max())
-    if low == high:
-        return values[:1].copy(), np.zeros(len(values), dtype=np.int64)
-    if high - low > 2 * len(values) + 65_536:
-        unique, inverse = np.unique(values, return_inverse=True)
-        return unique, inverse.astype(np.int64)
-    seen = np.zeros(high - low + 1, dtype=np.bool_)
-    seen[values - low] = True
-    return np.flatnonzero(seen) + low, (np.cumsum(seen, dtype=np.int64) - 1)[values - low]
-
-
-def distinct_values(values: IntArray) -> IntArray:
-    """The distinct values, sorted; fast where there is one, as with the process of most tables."""
-    # One value is copied: a part of the array would keep all of it in memory.
-    return values[:1].copy() if len(values) and values.min() == values.max() else np.unique(values)
 
 
 def describe_streams(trace: Trace, keys: list[tuple[int, int, int]]) -> Streams:

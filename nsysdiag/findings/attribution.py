@@ -14,8 +14,7 @@ from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.causes.variant import AFTER_READ_BACK
 from nsysdiag.events.axis import Lane
 from nsysdiag.events.identity import joint
-from nsysdiag.events.rows import Rows
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.ledger.classify import LayeredEvidence

@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.findings.attribution import Shares
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys

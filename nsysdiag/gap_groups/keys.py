@@ -12,7 +12,7 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.identity import joint
 from nsysdiag.events.nvtx import path_codes
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.details import GapContext, gap_moments
 from nsysdiag.kernels.operation_names import normal_operation_names
 from nsysdiag.limits import mark_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.gaps.calibration import Calibration
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.stream_waits import EventWaits

@@ -11,7 +11,8 @@ from nsysdiag.events.calls import issue_times
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.event_waits import NO_PRODUCER, UNKNOWN_PRODUCER
 from nsysdiag.events.operations import Category
-from nsysdiag.events.streams import distinct, previous_on_stream
+from nsysdiag.events.rows import distinct
+from nsysdiag.events.streams import previous_on_stream
 from nsysdiag.gaps.gaps import Gaps
 
 SLACK_NS = 50_000

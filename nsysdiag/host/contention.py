@@ -7,7 +7,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.arrays.step_functions import Steps, count_open, time_by_level
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.host.facts import Contention, CpuHolder, CpuLimit
 from nsysdiag.host.states import Stretches, ThreadStates
 from nsysdiag.host.threads import HostScene

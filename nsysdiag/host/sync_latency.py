@@ -8,8 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, nearest_before
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import RowsOf
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.host.facts import HostWindow, SyncLatency, SyncPart
 from nsysdiag.host.threads import HostScene
 from nsysdiag.host.windows import window_of_time

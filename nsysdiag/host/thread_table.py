@@ -8,8 +8,8 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, coverage, union
 from nsysdiag.events.identity import pid_of, process_of, tid_of
+from nsysdiag.events.rows import distinct
 from nsysdiag.events.samples import sampling_periods
-from nsysdiag.events.streams import distinct
 from nsysdiag.host.facts import HostThread, Stall
 from nsysdiag.host.states import NOTED, ThreadStates, summed
 from nsysdiag.host.threads import HostScene

@@ -13,7 +13,7 @@ from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of, tid_of
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.wakeups.host_trace import HostTrace
 
 

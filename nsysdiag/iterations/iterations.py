@@ -13,8 +13,7 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.operations import Category
-from nsysdiag.events.rows import RowsOf
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import RowsOf, distinct
 from nsysdiag.pseudonyms import pseudonym
 
 FEWEST = 5

@@ -10,7 +10,7 @@ from nsysdiag.arrays.codes import to_planes, to_text
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, pieces
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.report import WORK
 from nsysdiag.report import IterationsPacked, KernelRow
 from nsysdiag.trace.strings import Strings

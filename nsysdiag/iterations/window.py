@@ -17,7 +17,7 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.memory_fit import Part
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.projection import project
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.iterations.iterations import find_iterations
 from nsysdiag.units import format_exact_ns
 

@@ -8,7 +8,7 @@ from nsysdiag.arrays.groups import group_durations
 from nsysdiag.arrays.intervals import BoolArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.report import KernelRow
 from nsysdiag.trace.strings import Strings
 

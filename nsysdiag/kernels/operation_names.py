@@ -7,7 +7,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category, copy_name
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import Operation
 from nsysdiag.trace.strings import Strings

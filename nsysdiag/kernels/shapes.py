@@ -12,7 +12,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.residency import Residency, limit_name
 from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import KernelShape

@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import same_graph_launch
 from nsysdiag.kernels.operation_names import operation_names

@@ -15,8 +15,7 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import joint, process_of
 from nsysdiag.events.operations import Category, Operations
-from nsysdiag.events.rows import picked
-from nsysdiag.events.streams import distinct, distinct_values
+from nsysdiag.events.rows import distinct, distinct_values, picked
 from nsysdiag.gaps.launch_frame import Case, Frame
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.assignment import Slices

@@ -10,7 +10,7 @@ from nsysdiag.causes import QUEUE_FULL
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.graphs import graph_launches

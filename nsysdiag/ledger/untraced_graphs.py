@@ -13,8 +13,7 @@ from nsysdiag.causes import blocking_copy, sync
 from nsysdiag.causes.evidence import CallFacts
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import RowsOf
-from nsysdiag.events.streams import distinct, distinct_values
+from nsysdiag.events.rows import RowsOf, distinct, distinct_values
 
 _LAUNCH = re.compile(r"(cuda|cu)GraphLaunch")
 _ASYNC = re.compile(r".*Async.*")

@@ -14,7 +14,7 @@ from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.identity import pid_of, process_of
 from nsysdiag.events.memory import MemoryLimits, Usage, belongs, of_processes
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.memory.allocations import MANAGED, PINNED, RESIDENT, Changes, at, level, levels, match, of_kind

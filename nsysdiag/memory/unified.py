@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, intersect, union
 from nsysdiag.events.memory import GpuFaults, Memory, Migrations, belongs, of_processes
 from nsysdiag.events.operations import copy_name
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.memory.facts import MigrationRow, Thrashing, UnifiedMemory
 from nsysdiag.trace.enums import FaultAccess, MigrationCause

@@ -19,7 +19,7 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, contains
 from nsysdiag.events.collectives import KINDS, MEETINGS
-from nsysdiag.events.streams import distinct, distinct_values
+from nsysdiag.events.rows import distinct, distinct_values
 from nsysdiag.ranks.clocks import Clocks
 from nsysdiag.ranks.timeline import Group, RankTimeline
 

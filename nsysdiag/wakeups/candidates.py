@@ -10,8 +10,7 @@ from enum import IntEnum
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
-from nsysdiag.events.rows import Rows
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import Rows, distinct
 
 PAIRS_AT_ONCE = 2_000_000
 

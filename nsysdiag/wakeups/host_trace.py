@@ -18,7 +18,7 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity, HostTables, host_activity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges
-from nsysdiag.events.streams import distinct_values
+from nsysdiag.events.rows import distinct_values
 from nsysdiag.wakeups.waits import Ends, Waits, ends_of, is_timed
 from nsysdiag.wakeups.wakers import WakeFinder
 

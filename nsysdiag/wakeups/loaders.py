@@ -10,7 +10,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.wakeups.host_trace import HostTrace
 from nsysdiag.wakeups.waits import Ends, Waits
 

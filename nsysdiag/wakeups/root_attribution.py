@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE
-from nsysdiag.events.streams import distinct
+from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.assignment import SliceRows, Slices
 from nsysdiag.wakeups.levels import Chains, Pieces, vague
 from nsysdiag.wakeups.thread_names import ThreadNames

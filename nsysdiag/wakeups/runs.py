@@ -9,9 +9,8 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, nearest_before
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, process_of, tid_of
-from nsysdiag.events.rows import Rows, RowsOf
+from nsysdiag.events.rows import Rows, RowsOf, distinct, distinct_values
 from nsysdiag.events.scheduling import SwitchRows
-from nsysdiag.events.streams import distinct, distinct_values
 from nsysdiag.limits import MOST_SEEN
 
 AROUND_NS = 1_000_000_000

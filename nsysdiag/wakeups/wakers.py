@@ -19,9 +19,8 @@ from nsysdiag.arrays.spill import spill
 from nsysdiag.events.axis import CallTable
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import Rows
+from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.events.scheduling import BREAK_NS
-from nsysdiag.events.streams import distinct
 from nsysdiag.wakeups.candidates import (
     REPEATED,
     STANDS_OUT,
