@@ -8,7 +8,7 @@ from nsysdiag.causes.variant import Variant
 CAUSE = Cause(
     id="graph_untraced",
     title="Inside an untraced CUDA graph",
-    meaning="A graph was launched, and the trace holds neither its kernels nor a graph row: the device was probably busy, and nobody saw.",
+    meaning="A graph was launched, and the trace holds neither its kernels nor a graph row: the device was probably busy, which the trace does not show.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
     advice=("Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows.",),

@@ -69,7 +69,7 @@ thread         [read][launch]
             "waits for a pipe, socket or device",
             "find who is late at the other end",
             (
-                "The thread waits for somebody at the other end of a pipe or socket: a data loader worker (num_workers, "
+                "The thread waits for the other end of a pipe or socket: a data loader worker (num_workers, "
                 "prefetch_factor), a server, another rank.",
             ),
             call=matching(r"^_*(ppoll|poll|p?select6?|epoll_p?wait2?|recv\w*|accept4?|connect|send\w*)\b"),

@@ -9,7 +9,7 @@ from nsysdiag.gaps.launch_frame import Case
 CAUSE = Cause(
     id="launch_unknown",
     title="Launch not in the trace",
-    meaning="The next operation has no API call in the trace, so nobody can say whether the host was late.",
+    meaning="The next operation has no API call in the trace, so it is unknown whether the host was late.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
     advice=("Capture again with --trace=cuda for all processes of the run, so that each operation has its launch.",),

@@ -1,4 +1,4 @@
-"""Memory allocation: device or pinned memory is asked for or given back."""
+"""Memory allocation: device or pinned memory is requested or freed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ thread         [cudaMalloc][launch]
         ),
         Variant(
             "free",
-            "memory is given back",
+            "memory is freed",
             "do not free in the step",
             (
                 "cudaFree waits for the device: no empty_cache() in the step; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "

@@ -15,7 +15,7 @@ EITHER = {"scheduling", "cpu-samples"}
 
 _OF_LAUNCHES = ("cuda-api",)
 _OF_FIELD = {
-    "iterations": "nothing comes round in it: put NVTX ranges around the steps, and capture with --trace=nvtx",
+    "iterations": "nothing repeats in it: put NVTX ranges around the steps, and capture with --trace=nvtx",
     "coverage": "it has no idle time that the host must explain",
     "gpu_metrics": "its GPU counters were not captured: --gpu-metrics-devices=all brings them",
     "memory": "the use of memory was not captured: --cuda-memory-usage=true brings it",

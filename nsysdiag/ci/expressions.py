@@ -112,7 +112,7 @@ class _Parser:
         near = measure.name.replace("_share", "" if measure.in_ledger else "_ns")
         instead = f"; write '{near}:+10%'" if near != name and near in measures() else ""
         return self._fail(
-            f"a change of {name} cannot be told from chance{instead}",
+            f"a change of {name} cannot be distinguished from chance{instead}",
             f"these can: {LENGTH} (of an iteration), {', '.join(_COMPARED)}, ledger.CAUSE, root_ledger.CAUSE",
         )
 

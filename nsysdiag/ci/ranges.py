@@ -34,7 +34,7 @@ def require_range(report: Report, name: str) -> None:
         raise UnmeasurableError("the trace has no NVTX ranges: --trace=nvtx brings those of the program")
     near = get_close_matches(name, paths, n=1)
     meant = f"; did you mean '{near[0]}'?" if near else ""
-    raise UnmeasurableError(f"none of its recurring gaps lies in an NVTX range '{name}'{meant}")
+    raise UnmeasurableError(f"none of its recurring gaps is in an NVTX range '{name}'{meant}")
 
 
 def value_between(

@@ -87,7 +87,7 @@ def batch(
 ) -> None:
     """Report on many traces: a page and a saved report for each, and a summary of all.
 
-    Each is analysed in a process of its own. An input that cannot be analysed is told of in the summary, the others are
+    Each is analysed in a process of its own. The summary names inputs that cannot be analysed, the others are
     done, and the exit code is 4.
     """
     from functools import partial

@@ -145,5 +145,5 @@ def parse_iterations(text: str) -> tuple[int | None, int | None]:
         return low, (low + 1 if low != -1 else None)
     high = int(behind) if behind else None
     if high == 0 or (low is not None and high is not None and high <= low and (low < 0) == (high < 0)):
-        raise UsageError(f"no iteration lies in '{text}'", hint=_HINT)
+        raise UsageError(f"no iteration is in '{text}'", hint=_HINT)
     return low, high

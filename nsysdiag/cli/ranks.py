@@ -1,4 +1,4 @@
-"""`nsysdiag ranks`: the ranks of one run beside each other."""
+"""`nsysdiag ranks`: compares the ranks of one run."""
 
 from pathlib import Path
 from typing import Annotated

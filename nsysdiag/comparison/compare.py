@@ -197,10 +197,10 @@ def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titl
         seen = max(length.least_ns, (length.high_ns or 0) - length.change_ns, length.change_ns - (length.low_ns or 0))
         return (
             f"{what} takes {format_ns(length.before_ns)} before and {format_ns(length.after_ns)} after: no difference "
-            f"that could be told from chance. Less than {format_share(seen, length.before_ns)} would not be seen."
+            f"beyond chance. Less than {format_share(seen, length.before_ns)} would not be seen."
         )
     if length.verdict == UNKNOWN:
-        return f"{times}: whether that is more than chance cannot be told."
+        return f"{times}: the data do not show whether that is more than chance."
     return f"{times}: {share}, {interval_text(length)}{_most(length, rows, titles)}."
 
 

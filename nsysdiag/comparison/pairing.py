@@ -30,7 +30,7 @@ def require_names(reports: Sequence[Report]) -> None:
             "a report has numbers in place of names, which are others in each report", hint=_ONE_REDACTION
         )
     if len(kinds) > 1:
-        raise NotComparableError("some reports have stand-ins for names, others have not", hint=_ONE_REDACTION)
+        raise NotComparableError("some reports have pseudonyms for names, others have not", hint=_ONE_REDACTION)
 
 
 def is_keyed(report: Report) -> bool:

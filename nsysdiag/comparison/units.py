@@ -175,7 +175,7 @@ def _why_windows(reports: Sequence[On]) -> str:
             f"The report of {' and '.join(dict.fromkeys(unpacked))} does not hold its iterations one by one: whole "
             "windows are compared. Analyse the trace again."
         )
-    return "Nothing comes round on both sides: whole windows are compared."
+    return "Nothing repeats on both sides: whole windows are compared."
 
 
 def _shared(one: DeviceReport, two: DeviceReport) -> float:

@@ -118,7 +118,7 @@ def _hedged(verdict: str, sentence: str) -> str:
     """The same where nothing tells of chance."""
     if verdict == "none":
         return "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
-    return f"{sentence} Whether that is more than chance cannot be told."
+    return f"{sentence} The data do not show whether that is more than chance."
 
 
 def _listed(names: list[str]) -> str:

@@ -37,7 +37,7 @@ def device_notes(
     if malformed:
         notes.append(f"{malformed:,} malformed operation rows were left out (no valid start and end).")
     if narrowed_away:
-        notes.append("No GPU work of this device lies in the chosen time.")
+        notes.append("No GPU work of this device is in the chosen time.")
     if migrated_share >= NOTABLE_MIGRATION:
         notes.append(
             f"Pages of unified memory migrated during {format_share(migrated_share, 1)} of the time in which kernels"

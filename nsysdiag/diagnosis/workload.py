@@ -23,7 +23,7 @@ def workload(
     if steps is not None and steps <= limits.regular:
         count, median = format_count(len(steady or ())), format_ns(_median(steady))
         alike = f"half of them within {format_share(steps, 1)} of that" if steps else "most of them alike"
-        why = f"{count} steps come round, of {median} in the median, {alike}"
+        why = f"{count} steps repeat, of {median} in the median, {alike}"
         return Workload(kind=STEPS, why=why, judged_ns=window_ns)
     arrivals = irregularity(bursts.spans)
     enough = len(bursts) >= limits.fewest_bursts and between_ns >= limits.between * window_ns
@@ -57,7 +57,7 @@ def _spread(steady: Intervals | None) -> float | None:
 def _unclear(spread: float | None, steps: int, bursts: int) -> str:
     if spread is not None:
         return f"steps take very different times, half of them over {format_share(spread, 1)} from the median"
-    none = f"only {steps} steady steps come round" if steps else "no steps come round"
+    none = f"only {steps} steady steps repeat" if steps else "no steps repeat"
     if bursts > 1:
         return f"{none}, and {format_count(bursts)} bursts are too few, too close or too regular for requests"
     return f"{none}, and there are no pauses in which the host had nothing to do"

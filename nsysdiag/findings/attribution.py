@@ -68,7 +68,7 @@ def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, att
 
 
 def _kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribution) -> IntArray:
-    """The kind of each slice, an index into the kinds of its cause; told once for each combination of its words."""
+    """The kind of each slice, an index into the kinds of its cause; found once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
     labels = [*attribution.labels, ""]
     after = np.zeros(len(rows), dtype=np.bool_)
@@ -140,8 +140,8 @@ def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> S
         [1, 2, 3],
     )
     present, code = distinct(joint(context.drained.name[gap], known, 4))
-    told = [_drained_kind(typed.plain(context.drained.names[each // 4]), each % 4) for each in present.tolist()]
-    causes, kinds = (np.array([each[side] for each in told], dtype=np.int32) for side in (0, 1))
+    drained = [_drained_kind(typed.plain(context.drained.names[each // 4]), each % 4) for each in present.tolist()]
+    causes, kinds = (np.array([each[side] for each in drained], dtype=np.int32) for side in (0, 1))
     return Shares(
         gap=gap.astype(np.int32),
         slice=np.full(len(gap), -1, dtype=np.int32),

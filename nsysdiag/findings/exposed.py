@@ -60,7 +60,7 @@ def _finding(
 
 
 def _longest(device: DeviceReport, sightings: Sightings, mine: BoolArray, most: int) -> list[EvidenceRow]:
-    """The longest operations of the kind inside the window; how much of each is exposed is not told apart."""
+    """The longest operations of the kind inside the window; how much of each is exposed is not known."""
     operations = sightings.context.device.operations
     inside = contains(union(Intervals.of(device.window.parts)), operations.start)
     chosen = np.flatnonzero(mine & sightings.context.device.running & inside)
@@ -104,4 +104,4 @@ def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
 def _chain(device: DeviceReport, rule: FindingRule, rows: list[EvidenceRow], fix: str) -> list[str]:
     what = typed.kernel(rows[0].name) if rows else rule.title
     total = device.exposed_comm_ns if rule is EXPOSED_COMM else device.exposed_copy_ns
-    return [f"{what} and its like run alone on {device.key}", f"no kernel runs for {format_ns(total)}", fix]
+    return [f"{what} and similar ones run alone on {device.key}", f"no kernel runs for {format_ns(total)}", fix]

@@ -80,14 +80,14 @@ device  [step 1)[step 2)[step 3              )[step 4)
     sources=("nsight_cli", "gc"),
     fix="look at what these iterations have more of",
     advice=(
-        "Look at what these iterations have more of; a spike that comes round is garbage collection, a checkpoint, logging, "
+        "Look at what these iterations have more of; a spike that recurs is garbage collection, a checkpoint, logging, "
         "an evaluation, or a reader that starts a new file.",
     ),
 )
 EMPTY_ITERATIONS = FindingRule(
     id="empty_iterations",
     title="Iterations without work for the device",
-    meaning="A range of the program comes round, and in some of its instances nothing was launched to the device. Points "
+    meaning="A range of the program repeats, and in some of its instances nothing was launched to the device. Points "
     "to time that other findings account for: nothing is counted twice.",
     color="#0e7490",
     picture="""

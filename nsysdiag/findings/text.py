@@ -65,7 +65,7 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is known of a spot, before it is told; `symbols` is what CPU samples were in, for host code only."""
+    """What is known of a spot, before words are made of it; `symbols` is what CPU samples were in, for host code."""
 
     spot: Spot
     gaps: SpotGaps

@@ -28,16 +28,16 @@ def advice(threads: list[HostThread], contention: Contention | None, span: int) 
 
 def _limit(limit: CpuLimit, span: int) -> str:
     who = f"{typed.process(limit.process)} ({limit.pid})" if limit.process else f"process {limit.pid}"
-    told = (
+    seen = (
         f"Threads of {who} never ran on more than {limit.cpus} CPUs at once, although up to {limit.wanted} could have "
         f"run; for {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited while all "
         f"{limit.cpus} were taken."
     ).replace(" 1 CPUs", " 1 CPU")
     fewer = f"start fewer threads ({COUNTS})"
     if limit.cpus_seen <= limit.cpus:
-        return f"{told} Give the process more CPUs, or {fewer}."
+        return f"{seen} Give the process more CPUs, or {fewer}."
     return (
-        f"{told} The trace shows {limit.cpus_seen} CPUs: look for a CPU limit (the container's CPU quota or cpuset, "
+        f"{seen} The trace shows {limit.cpus_seen} CPUs: look for a CPU limit (the container's CPU quota or cpuset, "
         f"taskset, numactl), or {fewer}."
     )
 

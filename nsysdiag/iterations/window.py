@@ -82,7 +82,7 @@ def _iterations(
     """The time from the start of the first iteration that is wanted to the start of the first that is not."""
     found = find_iterations(device, calls, ranges, whole)
     if found is None:
-        return Intervals.empty(), "nothing in the work of the device comes round, so it has no iterations"
+        return Intervals.empty(), "no operation of the device repeats regularly, so it has no iterations"
     first, behind, _ = slice(*wanted).indices(len(found))
     if behind <= first:
         return Intervals.empty(), f"there are {len(found)} iterations, and none of them is chosen"

@@ -178,7 +178,7 @@ class MemoryGrowth(Record, frozen=True):
 
 
 class MemoryChurn(Record, frozen=True):
-    """Device memory asked for and given back inside the window. `calls` are the outermost API calls that allocate or
+    """Device memory allocated and freed inside the window. `calls` are the outermost API calls that allocate or
     free any memory, of all threads of the device's processes, `call_ns` their time; `idle_ns` is the idle time of the
     device that the ledger gives to memory allocation. `per_iteration` counts allocations and frees, None without
     steady iterations."""

@@ -252,7 +252,7 @@ def leak_sentence(growth: MemoryGrowth) -> str:
 
 
 def churn_sentence(churn: MemoryChurn, window_ns: int) -> str:
-    """How often memory is asked for and given back, what it costs, and what helps."""
+    """How often memory is allocated and freed, what it costs, and what helps."""
     often = (
         f"{churn.per_iteration:,.1f} an iteration" if churn.per_iteration is not None else _per_second(churn, window_ns)
     )

@@ -105,9 +105,8 @@ def windows(
             for key, window in found.items()
             if len(window.whole)
         ]
-        raise UsageError(
-            f"no GPU work lies in the chosen time: {typed.plain(narrowed[0].reason)}", hint="; ".join(spans) or None
-        )
+        reason = typed.plain(narrowed[0].reason)
+        raise UsageError(f"no GPU work is in the chosen time: {reason}", hint="; ".join(spans) or None)
     return found
 
 

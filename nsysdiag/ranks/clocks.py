@@ -7,7 +7,7 @@ rank 0, clock 0   [AllReduce]            [AllReduce]      ends at 100, 300
 rank 1, clock 1         [----]                 [---]      ends at 140, 342     offset -40 .. -42, the median counts
 ```
 
-How far the differences lie from their median is the error.
+How far the differences are from their median is the error.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Shift:
 
 def fit(ends: IntArray, reference: IntArray) -> tuple[Shift, int]:
     """The shift from the clock of `ends` to that of `reference`, of the same collectives in order, and its error: how
-    far 95 of 100 distances lie from it at most. Drift counts where it halves the error."""
+    far 95 of 100 distances are from it at most. Drift counts where it halves the error."""
     apart = reference - ends
     steady = Shift(int(np.median(apart)), 0.0, int(ends[0]))
     error = _error(steady, ends, reference)

@@ -146,11 +146,13 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
         return "No collective of one rank could be matched with one of another."
     unknown = any(clocks.error_between(each.group.members) is None for each in found)
     if not late and unknown:
-        return "Collectives match, but nothing tells how the clocks differ: who is late stays open."
+        return "Collectives match, but how the clocks differ is unknown, and so is which rank is late."
     count = sum(len(each.group) for each in found)
     if not late:
         doubt = format_ns(max(each.doubt_ns for each in found))
-        return f"No rank is late by more than {doubt}, the least that can be told, for any of {count:,} collectives."
+        return (
+            f"No rank is late by more than {doubt}, the least that can be measured, for any of {count:,} collectives."
+        )
     first = late[0]
     times = first.more or first.meanwhile
     whole = sum(times.values())

@@ -1,4 +1,4 @@
-"""Ranks beside each other as plain data: how even their work is, who comes late to collectives, and why.
+"""Ranks compared, as plain data: how even their work is, who comes late to collectives, and why.
 
 Times are integer nanoseconds. Moments are on the clock of the first file; a rank's own clock is `offset_ns` behind it.
 Work goes by the same names as in iterations: compute, exposed_comm, exposed_copy; idle time goes by its cause.
@@ -107,7 +107,7 @@ class RankWait(Record, frozen=True):
 
 
 class RankComparison(Record, frozen=True):
-    """Ranks, or the devices of one trace, beside each other.
+    """Ranks, or the devices of one trace, compared.
 
     `basis` says what is compared: `collectives`, the time from the first to the last collective in which all meet;
     where they do not, `iterations`, from the first to the last one of those that all have; else `window`, all of each

@@ -115,7 +115,7 @@ def _refused(ranks: list[RankTimeline], kind: int, communicator: int, rows: Rows
     name = KINDS[kind] + (f" on communicator {communicator_name(communicator)}" if communicator else "")
     lines = [
         f"{name}: {len(own) - len(cut[at]):,} of {len(own):,} of {_shown(ranks[at])} "
-        "lie outside what another rank recorded"
+        "are outside what another rank recorded"
         for at, own in rows.items()
         if len(cut[at]) < len(own)
     ]
@@ -179,7 +179,7 @@ LOOSE_NS = 1_000_000
 
 def confirmed(ranks: list[RankTimeline], groups: list[Group], clocks: Clocks) -> tuple[list[Group], list[str]]:
     """The groups on the common clock, each with ranks that met in nine of ten of its collectives at least, and without
-    those collectives in which they did not, or that lie outside a window; in words, who met no other rank."""
+    those collectives in which they did not, or that are outside a window; in words, who met no other rank."""
     found: list[Group] = []
     refusals: list[str] = []
     for group in groups:

@@ -1,4 +1,4 @@
-"""Several ranks in one or several files: each file through the pipeline, then the ranks beside each other."""
+"""Several ranks in one or several files: each file through the pipeline, then the ranks compared."""
 
 from __future__ import annotations
 

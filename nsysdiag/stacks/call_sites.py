@@ -40,7 +40,7 @@ _ON_THREAD = np.array([cause.side == "host" or cause.id == IN_LAUNCH_CALL for ca
 
 class Kind(IntEnum):
     """What a chain belongs to: a call or a sample while the cause lasted, or the launch of the next operation; and the
-    stacks that Python itself told then."""
+    stacks that Python itself recorded then."""
 
     PYTHON = 0
     CALL = 1
@@ -102,14 +102,14 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
     )
     chosen = found.take(_few_of_each(group[found.gap], found.kind))
     stacks = [_stacks(side, name, chosen.id[chosen.source == number]) for number, name in enumerate(SOURCES)]
-    told: list[dict[int, list[tuple[str, Stack]]]] = [{} for _ in range(count)]
+    stacks_by_kind: list[dict[int, list[tuple[str, Stack]]]] = [{} for _ in range(count)]
     for at, kind, source, chain in zip(
         group[chosen.gap].tolist(), chosen.kind.tolist(), chosen.source.tolist(), chosen.id.tolist(), strict=True
     ):
         if stack := stacks[source].get(chain):
-            told[at].setdefault(kind, []).append((SOURCES[source], stack))
+            stacks_by_kind[at].setdefault(kind, []).append((SOURCES[source], stack))
     computes = set(group[np.isin(side.dominant, _SAMPLED)].tolist())
-    return [_place(each, at in computes) for at, each in enumerate(told)]
+    return [_place(each, at in computes) for at, each in enumerate(stacks_by_kind)]
 
 
 def _stacks(side: HostSide, source: str, ids: IntArray) -> Stacks:
@@ -197,11 +197,11 @@ def _few_of_each(group: IntArray, kind: IntArray) -> IntArray:
     return np.concatenate(parts)
 
 
-def _place(told: dict[int, list[tuple[str, Stack]]], computes: bool) -> Place:
+def _place(by_kind: dict[int, list[tuple[str, Stack]]], computes: bool) -> Place:
     """The first kind of chains with code of the program's own in them, else the first with any."""
     native = (Kind.SAMPLE, Kind.CALL) if computes else (Kind.CALL, Kind.SAMPLE)
-    kinds = [kind for kind in (Kind.PYTHON, *native, *_LAUNCHES) if kind in told]
-    own = [kind for kind in kinds if any(stack.own for _, stack in told[kind])]
-    site = common_site(told[(own or kinds)[0]], (own or kinds)[0] in _LAUNCHES) if kinds else None
-    samples = told.get(Kind.SAMPLE) or told.get(Kind.PYTHON, [])
+    kinds = [kind for kind in (Kind.PYTHON, *native, *_LAUNCHES) if kind in by_kind]
+    own = [kind for kind in kinds if any(stack.own for _, stack in by_kind[kind])]
+    site = common_site(by_kind[(own or kinds)[0]], (own or kinds)[0] in _LAUNCHES) if kinds else None
+    samples = by_kind.get(Kind.SAMPLE) or by_kind.get(Kind.PYTHON, [])
     return Place(site, leaf_shares([stack for _, stack in samples]) if computes else [])

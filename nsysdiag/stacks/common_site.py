@@ -28,18 +28,18 @@ def common_site(stacks: list[tuple[str, Stack]], launch: bool) -> CallSite:
     own = any(stack.own for _, stack in stacks)
     known = [(source, stack.frames) for source, stack in stacks if stack.own == own]
     functions = _Functions()
-    told = [functions.places(frames) for _, frames in known]
-    counts = Counter(place for places in told for place in places)
+    places = [functions.places(frames) for _, frames in known]
+    counts = Counter(place for each in places for place in each)
     depth = Counter(dict.fromkeys(counts, 0))
-    for places in told:
-        depth.update(places)
-    common = [place for place, count in counts.items() if 2 * count >= len(told)]
+    for each in places:
+        depth.update(each)
+    common = [place for place, count in counts.items() if 2 * count >= len(places)]
     scores = {
         each: (0 if common else -counts[each], depth[each] / counts[each], -counts[each]) for each in common or counts
     }
     leading = min(scores.values())
     best = min((each for each, score in scores.items() if score == leading), key=functions.names)
-    through = [(*each, places[best]) for each, places in zip(known, told, strict=True) if best in places]
+    through = [(*each, at[best]) for each, at in zip(known, places, strict=True) if best in at]
     return CallSite(
         frames=[_frame(frame) for frame in _commonest(frames[at : at + MOST_FRAMES] for _, frames, at in through)],
         source=_commonest(source for source, _, _ in through),

@@ -19,7 +19,7 @@ MOST_NAMES = 3
 
 def leaf_texts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbols) -> list[str]:
     """For each stretch [low, high) of positions on the thread axis its commonest innermost functions, with the number
-    of samples: `_PyEval_EvalFrameDefault (interpreter) × 12, memcpy × 3`; empty where no sample with a chain lies."""
+    of samples: `_PyEval_EvalFrameDefault (interpreter) × 12, memcpy × 3`; empty where no sample has a chain."""
     return [_text(counts) for counts in _counts(samples, low, high, symbols)]
 
 

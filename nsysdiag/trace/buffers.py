@@ -56,7 +56,7 @@ class Buffers:
             self._arrays[index] = larger
 
     def finish(self) -> list[IntArray | FloatArray]:
-        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is given back, and an integer that
+        """The columns as filled; NULL of a REAL column becomes NaN. Untouched memory is freed, and an integer that
         is the same in all rows takes the memory of one; such a column cannot be written to."""
         done: list[IntArray | FloatArray] = []
         for array in self._arrays:

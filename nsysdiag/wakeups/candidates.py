@@ -151,7 +151,7 @@ class Wakers(Rows):
     confidence: FloatArray
 
     @classmethod
-    def nobody(cls, at: IntArray) -> Wakers:
+    def none(cls, at: IntArray) -> Wakers:
         """Nothing known of any."""
         nothing = np.zeros(len(at), dtype=np.int64)
         return cls(nothing, at.copy(), np.full(len(at), -1, dtype=np.int64), nothing.copy(), np.zeros(len(at)))

@@ -144,7 +144,7 @@ class WaitingThreads:
             start=begin,
             end=begin + length,
             name=np.where(inside, _at(calls.name, row), len(calls.names)),
-            ends=np.where(inside, _at(self._ends, row), np.where(outside, Ends.UNKNOWN, Ends.NOBODY)),
+            ends=np.where(inside, _at(self._ends, row), np.where(outside, Ends.UNKNOWN, Ends.NO_THREAD)),
             timed=np.where(inside, _at(self._timed & ~self.interpreter, row), 0),
         )
 

@@ -69,7 +69,7 @@ def vague(pieces: Pieces, words: Words) -> BoolArray:
 @dataclass(frozen=True, slots=True)
 class Level:
     """The pieces of one hop; for those that wait who ended the wait, and the confidence of all hops so far. `loader`
-    marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is told, but
+    marks waits for a worker that loads data. `aside` marks what a holder of the interpreter lock did: it is shown, but
     the lock itself is the root. `view` are the threads of the pieces."""
 
     pieces: Pieces
@@ -187,7 +187,7 @@ class _Search:
         lane = view.host.axis.rank(pieces.thread)
         away = vague(pieces, self.words)
         waits = view.waits(lane, pieces.start, away)
-        asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NOBODY) & (not last)
+        asks = (np.isin(pieces.cause, _WAITS) | away) & (waits.ends != Ends.NO_THREAD) & (not last)
         # Whoever wakes another has been woken itself by then: a wait that ends later is not how it came to that.
         asks &= waits.end <= before.until
         wakers = _found(waits, np.flatnonzero(asks), pieces.end, self.finder)
@@ -202,7 +202,7 @@ class _Search:
 def _found(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wakers:
     """The wakers of the waits at `rows`, none for the others. A wait that stands behind many pieces is looked up
     once."""
-    wakers = Wakers.nobody(until)
+    wakers = Wakers.none(until)
     if len(rows) == 0:
         return wakers
     wanted = waits.take(rows)

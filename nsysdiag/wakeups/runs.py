@@ -173,7 +173,7 @@ class Runs:
         return np.searchsorted(owners, process), np.searchsorted(owners, process, side="right")
 
     def _seen(self, query: IntArray, moment: IntArray, rows: slice) -> Seen:
-        """The same for queries in order of their moments, which lie on the axis, and the stretches at `rows`."""
+        """The same for queries in order of their moments, which are on the axis, and the stretches at `rows`."""
         lane, start, end, left = (getattr(self.stretches, each)[rows] for each in ("lane", "start", "end", "left"))
         time = moment[query]
         first = np.searchsorted(time, start)

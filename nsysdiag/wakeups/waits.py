@@ -18,7 +18,7 @@ from nsysdiag.trace.trace import Trace
 class Ends(IntEnum):
     """What ends a wait."""
 
-    NOBODY = 0  # a disk or a timer
+    NO_THREAD = 0  # a disk or a timer
     SIGNAL = 1  # a condition variable: another thread of the process signals it
     RELEASE = 2  # a lock, semaphore or barrier, or the end of a thread: nothing that is traced
     WRITE = 3  # a pipe or a socket: a thread of any process writes
@@ -65,7 +65,7 @@ WRITES = re.compile(r"write|writev|send\w*|mq_\w*send|splice|vmsplice|close|shut
 
 def ends_of(names: list[str]) -> IntArray:
     """What ends the waits in calls of each name."""
-    found = [next((ends for ends, pattern in _BY_NAME if pattern.fullmatch(name)), Ends.NOBODY) for name in names]
+    found = [next((ends for ends, pattern in _BY_NAME if pattern.fullmatch(name)), Ends.NO_THREAD) for name in names]
     return np.array(found, dtype=np.int64)
 
 

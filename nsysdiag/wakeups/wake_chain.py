@@ -74,14 +74,14 @@ class WakeChains:
             rows = self._chains.levels[0].pieces
             pieces = pieces[rows.cause[pieces] == cause]
             pieces = pieces if 2 * (rows.end - rows.start)[pieces].sum() >= ns else pieces[:0]
-        return self._told(self._longest(0, pieces)) if len(pieces) else None
+        return self._as_root(self._longest(0, pieces)) if len(pieces) else None
 
     def _longest(self, hop: int, pieces: IntArray) -> int:
         rows = self._chains.levels[hop].pieces
         length = rows.end[pieces] - rows.start[pieces]
         return int(pieces[np.lexsort((rows.start[pieces], -length))[0]])
 
-    def _told(self, piece: int) -> Root:
+    def _as_root(self, piece: int) -> Root:
         way = self._way(piece)
         hops = self._hops(way)
         cause, loads, kind = self._end(way)

@@ -96,7 +96,7 @@ class WakeFinder:
         """Who ended each of `waits`."""
         came, cpu = self._runs.switched_in(waits.thread, waits.start, waits.end)
         moment = np.where(came >= 0, came, waits.end)
-        found = Wakers.nobody(moment)
+        found = Wakers.none(moment)
         _, group = distinct(waits.thread)
         group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
         self._by_calls(waits, Moments(moment, moment), group, found)
@@ -130,7 +130,7 @@ class WakeFinder:
             return
         held = np.maximum(self._cpus.held_since(cpu[doubted], moment[doubted], BREAK_NS), waits.start[doubted])
         held = np.maximum(held - BEFORE_NS, np.maximum(waits.start, moment - SLOW_NS)[doubted])
-        again = Wakers.nobody(moment[doubted])
+        again = Wakers.none(moment[doubted])
         asked = Moments(held, moment[doubted])
         self._call_of(usual[doubted], waits.take(doubted), asked, cpu[doubted], again)
         better = again.how != How.NOTHING
@@ -150,7 +150,7 @@ class WakeFinder:
         late = held < moment[open_]
         open_, held = open_[late], held[late]
         queued, since = waits.take(open_), np.maximum(held, moment[open_] - QUEUED_NS)
-        again = Wakers.nobody(moment[open_])
+        again = Wakers.none(moment[open_])
         self._by_calls(queued, Moments(since, moment[open_]), group[open_], again)
         # Who ran at a moment in the midst of a longer queue may have begun after T was woken.
         whole = np.flatnonzero(since == held)
@@ -173,7 +173,7 @@ class WakeFinder:
         for thread in (waits.thread[ran], found.thread[ran]):
             others -= self._runs.switches(thread, low, high)
         several = ran[others > 0]
-        found.put(several, Wakers.nobody(moment.last[several]))
+        found.put(several, Wakers.none(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
         looked = Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS)

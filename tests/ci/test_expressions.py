@@ -123,9 +123,13 @@ MISTAKES = [
     ("idle_ns:+10", 11, "expected a unit: % of what was, ns, us, ms or s"),
     ("idle_ns:+-10%", 9, "expected a value"),
     ("idle_ns:+10%/iter", 12, "expected nothing more"),
-    ("idle_share:+10%", 0, "a change of idle_share cannot be told from chance; write 'idle_ns:+10%'"),
-    ("ledger.sync_share:+1%", 0, "a change of ledger.sync_share cannot be told from chance; write 'ledger.sync:+10%'"),
-    ("gap_count:+10%", 0, "a change of gap_count cannot be told from chance"),
+    ("idle_share:+10%", 0, "a change of idle_share cannot be distinguished from chance; write 'idle_ns:+10%'"),
+    (
+        "ledger.sync_share:+1%",
+        0,
+        "a change of ledger.sync_share cannot be distinguished from chance; write 'ledger.sync:+10%'",
+    ),
+    ("gap_count:+10%", 0, "a change of gap_count cannot be distinguished from chance"),
     ("\x1bidle_ns > 1", 0, "expected a name"),
 ]
 

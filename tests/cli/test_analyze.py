@@ -190,7 +190,7 @@ class TestRefusedBeforeTheWork:
             (("--iterations", "2:4", "--to", "1ms"), "--iterations and --from/--to exclude each other"),
             (("--iterations", "2-4"), "'2-4' does not say which iterations"),
             (("--iterations", ""), "'' does not say which iterations"),
-            (("--iterations", "4:2"), "no iteration lies in '4:2'"),
+            (("--iterations", "4:2"), "no iteration is in '4:2'"),
         ],
     )
     def test_window(self, cli: Callable[..., Result], trace: Path, options: tuple[str, ...], words: str) -> None:

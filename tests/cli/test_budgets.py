@@ -130,7 +130,9 @@ class TestBeforeTheWork:
     def test_mistakes_of_compare(self, cli: Cli, folder: Path) -> None:
         result = cli("compare", "a.sqlite", "b.sqlite", "--warn-on", "idle_share:+5%")
         assert result.code == 2
-        assert result.stderr.startswith("nsysdiag: --warn-on: a change of idle_share cannot be told from chance")
+        assert result.stderr.startswith(
+            "nsysdiag: --warn-on: a change of idle_share cannot be distinguished from chance"
+        )
 
     def test_two_ways_at_once(self, cli: Cli, trace: Path, analysis: FakeAnalysis) -> None:
         result = cli("analyze", trace, "--config", "x.toml", "--no-config")

@@ -175,7 +175,7 @@ class TestRedacted:
         assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "keyed.json", "-q").code == 0
         result = cli("compare", "keyed.json", traces[1])
         assert result.code == 5
-        assert "some reports have stand-ins for names, others have not" in result.stderr
+        assert "some reports have pseudonyms for names, others have not" in result.stderr
 
     def test_a_redacted_report_cannot_be_redacted_again(self, cli: Cli, traces: list[str]) -> None:
         assert cli("analyze", traces[0], "--redact", "--redact-key", "K", "-o", "r.json", "-q").code == 0

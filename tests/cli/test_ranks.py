@@ -118,7 +118,7 @@ class TestSaved:
 
     def test_render_shows_it(self, cli: Callable[..., Result], saved: str, folder: Path) -> None:
         assert cli("render", saved, "-o", "x.html", "-o", "x.csv").code == 0
-        assert "Ranks beside each other" in (folder / "x.html").read_text()
+        assert "Rank comparison" in (folder / "x.html").read_text()
         assert (folder / "x.stragglers.csv").exists()
 
     def test_it_is_no_report_of_one_trace(self, cli: Callable[..., Result], saved: str) -> None:

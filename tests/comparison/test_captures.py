@@ -124,7 +124,7 @@ def test_nothing_is_said_of_chance_where_it_is_not_known(tmp_path: Path) -> None
     """Saved reports of an older form hold no single iterations: windows are compared."""
     before, after = (unpacked(report_of(each, tmp_path)) for each in (SYNC, Program(steps=12, seed=1)))
     device = only(compare_reports([before], [after]))
-    assert device.renaming.sentence.endswith("Whether that is more than chance cannot be told.")
+    assert device.renaming.sentence.endswith("The data do not show whether that is more than chance.")
     assert any("does not hold its iterations one by one" in note for note in device.notes)
     same = only(compare_reports([before], [before]))
     assert same.renaming.sentence.endswith("what is chance is not known.")

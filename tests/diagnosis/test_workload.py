@@ -105,7 +105,7 @@ IRREGULAR = requests([0, 10, 45, 52, 90, 140])
 def test_steps_of_one_length_are_training() -> None:
     found = workload(every([10, 10, 11, 10, 9, 30]), IRREGULAR, 150 * MS, 100 * MS, LIMITS)
     assert (found.kind, found.judged_ns, found.between_ns) == ("steps", 150 * MS, 0)
-    assert found.why == "6 steps come round, of 10.0 ms in the median, half of them within 5.0% of that"
+    assert found.why == "6 steps repeat, of 10.0 ms in the median, half of them within 5.0% of that"
 
 
 def test_irregular_bursts_are_serving() -> None:
@@ -126,7 +126,7 @@ def test_irregular_bursts_are_serving() -> None:
         (None, requests([0, 10, 20, 30, 40, 50]), 100, "6 bursts are too few, too close or too regular"),
         (None, IRREGULAR, 29, "6 bursts are too few"),
         (None, NONE, 0, "there are no pauses"),
-        (every([10, 10, 10, 10]), NONE, 0, "only 4 steady steps come round, and there are no pauses"),
+        (every([10, 10, 10, 10]), NONE, 0, "only 4 steady steps repeat, and there are no pauses"),
     ],
 )
 def test_else_it_is_unclear(steady: Intervals | None, bursts: Bursts, between: int, why: str) -> None:

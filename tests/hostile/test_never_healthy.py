@@ -157,7 +157,7 @@ def test_graphs_of_which_nothing_was_traced(name: str, tmp_path: Path) -> None:
 
 
 def test_an_empty_window_is_a_mistake_and_no_verdict(healthy: Path) -> None:
-    with pytest.raises(UsageError, match="no GPU work lies in the chosen time"):
+    with pytest.raises(UsageError, match="no GPU work is in the chosen time"):
         analyze(healthy, Settings(start_ns=10**12, end_ns=2 * 10**12))
 
 

@@ -243,7 +243,7 @@ class TestNvtx:
         found = devices(trace, tmp_path, Settings(nvtx="step"))
         assert found["gpu0"].window_ns == 130_000
         assert (found["gpu1"].window_ns, found["gpu1"].verdict.id) == (0, "no-gpu-work")
-        assert found["gpu1"].notes == ["No GPU work of this device lies in the chosen time."]
+        assert found["gpu1"].notes == ["No GPU work of this device is in the chosen time."]
 
 
 def test_a_trace_without_gpu_work(tmp_path: Path) -> None:

@@ -82,8 +82,8 @@ def unjudged(expression: str = "iterations.p50_ns > 10ms", **changes: object) ->
         "level": "fail",
         "device": "",
         "nvtx": "",
-        "error": f"--fail-on: '{expression}' cannot be judged by x.sqlite: nothing comes round in it",
-        "why": "nothing comes round in it",
+        "error": f"--fail-on: '{expression}' cannot be judged by x.sqlite: nothing repeats in it",
+        "why": "nothing repeats in it",
         "hint": "a budget that cannot be judged is not kept",
     }
     return UnjudgedBudget(**{**values, **changes})  # type: ignore[arg-type]

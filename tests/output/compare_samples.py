@@ -296,7 +296,7 @@ def bare() -> Comparison:
     found = replace(
         device(),
         verdict="unknown",
-        sentence="An iteration takes 120 us instead of 100 us: whether that is more than chance cannot be told.",
+        sentence="An iteration takes 120 us instead of 100 us: the data do not show whether that is more than chance.",
         length=length,
         noise=0.0,
         renaming=Renaming(lost_ns=0, removed_ns=0, renamed_ns=0, verdict="none", sentence="No cause lost any time."),

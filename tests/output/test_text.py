@@ -72,7 +72,7 @@ def test_what_to_do_comes_before_the_details() -> None:
     overview of each device | who is late | findings | ledgers, iterations, launches, gaps | health
     """
     shown = text("several_devices", 100)
-    titles = ["gpu3", "Devices beside each other", "Findings", "Details of gpu0", "What the GPU waited for"]
+    titles = ["gpu3", "GPU comparison", "Findings", "Details of gpu0", "What the GPU waited for"]
     titles += ["Largest gaps", "Details of gpu1", "Trace health"]
     places = [re.search(rf"^(?:.*  )?{title}", shown, re.MULTILINE) for title in titles]
     assert [place.start() for place in places if place] == sorted(place.start() for place in places if place)

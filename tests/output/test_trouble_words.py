@@ -16,7 +16,7 @@ def trouble(first: str, *kinds: TroubleKind) -> Trouble:
     return Trouble(
         id=first,
         sentence="A sentence.",
-        workload=Workload(kind="unclear", why="no steps come round", judged_ns=1),
+        workload=Workload(kind="unclear", why="no steps repeat", judged_ns=1),
         kinds=list(kinds),
     )
 

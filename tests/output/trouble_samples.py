@@ -10,9 +10,7 @@ def sample_trouble(name: str = "") -> Trouble:
     return Trouble(
         id="feed",
         sentence=f"Repair the feed path first (measured by its steps). 27.0% of the time (27.0 ms): the host.{name}",
-        workload=Workload(
-            kind="steps", why=f"40 steps come round, of 2.40 ms in the median{name}", judged_ns=100_000_000
-        ),
+        workload=Workload(kind="steps", why=f"40 steps repeat, of 2.40 ms in the median{name}", judged_ns=100_000_000),
         kinds=[
             TroubleKind(
                 id="feed",

@@ -212,7 +212,7 @@ class TestMatching:
         add_rank(trace, [[4 * MS] * 2, *uneven], 1, device=1, thread=(101, 101))
         found = compared(tmp_path, trace)
         assert [(group.count, group.late, group.spread_ns) for group in found.groups] == [(10, 0, 0)]
-        assert found.unmatched == ["AllReduce: 1 of 11 of gpu1 lie outside what another rank recorded"]
+        assert found.unmatched == ["AllReduce: 1 of 11 of gpu1 are outside what another rank recorded"]
 
     def test_what_has_the_same_number_matches_beside_it(self, tmp_path: Path) -> None:
         trace = one_file(EVEN)

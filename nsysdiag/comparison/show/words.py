@@ -53,12 +53,12 @@ _RENAMINGS = {"removed": _VERDICTS["improved"], "renamed": _VERDICTS["regressed"
 
 def verdict_mark(verdict: str) -> Mark:
     """The verdict on a device, or on all."""
-    return _VERDICTS.get(verdict, Mark("?", "Cannot be told", "unknown"))
+    return _VERDICTS.get(verdict, Mark("?", "Unknown", "unknown"))
 
 
 def change_mark(verdict: str) -> Mark:
     """The verdict on one time: less of it is better."""
-    return _CHANGES.get(verdict, Mark("?", "cannot be told", "unknown"))
+    return _CHANGES.get(verdict, Mark("?", "unknown", "unknown"))
 
 
 def renaming_tone(verdict: str) -> str:
@@ -100,7 +100,7 @@ def least_label(change: Change) -> str:
 def length_sentence(change: Change) -> str:
     """What became of the length, in numbers."""
     interval = interval_share(change)
-    sure = f"95% interval {interval}" if interval != NOTHING else "no interval: too little comes round"
+    sure = f"95% interval {interval}" if interval != NOTHING else "no interval: too little repeats"
     return (
         f"{format_ns(change.before_ns)} before, {format_ns(change.after_ns)} after: {change_label(change)}, {sure}; "
         f"{least_label(change)} or less would not count."

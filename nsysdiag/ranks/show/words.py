@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankWait, Straggler
 
 MOST_REASONS, LEAST_REASON, MOST_RANKS = 3, 0.01, 6
-TITLE = "Ranks beside each other"
-DEVICES_TITLE = "Devices beside each other"
+TITLE = "Rank comparison"
+DEVICES_TITLE = "GPU comparison"
 COMPARED = {
     "compute_ns": "compute",
     "exposed_comm_ns": "exposed communication",
@@ -100,7 +100,7 @@ def ranks_label(ranks: list[str]) -> str:
 def clock_sentence(found: RankComparison) -> str:
     """How the clocks were brought together, with the error of it."""
     if found.clock_error_ns is None:
-        return f"Clocks: {found.clock}; how far they are off is unknown, so nobody is called late across them."
+        return f"Clocks: {found.clock}; how far they are off is unknown, so no rank is called late across them."
     several = len({row.file for row in found.ranks}) > 1
     error = f", give or take {format_ns(found.clock_error_ns)}" if found.clock_error_ns or several else ""
     return f"Clocks: {found.clock}{error}."

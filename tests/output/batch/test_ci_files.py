@@ -113,7 +113,7 @@ class TestJunit:
             ("runs/train", "iterations.p50_ns > 10ms"): ["error"],
             ("runs/train", "x > 1"): ["error"],
         }
-        assert "nothing comes round in it" in data.decode()
+        assert "nothing repeats in it" in data.decode()
 
     def test_two_budgets_that_read_the_same_are_two_cases(self) -> None:
         made = summary(entry(budgets=[budget(id="one"), budget(id="two", broken=False)]))
@@ -199,7 +199,7 @@ class TestSarif:
         made = summary(entry(findings=[], unjudged=[unjudged(level="warn")]))
         (result,) = valid(SARIF, sarif.render(made))["runs"][0]["results"]
         assert (result["ruleId"], result["level"]) == ("budget", "error")
-        assert "nothing comes round in it" in result["message"]["text"]
+        assert "nothing repeats in it" in result["message"]["text"]
 
     def test_rules_have_the_titles_of_causes(self) -> None:
         (run,) = valid(SARIF, sarif.render(summary(entry()), CAUSES))["runs"]
@@ -376,7 +376,7 @@ class TestMarkdown:
     def test_budgets_that_cannot_be_judged_have_a_table(self) -> None:
         text = markdown.render(summary(entry(unjudged=[unjudged()]))).decode()
         assert "**Budgets not judged.**" in text
-        assert re.search(r"## Budgets that cannot be judged\n\n.*\n.*\n\|.*nothing comes round in it", text)
+        assert re.search(r"## Budgets that cannot be judged\n\n.*\n.*\n\|.*nothing repeats in it", text)
 
     def test_rows_keep_their_cells(self) -> None:
         for table in re.findall(r"(?:^\|.*\n)+", markdown.render(BATCHES["hostile"]()).decode(), re.MULTILINE):
@@ -429,7 +429,7 @@ class TestOneReport:
         options = RenderOptions(budgets=(budget(broken=False),), unjudged=(unjudged(),))
         report = SAMPLES["one_device"]()
         assert list(cases(FORMATS["junit"].render(report, options)).values()) == [[], ["error"]]
-        assert b"nothing comes round in it" in FORMATS["sarif"].render(report, options)
+        assert b"nothing repeats in it" in FORMATS["sarif"].render(report, options)
 
     def test_findings_are_those_of_the_report(self) -> None:
         report = SAMPLES["several_devices"]()

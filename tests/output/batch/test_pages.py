@@ -139,7 +139,7 @@ def test_a_budget_that_cannot_be_judged_is_better_than_a_broken_one_and_worse_th
     ]
     assert headline(made) == "3 traces with 3 GPUs: 0 not analysed, 2 budgets not judged, 1 budget broken, 2 warnings."
     cells = [" ".join(row.whole_text().split()) for row in parse(index.render(made, [])).all("tbody")]
-    assert ["nothing comes round in it" in cell for cell in cells] == [True, True, False]
+    assert ["nothing repeats in it" in cell for cell in cells] == [True, True, False]
     assert all(row.href.endswith(".html") for row in [index._drawn(row, {}) for row in rows(made)])
 
 

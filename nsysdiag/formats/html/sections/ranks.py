@@ -1,4 +1,4 @@
-"""The devices of one trace beside each other: how even their work is, who is late to collectives, and why."""
+"""The devices of one trace compared: how even their work is, who is late to collectives, and why."""
 
 from __future__ import annotations
 
