@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
     from nsysdiag.errors import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
-    from nsysdiag.formats.charts import gap_chart, ledger_chart, run_ahead_chart
+    from nsysdiag.formats.charts import gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.frames import all_gaps, frames
     from nsysdiag.pipeline import analyze, compare
     from nsysdiag.ranks.pipeline import analyze_ranks
@@ -41,7 +41,7 @@ __all__ = [
     "gap_chart",
     "ledger_chart",
     "open_trace",
-    "run_ahead_chart",
+    "queue_depth_chart",
 ]
 
 _HOMES = {
@@ -63,7 +63,7 @@ _HOMES = {
     "gap_chart": "nsysdiag.formats.charts",
     "ledger_chart": "nsysdiag.formats.charts",
     "open_trace": "nsysdiag.trace.trace",
-    "run_ahead_chart": "nsysdiag.formats.charts",
+    "queue_depth_chart": "nsysdiag.formats.charts",
 }
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.facts import Trouble
+from nsysdiag.diagnosis.facts import Triage
 from nsysdiag.fields import (
     NO_BUDGET,
     VARIES,
@@ -368,7 +368,7 @@ class Distribution(Record, frozen=True):
     bins: list[tuple[Ns, Count]]
 
 
-class Collapses(Record, frozen=True):
+class QueueDrains(Record, frozen=True):
     """How often one call, or one kind of host code, let the queue run dry: `cause` and `call` say what the thread that
     launched next was in when the last operation ended. `idle_ns` is the length of the gaps that followed,
     `median_depth` how many operations were outstanding at the last launch before."""
@@ -380,7 +380,7 @@ class Collapses(Record, frozen=True):
     median_depth: Count
 
 
-class RunAhead(Packed, frozen=True):
+class QueueDepth(Packed, frozen=True):
     """How far the host ran ahead: the operations that were launched and had not finished, at each moment.
 
     An operation counts from the end of its launch call to its own end; one that starts before its call returns, from
@@ -389,8 +389,8 @@ class RunAhead(Packed, frozen=True):
     `observed_ns`.
 
     The series covers [start_ns, end_ns), time between the parts of a window included, in `buckets` equal buckets:
-    `lowest`, `highest` and `mean` depth, the mean in thousandths. `collapses` holds the calls that cost most, at most
-    twenty; `collapse_count` and `collapse_idle_ns` are over all.
+    `lowest`, `highest` and `mean` depth, the mean in thousandths. `drains` holds the calls that cost most, at most
+    twenty; `drain_count` and `drain_idle_ns` are over all.
     """
 
     observed_ns: TotalNs
@@ -408,9 +408,9 @@ class RunAhead(Packed, frozen=True):
     lowest: Base64
     mean_thousandths: Base64
     highest: Base64
-    collapse_count: TotalCount
-    collapse_idle_ns: TotalNs
-    collapses: list[Collapses]
+    drain_count: TotalCount
+    drain_idle_ns: TotalNs
+    drains: list[QueueDrains]
     encoding: OwnText = "base64(zlib(little-endian int64))"
 
     def columns(self) -> Iterable[Column]:
@@ -418,7 +418,7 @@ class RunAhead(Packed, frozen=True):
         return [Column(text, self.buckets, 8) for text in (self.lowest, self.mean_thousandths, self.highest)]
 
 
-class Bubble(Record, frozen=True):
+class LaunchBoundPhase(Record, frozen=True):
     """A stretch of time in which launches came slower than the device did their work: from where its first gap opens to
     where its last one ends. `median_work_ns` is what the operations of one launch took, `nvtx` the ranges that were
     open at its first and at its last launch."""
@@ -433,9 +433,9 @@ class Bubble(Record, frozen=True):
     nvtx: list[RangeName]
 
 
-class Bubbles(Record, frozen=True):
-    """All bubbles of a device; `causes` divides their idle time as the ledger does, `rows` are those with most of it,
-    at most twenty."""
+class LaunchBound(Record, frozen=True):
+    """All launch-bound phases of a device; `causes` divides their idle time as the ledger does, `rows` are those
+    with most of it, at most twenty."""
 
     count: TotalCount
     launches: TotalCount
@@ -443,7 +443,7 @@ class Bubbles(Record, frozen=True):
     busy_ns: TotalNs
     idle_ns: TotalNs
     causes: NsByCause
-    rows: list[Bubble]
+    rows: list[LaunchBoundPhase]
 
 
 class GraphRow(Record, frozen=True):
@@ -501,8 +501,8 @@ class Launch(Record, frozen=True):
     to_start: Distribution | None = None
     queue_delay: Distribution | None = None
     queue_full_ns: TotalNs = 0
-    run_ahead: RunAhead | None = None
-    bubbles: Annotated[Bubbles | None, ZERO_IF_NONE] = None
+    queue_depth: QueueDepth | None = None
+    launch_bound: Annotated[LaunchBound | None, ZERO_IF_NONE] = None
     graphs: Annotated[GraphLaunches | None, ZERO_IF_NONE] = None
 
 
@@ -612,7 +612,7 @@ class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened. `iterations` is None where nothing repeats, `trouble` where nothing ran, `cost`
+    that a synchronization opened. `iterations` is None where nothing repeats, `triage` where nothing ran, `cost`
     where the settings have no price for this device, `gpu_metrics` where no GPU metrics of it were captured,
     `unified_memory` where nothing migrated and no fault was seen, `memory` where no allocation on it was captured.
     """
@@ -652,7 +652,7 @@ class DeviceReport(Record, frozen=True):
     utilization: Utilization
     notes: list[Sentence]
     root_labels: NsByLabel = {}
-    trouble: Trouble | None = None
+    triage: Triage | None = None
     cost: Cost | None = None
     gpu_metrics: GpuMetrics | None = None
     unified_memory: UnifiedMemory | None = None
@@ -713,16 +713,16 @@ class CauseInfo(Record, frozen=True):
     unresolved: bool = False
 
 
-class Untold(Record, frozen=True):
+class NotRecorded(Record, frozen=True):
     """Something that matters for the use of a GPU and that no trace of this kind tells, and the program that does."""
 
     what: OwnText
-    told_by: OwnText
+    tool: OwnText
 
 
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
-    nothing that they have in common; `untold` is what no such trace tells, `cost` that of all devices that have a
+    nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
     price; `host` tells of threads and CPUs, None where no device worked. `phrases` are the names in all
     sentences, None in reports of older versions."""
 
@@ -736,7 +736,7 @@ class Report(Record, frozen=True):
     settings: TextBySetting
     timeline: dict[OwnText, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
     ranks: RankComparison | None = None
-    untold: list[Untold] = []
+    not_recorded: list[NotRecorded] = []
     cost: TotalCost | None = None
     host: HostReport | None = None
     phrases: Phrases | None = None

@@ -25,7 +25,7 @@ LARGEST_FLOAT = 1e30
 COUNTS = frozenset(
     {
         *("count", "buckets", "each", "periods", "period_ns", "step_ns", "steady", "depth"),
-        *("gap_count", "collapse_count", "holder_count", "thread_count", "threads_left_out"),
+        *("gap_count", "drain_count", "holder_count", "thread_count", "threads_left_out"),
         *("large_count", "large_pageable", "long_count", "pageable_count", "pinned_count"),
         *("calls", "api_calls", "sync_calls", "launches", "launched_ops", "unlaunched_ops", "untraced"),
         *("allocations", "frees", "unknown_frees", "moves", "samples", "gap_samples", "windows", "bursts"),

@@ -32,7 +32,7 @@ def test_sums_are_consistent(name: str, shared: Shared) -> None:
 
 
 @pytest.mark.slow
-def test_an_eager_loop_is_one_bubble(shared: Shared) -> None:
+def test_an_eager_loop_is_launch_bound(shared: Shared) -> None:
     """20 steps of 40 kernels of 3 us: 9 us of Python, 6 us of launch call and 1.8 us of latency before each.
 
     A kernel is outstanding for 4.8 us, from the end of its call; the first one for 3 us of the window, which begins
@@ -47,22 +47,22 @@ def test_an_eager_loop_is_one_bubble(shared: Shared) -> None:
     assert (launch.kernel.p5_ns, launch.kernel.max_ns, launch.kernel.bins) == (3 * US, 3 * US, [(2 * US, 800)])
     assert (launch.call.p50_ns, launch.call.total_ns) == (6 * US, 800 * 6 * US)
     assert (launch.interval.count, launch.interval.p50_ns) == (799, 15 * US)
-    assert launch.run_ahead is not None
-    assert launch.run_ahead.observed_ns - launch.run_ahead.empty_ns == 800 * 4_800 - 1_800
-    assert (launch.run_ahead.max, launch.run_ahead.collapses) == (1, [])
-    assert launch.bubbles is not None
-    (row,) = launch.bubbles.rows
+    assert launch.queue_depth is not None
+    assert launch.queue_depth.observed_ns - launch.queue_depth.empty_ns == 800 * 4_800 - 1_800
+    assert (launch.queue_depth.max, launch.queue_depth.drains) == (1, [])
+    assert launch.launch_bound is not None
+    (row,) = launch.launch_bound.rows
     assert (row.launches, row.busy_ns, row.nvtx) == (799, 798 * 3 * US, ["step #"])
     assert (row.median_interval_ns, row.median_work_ns) == (15 * US, 3 * US)
-    assert launch.bubbles.idle_ns == device.idle_ns
+    assert launch.launch_bound.idle_ns == device.idle_ns
     assert device.verdict.id == "launch-bound"
 
 
 def test_a_healthy_program_has_none(shared: Shared) -> None:
     (device,) = devices_of("healthy", shared)
-    assert device.launch.bubbles is None
-    assert device.launch.run_ahead is not None
-    assert device.launch.run_ahead.p50 >= 2
+    assert device.launch.launch_bound is None
+    assert device.launch.queue_depth is not None
+    assert device.launch.queue_depth.p50 >= 2
 
 
 def test_graphs_node_by_node(shared: Shared) -> None:
@@ -102,20 +102,20 @@ def test_a_full_command_buffer_is_the_host_being_ahead(shared: Shared) -> None:
     low, high = found[1].window.start_ns, found[1].window.end_ns
     inside = sum(max(0, min(end, high) - max(start, low)) for start, end in rows)
     assert found[1].launch.queue_full_ns == inside > 0
-    ahead = found[0].launch.run_ahead
+    ahead = found[0].launch.queue_depth
     assert ahead is not None
     assert ahead.p50 >= 10
 
 
 @pytest.mark.slow
 def test_a_starved_training_step_loses_its_lead_to_the_read_back(shared: Shared) -> None:
-    """The loss is read back at the end of each of 30 steps; the optimizer's small kernels follow in a bubble."""
+    """The loss is read back at the end of each of 30 steps; the optimizer's small kernels follow, launch-bound."""
     (device,) = devices_of("starved_data_parallel", shared)[:1]
     launch = device.launch
-    assert launch.run_ahead is not None
-    assert [(row.cause, row.call, row.count) for row in launch.run_ahead.collapses] == [
+    assert launch.queue_depth is not None
+    assert [(row.cause, row.call, row.count) for row in launch.queue_depth.drains] == [
         ("blocking_copy", "cudaMemcpyAsync", 30)
     ]
-    assert launch.bubbles is not None
-    assert launch.bubbles.count == 30
-    assert launch.bubbles.rows[0].nvtx == ["step 0", "optimizer"]
+    assert launch.launch_bound is not None
+    assert launch.launch_bound.count == 30
+    assert launch.launch_bound.rows[0].nvtx == ["step 0", "optimizer"]

@@ -1,4 +1,4 @@
-"""Which kind of trouble comes first, over whole simulated traces of which it is known."""
+"""Which kind of bottleneck comes first, over whole simulated traces of which it is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.simulator.scenarios.serving import ARRIVALS
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.diagnosis.facts import Trouble
+    from nsysdiag.diagnosis.facts import Triage
     from nsysdiag.report import DeviceReport
 
 FIRST = {
@@ -34,10 +34,10 @@ FIRST = {
 }
 
 
-def analyzed(name: str, path: Path) -> tuple[DeviceReport, Trouble]:
+def analyzed(name: str, path: Path) -> tuple[DeviceReport, Triage]:
     device = analyze(scenario(name).write(path / "trace.sqlite")).devices[0]
-    assert device.trouble is not None
-    return device, device.trouble
+    assert device.triage is not None
+    return device, device.triage
 
 
 @pytest.mark.parametrize("name", FIRST)

@@ -22,7 +22,7 @@ _OF_FIELD = {
     "unified_memory": "nothing of unified memory was captured: --cuda-um-cpu-page-faults=true "
     "--cuda-um-gpu-page-faults=true bring its faults",
     "cost": "this GPU has no price: give one with --gpu-hour-cost or in [cost]",
-    "trouble": "nothing ran on this GPU",
+    "triage": "nothing ran on this GPU",
 }
 """Why a field of a device itself is None."""
 _OF_UTILIZATION = "the trace does not say what the chip holds: --gpu-metrics-devices=all measures it"
@@ -51,7 +51,7 @@ def require_evidence(report: Report, measure: Measure) -> None:
         raise UnmeasurableError(f"the trace has no {what} evidence: {options} brings it")
 
 
-def untold(report: Report, device: DeviceReport, path: tuple[str, ...]) -> UnmeasurableError:
+def why_none(report: Report, device: DeviceReport, path: tuple[str, ...]) -> UnmeasurableError:
     """Why the field at `path` holds None, and what would fill it."""
     if path[-1] == "per_iteration" and device.iterations is None:
         return UnmeasurableError(_OF_FIELD["iterations"])

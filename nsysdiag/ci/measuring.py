@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.ci.evidence import UnmeasurableError, require_evidence, untold
+from nsysdiag.ci.evidence import UnmeasurableError, require_evidence, why_none
 from nsysdiag.ci.names import Measure
 from nsysdiag.comparison.side import IDLE, LENGTH, Capture, by_iterations
 from nsysdiag.fields import ZERO_IF_NONE, markers_of
@@ -36,7 +36,7 @@ def units_of(report: Report, device: DeviceReport) -> float:
     if capture is not None:
         return capture.units
     if device.iterations is None or not device.iterations.steady:
-        raise untold(report, device, ("iterations",))
+        raise why_none(report, device, ("iterations",))
     return float(device.iterations.steady)
 
 
@@ -70,7 +70,7 @@ def _field(report: Report, device: DeviceReport, measure: Measure) -> float:
         if found is None and measure.adds_up and ZERO_IF_NONE in markers_of(type(holder), name):
             return 0.0
         if found is None:
-            raise untold(report, device, measure.path)
+            raise why_none(report, device, measure.path)
     assert isinstance(found, int | float)  # as the types of the model say
     return float(found)
 
@@ -81,5 +81,5 @@ def _counter(report: Report, device: DeviceReport, measure: Measure) -> float:
     counter = counters.get(measure.counter or "")
     value: float | None = getattr(counter, measure.path[2]) if counter is not None else None
     if value is None:
-        raise untold(report, device, measure.path)
+        raise why_none(report, device, measure.path)
     return value

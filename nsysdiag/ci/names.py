@@ -3,7 +3,7 @@
 ```
 idle_ns                       a field of the device             idle_share         idle_ns / window_ns
 ledger.sync                   a cause                           ledger.sync_share  ledger.sync / window_ns
-launch.bubbles.count          a field of a record in it         findings.high      findings of the report
+launch.launch_bound.count     a field of a record in it         findings.high      findings of the report
 gpu_metrics.sm_active         the mean of a counter in the window, or another mean of it: gpu_metrics.sm_active.gaps
 ```
 
@@ -107,7 +107,7 @@ def _by_key() -> Iterator[Measure]:
     of_gaps = [cause.id for cause in CAUSES.values() if cause.side != "root"]
     for ledger, causes in zip(LEDGERS, (of_gaps, CAUSES), strict=True):
         yield from (_measure((ledger, cause), NS, adds_up=True) for cause in causes)
-    yield from (_measure(("launch", "bubbles", "causes", cause), NS, adds_up=True) for cause in of_gaps)
+    yield from (_measure(("launch", "launch_bound", "causes", cause), NS, adds_up=True) for cause in of_gaps)
     yield _measure(("sync_drained", "gaps"), COUNT, adds_up=True)
     yield _measure(("sync_drained", "ns"), NS, adds_up=True)
     for metric, each in METRICS.items():

@@ -244,7 +244,7 @@ def launch_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[
         ("kernel_p50", "Kernel, median", NS, lambda device: device.launch.median_kernel_ns),
         ("queue_delay_p50", "Time in the queue, median", NS, lambda device: device.launch.median_queue_delay_ns),
         ("found_idle", "Launches that found the device idle", SHARE, _found_idle),
-        ("run_ahead_mean", "Operations that the host is ahead, mean", COUNT, _run_ahead),
+        ("queue_depth_mean", "Operations that the host is ahead, mean", COUNT, _queue_depth),
     ]
     return found + [_metric(before, after, *row) for row in rows]
 
@@ -284,8 +284,8 @@ def _found_idle(device: DeviceReport) -> float | None:
     return launch.found_device_idle / launch.launched_ops if launch.launched_ops else None
 
 
-def _run_ahead(device: DeviceReport) -> float | None:
-    return device.launch.run_ahead.mean if device.launch.run_ahead is not None else None
+def _queue_depth(device: DeviceReport) -> float | None:
+    return device.launch.queue_depth.mean if device.launch.queue_depth is not None else None
 
 
 def _overlapped(device: DeviceReport) -> float | None:

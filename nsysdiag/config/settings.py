@@ -24,9 +24,10 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     `likely` and `unresolved_claim` are coverages: below them a sentence says so. `root_floor` is the confidence from
     which on a wait is followed to the thread that ended it.
 
-    A gap of more than `bubble_gap_ns` is no part of a launch bubble, nor is a run of more than `bubble_run` launches in
-    a row that found the device at work; a bubble has at least `bubble_launches` launches. A queue that runs dry
-    collapses if at least `collapse_depth` operations were outstanding at the last launch before.
+    A gap of more than `launch_bound_gap_ns` is no part of a launch-bound phase, nor is a run of more than
+    `launch_bound_run` launches in a row that found the device at work; a phase has at least `launch_bound_launches`
+    launches. A queue that runs dry counts as drained if at least `drain_depth` operations were outstanding at the last
+    launch before.
 
     `clock` is the share of the highest clock below which a clock is low, `gap_sm_active` the mean share of active SMs
     from which on gaps hold work that the trace does not show.
@@ -44,10 +45,10 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     likely: Share = 0.5
     unresolved_claim: Share = 0.2
     root_floor: Share = 0.5
-    bubble_gap_ns: Count = 50_000
-    bubble_run: Count = 8
-    bubble_launches: Count = 20
-    collapse_depth: Count = 4
+    launch_bound_gap_ns: Count = 50_000
+    launch_bound_run: Count = 8
+    launch_bound_launches: Count = 20
+    drain_depth: Count = 4
     clock: Share = 0.90
     gap_sm_active: Share = 0.20
 
@@ -82,8 +83,8 @@ class CostSettings(msgspec.Struct, frozen=True, kw_only=True):
     gpus: dict[Word, Money] = {}
 
 
-class TroubleThresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """When a kind of trouble holds; shares are of the judged time unless said otherwise.
+class TriageThresholds(msgspec.Struct, frozen=True, kw_only=True):
+    """When a kind of bottleneck holds; shares are of the judged time unless said otherwise.
 
     `feed`, `communication` and `runtime` are what their causes take, `kernels` is compute. A batch is too small where
     the kernels that compute keep less than `filled` of the chip at work while they run, and compute and launching are
@@ -174,7 +175,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     communication_patterns: tuple[Word, ...] = ("nccl", "nvshmem", "rccl")
     thresholds: Thresholds = Thresholds()
     findings: FindingThresholds = FindingThresholds()
-    trouble: TroubleThresholds = TroubleThresholds()
+    triage: TriageThresholds = TriageThresholds()
     memory: MemoryThresholds = MemoryThresholds()
     full_hash: bool = False
     memory_limit: int | None = None

@@ -1,9 +1,9 @@
-"""The kinds of trouble in the order of their repair, and the one that comes first."""
+"""The kinds of bottleneck in the order of their repair, and the one that comes first."""
 
 from __future__ import annotations
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.diagnosis.facts import Trouble, TroubleKind
+from nsysdiag.diagnosis.facts import Triage, TriageKind
 from nsysdiag.diagnosis.feed import communication, feed
 from nsysdiag.diagnosis.inputs import Given
 from nsysdiag.diagnosis.runtime import kernels, runtime
@@ -25,17 +25,17 @@ _YARDSTICK = {
 }
 
 
-def trouble(given: Given) -> Trouble:
+def triage(given: Given) -> Triage:
     """What to repair first: what keeps work from the device, then what the work leaves unused, then what launching it
-    costs, then the work itself. Work that nothing holds up and that is small is no trouble of tuning."""
+    costs, then the work itself. Work that nothing holds up and that is small is no matter of tuning."""
     fed, exchange, filled, launched, work = (rule(given) for rule in (feed, communication, batch, runtime, kernels))
     size = sizing(given)
     kinds = [fed, exchange, filled, launched, work, size]
     first = _first(fed, size, kinds)
-    return Trouble(id=first, sentence=_sentence(first, kinds, given), workload=given.workload, kinds=kinds)
+    return Triage(id=first, sentence=_sentence(first, kinds, given), workload=given.workload, kinds=kinds)
 
 
-def _first(fed: TroubleKind, size: TroubleKind, kinds: list[TroubleKind]) -> str:
+def _first(fed: TriageKind, size: TriageKind, kinds: list[TriageKind]) -> str:
     if fed.holds is None:
         return "unresolved"
     if size.holds:
@@ -53,13 +53,13 @@ def _other(given: Given) -> str:
     return f" The device is idle {idle} of the time, {part} of that: {CAUSES[cause].title.lower()}."
 
 
-def _sentence(first: str, kinds: list[TroubleKind], given: Given) -> str:
+def _sentence(first: str, kinds: list[TriageKind], given: Given) -> str:
     yardstick = _YARDSTICK.get(given.workload.kind)
     measured = f" ({yardstick})" if yardstick else ""
     if first == "unresolved":
         said = next(kind for kind in kinds if kind.id == "feed").evidence[-1]
         return f"Whether work reaches the device in time, the trace cannot tell{measured}. {said}"
     if first == "none":
-        return f"No kind of trouble stands out{measured}.{_other(given)}"
+        return f"No bottleneck stands out{measured}.{_other(given)}"
     kind = next(kind for kind in kinds if kind.id == first)
     return f"{_FIRST[first]}{measured}. {kind.evidence[0]}"

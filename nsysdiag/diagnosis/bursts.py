@@ -11,7 +11,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, subtract
 from nsysdiag.causes import places
 from nsysdiag.causes.cause import Loss
-from nsysdiag.config.settings import TroubleThresholds
+from nsysdiag.config.settings import TriageThresholds
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.assignment import Slices
 
@@ -31,7 +31,7 @@ class Bursts:
         return len(self.spans)
 
 
-def find_bursts(gaps: Gaps, slices: Slices, parts: Intervals, limits: TroubleThresholds) -> Bursts:
+def find_bursts(gaps: Gaps, slices: Slices, parts: Intervals, limits: TriageThresholds) -> Bursts:
     """What of the window `parts` lies between long gaps in which the host had nothing to do; `slices` are by root
     cause.
 

@@ -1,4 +1,4 @@
-"""A device's kind of trouble, from its report and from how its gaps came about."""
+"""What limits a device, from its report and from how its gaps came about."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.measured import measured_filling, measured_tensor
-from nsysdiag.diagnosis.bottleneck import trouble
+from nsysdiag.diagnosis.bottleneck import triage
 from nsysdiag.diagnosis.bursts import Bursts, find_bursts
-from nsysdiag.diagnosis.facts import Trouble
+from nsysdiag.diagnosis.facts import Triage
 from nsysdiag.diagnosis.inputs import Filling, Given
 from nsysdiag.diagnosis.workload import BURSTS, workload
 from nsysdiag.gap_groups.details import GapContext
@@ -18,26 +18,26 @@ from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.report import DeviceReport
 
 
-def device_trouble(
+def device_triage(
     report: DeviceReport,
     by_root: GapContext,
     parts: Intervals,
     split: WindowSplit,
     steady: Intervals | None,
     settings: Settings,
-) -> Trouble | None:
-    """The trouble of the device that `report` is about; the slices of `by_root` are by root cause. None where nothing
+) -> Triage | None:
+    """The triage of the device that `report` is about; the slices of `by_root` are by root cause. None where nothing
     ran in the window."""
     if split.window_ns == 0:
         return None
-    gaps, limits = by_root.frame.gaps, settings.trouble
+    gaps, limits = by_root.frame.gaps, settings.triage
     bursts = find_bursts(gaps, by_root.slices, parts, limits)
     between_ns = int((gaps.end - gaps.start)[bursts.between].sum())
-    bubbles = report.launch.bubbles
+    phases = report.launch.launch_bound
     work = workload(steady, bursts, split.window_ns, between_ns, limits)
     idle = _inside(by_root, bursts) if work.kind == BURSTS else report.root_ledger
-    between_launches = bubbles.causes.get(HOST_CODE, 0) if bubbles else 0
-    return trouble(
+    between_launches = phases.causes.get(HOST_CODE, 0) if phases else 0
+    return triage(
         Given(
             workload=work,
             split=split,

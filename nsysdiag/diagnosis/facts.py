@@ -1,4 +1,4 @@
-"""Which kind of trouble a device is in: how its work comes, and the kinds in the order of their repair."""
+"""What limits a device: how its work comes, and the kinds of bottleneck in the order of their repair."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Workload(Record, frozen=True):
     between_ns: TotalNs = 0
 
 
-class TroubleKind(Record, frozen=True):
-    """One kind of trouble: `feed`, `communication`, `batch`, `runtime`, `kernels` or `sizing`.
+class TriageKind(Record, frozen=True):
+    """One kind of bottleneck: `feed`, `communication`, `batch`, `runtime`, `kernels` or `sizing`.
 
     `holds` is None where the trace cannot tell. `share` is the part of the judged time that a repair could touch, None
     where it is no matter of time. `evidence` are sentences with the numbers, also where it does not hold; `advice` is
@@ -37,11 +37,11 @@ class TroubleKind(Record, frozen=True):
     advice: list[Sentence] = []
 
 
-class Trouble(Record, frozen=True):
+class Triage(Record, frozen=True):
     """All kinds in the order in which they are worth repairing, and the one that comes first: `id` is `none` where none
     holds, and `unresolved` where the trace cannot tell whether work reaches the device in time."""
 
     id: OwnText
     sentence: Sentence
     workload: Workload
-    kinds: list[TroubleKind]
+    kinds: list[TriageKind]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nsysdiag.causes import CAUSES, HOST_CODE
 from nsysdiag.causes.cause import Loss
-from nsysdiag.diagnosis.facts import TroubleKind
+from nsysdiag.diagnosis.facts import TriageKind
 from nsysdiag.diagnosis.inputs import Given
 from nsysdiag.units import format_ns, format_share
 
@@ -36,7 +36,7 @@ class _Part:
     advice: str
 
 
-def feed(given: Given) -> TroubleKind:
+def feed(given: Given) -> TriageKind:
     """Idle time for which input or the host is the root, and copies that no kernel hides. Idle time without evidence
     may be the same: where it would decide, the trace cannot tell."""
     parts = (
@@ -53,7 +53,7 @@ def feed(given: Given) -> TroubleKind:
     said = [*lost_in_all(given, {part.what: part.ns for part in parts}), *_led_by(given)]
     if holds is None or given.share(unknown) >= LEAST_NAMED:
         said.append(lost(given, "idle time that has no evidence", unknown))
-    return TroubleKind(
+    return TriageKind(
         id="feed",
         title="The feed path: input, host, copies",
         holds=holds,
@@ -75,13 +75,13 @@ def _led_by(given: Given) -> list[str]:
     return [f"Root causes of this idle time: {', '.join(named)}."]
 
 
-def communication(given: Given) -> TroubleKind:
+def communication(given: Given) -> TriageKind:
     """Communication kernels with no compute beside them."""
     exposed, hidden = given.split.exposed_comm_ns, given.split.overlapped_comm_ns
     holds = given.share(exposed) >= given.limits.communication
     text = lost(given, "communication with no compute beside it", exposed)[:-1]
     said = [f"{text}; compute hides another {format_ns(hidden)}."]
-    return TroubleKind(
+    return TriageKind(
         id="communication",
         title="Communication",
         holds=holds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.report import Capability, DeviceReport, Untold
+from nsysdiag.report import Capability, DeviceReport, NotRecorded
 from nsysdiag.trace.capabilities import recapture_command
 from nsysdiag.units import format_count, format_share
 
@@ -69,11 +69,11 @@ def malformed_warnings(malformed: dict[str, int]) -> list[str]:
 
 
 NOT_RECORDED = (
-    Untold(what="temperature, power draw, and why clocks were low", told_by="nvidia-smi -q -d PERFORMANCE, or DCGM"),
-    Untold(what="swapping and page faults of the host", told_by="vmstat 1, or sar -B"),
-    Untold(what="device memory that other programs use", told_by="nvidia-smi"),
-    Untold(what="generation and width of the PCIe link", told_by="nvidia-smi -q"),
-    Untold(what="CPU quotas of a container", told_by="cat /sys/fs/cgroup/cpu.max"),
-    Untold(what="hardware errors that cost time (ECC, Xid)", told_by="dmesg, or nvidia-smi -q -d ECC"),
-    Untold(what="what limits a single kernel inside", told_by="Nsight Compute"),
+    NotRecorded(what="temperature, power draw, and why clocks were low", tool="nvidia-smi -q -d PERFORMANCE, or DCGM"),
+    NotRecorded(what="swapping and page faults of the host", tool="vmstat 1, or sar -B"),
+    NotRecorded(what="device memory that other programs use", tool="nvidia-smi"),
+    NotRecorded(what="generation and width of the PCIe link", tool="nvidia-smi -q"),
+    NotRecorded(what="CPU quotas of a container", tool="cat /sys/fs/cgroup/cpu.max"),
+    NotRecorded(what="hardware errors that cost time (ECC, Xid)", tool="dmesg, or nvidia-smi -q -d ECC"),
+    NotRecorded(what="what limits a single kernel inside", tool="Nsight Compute"),
 )

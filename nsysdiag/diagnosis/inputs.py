@@ -1,4 +1,4 @@
-"""What the kinds of trouble are judged by."""
+"""What the kinds of bottleneck are judged by."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.cause import Loss
-from nsysdiag.config.settings import TroubleThresholds
+from nsysdiag.config.settings import TriageThresholds
 from nsysdiag.diagnosis.facts import Workload
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.report import KernelRow, Launch
@@ -40,7 +40,7 @@ class Given:
     filling: Filling | None
     tensor_active: float | None
     headroom_bytes: int | None
-    limits: TroubleThresholds
+    limits: TriageThresholds
 
     def share(self, ns: int) -> float:
         """`ns` as a part of the judged time."""

@@ -6,7 +6,7 @@ import re
 
 from nsysdiag import typed
 from nsysdiag.causes.cause import Loss
-from nsysdiag.diagnosis.facts import TroubleKind
+from nsysdiag.diagnosis.facts import TriageKind
 from nsysdiag.diagnosis.feed import LEAST_NAMED, lost_in_all
 from nsysdiag.diagnosis.inputs import Given
 from nsysdiag.report import KernelRow
@@ -23,7 +23,7 @@ def is_single_precision(kernel: str) -> bool:
     return SINGLE_PRECISION.search(kernel) is not None and TENSOR.search(kernel) is None
 
 
-def runtime(given: Given) -> TroubleKind:
+def runtime(given: Given) -> TriageKind:
     """Idle time between launches that come too slowly, and in calls that prepare them."""
     launching, preparing = given.lost_ns(Loss.LAUNCHING), given.lost_ns(Loss.PREPARING)
     between = given.between_launches_ns
@@ -35,7 +35,7 @@ def runtime(given: Given) -> TroubleKind:
         Loss.PREPARING.value: preparing,
     }
     said = lost_in_all(given, parts)
-    return TroubleKind(
+    return TriageKind(
         id="runtime",
         title="Runtime overhead: launches and CUDA calls",
         holds=holds,
@@ -69,12 +69,12 @@ def _advice(given: Given, launching: int, preparing: int) -> list[str]:
     return advice
 
 
-def kernels(given: Given) -> TroubleKind:
+def kernels(given: Given) -> TriageKind:
     """Whether the device computes for most of the time: then its kernels decide."""
     share = given.share(given.split.compute_ns)
     holds = share >= given.limits.kernels
     rows = [row for row in given.kernels if not row.communication]
-    return TroubleKind(
+    return TriageKind(
         id="kernels",
         title="The kernels themselves",
         holds=holds,

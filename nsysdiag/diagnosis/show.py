@@ -1,10 +1,10 @@
-"""Which kind of trouble a device is in: all kinds in the order of their repair, with the evidence for and against."""
+"""What limits a device: all kinds of bottleneck in the order of their repair, with the evidence for and against."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.words import TITLE, holds_word, trouble_sentences, workload_sentence
+from nsysdiag.diagnosis.words import TITLE, holds_word, triage_sentences, workload_sentence
 from nsysdiag.document.blocks import TERMINAL, TICKET, Cell, Column, Lines, Paragraph, Section, Table
 from nsysdiag.document.kinds import SHARE, TEXT
 
@@ -24,7 +24,7 @@ COLUMNS = (
 
 def section(device: DeviceReport, _context: Context) -> Section | None:
     """None where nothing ran."""
-    found = device.trouble
+    found = device.triage
     if found is None:
         return None
     rows = [
@@ -38,14 +38,14 @@ def section(device: DeviceReport, _context: Context) -> Section | None:
         for kind in found.kinds
     ]
     return Section(
-        "trouble",
+        "triage",
         TITLE,
         [
-            Lines(trouble_sentences(found), TERMINAL),
+            Lines(triage_sentences(found), TERMINAL),
             Paragraph(found.sentence, tone="strong", limit=TICKET),
             Paragraph(workload_sentence(found), tone="quiet", limit=TICKET),
             Table(
-                "Kinds of trouble in the order in which they are worth repairing",
+                "Bottlenecks in the order in which they are worth repairing",
                 COLUMNS,
                 rows,
                 note="Shares are of the judged time, and say what a repair could touch at most.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.causes.cause import Loss
-from nsysdiag.diagnosis.facts import TroubleKind
+from nsysdiag.diagnosis.facts import TriageKind
 from nsysdiag.diagnosis.inputs import Given
 from nsysdiag.diagnosis.workload import BURSTS
 from nsysdiag.units import format_bytes, format_ns, format_share
@@ -11,7 +11,7 @@ from nsysdiag.units import format_bytes, format_ns, format_share
 _UNKNOWN = "How much of the chip the kernels fill is unknown: neither counters nor the chip's size are in the trace."
 
 
-def batch(given: Given) -> TroubleKind:
+def batch(given: Given) -> TriageKind:
     """Whether the kernels that compute fill the chip while they run; larger ones would make better use of their time
     and of the time in which they are launched."""
     filling = given.filling
@@ -21,7 +21,7 @@ def batch(given: Given) -> TroubleKind:
         holds = None if filling is None else filling.share < given.limits.filled
     said = [_UNKNOWN] if filling is None else [_filled(given)]
     said += _length(given)
-    return TroubleKind(
+    return TriageKind(
         id="batch",
         title="Batches too small for the chip",
         holds=holds,
@@ -61,7 +61,7 @@ def _advice(given: Given) -> list[str]:
     ]
 
 
-def sizing(given: Given) -> TroubleKind:
+def sizing(given: Given) -> TriageKind:
     """Whether the work is simply small: all of it would keep only a little of the chip at work, and next to nothing of
     the judged time is idle or lost to copies and communication. Then there is nothing to tune."""
     window = given.split.window_ns
@@ -74,7 +74,7 @@ def sizing(given: Given) -> TroubleKind:
     said = [f"All kernels that compute would keep {bound}{format_share(used, 1)} of the chip at work over the window."]
     if small and not holds:
         said.append("Something else holds the work up, or may: repair that first.")
-    return TroubleKind(
+    return TriageKind(
         id="sizing",
         title="The work is small for this GPU",
         holds=holds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.config.settings import TroubleThresholds
+from nsysdiag.config.settings import TriageThresholds
 from nsysdiag.diagnosis.bursts import Bursts, irregularity
 from nsysdiag.diagnosis.facts import Workload
 from nsysdiag.units import format_count, format_ns, format_share
@@ -15,7 +15,7 @@ STEPS, BURSTS, UNCLEAR = "steps", "bursts", "unclear"
 
 
 def workload(
-    steady: Intervals | None, bursts: Bursts, window_ns: int, between_ns: int, limits: TroubleThresholds
+    steady: Intervals | None, bursts: Bursts, window_ns: int, between_ns: int, limits: TriageThresholds
 ) -> Workload:
     """Steps of one length make training; irregular bursts with nothing to do between them serving; `steady` are the
     iterations after the warm-up, None where nothing repeats, and `between_ns` is the idle time between bursts."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from nsysdiag.counters.facts import GpuMetric, GpuMetrics
     from nsysdiag.memory.facts import DeviceMemory
-    from nsysdiag.report import GapsPacked, RunAhead
+    from nsysdiag.report import GapsPacked, QueueDepth
     from nsysdiag.timeline.facts import TimelineLevels
 
 LANES = ("compute", "communication", "copies", "idle")
@@ -50,7 +50,7 @@ def unpack_level(memory: DeviceMemory) -> Level:
     return Level(edges, lowest, highest)
 
 
-def unpack_series(packed: RunAhead) -> Series:
+def unpack_series(packed: QueueDepth) -> Series:
     """The series of one device. Raises InputError where it cannot be decoded or is not as long as it says."""
     texts = (packed.lowest, packed.mean_thousandths, packed.highest)
     edges, (lowest, mean, highest) = _buckets("run-ahead", packed, texts)
@@ -58,7 +58,7 @@ def unpack_series(packed: RunAhead) -> Series:
 
 
 def _buckets(
-    what: str, packed: DeviceMemory | RunAhead, texts: tuple[str, ...]
+    what: str, packed: DeviceMemory | QueueDepth, texts: tuple[str, ...]
 ) -> tuple[npt.NDArray[np.int64], list[npt.NDArray[np.int64]]]:
     """The edges of the buckets, and a column for each of `texts`."""
     try:

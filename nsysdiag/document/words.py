@@ -18,11 +18,11 @@ if TYPE_CHECKING:
         Finding,
         Gap,
         IterationReport,
+        NotRecorded,
         OpCounts,
         SignatureRow,
         SlowIteration,
         Thread,
-        Untold,
     )
 
 ITERATION_NAME, MOST_MORE, CALL_NAME = 60, 3, 60
@@ -275,6 +275,6 @@ def calibration_sentence(device: DeviceReport) -> str:
     )
 
 
-def not_recorded_sentence(rows: list[Untold]) -> str:
+def not_recorded_sentence(rows: list[NotRecorded]) -> str:
     """What no such trace tells."""
     return f"No trace of this kind tells: {'; '.join(row.what for row in rows)}."

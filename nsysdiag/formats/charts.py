@@ -120,13 +120,13 @@ def gap_chart(report: Report, device: str | None = None) -> go.Figure:
     return figure
 
 
-def run_ahead_chart(report: Report, device: str | None = None) -> go.Figure:
+def queue_depth_chart(report: Report, device: str | None = None) -> go.Figure:
     """The operations that were launched and had not finished over time: the mean, in a band from lowest to highest.
 
     `device` is the key of one device, None means all. `customdata` of each mean holds the lowest and the highest depth.
     Raises UsageError for an unknown key, InputError where a saved report is damaged.
     """
-    chosen = [each for each in _chosen(report, device) if each.launch.run_ahead is not None]
+    chosen = [each for each in _chosen(report, device) if each.launch.queue_depth is not None]
     where = "all devices" if device is None else plain(device)
     figure = _figure(f"Operations launched and not finished, {where}", 420)
     figure.update_layout(legend={"title": {"text": "Device"}})
@@ -134,8 +134,8 @@ def run_ahead_chart(report: Report, device: str | None = None) -> go.Figure:
     figure.update_xaxes(title={"text": f"Time in the trace ({unit})"}, **_GRID)
     figure.update_yaxes(title={"text": "Operations"}, rangemode="tozero", **_GRID)
     for at, each in enumerate(chosen):
-        if each.launch.run_ahead is not None:
-            _depth(figure, each, unpack_series(each.launch.run_ahead), scale, DEVICE_COLORS[at % len(DEVICE_COLORS)])
+        if each.launch.queue_depth is not None:
+            _depth(figure, each, unpack_series(each.launch.queue_depth), scale, DEVICE_COLORS[at % len(DEVICE_COLORS)])
     return figure if chosen else _empty(figure, NO_DEPTH if report.devices else NO_GPU_WORK)
 
 

@@ -122,8 +122,8 @@ def _health(report: Report) -> list[str]:
     absent = missing(report)
     if absent:
         blocks.insert(0, f"- Not captured: {text(', '.join(absent))}.")
-    if report.untold:
-        blocks.append(f"- {text(words.not_recorded_sentence(report.untold))}")
+    if report.not_recorded:
+        blocks.append(f"- {text(words.not_recorded_sentence(report.not_recorded))}")
     health = ["## Trace health", "\n".join(blocks)] if blocks else []
     if report.recapture:
         health += ["To resolve more, capture again with", fenced(report.recapture, "sh")]

@@ -11,7 +11,7 @@ from nsysdiag.communication import show as communication
 from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
-from nsysdiag.diagnosis import show as trouble
+from nsysdiag.diagnosis import show as triage
 from nsysdiag.formats.html.sections import (
     findings,
     gap_lengths,
@@ -47,7 +47,7 @@ OPENING: tuple[Callable[[Context], Section | None], ...] = (
     ranks.section,
 )
 PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
-    trouble.section,
+    triage.section,
     ledger.section,
     signatures.section,
     iterations.section,

@@ -230,7 +230,7 @@ def _health(report: Report) -> list[RenderableType]:
     absent = missing(report)
     lines = [f"not captured: {', '.join(absent)}"] if absent else []
     lines += [f"warning: {warning}" for warning in report.trace.warnings]
-    lines += [words.not_recorded_sentence(report.untold)] if report.untold else []
+    lines += [words.not_recorded_sentence(report.not_recorded)] if report.not_recorded else []
     return _block("Trace health", lines)
 
 

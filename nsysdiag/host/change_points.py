@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray
-from nsysdiag.host.facts import Beginning, HostWindow
+from nsysdiag.host.facts import ChangePoint, HostWindow
 from nsysdiag.units import NS_PER
 
 FACTOR = 2.0
@@ -45,7 +45,7 @@ METRICS = (
 )
 
 
-def beginnings(windows: list[HostWindow]) -> list[Beginning]:
+def change_points(windows: list[HostWindow]) -> list[ChangePoint]:
     """The changes that last, one at most for each metric, the earliest first."""
     found = []
     seconds = min((window.end_ns - window.start_ns for window in windows), default=0) / NS_PER["s"]
@@ -54,7 +54,7 @@ def beginnings(windows: list[HostWindow]) -> list[Beginning]:
         at = _change(values, metric, FEWEST_COUNTED / seconds if metric.counted and seconds else 0.0)
         if at is not None:
             found.append(
-                Beginning(
+                ChangePoint(
                     metric=metric.id,
                     window=at,
                     start_ns=windows[at].start_ns,

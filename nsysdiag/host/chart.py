@@ -19,7 +19,7 @@ def draw_windows(host: HostReport) -> Strips | None:
     strips = [strip for metric in METRICS if (strip := _strip(host.windows, metric)) is not None]
     if not strips:
         return None
-    began = sorted({SLOT * each.window for each in host.beginnings if 0 <= each.window < len(host.windows)})
+    began = sorted({SLOT * each.window for each in host.change_points if 0 <= each.window < len(host.windows)})
     return Strips(SLOT * len(host.windows), HEIGHT, strips, began)
 
 

@@ -138,7 +138,7 @@ class HostWindow(Record, frozen=True):
     sync_late_p50_ns: Ns | None
 
 
-class Beginning(Record, frozen=True):
+class ChangePoint(Record, frozen=True):
     """From the window `window` on, which begins at `start_ns`, a column of the windows stays changed: `before` and
     `after` are its medians. A rate of switches is one a second."""
 
@@ -194,6 +194,6 @@ class HostReport(Record, frozen=True):
     thread_count: Count
     contention: Contention | None
     windows: list[HostWindow]
-    beginnings: list[Beginning]
+    change_points: list[ChangePoint]
     sync_latency: SyncLatency | None
     advice: list[Sentence]

@@ -7,7 +7,7 @@ from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.host.advice import advice
-from nsysdiag.host.change_points import beginnings
+from nsysdiag.host.change_points import change_points
 from nsysdiag.host.contention import contention
 from nsysdiag.host.facts import HostReport
 from nsysdiag.host.states import thread_states
@@ -48,7 +48,7 @@ def host_report(
         thread_count=len(scene.axis.threads),
         contention=contended,
         windows=windows,
-        beginnings=beginnings(windows),
+        change_points=change_points(windows),
         sync_latency=sync_latency(scene, late, windows, edges),
         advice=advice(threads, contended, high - low),
     )

@@ -9,7 +9,7 @@ from nsysdiag.document.words import counted, instant
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
-    from nsysdiag.host.facts import Beginning, Contention, CpuHolder, HostReport, HostThread, SyncLatency
+    from nsysdiag.host.facts import ChangePoint, Contention, CpuHolder, HostReport, HostThread, SyncLatency
 
 TITLE = "Host: threads and CPUs"
 NOTABLE_SHARE = 0.01
@@ -34,7 +34,7 @@ METRICS = {
 def host_sentences(host: HostReport) -> list[str]:
     """The sentences in the order in which they are read."""
     lines = [*host.advice, *([] if host.advice else _unseen(host))]
-    lines += [_began(host, group) for group in _groups(host.beginnings)]
+    lines += [_began(host, group) for group in _groups(host.change_points)]
     return lines + (_inflated(host.sync_latency) if host.sync_latency else [])
 
 
@@ -136,7 +136,7 @@ def _unseen(host: HostReport) -> list[str]:
     ][:1]
 
 
-def _groups(changes: list[Beginning]) -> list[list[Beginning]]:
+def _groups(changes: list[ChangePoint]) -> list[list[ChangePoint]]:
     """Changes that begin at about the same time."""
     if not changes:
         return []
@@ -149,7 +149,7 @@ def _groups(changes: list[Beginning]) -> list[list[Beginning]]:
     return groups
 
 
-def _began(host: HostReport, group: list[Beginning]) -> str:
+def _began(host: HostReport, group: list[ChangePoint]) -> str:
     ready = any(each.metric == "preempted_share" for each in group)
     told = "; ".join(
         f"{METRICS.get(each.metric, each.metric)} {metric_value(each.metric, each.before)}, then "

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from nsysdiag.report import RunAhead
+    from nsysdiag.report import QueueDepth
 
 
-def draw_depth(ahead: RunAhead, most_spots: int) -> Curve | None:
+def draw_depth(ahead: QueueDepth, most_spots: int) -> Curve | None:
     """The chart on a logarithmic scale whose floor is 0, a slot a bucket; None where nothing was ever outstanding.
 
     Raises InputError where the report is damaged.

@@ -21,15 +21,15 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import Case, Frame
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.ledger import Ledger
-from nsysdiag.report import Bubble, Bubbles
+from nsysdiag.report import LaunchBound, LaunchBoundPhase
 
 _THERE_ALREADY = (Case.DISPATCH, Case.INTRA_GRAPH)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretches:
-    """Bubbles in order of time: the rows of their first and last gap among the gaps, of their first and last operation
-    among the device's, and the ns that the operations of the median launch take."""
+    """Launch-bound phases in order of time: the rows of their first and last gap and operation among
+    the gaps and the operations of the device, and the ns that the operations of the median launch take."""
 
     first_gap: IntArray
     last_gap: IntArray
@@ -46,10 +46,10 @@ class Stretches:
         return len(self.launches)
 
 
-def find_bubbles(
+def find_launch_bound(
     device: DeviceTimeline, calls: CallRows, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
 ) -> Stretches:
-    """The bubbles inside the window `parts`."""
+    """The phases inside the window `parts`."""
     found = _candidates(device, frame, ledger, parts, limits)
     if len(found) == 0:
         return found
@@ -63,7 +63,7 @@ def find_bubbles(
 
 
 def median_intervals(device: DeviceTimeline, calls: CallRows, found: Stretches) -> IntArray:
-    """The median time between two launches of each bubble, in ns."""
+    """The median time between two launches of each phase, in ns."""
     owner, begin, _work = _launches(device, calls, found)
     return medians(*_intervals(owner, begin), len(found))
 
@@ -74,19 +74,19 @@ def _candidates(
     """Stretches with enough launches, whatever their medians."""
     gaps = frame.gaps
     there = np.isin(frame.case, _THERE_ALREADY)
-    short = _short_of_launches(frame, ledger, limits.bubble_gap_ns) & ~there
+    short = _short_of_launches(frame, ledger, limits.launch_bound_gap_ns) & ~there
     rows = np.flatnonzero(short)
     ends_stretch = np.cumsum(~short & ~there)[rows]
     part = np.searchsorted(parts.start, gaps.start[rows], side="right")
     number = np.cumsum(_begins(device.launch))[gaps.next[rows]]
-    joined = ~_begins(ends_stretch) & ~_begins(part) & (np.diff(number, prepend=0) - 1 <= limits.bubble_run)
+    joined = ~_begins(ends_stretch) & ~_begins(part) & (np.diff(number, prepend=0) - 1 <= limits.launch_bound_run)
     begin = np.flatnonzero(~joined)
     end = np.append(begin[1:], len(rows))[: len(begin)] - 1
     first, last = rows[begin], rows[end]
     launches = number[end] - number[begin] + 1
     nothing = np.zeros(len(first), dtype=np.int64)
     found = Stretches(first, last, gaps.next[first], gaps.next[last], launches, nothing)
-    return found.take(launches >= limits.bubble_launches)
+    return found.take(launches >= limits.launch_bound_launches)
 
 
 def _comes_slowly(cause: Cause) -> bool:
@@ -144,14 +144,14 @@ def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def idle_of(found: Stretches, gaps: Gaps) -> IntArray:
-    """The idle ns of each bubble: all gaps from its first to its last."""
+    """The idle ns of each phase: all gaps from its first to its last."""
     before = np.concatenate(([0], np.cumsum(gaps.end - gaps.start)))
     idle: IntArray = before[found.last_gap + 1] - before[found.first_gap]
     return idle
 
 
 def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int]:
-    """The idle ns of all bubbles by cause, in order of precedence."""
+    """The idle ns of all phases by cause, in order of precedence."""
     edges = np.zeros(gap_count + 1, dtype=np.int64)
     edges[found.first_gap] += 1
     edges[found.last_gap + 1] -= 1
@@ -163,7 +163,7 @@ def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int
 MOST = 20
 
 
-def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bubbles | None:
+def launch_bound_report(found: Stretches, context: GapContext, calls: CallRows) -> LaunchBound | None:
     """All of them as one record, None where there are none."""
     if len(found) == 0:
         return None
@@ -173,7 +173,7 @@ def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bub
     top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]
     paths = _paths(found.take(top), context, calls)
     interval = median_intervals(context.device, calls, found.take(top))
-    return Bubbles(
+    return LaunchBound(
         count=len(found),
         launches=int(found.launches.sum()),
         span_ns=int(span.sum()),
@@ -181,7 +181,7 @@ def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bub
         idle_ns=int(idle.sum()),
         causes=causes_of(found, len(gaps), context.slices),
         rows=[
-            Bubble(
+            LaunchBoundPhase(
                 start_ns=int(gaps.start[found.first_gap[row]]),
                 end_ns=int(gaps.end[found.last_gap[row]]),
                 launches=int(found.launches[row]),
@@ -197,7 +197,7 @@ def bubble_report(found: Stretches, context: GapContext, calls: CallRows) -> Bub
 
 
 def _paths(top: Stretches, context: GapContext, calls: CallRows) -> list[list[str]]:
-    """For each bubble the ranges around both its first and its last launch; numbers in which they differ are `#`."""
+    """For each phase the ranges around both its first and its last launch; numbers in which they differ are `#`."""
     call = context.device.launch[np.concatenate((top.first_op, top.last_op))]
     time, rank = calls.start[call], context.axis.rank(calls.thread[call])
     code, paths = path_codes(_open_at(context.ranges, time), context.axis, rank, time)

@@ -18,11 +18,11 @@ from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.gaps.launch_frame import Case, Frame
 from nsysdiag.ledger.ledger import packed
-from nsysdiag.report import Collapses, RunAhead
+from nsysdiag.report import QueueDepth, QueueDrains
 
 BUCKETS = 250
 PERCENTILES = (5, 25, 50, 75, 95)
-MOST_COLLAPSES = 20
+MOST_DRAINS = 20
 LONGEST_NS = 1 << 53  # 104 days: sums of times are exact as floats up to here
 
 
@@ -58,7 +58,7 @@ def outstanding(device: DeviceTimeline, calls: CallRows) -> Outstanding:
     return Outstanding(np.sort(issued, kind="stable"), np.sort(end, kind="stable"))
 
 
-def run_ahead(work: Outstanding, parts: Intervals, collapses: list[Collapses]) -> RunAhead | None:
+def queue_depth(work: Outstanding, parts: Intervals, drains: list[QueueDrains]) -> QueueDepth | None:
     """The depth over the time of `parts`, a set; None where there is no such time, or more of it than can be real."""
     low, high = (int(parts.start[0]), int(parts.end[-1])) if len(parts) else (0, 0)
     if not 0 < high - low < LONGEST_NS:
@@ -67,7 +67,7 @@ def run_ahead(work: Outstanding, parts: Intervals, collapses: list[Collapses]) -
     reached = np.cumsum(ns)
     observed = int(reached[-1])
     p5, p25, p50, p75, p95 = (int(np.searchsorted(100 * reached, rank * observed)) for rank in PERCENTILES)
-    return RunAhead(
+    return QueueDepth(
         observed_ns=observed,
         empty_ns=int(ns[0]),
         mean=round(float(ns @ np.arange(len(ns), dtype=np.float64)) / observed, 3),
@@ -83,9 +83,9 @@ def run_ahead(work: Outstanding, parts: Intervals, collapses: list[Collapses]) -
         lowest=_packed(series.lowest),
         mean_thousandths=_packed(np.round(1000 * series.mean)),
         highest=_packed(series.highest),
-        collapse_count=sum(each.count for each in collapses),
-        collapse_idle_ns=sum(each.idle_ns for each in collapses),
-        collapses=collapses[:MOST_COLLAPSES],
+        drain_count=sum(each.count for each in drains),
+        drain_idle_ns=sum(each.idle_ns for each in drains),
+        drains=drains[:MOST_DRAINS],
     )
 
 
@@ -96,7 +96,7 @@ def _packed(values: npt.NDArray[np.generic]) -> str:
 NO_EVIDENCE = "no evidence"
 
 
-def find_collapses(
+def find_drains(
     frame: Frame,
     work: Outstanding,
     lane: IntArray,
@@ -104,8 +104,8 @@ def find_collapses(
     layers: dict[str, list[Layer]],
     calls: ApiCalls,
     least: int,
-) -> list[Collapses]:
-    """The collapses from at least `least` outstanding operations, by what the thread was in, most idle time first.
+) -> list[QueueDrains]:
+    """The drains from at least `least` outstanding operations, by what the thread was in, most idle time first.
 
     ```
     thread   [l][l][l][l][sync .............][l]
@@ -134,7 +134,7 @@ def find_collapses(
     median = dict(zip(depths.code.tolist(), depths.median.tolist(), strict=True))
     known = list(words)
     return [
-        Collapses(cause=known[each][0], call=known[each][1], count=count, idle_ns=ns, median_depth=median[each])
+        QueueDrains(cause=known[each][0], call=known[each][1], count=count, idle_ns=ns, median_depth=median[each])
         for each, count, ns in zip(idle.code.tolist(), idle.count.tolist(), idle.total.tolist(), strict=True)
     ]
 

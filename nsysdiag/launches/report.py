@@ -1,4 +1,4 @@
-"""How work reached a device, all of it: calls and delays, the host's lead and what ended it, bubbles, graphs."""
+"""How work reached a device: calls and delays, queue depth and drains, launch-bound phases, graphs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nsysdiag.events.rows import distinct_values
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.graphs import graph_launches
-from nsysdiag.launches.launch_bound import bubble_report, find_bubbles
+from nsysdiag.launches.launch_bound import find_launch_bound, launch_bound_report
 from nsysdiag.launches.launches import launch_summary
-from nsysdiag.launches.queue_depth import find_collapses, outstanding, run_ahead
+from nsysdiag.launches.queue_depth import find_drains, outstanding, queue_depth
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.untraced_graphs import untraced_count
-from nsysdiag.report import Launch, RunAhead
+from nsysdiag.report import Launch, QueueDepth
 
 
 def launch_report(
@@ -33,28 +33,26 @@ def launch_report(
 ) -> Launch:
     """Everything about the launches of one device; `inside` marks its operations inside the window."""
     device, frame, calls = context.device, context.frame, activity.api_calls.rows
-    ahead = _run_ahead(context, layered, activity, window.parts, limits)
-    bubbles = find_bubbles(device, calls, frame, context.ledger, window.parts, limits)
+    ahead = _queue_depth(context, layered, activity, window.parts, limits)
+    phases = find_launch_bound(device, calls, frame, context.ledger, window.parts, limits)
     unseen = untraced_count(device, activity, untraced, window.parts)
     return msgspec.structs.replace(
         launch_summary(device, activity.api_calls, inside, frame, context.slices, window),
         queue_full_ns=_queue_full_ns(device, activity, context.axis, layered, window.parts),
-        run_ahead=ahead,
-        bubbles=bubble_report(bubbles, context, calls),
+        queue_depth=ahead,
+        launch_bound=launch_bound_report(phases, context, calls),
         graphs=graph_launches(device, calls, inside, frame.gaps, context.strings, unseen),
     )
 
 
-def _run_ahead(
+def _queue_depth(
     context: GapContext, layered: LayeredEvidence, activity: DeviceActivity, parts: Intervals, limits: Thresholds
-) -> RunAhead | None:
+) -> QueueDepth | None:
     """How far the host was ahead over the window, and what ended its lead."""
     calls = activity.api_calls
     work = outstanding(context.device, calls.rows)
-    collapses = find_collapses(
-        context.frame, work, context.lane, context.axis, layered.before, calls, limits.collapse_depth
-    )
-    return run_ahead(work, parts, collapses)
+    drains = find_drains(context.frame, work, context.lane, context.axis, layered.before, calls, limits.drain_depth)
+    return queue_depth(work, parts, drains)
 
 
 def _queue_full_ns(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nsysdiag.document.columns import Column, columns, of_devices
 from nsysdiag.document.packed import unpack_series
 from nsysdiag.document.words import path_label
-from nsysdiag.report import ApiRow, Bubble, Collapses, Distribution, GraphRow
+from nsysdiag.report import ApiRow, Distribution, GraphRow, LaunchBoundPhase, QueueDrains
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
@@ -47,8 +47,8 @@ def distributions(device: DeviceReport) -> list[tuple[str, Distribution]]:
 
 
 def _depths(device: DeviceReport) -> Iterator[_Bucket]:
-    if device.launch.run_ahead is not None:
-        series = unpack_series(device.launch.run_ahead)
+    if device.launch.queue_depth is not None:
+        series = unpack_series(device.launch.queue_depth)
         depths = (series.edges[:-1], series.edges[1:], series.lowest, series.mean, series.highest)
         yield from map(_Bucket._make, zip(*(each.tolist() for each in depths), strict=True))
 
@@ -61,21 +61,21 @@ TABLES = (
         columns(_Named, "what " + " ".join(f"{name}=times.{name}" for name in _PERCENTILES.split())),
         lambda device: map(_Named._make, distributions(device)),
     ),
-    of_devices("run_ahead", columns(_Bucket), _depths),
+    of_devices("queue_depth", columns(_Bucket), _depths),
     of_devices(
-        "collapses",
-        columns(Collapses, "call cause count idle_ns median_depth"),
-        lambda device: device.launch.run_ahead.collapses if device.launch.run_ahead else (),
+        "queue_drains",
+        columns(QueueDrains, "call cause count idle_ns median_depth"),
+        lambda device: device.launch.queue_depth.drains if device.launch.queue_depth else (),
     ),
     of_devices(
-        "bubbles",
+        "launch_bound",
         (
-            *columns(Bubble, "start_ns end_ns"),
-            Column[Bubble]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
-            *columns(Bubble, "launches busy_ns idle_ns median_interval_ns median_work_ns"),
-            Column[Bubble]("nvtx", "text", lambda row: path_label(row.nvtx)),
+            *columns(LaunchBoundPhase, "start_ns end_ns"),
+            Column[LaunchBoundPhase]("length_ns", "integer", lambda row: row.end_ns - row.start_ns),
+            *columns(LaunchBoundPhase, "launches busy_ns idle_ns median_interval_ns median_work_ns"),
+            Column[LaunchBoundPhase]("nvtx", "text", lambda row: path_label(row.nvtx)),
         ),
-        lambda device: device.launch.bubbles.rows if device.launch.bubbles else (),
+        lambda device: device.launch.launch_bound.rows if device.launch.launch_bound else (),
     ),
     of_devices(
         "graphs",

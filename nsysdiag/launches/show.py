@@ -27,12 +27,12 @@ from nsysdiag.document.kinds import BAR, COUNT, FIGURE, KEY, MOMENT, NAME, SHARE
 from nsysdiag.document.words import instant, path_label
 from nsysdiag.launches.chart import draw_depth
 from nsysdiag.launches.rows import DISTRIBUTIONS, distributions
-from nsysdiag.launches.words import bubble_rate, launch_sentences, rate
+from nsysdiag.launches.words import launch_sentences, phase_rate, rate
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
-    from nsysdiag.report import Bubbles, DeviceReport, Distribution, Launch, RunAhead
+    from nsysdiag.report import DeviceReport, Distribution, Launch, LaunchBound, QueueDepth
 
 MAX_SPOTS, MAX_CALLS, TOP_ROWS = 125, 60, 5
 TOP = Limit(ticket=TOP_ROWS, summary=0, brief=0)
@@ -43,7 +43,7 @@ DEPTH = (
     "on a logarithmic scale. High is healthy. Where the band touches the floor, the queue ran dry; a mean of about one "
     "means that each launch comes just in time or late."
 )
-COLLAPSES = (
+DRAINS = (
     Column("Idle after", TIME, strong=True),
     Column("Times", COUNT),
     Column("Outstanding before", COUNT),
@@ -105,8 +105,8 @@ def section(device: DeviceReport, context: Context) -> Section | None:
             Facts(_facts(device), PAGE),
             Paragraph(HEALTHY, tone="quiet", limit=PAGE),
             Lines(launch_sentences(device, context.causes), NOT_BRIEF),
-            *(_depth(launch.run_ahead, context) if launch.run_ahead else []),
-            *(_bubbles(launch.bubbles) if launch.bubbles else []),
+            *(_depth(launch.queue_depth, context) if launch.queue_depth else []),
+            *(_launch_bound(launch.launch_bound) if launch.launch_bound else []),
             *_graphs(launch),
             Details("How long kernels, calls and waits take", _distributions(device), PAGE),
         ],
@@ -114,7 +114,7 @@ def section(device: DeviceReport, context: Context) -> Section | None:
 
 
 def _facts(device: DeviceReport) -> list[Fact]:
-    launch, ahead = device.launch, device.launch.run_ahead
+    launch, ahead = device.launch, device.launch.queue_depth
     return [
         Fact("Launched operations", launch.launched_ops, COUNT),
         Fact("Without a launch row", launch.unlaunched_ops, COUNT),
@@ -129,7 +129,7 @@ def _facts(device: DeviceReport) -> list[Fact]:
     ]
 
 
-def _depth(ahead: RunAhead, context: Context) -> list[Block]:
+def _depth(ahead: QueueDepth, context: Context) -> list[Block]:
     """How many operations were outstanding over time, and where the queue ran dry."""
     title = f"Operations launched and not finished, from {instant(ahead.start_ns)} to {instant(ahead.end_ns)}"
     levels = ", ".join(
@@ -138,15 +138,15 @@ def _depth(ahead: RunAhead, context: Context) -> list[Block]:
     )
     label = f"{title}: {levels}; none {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
     drawing = draw_depth(ahead, context.rows(MAX_SPOTS))
-    rows = [(row.idle_ns, row.count, row.median_depth, row.call, _cause(context, row.cause)) for row in ahead.collapses]
+    rows = [(row.idle_ns, row.count, row.median_depth, row.call, _cause(context, row.cause)) for row in ahead.drains]
     return [
         *([Chart(drawing, label, captions=[f"{title}, {DEPTH}"])] if drawing else []),
         Table(
             "Where the host lost its lead",
-            COLLAPSES,
+            DRAINS,
             rows,
             note="What the launching thread was in when the queue ran dry after several operations had been "
-            f"outstanding. {format_count(ahead.collapse_count)} times in all, with {format_ns(ahead.collapse_idle_ns)} "
+            f"outstanding. {format_count(ahead.drain_count)} times in all, with {format_ns(ahead.drain_idle_ns)} "
             "of idle time in the gaps that followed.",
             limit=TOP,
         ),
@@ -157,30 +157,30 @@ def _cause(context: Context, cause: str | None) -> LegendEntry | None:
     return LegendEntry(context.causes.title(cause), "", safe_color(context.causes[cause].color)) if cause else None
 
 
-def _bubbles(bubbles: Bubbles) -> list[Block]:
+def _launch_bound(phases: LaunchBound) -> list[Block]:
     rows = [
         (
             row.start_ns,
             row.end_ns - row.start_ns,
             row.launches,
-            bubble_rate(row),
+            phase_rate(row),
             row.idle_ns,
             part(row.busy_ns, row.end_ns - row.start_ns),
             row.median_interval_ns,
             row.median_work_ns,
             path_label(row.nvtx) or None,
         )
-        for row in bubbles.rows
+        for row in phases.rows
     ]
     return [
         Table(
-            "Launch bubbles",
+            "Launch-bound phases",
             BUBBLES,
             rows,
             note="Stretches in which launches come slower than the GPU does their work.",
-            noun="bubbles",
+            noun="phases",
             order="with most idle time",
-            total=bubbles.count,
+            total=phases.count,
             first=8,
             limit=TOP,
         )

@@ -9,16 +9,24 @@ from nsysdiag.units import NS_PER, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
-    from nsysdiag.report import Bubble, Bubbles, Collapses, DeviceReport, GraphLaunches, Launch, RunAhead
+    from nsysdiag.report import (
+        DeviceReport,
+        GraphLaunches,
+        Launch,
+        LaunchBound,
+        LaunchBoundPhase,
+        QueueDepth,
+        QueueDrains,
+    )
 
 AHEAD = 2
 """From so many outstanding operations on there is one in the queue behind the one that runs: the host is ahead."""
 
 
 def launch_sentences(device: DeviceReport, causes: Causes) -> list[str]:
-    """The sentences in the order in which they are read; none without a bubble, a collapse, a graph or a full queue."""
+    """The sentences in reading order; none where there is no launch-bound phase, drain, graph or full queue."""
     launch = device.launch
-    notes = [*_collapses(launch.run_ahead, causes), *_bubbles(device), *_graphs(launch), *_queue_full(launch)]
+    notes = [*_drains(launch.queue_depth, causes), *_launch_bound(device), *_graphs(launch), *_queue_full(launch)]
     return [*_rate(device), *_lead(launch), *notes] if notes else []
 
 
@@ -27,9 +35,9 @@ def rate(launches: int, ns: int) -> str:
     return format_count(round(launches * NS_PER["s"] / ns)) if ns else "–"
 
 
-def bubble_rate(bubble: Bubble) -> str:
-    """Launches in a second inside one bubble."""
-    return rate(bubble.launches, bubble.end_ns - bubble.start_ns)
+def phase_rate(phase: LaunchBoundPhase) -> str:
+    """Launches in a second inside one phase."""
+    return rate(phase.launches, phase.end_ns - phase.start_ns)
 
 
 def node_ns(graphs: GraphLaunches) -> int | None:
@@ -37,7 +45,7 @@ def node_ns(graphs: GraphLaunches) -> int | None:
     return round(graphs.node_api_ns / graphs.nodes) if graphs.nodes else None
 
 
-def collapse_label(row: Collapses, causes: Causes) -> str:
+def drain_label(row: QueueDrains, causes: Causes) -> str:
     """Where the thread was: in a call, in code of a kind, or unknown."""
     cause = causes[row.cause]
     if cause.unresolved:
@@ -61,7 +69,7 @@ def _rate(device: DeviceReport) -> list[str]:
 
 
 def _lead(launch: Launch) -> list[str]:
-    ahead = launch.run_ahead
+    ahead = launch.queue_depth
     if ahead is None:
         return []
     empty = f"nothing is outstanding {format_share(ahead.empty_ns, ahead.observed_ns)} of the time"
@@ -76,31 +84,31 @@ def _lead(launch: Launch) -> list[str]:
     return [f"The host does not run ahead: {empty}, and hardly ever more than one operation."]
 
 
-def _collapses(ahead: RunAhead | None, causes: Causes) -> list[str]:
-    if ahead is None or not ahead.collapses:
+def _drains(ahead: QueueDepth | None, causes: Causes) -> list[str]:
+    if ahead is None or not ahead.drains:
         return []
-    first = ahead.collapses[0]
-    times = counted(ahead.collapse_count, "time")
-    idle = f"{format_ns(ahead.collapse_idle_ns)} of idle time followed"
+    first = ahead.drains[0]
+    times = counted(ahead.drain_count, "time")
+    idle = f"{format_ns(ahead.drain_idle_ns)} of idle time followed"
     lead = f"The host lost its lead {times}: the queue ran dry, and {idle}"
-    if len(ahead.collapses) == 1:
-        return [f"{lead}, with the launching thread {collapse_label(first, causes)}."]
+    if len(ahead.drains) == 1:
+        return [f"{lead}, with the launching thread {drain_label(first, causes)}."]
     share = f"{counted(first.count, 'time')}, {format_ns(first.idle_ns)}"
-    return [f"{lead}; most of it with the launching thread {collapse_label(first, causes)} ({share})."]
+    return [f"{lead}; most of it with the launching thread {drain_label(first, causes)} ({share})."]
 
 
-def _bubbles(device: DeviceReport) -> list[str]:
-    bubbles = device.launch.bubbles
-    return [] if bubbles is None else [bubbles_sentence(bubbles, device.window_ns)]
+def _launch_bound(device: DeviceReport) -> list[str]:
+    phases = device.launch.launch_bound
+    return [] if phases is None else [launch_bound_sentence(phases, device.window_ns)]
 
 
-def bubbles_sentence(bubbles: Bubbles, window_ns: int) -> str:
-    """What all bubbles of a device cost together."""
-    share = format_share(bubbles.idle_ns, window_ns)
+def launch_bound_sentence(phases: LaunchBound, window_ns: int) -> str:
+    """What all phases of a device cost together."""
+    share = format_share(phases.idle_ns, window_ns)
     return (
-        f"{counted(bubbles.count, 'launch bubble')}: {counted(bubbles.launches, 'launch', 'launches')} in "
-        f"{format_ns(bubbles.span_ns)}, {rate(bubbles.launches, bubbles.span_ns)} a second, too slow for work this "
-        f"short; the GPU idles {format_ns(bubbles.idle_ns)} of it, {share} of the window."
+        f"{counted(phases.count, 'launch-bound phase')}: {counted(phases.launches, 'launch', 'launches')} in "
+        f"{format_ns(phases.span_ns)}, {rate(phases.launches, phases.span_ns)} a second, too slow for work this "
+        f"short; the GPU idles {format_ns(phases.idle_ns)} of it, {share} of the window."
     )
 
 

@@ -9,8 +9,8 @@ from msgspec import structs
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.device import device_trouble
-from nsysdiag.diagnosis.facts import Trouble
+from nsysdiag.diagnosis.device import device_triage
+from nsysdiag.diagnosis.facts import Triage
 from nsysdiag.diagnosis.missing import DOUBTED, Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -134,22 +134,22 @@ def root_context(context: GapContext, root_slices: RootSlices) -> GapContext:
 
 
 @steps.step()
-def trouble(
+def triage(
     undiagnosed: DeviceReport,
     root_context: GapContext,
     window: AnalysisWindow,
     split: WindowSplit,
     iterations: DeviceIterations,
     settings: Settings,
-) -> Trouble | None:
+) -> Triage | None:
     """The bottleneck."""
-    return device_trouble(undiagnosed, root_context, window.parts, split, iterations.steady, settings)
+    return device_triage(undiagnosed, root_context, window.parts, split, iterations.steady, settings)
 
 
 @steps.step()
-def report(undiagnosed: DeviceReport, trouble: Trouble | None) -> DeviceReport:
+def report(undiagnosed: DeviceReport, triage: Triage | None) -> DeviceReport:
     """The device's part of the report."""
-    return structs.replace(undiagnosed, trouble=trouble)
+    return structs.replace(undiagnosed, triage=triage)
 
 
 @steps.step()

@@ -109,7 +109,7 @@ def report(
         settings=settings.changed(partial=trace.partial),
         timeline=timelines.levels if settings.timeline else msgspec.UNSET,
         ranks=ranks,
-        untold=list(NOT_RECORDED),
+        not_recorded=list(NOT_RECORDED),
         host=host_report,
     )
     return finished(made, timelines.sentences)

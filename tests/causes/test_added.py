@@ -138,7 +138,7 @@ def test_it_is_a_finding(texts: dict[str, str]) -> None:
 def test_family_and_verdict(texts: dict[str, str]) -> None:
     device = json.loads(texts["json"])["devices"][0]
     assert device["verdict"]["id"] == "input-bound"
-    assert any("pipe drained" in line for kind in device["trouble"]["kinds"] for line in kind["evidence"])
+    assert any("pipe drained" in line for kind in device["triage"]["kinds"] for line in kind["evidence"])
 
 
 def test_rules(added: Added) -> None:

@@ -178,7 +178,7 @@ class TestWhatCannotBeJudged:
         capabilities = [Capability(id=kind, available=kind not in missing, why="") for kind in KINDS]
         made = report()
         made = replace(made, trace=replace(made.trace, capabilities=capabilities))
-        names = (f"ledger.{cause}", f"root_ledger.{cause}", f"launch.bubbles.causes.{cause}")
+        names = (f"ledger.{cause}", f"root_ledger.{cause}", f"launch.launch_bound.causes.{cause}")
         for text in [f"{name} > 99s{each}" for name in names for each in ("", "/iter")]:
             if words is None:
                 assert not judged(made, text).broken
@@ -191,7 +191,7 @@ class TestWhatCannotBeJudged:
         made = report()
         without = [Capability(id="cuda-api", available=False, why="")]
         blind = replace(made, trace=replace(made.trace, capabilities=without))
-        for text in ("launch.bubbles.count > 3", "launch.graphs.launches > 3", "sync_drained.gaps > 900"):
+        for text in ("launch.launch_bound.count > 3", "launch.graphs.launches > 3", "sync_drained.gaps > 900"):
             assert not judged(made, text).broken
             assert "no cuda-api evidence: --trace=cuda brings it" in refused(blind, text)
 
@@ -210,7 +210,7 @@ class TestWhatCannotBeJudged:
             ("memory.peak_bytes > 1", "--cuda-memory-usage=true"),
             ("unified_memory.count > 1", "--cuda-um-cpu-page-faults=true"),
             ("cost.lost.hour > 1", "--gpu-hour-cost"),
-            ("launch.run_ahead.mean < 1", f"the report has no value for it; a fuller capture: {samples.RECAPTURE}"),
+            ("launch.queue_depth.mean < 1", f"the report has no value for it; a fuller capture: {samples.RECAPTURE}"),
             ("copies.tiny.per_iteration > 1", "the report has no value for it"),
         ],
     )

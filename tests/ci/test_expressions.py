@@ -168,7 +168,7 @@ def test_every_name_can_be_written() -> None:
         ("ledger.lock_wait", NS, True),
         ("root_ledger.data_loading", NS, True),
         ("copies.exposed_ns", NS, True),
-        ("launch.bubbles.causes.sync", NS, True),
+        ("launch.launch_bound.causes.sync", NS, True),
         ("sync_drained.ns", NS, True),
         ("launch.kernel.p50_ns", NS, False),
         ("launch.median_interval_ns", NS, False),

@@ -13,29 +13,29 @@ from nsysdiag.record import Record
 ADDING_UP = """
     idle_ns:ns busy_ns:ns window_ns:ns gap_count:count ops.kernel:count ops.malformed:count launch.calls:count
     launch.unlaunched_ops:count launch.found_device_idle:count launch.kernel.total_ns:ns launch.kernel.count:count
-    launch.queue_full_ns:ns launch.run_ahead.empty_ns:ns launch.run_ahead.collapse_count:count launch.bubbles.span_ns:ns
-    launch.bubbles.causes.sync:ns launch.graphs.nodes:count launch.graphs.untraced:count copies.bytes:count
-    copies.exposed_ns:ns copies.pinning.pinned_bytes:count copies.pinning.saving_ns:ns copies.tiny.called:count
-    copies.tiny.blocking_ns:ns communication.overlapped_ns:ns trouble.workload.judged_ns:ns
-    gpu_metrics.clocks.low_ns:ns unified_memory.gpu_faults:count unified_memory.thrashing.migrations:count
-    memory.churn.freed_bytes:count memory.churn.idle_ns:ns ledger.sync:ns root_ledger.data_loading:ns
-    sync_drained.gaps:count sync_drained.ns:ns
+    launch.queue_full_ns:ns launch.queue_depth.empty_ns:ns launch.queue_depth.drain_count:count
+    launch.launch_bound.span_ns:ns launch.launch_bound.causes.sync:ns launch.graphs.nodes:count
+    launch.graphs.untraced:count copies.bytes:count copies.exposed_ns:ns copies.pinning.pinned_bytes:count
+    copies.pinning.saving_ns:ns copies.tiny.called:count copies.tiny.blocking_ns:ns communication.overlapped_ns:ns
+    triage.workload.judged_ns:ns gpu_metrics.clocks.low_ns:ns unified_memory.gpu_faults:count
+    unified_memory.thrashing.migrations:count memory.churn.freed_bytes:count memory.churn.idle_ns:ns ledger.sync:ns
+    root_ledger.data_loading:ns sync_drained.gaps:count sync_drained.ns:ns
 """
 OTHERS = """
     sm_count:count window.start_ns:ns window.edge_ns:ns coverage:share floor_ns:ns launch_latency_ns:ns
     iterations.count:count iterations.p95_ns:ns iterations.worst_ns:ns launch.median_interval_ns:ns
-    launch.kernel.p50_ns:ns launch.run_ahead.mean:count launch.run_ahead.max:count copies.tiny.below_bytes:count
+    launch.kernel.p50_ns:ns launch.queue_depth.mean:count launch.queue_depth.max:count copies.tiny.below_bytes:count
     copies.tiny.per_iteration:count utilization.efficiency:share utilization.by_time.lowest:share
     utilization.by_time.period_ns:ns utilization.by_time.periods:count utilization.estimate.sm_active_at_most:share
-    trouble.workload.bursts:count trouble.workload.median_burst_ns:ns cost.idle.hour:count cost.gpu_hour_cost:count
+    triage.workload.bursts:count triage.workload.median_burst_ns:ns cost.idle.hour:count cost.gpu_hour_cost:count
     cost.best.amount.run:count gpu_metrics.period_ns:ns gpu_metrics.clocks.limit:share gpu_metrics.clocks.mean_hz:count
     gpu_metrics.sm_active:share gpu_metrics.gpc_clock.gaps:count unified_memory.thrashing.blocks:count
     memory.peak_bytes:count memory.peak_at_ns:ns memory.unknown_frees:count memory.growth.kept_share:share
     memory.growth.slope_bytes:count findings.high:count idle_share:share ledger.sync_share:share
-    copies.total_share:share launch.run_ahead.empty_share:share sync_drained.ns_share:share
+    copies.total_share:share launch.queue_depth.empty_share:share sync_drained.ns_share:share
 """
 NO_NAMES = """
-    gaps_packed.count iterations.packed.each iterations.median_index launch.run_ahead.buckets memory.buckets
+    gaps_packed.count iterations.packed.each iterations.median_index launch.queue_depth.buckets memory.buckets
     gpu_metrics.buckets gpu_metrics.gpu ledger.data_loading window_share iterations.p95_share ids.pid
 """
 

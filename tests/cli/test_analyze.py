@@ -332,7 +332,7 @@ class TestSavedReport:
 
     def test_every_setting_has_its_option(self) -> None:
         without_option = {"communication_patterns", "timeline", "reader", "thresholds", "findings", "utilization"}
-        without_option |= {"memory", "trouble"}
+        without_option |= {"memory", "triage"}
         assert set(OPTION_OF_SETTING) == set(Settings.__struct_fields__) - without_option
 
 

@@ -20,7 +20,7 @@ same_gpu = true
 
 [thresholds]
 busy = 0.1
-bubble_gap_ns = 20_000
+launch_bound_gap_ns = 20_000
 
 [findings]
 most = 5
@@ -40,7 +40,7 @@ MEANT = Settings(
     disabled=("sync", "io_wait"),
     communication_patterns=("nccl", "my_allreduce"),
     same_gpu=True,
-    thresholds=Thresholds(busy=0.1, bubble_gap_ns=20_000),
+    thresholds=Thresholds(busy=0.1, launch_bound_gap_ns=20_000),
     findings=FindingThresholds(most=5, smallest=0.0),
     cost=CostSettings(gpu_hour_cost=2.0, currency="EUR", run_hours=72.5, gpus={"H100": 3.2, "RTX 4090": 0.4}),
     config="nsysdiag.toml",

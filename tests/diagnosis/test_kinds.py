@@ -1,4 +1,4 @@
-"""The kinds of trouble: each at its threshold, and which of them comes first."""
+"""The kinds of bottleneck: each at its threshold, and which of them comes first."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES
-from nsysdiag.config.settings import TroubleThresholds
-from nsysdiag.diagnosis.bottleneck import trouble
-from nsysdiag.diagnosis.facts import Trouble, TroubleKind, Workload
+from nsysdiag.config.settings import TriageThresholds
+from nsysdiag.diagnosis.bottleneck import triage
+from nsysdiag.diagnosis.facts import Triage, TriageKind, Workload
 from nsysdiag.diagnosis.inputs import Filling, Given
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import UNRESOLVED
@@ -82,11 +82,11 @@ def given(
         filling=filling,
         tensor_active=tensor,
         headroom_bytes=headroom,
-        limits=TroubleThresholds(),
+        limits=TriageThresholds(),
     )
 
 
-def kind(found: Trouble, name: str) -> TroubleKind:
+def kind(found: Triage, name: str) -> TriageKind:
     return next(each for each in found.kinds if each.id == name)
 
 
@@ -122,11 +122,11 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_the_first_kind_is(case: str) -> None:
     expected, values = CASES[case]
-    assert trouble(values).id == expected
+    assert triage(values).id == expected
 
 
 def test_all_kinds_are_given_in_the_order_of_repair() -> None:
-    found = trouble(given({"launch_call": 100_000}))
+    found = triage(given({"launch_call": 100_000}))
     assert [each.id for each in found.kinds] == ["feed", "communication", "batch", "runtime", "kernels", "sizing"]
     assert {each.id: each.holds for each in found.kinds} == {
         "feed": False,
@@ -141,7 +141,7 @@ def test_all_kinds_are_given_in_the_order_of_repair() -> None:
 
 
 def test_evidence_names_the_largest_part_first() -> None:
-    found = kind(trouble(given({"data_loading": 30_000, "host_compute": 20_000}, copy=300_000)), "feed")
+    found = kind(triage(given({"data_loading": 30_000, "host_compute": 20_000}, copy=300_000)), "feed")
     assert found.share == 0.35
     assert found.evidence == [
         "35.0% of the time (350 us): most of it copying with no kernel beside it.",
@@ -154,14 +154,14 @@ def test_evidence_names_the_largest_part_first() -> None:
 
 
 def test_without_the_chip_the_batch_cannot_be_judged() -> None:
-    found = kind(trouble(given({}, filling=None)), "batch")
+    found = kind(triage(given({}, filling=None)), "batch")
     assert found.holds is None
     assert found.evidence[1] == "The median kernel runs 8.00 us, shorter than 10.0 us."
 
 
 def test_small_without_the_chip_is_told_by_compute_alone() -> None:
     """Kernels that filled the chip would use 9 % of it: they use at most that."""
-    found = kind(trouble(given({}, filling=None, kind="bursts", between=100_000_000 // 9 - WINDOW + 1)), "sizing")
+    found = kind(triage(given({}, filling=None, kind="bursts", between=100_000_000 // 9 - WINDOW + 1)), "sizing")
     assert found.holds
     assert found.evidence == ["All kernels that compute would keep at most 9.0% of the chip at work over the window."]
 
@@ -171,30 +171,30 @@ def test_small_without_the_chip_is_told_by_compute_alone() -> None:
     [(None, "--cuda-memory-usage=true"), (3 << 30, "3.00 GiB of the device's memory are free"), (0, "no room")],
 )
 def test_advice_on_batches_knows_the_memory(headroom: int | None, said: str) -> None:
-    found = kind(trouble(given({}, filling=Filling(0.3, "x"), headroom=headroom)), "batch")
+    found = kind(triage(given({}, filling=Filling(0.3, "x"), headroom=headroom)), "batch")
     assert said in found.advice[0]
 
 
 def test_requests_are_collected_into_batches() -> None:
-    found = kind(trouble(given({}, filling=Filling(0.3, "x"), kind="bursts")), "batch")
+    found = kind(triage(given({}, filling=Filling(0.3, "x"), kind="bursts")), "batch")
     assert found.advice[0].startswith("Collect requests into batches")
 
 
 def test_single_precision_is_seen_by_name_and_by_counters() -> None:
     plain = (kernel("ampere_sgemm_128x64_tn", 300), kernel("softmax", 100))
-    found = kind(trouble(given({}, kernels=plain)), "kernels")
+    found = kind(triage(given({}, kernels=plain)), "kernels")
     assert "75.0% of it is in matrix products named for single precision without tensor cores." in found.evidence
     assert found.advice[0].startswith("Mixed precision")
     for name in ("ampere_bf16_s16816gemm_bf16", "cutlass_tensorop_s1688gemm_tf32", "nvjet_tst_192x192"):
-        on_tensor = kind(trouble(given({}, kernels=(kernel(name, 300),))), "kernels")
+        on_tensor = kind(triage(given({}, kernels=(kernel(name, 300),))), "kernels")
         assert not any(text.startswith("Mixed") for text in on_tensor.advice), name
-    assert kind(trouble(given({}, tensor=0.099)), "kernels").advice[0].startswith("Mixed precision")
-    assert not kind(trouble(given({}, tensor=0.1)), "kernels").advice[0].startswith("Mixed precision")
+    assert kind(triage(given({}, tensor=0.099)), "kernels").advice[0].startswith("Mixed precision")
+    assert not kind(triage(given({}, tensor=0.1)), "kernels").advice[0].startswith("Mixed precision")
 
 
 def test_communication_kernels_are_no_compute() -> None:
     rows = (kernel("nccl", 900, communication=True), kernel("gemm", 100))
-    found = kind(trouble(given({}, kernels=rows)), "kernels")
+    found = kind(triage(given({}, kernels=rows)), "kernels")
     assert "100.0% of the kernels' time is in gemm." in map(typed.plain, found.evidence)
 
 
@@ -207,11 +207,11 @@ def test_every_cause_is_of_one_kind_at_most() -> None:
 
 
 def test_the_yardstick_is_said() -> None:
-    by_steps = trouble(given({"data_loading": 200_000}, kind="steps"))
+    by_steps = triage(given({"data_loading": 200_000}, kind="steps"))
     assert by_steps.sentence == (
         "Repair the feed path first (measured by its steps). 20.0% of the time (200 us): waiting for input or output."
     )
-    unresolved = trouble(given({"uncovered": 300_000}, kind="bursts"))
+    unresolved = triage(given({"uncovered": 300_000}, kind="bursts"))
     assert unresolved.sentence == (
         "Whether work reaches the device in time, the trace cannot tell (measured inside its bursts). "
         "30.0% of the time (300 us): idle time that has no evidence."
@@ -219,14 +219,13 @@ def test_the_yardstick_is_said() -> None:
 
 
 def test_what_else_the_device_waits_for_is_said() -> None:
-    found = trouble(given({"stream_wait": 600_000, "device_stall": 200_000}))
+    found = triage(given({"stream_wait": 600_000, "device_stall": 200_000}))
     assert found.sentence == (
-        "No kind of trouble stands out. The device is idle 80.0% of the time, 75.0% of that: "
-        "waiting for another stream."
+        "No bottleneck stands out. The device is idle 80.0% of the time, 75.0% of that: waiting for another stream."
     )
 
 
 def test_a_window_without_work_has_no_trouble() -> None:
     empty = replace(given({}), workload=Workload(kind="unclear", why="", judged_ns=0), kernels=[])
     empty = replace(empty, split=replace(empty.split, window_ns=0, compute_ns=0))
-    assert trouble(empty).id == "none"
+    assert triage(empty).id == "none"

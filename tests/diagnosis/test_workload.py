@@ -8,14 +8,14 @@ import pytest
 from nsysdiag.arrays.claim import Owned
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES
-from nsysdiag.config.settings import TroubleThresholds
+from nsysdiag.config.settings import TriageThresholds
 from nsysdiag.diagnosis.bursts import Bursts, find_bursts, irregularity
 from nsysdiag.diagnosis.workload import workload
 from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.ledger.assignment import SliceCollector, Slices
 
 MS = 1_000_000
-LIMITS = TroubleThresholds()
+LIMITS = TriageThresholds()
 Explained = tuple[int, int, str, str]
 """A gap [start, end) in ms, its cause and the words of its evidence."""
 
@@ -69,7 +69,7 @@ def test_a_short_wait_is_part_of_its_burst() -> None:
     gaps, slices = gaps_of([(10, 11, "sleep", "nanosleep")])
     parts = Intervals.of([(0, 40 * MS)])
     assert len(find_bursts(gaps, slices, parts, LIMITS)) == 2
-    assert len(find_bursts(gaps, slices, parts, TroubleThresholds(burst_gap_ns=MS + 1))) == 1
+    assert len(find_bursts(gaps, slices, parts, TriageThresholds(burst_gap_ns=MS + 1))) == 1
 
 
 def test_a_gap_that_is_half_something_else_does_not_separate() -> None:

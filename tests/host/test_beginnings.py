@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 import pytest
 
-from nsysdiag.host.change_points import beginnings
-from nsysdiag.host.facts import Beginning, HostWindow
+from nsysdiag.host.change_points import change_points
+from nsysdiag.host.facts import ChangePoint, HostWindow
 
 SECOND = 1_000_000_000
 QUIET, LOUD = [20, 30, 20, 20, 30, 20], [900, 800, 900, 900, 700, 900]
@@ -41,8 +41,8 @@ def test_from_the_seventh_window_on() -> None:
     """
     a second   20 30 20 20 30 20 | 900 800 900 900 700 900
     """
-    (found,) = beginnings(windows(QUIET + LOUD))
-    assert found == Beginning(metric="switches_per_second", window=6, start_ns=6 * SECOND, before=20.0, after=900.0)
+    (found,) = change_points(windows(QUIET + LOUD))
+    assert found == ChangePoint(metric="switches_per_second", window=6, start_ns=6 * SECOND, before=20.0, after=900.0)
 
 
 @pytest.mark.parametrize(
@@ -76,21 +76,21 @@ def test_from_the_seventh_window_on() -> None:
     ],
 )
 def test_no_beginning(switches: list[int | None]) -> None:
-    assert beginnings(windows(switches)) == []
+    assert change_points(windows(switches)) == []
 
 
 def test_one_window_may_stray_on_either_side() -> None:
-    (found,) = beginnings(windows([20, 900, 20, 20, 30, 20, *LOUD, 20, *LOUD]))
+    (found,) = change_points(windows([20, 900, 20, 20, 30, 20, *LOUD, 20, *LOUD]))
     assert found.window == 6
 
 
 def test_a_rate_that_falls() -> None:
     rows = windows(QUIET + QUIET)
     fewer = [msgspec.structs.replace(row, launches_per_second=400.0) for row in rows[6:]]
-    (found,) = beginnings(rows[:6] + fewer)
+    (found,) = change_points(rows[:6] + fewer)
     assert (found.metric, found.window, found.before, found.after) == ("launches_per_second", 6, 1_000.0, 400.0)
     more = [msgspec.structs.replace(row, launches_per_second=4_000.0) for row in rows[6:]]
-    assert beginnings(rows[:6] + more) == []
+    assert change_points(rows[:6] + more) == []
 
 
 @pytest.mark.parametrize(("calls", "count"), [(5, 1), (4, 0)])
@@ -99,4 +99,4 @@ def test_few_synchronizations_tell_nothing(calls: int, count: int) -> None:
         msgspec.structs.replace(row, sync_calls=calls, sync_p50_ns=10_000 if at < 6 else 90_000)
         for at, row in enumerate(windows(QUIET + QUIET))
     ]
-    assert [found.metric for found in beginnings(rows)] == ["sync_p50_ns"] * count
+    assert [found.metric for found in change_points(rows)] == ["sync_p50_ns"] * count

@@ -40,7 +40,7 @@ def test_neighbours_on_one_core(tmp_path: Path) -> None:
     assert (host.contention.cpus_used, host.contention.cpus_seen) == (1, 2)
     assert "pin the launching thread" in host.advice[0]
     # All along: nothing begins, and one thread on one core shows no limit.
-    assert (host.beginnings, host.contention.limits) == ([], [])
+    assert (host.change_points, host.contention.limits) == ([], [])
 
 
 LITTLE = ("gil", "pipe_processes", "pipe_untraced_child", "queue_feed", "queue_feed_2022", "slow_read", "join")
@@ -66,7 +66,7 @@ class TestAll:
         host = host_of(name, tmp_path)
         assert host.contention is not None
         assert host.contention.limits == []
-        assert host.beginnings == []
+        assert host.change_points == []
         for row in host.threads:
             assert row.on_cpu_ns is not None
             parts = (row.on_cpu_ns, row.off_cpu_ns or 0, row.unknown_ns or 0)

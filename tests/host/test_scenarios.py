@@ -55,7 +55,7 @@ def host_of(
 
 
 def assert_begins_half_way(host: HostReport, metrics: set[str]) -> None:
-    began = {each.metric: each for each in host.beginnings}
+    began = {each.metric: each for each in host.change_points}
     assert metrics <= set(began)
     length = host.windows[0].end_ns - host.windows[0].start_ns
     assert {name for name, each in began.items() if abs(each.start_ns - BEGINS) > 2 * length} == set()
@@ -102,7 +102,7 @@ def test_synchronizations_return_late_beside_it(tmp_path: Path) -> None:
 def test_steady(tmp_path: Path, sleeps: bool) -> None:
     host, _ = host_of(tmp_path, sleeps=sleeps)
     (row,) = host.threads
-    assert (row.preempted_ns, host.beginnings, host.advice) == (0, [], [])
+    assert (row.preempted_ns, host.change_points, host.advice) == (0, [], [])
     assert host.contention is not None
     assert (host.contention.preempted_ns, host.contention.holders, host.contention.limits) == (0, [], [])
     assert host_sentences(host) == []
@@ -112,7 +112,7 @@ def test_steady(tmp_path: Path, sleeps: bool) -> None:
 def test_a_single_spike_is_no_beginning(tmp_path: Path, sleeps: bool) -> None:
     host, _ = host_of(tmp_path, neighbour_ns=12 * MS, sleeps=sleeps)
     assert max(window.crowded_share or 0 for window in host.windows) > 0.1
-    assert host.beginnings == []
+    assert host.change_points == []
 
 
 @pytest.mark.parametrize("evidence", ["osrt", "samples", "sync_rows"])

@@ -109,7 +109,7 @@ IMPOSSIBLE: list[tuple[Any, object]] = [
     (("devices", 0, "ledger", "host_compute"), 10**30),
     (("devices", 0, "gap_count"), -1),
     (("devices", 0, "gaps_packed", "count"), 10**12),
-    (("devices", 0, "launch", "run_ahead", "buckets"), 10**12),
+    (("devices", 0, "launch", "queue_depth", "buckets"), 10**12),
     (("devices", 0, "iterations", "packed", "each"), 0),
     (("devices", 0, "iterations", "packed", "count"), 10**12),
     (("devices", 0, "memory", "buckets"), -5),

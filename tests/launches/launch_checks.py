@@ -9,7 +9,7 @@ from nsysdiag.document.packed import unpack_series
 from nsysdiag.launches.rows import distributions
 
 if TYPE_CHECKING:
-    from nsysdiag.report import Bubbles, DeviceReport, RunAhead
+    from nsysdiag.report import DeviceReport, LaunchBound, QueueDepth
 
 
 def check_launches(device: DeviceReport) -> None:
@@ -21,12 +21,12 @@ def check_launches(device: DeviceReport) -> None:
         assert percentiles[0] >= 0
         assert sum(count for _, count in each.bins) == each.count
     assert 0 <= launch.calls <= launch.launched_ops
-    if launch.run_ahead is None:
+    if launch.queue_depth is None:
         assert device.window_ns == 0
     else:
-        check_run_ahead(device, launch.run_ahead)
-    if launch.bubbles is not None:
-        check_bubbles(device, launch.bubbles)
+        check_queue_depth(device, launch.queue_depth)
+    if launch.launch_bound is not None:
+        check_launch_bound(device, launch.launch_bound)
     if launch.graphs is not None:
         graphs = launch.graphs
         assert graphs.count >= len(graphs.rows)
@@ -34,7 +34,7 @@ def check_launches(device: DeviceReport) -> None:
         assert graphs.between_ns <= device.idle_ns
 
 
-def check_run_ahead(device: DeviceReport, ahead: RunAhead) -> None:
+def check_queue_depth(device: DeviceReport, ahead: QueueDepth) -> None:
     assert ahead.observed_ns == device.window_ns
     assert 0 <= ahead.p5 <= ahead.p25 <= ahead.p50 <= ahead.p75 <= ahead.p95 <= ahead.max
     assert 0 <= ahead.mean <= ahead.max
@@ -45,19 +45,19 @@ def check_run_ahead(device: DeviceReport, ahead: RunAhead) -> None:
     assert (series.mean <= series.highest + 0.001).all()
     assert series.highest.max() >= ahead.max
     assert (series.edges[0], series.edges[-1]) == (device.window.start_ns, device.window.end_ns)
-    assert ahead.collapse_idle_ns <= device.idle_ns
-    if len(ahead.collapses) < 20:
-        assert sum(row.count for row in ahead.collapses) == ahead.collapse_count
-        assert sum(row.idle_ns for row in ahead.collapses) == ahead.collapse_idle_ns
+    assert ahead.drain_idle_ns <= device.idle_ns
+    if len(ahead.drains) < 20:
+        assert sum(row.count for row in ahead.drains) == ahead.drain_count
+        assert sum(row.idle_ns for row in ahead.drains) == ahead.drain_idle_ns
 
 
-def check_bubbles(device: DeviceReport, bubbles: Bubbles) -> None:
-    assert bubbles.idle_ns == sum(bubbles.causes.values()) <= device.idle_ns
-    assert all(ns <= device.ledger[cause] for cause, ns in bubbles.causes.items())
-    assert bubbles.busy_ns + bubbles.idle_ns == bubbles.span_ns <= device.window_ns
-    assert 1 <= len(bubbles.rows) <= bubbles.count
-    for row in bubbles.rows:
+def check_launch_bound(device: DeviceReport, phases: LaunchBound) -> None:
+    assert phases.idle_ns == sum(phases.causes.values()) <= device.idle_ns
+    assert all(ns <= device.ledger[cause] for cause, ns in phases.causes.items())
+    assert phases.busy_ns + phases.idle_ns == phases.span_ns <= device.window_ns
+    assert 1 <= len(phases.rows) <= phases.count
+    for row in phases.rows:
         assert row.busy_ns + row.idle_ns == row.end_ns - row.start_ns
         assert row.median_interval_ns > row.median_work_ns
-    placed = sorted((row.start_ns, row.end_ns) for row in bubbles.rows)
+    placed = sorted((row.start_ns, row.end_ns) for row in phases.rows)
     assert all(one[1] <= other[0] for one, other in pairwise(placed))

@@ -15,11 +15,11 @@ from tests.ledger.traces import devices, only_device
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from nsysdiag.report import DeviceReport, RunAhead
+    from nsysdiag.report import DeviceReport, QueueDepth
 
 
-def ahead_of(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> RunAhead:
-    found = only_device(trace, folder, settings).launch.run_ahead
+def ahead_of(trace: TraceBuilder, folder: Path, settings: Settings | None = None) -> QueueDepth:
+    found = only_device(trace, folder, settings).launch.queue_depth
     assert found is not None
     return found
 
@@ -80,9 +80,9 @@ def test_nothing_was_launched_at_all(tmp_path: Path) -> None:
     trace = TraceBuilder().kernel(100, 200).kernel(300, 400)
     launch = only_device(trace, tmp_path).launch
     assert (launch.calls, launch.call, launch.interval, launch.queue_delay) == (0, None, None, None)
-    assert (launch.bubbles, launch.graphs) == (None, None)
-    assert launch.run_ahead is not None
-    assert (launch.run_ahead.empty_ns, launch.run_ahead.max, launch.run_ahead.collapse_count) == (100, 1, 0)
+    assert (launch.launch_bound, launch.graphs) == (None, None)
+    assert launch.queue_depth is not None
+    assert (launch.queue_depth.empty_ns, launch.queue_depth.max, launch.queue_depth.drain_count) == (100, 1, 0)
 
 
 def test_of_a_narrowed_window_only_its_time(tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_nodes_of_a_graph_count_each(tmp_path: Path) -> None:
     assert ahead_of(trace, tmp_path).max == 3
 
 
-# ---- collapses -------------------------------------------------------------------------------------------------
+# ---- drains -------------------------------------------------------------------------------------------------
 
 
 def queued(count: int = 4, launch: tuple[int, int] = (500_000, 510_000)) -> TraceBuilder:
@@ -116,9 +116,9 @@ def queued(count: int = 4, launch: tuple[int, int] = (500_000, 510_000)) -> Trac
     return trace.kernel(520_000, 530_000, launch=launch)
 
 
-def collapses(device: DeviceReport) -> list[tuple[str, str, int, int, int]]:
-    assert device.launch.run_ahead is not None
-    rows = device.launch.run_ahead.collapses
+def drains(device: DeviceReport) -> list[tuple[str, str, int, int, int]]:
+    assert device.launch.queue_depth is not None
+    rows = device.launch.queue_depth.drains
     return [(row.cause, row.call, row.count, row.idle_ns, row.median_depth) for row in rows]
 
 
@@ -127,14 +127,14 @@ def test_a_synchronization_empties_the_queue(tmp_path: Path) -> None:
     thread  [l][l][l][l][cudaStreamSynchronize: 6_000 ...... 420_000]   [launch]
     """
     device = only_device(queued().api("cudaStreamSynchronize", 6_000, 420_000), tmp_path)
-    assert collapses(device) == [("sync", "cudaStreamSynchronize", 1, 110_000, 4)]
+    assert drains(device) == [("sync", "cudaStreamSynchronize", 1, 110_000, 4)]
 
 
 def test_one_operation_fewer_is_no_lead_to_lose(tmp_path: Path) -> None:
     trace = queued(3).api("cudaStreamSynchronize", 6_000, 420_000)
-    assert collapses(only_device(trace, tmp_path)) == []
-    settings = Settings(thresholds=Thresholds(collapse_depth=3))
-    assert collapses(only_device(trace, tmp_path, settings)) == [("sync", "cudaStreamSynchronize", 1, 110_000, 3)]
+    assert drains(only_device(trace, tmp_path)) == []
+    settings = Settings(thresholds=Thresholds(drain_depth=3))
+    assert drains(only_device(trace, tmp_path, settings)) == [("sync", "cudaStreamSynchronize", 1, 110_000, 3)]
 
 
 @pytest.mark.slow
@@ -151,7 +151,7 @@ def test_other_things_that_the_thread_may_be_in(tmp_path: Path) -> None:
     }.items():
         folder = tmp_path / name
         folder.mkdir()
-        found[name] = [row[:2] for row in collapses(only_device(trace, folder))]
+        found[name] = [row[:2] for row in drains(only_device(trace, folder))]
     assert found == {
         "malloc": [("memory_allocation", "cudaMalloc")],
         "read": [("io_wait", "read")],
@@ -172,7 +172,7 @@ def test_a_blocking_copy_empties_the_queue_and_what_follows_is_its_price(tmp_pat
     for at in range(3):
         trace.kernel(10_000 + 100_000 * at, 110_000 + 100_000 * at, launch=(1_000 + 1_000 * at, 2_000 + 1_000 * at))
     trace.kernel(520_000, 530_000, launch=(500_000, 510_000))
-    assert collapses(only_device(trace, tmp_path)) == [("blocking_copy", "cudaMemcpyAsync", 1, 110_000, 4)]
+    assert drains(only_device(trace, tmp_path)) == [("blocking_copy", "cudaMemcpyAsync", 1, 110_000, 4)]
 
 
 def test_a_stream_that_still_works_keeps_the_queue_alive(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_stream_that_still_works_keeps_the_queue_alive(tmp_path: Path) -> None
     stream 9   [ one that was launched with them: .... 515_000)
     """
     trace = queued().kernel(10_000, 515_000, stream=9, launch=(5_000, 6_000))
-    assert collapses(only_device(trace, tmp_path)) == []
+    assert drains(only_device(trace, tmp_path)) == []
 
 
 def test_a_queue_that_is_not_empty_did_not_collapse(tmp_path: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_queue_that_is_not_empty_did_not_collapse(tmp_path: Path) -> None:
     stream 9                                                    [540_000: launched long ago, it waits
     """
     trace = queued().kernel(540_000, 550_000, stream=9, launch=(5_000, 6_000))
-    assert collapses(only_device(trace, tmp_path)) == []
+    assert drains(only_device(trace, tmp_path)) == []
 
 
 def test_one_thread_feeds_two_devices(tmp_path: Path) -> None:
@@ -202,8 +202,8 @@ def test_one_thread_feeds_two_devices(tmp_path: Path) -> None:
     trace = queued().kernel(460_000, 470_000, device=1, context=2, launch=(400_000, 450_000))
     found = devices(trace, tmp_path)
     by_ordinal = {device.ids[0].device_id: device for device in found.values()}
-    assert collapses(by_ordinal[0]) == [("cuda_api", "cudaLaunchKernel", 1, 110_000, 4)]
-    assert collapses(by_ordinal[1]) == []
+    assert drains(by_ordinal[0]) == [("cuda_api", "cudaLaunchKernel", 1, 110_000, 4)]
+    assert drains(by_ordinal[1]) == []
 
 
 def test_the_same_call_adds_up(tmp_path: Path) -> None:
@@ -216,16 +216,16 @@ def test_the_same_call_adds_up(tmp_path: Path) -> None:
         trace.api("cudaDeviceSynchronize", offset + 6_000, offset + 420_000, thread=MAIN)
     trace.kernel(1_150_000, 1_160_000, launch=(1_100_000, 1_140_000))
     # The second gap is 1_010_000 to 1_150_000; the first one 410_000 to 610_000.
-    assert collapses(only_device(trace, tmp_path)) == [("sync", "cudaDeviceSynchronize", 2, 340_000, 4)]
+    assert drains(only_device(trace, tmp_path)) == [("sync", "cudaDeviceSynchronize", 2, 340_000, 4)]
 
 
 @pytest.mark.parametrize("start", [450_000, 410_001])
 def test_a_gap_that_opens_outside_of_the_window_is_no_collapse_of_it(start: int, tmp_path: Path) -> None:
     trace = queued().api("cudaStreamSynchronize", 6_000, 420_000)
-    assert collapses(only_device(trace, tmp_path, Settings(start_ns=start))) == []
+    assert drains(only_device(trace, tmp_path, Settings(start_ns=start))) == []
 
 
 def test_times_that_cannot_be_have_no_depth(tmp_path: Path) -> None:
     """Without a session's duration nothing says that the end of the second kernel lies decades after the capture."""
     trace = TraceBuilder().kernel(10, 20).kernel(30, 1 << 60).drop_table("ANALYSIS_DETAILS")
-    assert only_device(trace, tmp_path).launch.run_ahead is None
+    assert only_device(trace, tmp_path).launch.queue_depth is None

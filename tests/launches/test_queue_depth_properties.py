@@ -44,7 +44,7 @@ def slow_depth(ops: list[Op], drawn: Rows, low: int, high: int) -> dict[int, int
 @settings(max_examples=examples(80))
 def test_depth_is_what_one_counts_by_hand(drawn: Rows) -> None:
     for device, ops in by_device(report_of(drawn), drawn):
-        painted, ahead = paint(running(ops, drawn)), device.launch.run_ahead
+        painted, ahead = paint(running(ops, drawn)), device.launch.queue_depth
         if painted is None or painted.window[1] <= painted.window[0]:
             assert ahead is None
             continue

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.host.facts import (
-    Beginning,
+    ChangePoint,
     Contention,
     CpuHolder,
     CpuLimit,
@@ -31,10 +31,10 @@ def host_report(names: list[str] | None = None) -> HostReport:
         thread_count=60,
         contention=contention(told),
         windows=[window(at) for at in range(WINDOWS)],
-        beginnings=[
-            Beginning(metric="switches_per_second", window=5, start_ns=50 * MS, before=200.0, after=4_000.0),
-            Beginning(metric="preempted_share", window=6, start_ns=60 * MS, before=0.0, after=0.4),
-            Beginning(metric="busy_share", window=8, start_ns=80 * MS, before=0.9, after=0.3),
+        change_points=[
+            ChangePoint(metric="switches_per_second", window=5, start_ns=50 * MS, before=200.0, after=4_000.0),
+            ChangePoint(metric="preempted_share", window=6, start_ns=60 * MS, before=0.0, after=0.4),
+            ChangePoint(metric="busy_share", window=8, start_ns=80 * MS, before=0.9, after=0.3),
         ],
         sync_latency=sync_latency(),
         advice=[f"{told[0]} lost its CPU to {name}" for name in told[:2]],

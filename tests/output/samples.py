@@ -14,14 +14,11 @@ from nsysdiag.phrases import Phrases
 from nsysdiag.report import (
     SCHEMA_VERSION,
     ApiRow,
-    Bubble,
-    Bubbles,
     CallSite,
     Capability,
     CauseInfo,
     CodeFrame,
     CodeShare,
-    Collapses,
     CollectiveKind,
     Communication,
     Copies,
@@ -39,19 +36,22 @@ from nsysdiag.report import (
     IterationReport,
     KernelRow,
     Launch,
+    LaunchBound,
+    LaunchBoundPhase,
     MpiCall,
+    NotRecorded,
     OpCounts,
     Operation,
+    QueueDepth,
+    QueueDrains,
     Report,
     Root,
-    RunAhead,
     SignatureRow,
     Slice,
     SlowIteration,
     Thread,
     Tool,
     TraceInfo,
-    Untold,
     Verdict,
     Window,
 )
@@ -60,7 +60,7 @@ from tests.output.host_samples import host_report
 from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_memory, hostile_unified, in_full
 from tests.output.rank_samples import comparison
 from tests.output.timeline.samples import timeline
-from tests.output.trouble_samples import sample_trouble
+from tests.output.triage_samples import sample_triage
 from tests.output.utilization_samples import hostile_utilization, long_utilization, measured_utilization, utilization_of
 
 US, MS = 1_000, 1_000_000
@@ -277,10 +277,10 @@ def distribution(p50: int, bins: list[tuple[int, int]]) -> Distribution:
     )
 
 
-def run_ahead(collapses: list[Collapses]) -> RunAhead:
+def queue_depth(drains: list[QueueDrains]) -> QueueDepth:
     """A host that is 0 to 40 operations ahead over 100 ms in 100 buckets, the window of `device`."""
     depth = np.arange(100, dtype="<i8") % 10
-    return RunAhead(
+    return QueueDepth(
         observed_ns=100 * MS,
         empty_ns=10 * MS,
         mean=9.0,
@@ -296,16 +296,16 @@ def run_ahead(collapses: list[Collapses]) -> RunAhead:
         lowest=squeeze(depth),
         mean_thousandths=squeeze(1500 * depth),
         highest=squeeze(4 * depth + 4),
-        collapse_count=sum(each.count for each in collapses),
-        collapse_idle_ns=sum(each.idle_ns for each in collapses),
-        collapses=collapses,
+        drain_count=sum(each.count for each in drains),
+        drain_idle_ns=sum(each.idle_ns for each in drains),
+        drains=drains,
     )
 
 
-def bubbles(*paths: list[str]) -> Bubbles:
-    """A bubble of 1 ms in each of the NVTX paths, three quarters of it idle."""
+def launch_bound(*paths: list[str]) -> LaunchBound:
+    """A launch-bound phase of 1 ms in each of the NVTX paths, three quarters of it idle."""
     count = len(paths)
-    return Bubbles(
+    return LaunchBound(
         count=count,
         launches=50 * count,
         span_ns=MS * count,
@@ -313,7 +313,7 @@ def bubbles(*paths: list[str]) -> Bubbles:
         idle_ns=750 * US * count,
         causes={"host_compute": 500 * US * count, "launch_call": 250 * US * count},
         rows=[
-            Bubble(
+            LaunchBoundPhase(
                 start_ns=100 * MS + 3 * MS * at,
                 end_ns=101 * MS + 3 * MS * at,
                 launches=50,
@@ -368,13 +368,13 @@ def launch_in_full() -> Launch:
         to_start=distribution(8_300, [(5 * US, 3512)]),
         queue_delay=distribution(4_200, [(0, 12), (100, 0), (200, 3500)]),
         queue_full_ns=1_200 * US,
-        run_ahead=run_ahead(
+        queue_depth=queue_depth(
             [
-                Collapses(cause="sync", call="cudaStreamSynchronize", count=30, idle_ns=6 * MS, median_depth=22),
-                Collapses(cause="uncovered", call="no evidence", count=2, idle_ns=MS, median_depth=5),
+                QueueDrains(cause="sync", call="cudaStreamSynchronize", count=30, idle_ns=6 * MS, median_depth=22),
+                QueueDrains(cause="uncovered", call="no evidence", count=2, idle_ns=MS, median_depth=5),
             ]
         ),
-        bubbles=bubbles(["train", "step #", "optimizer"], []),
+        launch_bound=launch_bound(["train", "step #", "optimizer"], []),
         graphs=graphs("graph", "ampere_sgemm_128x64_tn"),
     )
 
@@ -528,7 +528,7 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         ),
         utilization=utilization_of(),
         notes=[],
-        trouble=sample_trouble(),
+        triage=sample_triage(),
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -594,7 +594,7 @@ def report(devices: list[DeviceReport], findings: list[Finding], **trace: object
         causes=CAUSES,
         recapture=RECAPTURE,
         settings={"gaps": "200"},
-        untold=[Untold(what="temperature", told_by="nvidia-smi")],
+        not_recorded=[NotRecorded(what="temperature", tool="nvidia-smi")],
     )
 
 
@@ -801,14 +801,14 @@ def hostile() -> Report:
         launch=msgspec.structs.replace(
             launch_in_full(),
             api=[msgspec.structs.replace(LAUNCH.api[0], name=name, cause=name) for name in names],
-            run_ahead=run_ahead(
-                [Collapses(cause=name, call=name, count=1, idle_ns=US, median_depth=4) for name in names]
+            queue_depth=queue_depth(
+                [QueueDrains(cause=name, call=name, count=1, idle_ns=US, median_depth=4) for name in names]
             ),
-            bubbles=bubbles(*([name, name] for name in names)),
+            launch_bound=launch_bound(*([name, name] for name in names)),
             graphs=graphs(*names),
         ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
-        trouble=sample_trouble(bad),
+        triage=sample_triage(bad),
         iterations=_hostile_iterations(bad, names),
         cost=cost(bad, f"f {names[0]} 0", bad),
         utilization=hostile_utilization(names),

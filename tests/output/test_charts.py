@@ -17,13 +17,13 @@ from nsysdiag.document.names import plain
 from nsysdiag.document.view import UNKNOWN_COLOR
 from nsysdiag.document.words import NO_GPU_WORK
 from nsysdiag.errors import InputError, UsageError
-from nsysdiag.formats.charts import NO_DEPTH, NO_GAPS, PART_COLORS, gap_chart, ledger_chart, run_ahead_chart
+from nsysdiag.formats.charts import NO_DEPTH, NO_GAPS, PART_COLORS, gap_chart, ledger_chart, queue_depth_chart
 from nsysdiag.report import CauseInfo
 from nsysdiag.units import NS_PER
 from tests.levels import crossed
 from tests.output.samples import SAMPLES, US, device, pack, report
 
-CHARTS = (ledger_chart, gap_chart, run_ahead_chart)
+CHARTS = (ledger_chart, gap_chart, queue_depth_chart)
 
 
 def drawn(figure: go.Figure) -> dict[str, Any]:
@@ -157,9 +157,9 @@ class TestGapChart:
         assert "gpu0, gpu1, gpu2, gpu3" in str(raised.value.hint)
 
 
-class TestRunAheadChart:
+class TestQueueDepthChart:
     def test_a_mean_in_a_band(self) -> None:
-        lowest, highest, mean = drawn(run_ahead_chart(SAMPLES["one_device"]()))["data"]
+        lowest, highest, mean = drawn(queue_depth_chart(SAMPLES["one_device"]()))["data"]
         assert (lowest["y"][:3], highest["y"][:3], mean["y"][:3]) == ([0, 1, 2], [4, 8, 12], [0, 1.5, 3])
         assert mean["x"][:2] == [90, 91]
         assert (mean["x"][-1], len(mean["x"]), len(mean["y"])) == (190, 101, 101)
@@ -167,19 +167,19 @@ class TestRunAheadChart:
         assert (highest["fill"], mean["name"]) == ("tonexty", "gpu0")
 
     def test_one_line_a_device(self, demo: nsysdiag.Report) -> None:
-        names = [trace["name"] for trace in drawn(run_ahead_chart(demo))["data"] if "name" in trace]
+        names = [trace["name"] for trace in drawn(queue_depth_chart(demo))["data"] if "name" in trace]
         assert names == ["gpu0", "gpu1"]
-        layout = run_ahead_chart(demo, "gpu1").layout
+        layout = queue_depth_chart(demo, "gpu1").layout
         assert layout.title.text == "Operations launched and not finished, gpu1"
         assert (layout.xaxis.title.text, layout.yaxis.title.text) == ("Time in the trace (s)", "Operations")
 
     def test_nothing_to_show(self) -> None:
-        assert said(run_ahead_chart(SAMPLES["never_idle"]())) == [NO_DEPTH]
-        assert said(run_ahead_chart(SAMPLES["no_device"]())) == [NO_GPU_WORK]
+        assert said(queue_depth_chart(SAMPLES["never_idle"]())) == [NO_DEPTH]
+        assert said(queue_depth_chart(SAMPLES["no_device"]())) == [NO_GPU_WORK]
 
     def test_unknown_device(self) -> None:
         with pytest.raises(UsageError):
-            run_ahead_chart(SAMPLES["several_devices"](), "gpu9")
+            queue_depth_chart(SAMPLES["several_devices"](), "gpu9")
 
 
 class TestHostileNames:

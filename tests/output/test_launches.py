@@ -17,8 +17,8 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.csv_ import tables
 from nsysdiag.launches.chart import draw_depth
 from nsysdiag.launches.words import launch_sentences
-from nsysdiag.report import Collapses, DeviceReport
-from tests.output.samples import CAUSES, LAUNCH, MS, SAMPLES, device, launch_in_full, report, run_ahead, squeeze
+from nsysdiag.report import DeviceReport, QueueDrains
+from tests.output.samples import CAUSES, LAUNCH, MS, SAMPLES, device, launch_in_full, queue_depth, report, squeeze
 
 STEP = re.compile(r"V(\d+)H(\d+)")
 
@@ -41,7 +41,7 @@ def test_all_that_there_is_to_say() -> None:
         "the queue; nothing is outstanding 10.0% of the time.",
         "The host lost its lead 32 times: the queue ran dry, and 7.00 ms of idle time followed; most of it with the "
         "launching thread in cudaStreamSynchronize (30 times, 6.00 ms).",
-        "2 launch bubbles: 100 launches in 2.00 ms, 50,000 a second, too slow for work this short; the GPU idles "
+        "2 launch-bound phases: 100 launches in 2.00 ms, 50,000 a second, too slow for work this short; the GPU idles "
         "1.50 ms of it, 1.5% of the window.",
         "20 graph launches of 400 nodes: a node costs the host 1.00 us, a kernel launched by itself 4.10 us; the GPU "
         "idles 80.0 us between nodes.",
@@ -51,10 +51,10 @@ def test_all_that_there_is_to_say() -> None:
 
 
 def test_nothing_to_say() -> None:
-    quiet = run_ahead([])
-    assert sentences(run_ahead=quiet, bubbles=None, graphs=None, queue_full_ns=0) == []
+    quiet = queue_depth([])
+    assert sentences(queue_depth=quiet, launch_bound=None, graphs=None, queue_full_ns=0) == []
     assert launch_sentences(device(launch=LAUNCH), Causes(CAUSES)) == []
-    text = drawn("txt", run_ahead=quiet, bubbles=None, graphs=None, queue_full_ns=0)
+    text = drawn("txt", queue_depth=quiet, launch_bound=None, graphs=None, queue_full_ns=0)
     assert "\nLaunches\n" not in text
     assert "\nLaunches\n" in drawn("txt")
 
@@ -68,8 +68,8 @@ def test_nothing_to_say() -> None:
     ],
 )
 def test_whether_the_host_is_ahead(p50: int, p95: int, begins: str) -> None:
-    ahead = msgspec.structs.replace(run_ahead([]), p50=p50, p95=p95)
-    assert sentences(run_ahead=ahead)[1].startswith(begins)
+    ahead = msgspec.structs.replace(queue_depth([]), p50=p50, p95=p95)
+    assert sentences(queue_depth=ahead)[1].startswith(begins)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ def test_whether_the_host_is_ahead(p50: int, p95: int, begins: str) -> None:
     ],
 )
 def test_where_the_thread_was(cause: str, call: str, told: str) -> None:
-    row = Collapses(cause=cause, call=call, count=30, idle_ns=6 * MS, median_depth=22)
+    row = QueueDrains(cause=cause, call=call, count=30, idle_ns=6 * MS, median_depth=22)
     lead = "The host lost its lead 30 times: the queue ran dry, and 6.00 ms of idle time followed"
-    assert sentences(run_ahead=run_ahead([row]))[2] == f"{lead}, with the launching thread {told}"
+    assert sentences(queue_depth=queue_depth([row]))[2] == f"{lead}, with the launching thread {told}"
 
 
 def test_graphs_without_nodes() -> None:
@@ -101,7 +101,7 @@ def test_graphs_without_nodes() -> None:
 
 
 def test_the_band_lies_where_the_depth_is() -> None:
-    ahead = run_ahead([])
+    ahead = queue_depth([])
     chart = draw_depth(ahead, 1000)
     assert chart is not None
     series = unpack_series(ahead)
@@ -124,7 +124,7 @@ def test_the_band_lies_where_the_depth_is() -> None:
 
 
 def test_lines_at_powers_of_ten() -> None:
-    chart = draw_depth(run_ahead([]), 1000)
+    chart = draw_depth(queue_depth([]), 1000)
     assert chart is not None
     assert [line.label for line in chart.lines] == ["1", "10"]
     assert [spot.told for spot in chart.spots][:2] == [
@@ -134,14 +134,14 @@ def test_lines_at_powers_of_ten() -> None:
 
 
 def test_fewer_spots_than_buckets() -> None:
-    chart = draw_depth(run_ahead([]), 30)
+    chart = draw_depth(queue_depth([]), 30)
     assert chart is not None
     assert (len(chart.spots), chart.spot_width) == (25, 4 * SLOT)
     assert chart.spots[0].told == "at 0.090000 s: 0 to 16, mean 2.2"
 
 
 def test_no_chart_where_nothing_was_ever_outstanding() -> None:
-    ahead = run_ahead([])
+    ahead = queue_depth([])
     empty = squeeze(np.zeros(ahead.buckets, dtype="<i8"))
     assert draw_depth(msgspec.structs.replace(ahead, highest=empty, lowest=empty, mean_thousandths=empty), 100) is None
 
@@ -156,9 +156,9 @@ def test_no_chart_where_nothing_was_ever_outstanding() -> None:
     ],
 )
 def test_a_damaged_series_is_the_input_s_fault(field: str, value: object, said: str) -> None:
-    ahead = msgspec.structs.replace(run_ahead([]), **{field: value})
+    ahead = msgspec.structs.replace(queue_depth([]), **{field: value})
     with pytest.raises(InputError, match=said):
-        drawn("html", run_ahead=ahead)
+        drawn("html", queue_depth=ahead)
 
 
 # ---- tables ----------------------------------------------------------------------------------------------------
@@ -171,14 +171,14 @@ def test_csv_tables() -> None:
         "gpu0,kernel,4000,39200000,4900,7350,9800,12250,19600,29400,98000",
         "gpu0,call,3512,14399200,2050,3075,4100,5125,8200,12300,41000",
     ]
-    assert found["run_ahead"][:3] == [
+    assert found["queue_depth"][:3] == [
         "device,start_ns,end_ns,lowest_depth,mean_depth,highest_depth",
         "gpu0,90000000,91000000,0,0.0,4",
         "gpu0,91000000,92000000,1,1.5,8",
     ]
-    assert len(found["run_ahead"]) == 101
-    assert found["collapses"][1] == "gpu0,cudaStreamSynchronize,sync,30,6000000,22"
-    assert found["bubbles"][1] == (
+    assert len(found["queue_depth"]) == 101
+    assert found["queue_drains"][1] == "gpu0,cudaStreamSynchronize,sync,30,6000000,22"
+    assert found["launch_bound"][1] == (
         "gpu0,100000000,101000000,1000000,50,250000,750000,20000,5000,train › step # › optimizer"
     )
     assert found["graphs"][1:] == [
@@ -196,7 +196,12 @@ def test_markdown_tables() -> None:
 
 def test_the_page_tells_all_without_scripts() -> None:
     shown = drawn("html")
-    for told in ("curve-area", "Launch bubbles. Stretches", "executable 7", "How long kernels, calls and waits take"):
+    for told in (
+        "curve-area",
+        "Launch-bound phases. Stretches",
+        "executable 7",
+        "How long kernels, calls and waits take",
+    ):
         assert told in shown
     assert "median 8, p5 0, p95 32, at most 40; none 10.0% of the time" in shown
 

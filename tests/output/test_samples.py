@@ -20,8 +20,8 @@ def test_the_sums_hold(sample: str) -> None:
         for row in device.iterations.rows if device.iterations else ():
             work = row.compute_ns + row.exposed_comm_ns + row.exposed_copy_ns
             assert work + sum(row.ledger.values()) == row.end_ns - row.start_ns
-        if device.launch.run_ahead is not None:
-            assert device.launch.run_ahead.observed_ns == device.window_ns
+        if device.launch.queue_depth is not None:
+            assert device.launch.queue_depth.observed_ns == device.window_ns
         for name in ("kernel", "call", "interval", "to_start", "queue_delay"):
             each = getattr(device.launch, name)
             assert each is None or sum(count for _, count in each.bins) == each.count

@@ -11,7 +11,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import DeviceReport, Launch
 from tests.output.page import Element, parse
 from tests.output.samples import MS, SAMPLES, device, report
-from tests.output.trouble_samples import sample_trouble
+from tests.output.triage_samples import sample_triage
 
 
 def rendered(*devices: DeviceReport) -> Element:
@@ -108,13 +108,13 @@ NOTHING = Launch(
 )
 
 
-@pytest.mark.parametrize("name", ["launches", "api", "trouble"])
+@pytest.mark.parametrize("name", ["launches", "api", "triage"])
 def test_a_section_without_anything_to_say_is_left_out(name: str) -> None:
     def sections(made: DeviceReport) -> set[str]:
         return {section.attributes["id"] for section in rendered(made).all("section")}
 
-    assert name in sections(device(trouble=sample_trouble()))
-    assert name not in sections(device(trouble=None, launch=NOTHING))
+    assert name in sections(device(triage=sample_triage()))
+    assert name not in sections(device(triage=None, launch=NOTHING))
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from tests.output.samples import no_device, one_device
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
 def test_it_is_listed(name: str) -> None:
     for sample in (one_device(), no_device()):
-        made = structs.replace(sample, untold=list(NOT_RECORDED))
+        made = structs.replace(sample, not_recorded=list(NOT_RECORDED))
         shown = " ".join(FORMATS[name].render(made, RenderOptions(width=160)).decode().split())
         for row in NOT_RECORDED:
             assert row.what.split(" (")[0] in shown, row.what
-        without = structs.replace(sample, untold=[])
+        without = structs.replace(sample, not_recorded=[])
         assert "temperature" not in FORMATS[name].render(without, RenderOptions()).decode()
 
 
@@ -26,4 +26,4 @@ def test_what_a_dashboard_shows_beside_utilization_is_named() -> None:
     """What a reader of a utilization dashboard asks next: heat, swap, faults of the host."""
     words = " ".join(row.what for row in NOT_RECORDED)
     assert all(word in words for word in ("temperature", "power", "swapping", "page faults of the host"))
-    assert all(row.told_by for row in NOT_RECORDED)
+    assert all(row.tool for row in NOT_RECORDED)

@@ -31,7 +31,7 @@ def test_shown(name: str, value: str, shown: str) -> None:
 
 
 def test_settings_of_numbers_stay() -> None:
-    changed = Settings(thresholds=Thresholds(busy=0.25, bubble_gap_ns=7), start_ns=5, same_gpu=True).changed()
+    changed = Settings(thresholds=Thresholds(busy=0.25, launch_bound_gap_ns=7), start_ns=5, same_gpu=True).changed()
     assert {name: setting(Names(), name, value) for name, value in changed.items()} == changed
 
 

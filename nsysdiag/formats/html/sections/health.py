@@ -13,7 +13,7 @@ def view(context: Context) -> View:
         "capabilities": sorted(trace.capabilities, key=lambda capability: capability.available),
         "missing": sum(not capability.available for capability in trace.capabilities),
         "warnings": trace.warnings,
-        "untold": context.report.untold,
+        "not_recorded": context.report.not_recorded,
         "tables": sorted(trace.tables.items()),
         "settings": sorted(context.report.settings.items()),
         "recapture": context.report.recapture if context.report.devices else None,  # else the overview has it
