@@ -31,12 +31,12 @@ class Packed(Record, frozen=True):
         raise NotImplementedError
 
 
-def to_saved(record: Record) -> bytes:
+def to_json(record: Record) -> bytes:
     """As UTF-8 JSON, keys sorted, indented by two, one final newline: same record, same bytes."""
     return msgspec.json.format(msgspec.json.encode(record, order="sorted"), indent=2) + b"\n"
 
 
-def schema_of(kind: type[Record]) -> bytes:
+def json_schema(kind: type[Record]) -> bytes:
     """The JSON Schema of such a record once saved; the copies in nsysdiag/data are made from it."""
     schema = _settled(msgspec.json.schema(kind))
     return msgspec.json.format(msgspec.json.encode(schema, order="sorted"), indent=2) + b"\n"

@@ -55,10 +55,8 @@ from nsysdiag.fields import (
 )
 from nsysdiag.host.facts import HostReport
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
-from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
-from nsysdiag.record import Column, Packed, Record, schema_of, to_saved
-from nsysdiag.saved import from_saved
+from nsysdiag.record import Column, Packed, Record
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
@@ -740,18 +738,3 @@ class Report(Record, frozen=True):
     cost: TotalCost | None = None
     host: HostReport | None = None
     phrases: Phrases | None = None
-
-
-def to_json(report: Report) -> bytes:
-    """The report as UTF-8 JSON, keys sorted, indented by two, one final newline: same report, same bytes."""
-    return to_saved(report)
-
-
-def from_json(data: bytes) -> Report:
-    """Read a saved report back. Raises one of UNREADABLE where it is none."""
-    return from_saved(data, Report)
-
-
-def report_schema() -> bytes:
-    """The JSON Schema of a saved report; the copy in nsysdiag/data is made from it."""
-    return schema_of(Report)

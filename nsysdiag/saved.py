@@ -40,7 +40,7 @@ TIMES = frozenset({"start_ns", "end_ns", "at_ns", "peak_at_ns", "parts", "exact_
 DIVISORS = frozenset({"each", "period_ns", "step_ns"})
 
 
-def from_saved(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
+def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
     """The record that was saved as JSON. Raises one of UNREADABLE where `data` is no such record, or one that no
     program of ours wrote: too large, or with numbers or packed columns that cannot be."""
     if len(data) > SAVED_BYTES:

@@ -37,11 +37,13 @@ class Shared:
     def report(self, trace: Path) -> Report:
         """The report about a trace with default settings. The trace stays as it is during the run."""
         import nsysdiag
-        from nsysdiag.report import from_json, to_json
+        from nsysdiag.record import to_json
+        from nsysdiag.report import Report
+        from nsysdiag.saved import from_json
 
         saved = self.folder / f"{trace.stem}-{_key(trace)}.json"
         self._made(saved, lambda path: path.write_bytes(to_json(nsysdiag.analyze(trace))))
-        return from_json(saved.read_bytes())
+        return from_json(saved.read_bytes(), Report)
 
     @staticmethod
     def _made(path: Path, make: Callable[[Path], object]) -> Path:

@@ -29,7 +29,7 @@ from nsysdiag.fields import (
 )
 from nsysdiag.formats.csv_ import csv_of
 from nsysdiag.formats.frames import _frame
-from nsysdiag.record import Record, schema_of
+from nsysdiag.record import Record, json_schema
 from nsysdiag.walk import rewritten
 from tests.output import samples
 
@@ -65,7 +65,7 @@ def test_budgets_find_it() -> None:
 
 
 def test_the_schema_has_it() -> None:
-    share = json.loads(schema_of(Device))["$defs"]["Added"]["properties"]["share"]
+    share = json.loads(json_schema(Device))["$defs"]["Added"]["properties"]["share"]
     assert {"type": "number", "x-unit": "share"} in share["anyOf"]
 
 

@@ -12,7 +12,7 @@ import pytest
 from nsysdiag import Settings, analyze
 from nsysdiag.errors import UsageError
 from nsysdiag.events.memory_fit import BASE_BYTES, MIB, needed_bytes
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
 from tests.peak_memory import peak_bytes_of

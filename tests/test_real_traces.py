@@ -18,7 +18,8 @@ import pytest
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.causes import CAUSES
 from nsysdiag.errors import UsageError
-from nsysdiag.report import DeviceReport, from_json
+from nsysdiag.report import DeviceReport
+from nsysdiag.saved import from_json
 from nsysdiag.trace.tables import TABLES
 from tests.launches.launch_checks import check_launches
 from tests.levels import some
@@ -77,7 +78,7 @@ def test_all_formats(trace: Path, tmp_path: Path) -> None:
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
     assert all(path.stat().st_size > 0 for path in outputs)
-    report = from_json(outputs[1].read_bytes())
+    report = from_json(outputs[1].read_bytes(), Report)
     for device in report.devices:
         assert_exact(device)
         assert device.verdict.sentence in " ".join(run.stdout.split())

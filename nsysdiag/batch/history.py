@@ -18,7 +18,7 @@ from nsysdiag.errors import OutputError
 from nsysdiag.limits import SAVED_BYTES
 from nsysdiag.printable import printable
 from nsysdiag.record import UNREADABLE
-from nsysdiag.saved import from_saved
+from nsysdiag.saved import from_json
 from nsysdiag.units import format_bytes
 
 COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA")
@@ -85,7 +85,7 @@ def _require_writable(path: Path, place: Path | None) -> None:
 
 def _line(text: bytes) -> HistoryLine | None:
     try:
-        return from_saved(text, HistoryLine)
+        return from_json(text, HistoryLine)
     except UNREADABLE:
         return None
 

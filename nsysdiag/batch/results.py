@@ -12,13 +12,14 @@ from nsysdiag.batch.journal import FILE, Journal
 from nsysdiag.batch.journal import is_ours as is_journal
 from nsysdiag.batch.task import MARKS as REPORT_MARKS
 from nsysdiag.batch.task import Outcome, Task, targets
-from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine, batch_to_json
+from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.errors import OutputError
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.formats import json_
 from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.write import IsOurs, check, write
 from nsysdiag.printable import printable
+from nsysdiag.record import to_json
 
 SUMMARY = "summary.json"
 MARKS: dict[str, IsOurs] = {SUMMARY: json_.is_ours, FILE: is_journal, **OURS}
@@ -47,7 +48,7 @@ def run_all(tasks: list[Task], run: Run, journal: Journal) -> list[BatchEntry]:
 
 def write_results(folder: Path, summary: BatchSummary, history: list[HistoryLine], *, force: bool) -> None:
     """Write the summary and all that is made of it. Raises OutputError."""
-    contents = {SUMMARY: batch_to_json(summary), **further_files(summary, history)}
+    contents = {SUMMARY: to_json(summary), **further_files(summary, history)}
     for name, data in contents.items():
         write(folder / name, data, force=force, is_ours=MARKS[name])
 

@@ -18,8 +18,9 @@ from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
 from nsysdiag.formats.write import write
 from nsysdiag.printable import printable
-from nsysdiag.record import UNREADABLE
-from nsysdiag.report import Report, from_json, to_json
+from nsysdiag.record import UNREADABLE, to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from nsysdiag.shortage import is_shortage, memory_short, released
 
 Load = Callable[[Path, Settings], Report]
@@ -136,7 +137,7 @@ def _before(task: Task, before: Done, key: str) -> Report | None:
         data = saved.read_bytes()
         if sha256(data) != before.json or sha256(page.read_bytes()) != before.html:
             return None
-        return from_json(data)
+        return from_json(data, Report)
     except (OSError, *UNREADABLE):
         return None
 

@@ -25,9 +25,8 @@ from nsysdiag.fields import (
     TotalNs,
     Varying,
 )
-from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.record import Record
 from nsysdiag.report import Tool
-from nsysdiag.saved import from_saved
 
 BATCH_SCHEMA_VERSION = "1"
 KIND = "batch"
@@ -156,18 +155,3 @@ class HistoryLine(Record, frozen=True):
     iteration_ns: Ns | None
     causes: NsByCause
     broken: Count
-
-
-def batch_to_json(summary: BatchSummary) -> bytes:
-    """As UTF-8 JSON, keys sorted, indented by two, one final newline: same batch, same bytes."""
-    return to_saved(summary)
-
-
-def batch_from_json(data: bytes) -> BatchSummary:
-    """Read a saved summary back. Raises one of UNREADABLE where it is none."""
-    return from_saved(data, BatchSummary)
-
-
-def batch_schema() -> bytes:
-    """The JSON Schema of a saved summary; the copy in nsysdiag/data is made from it."""
-    return schema_of(BatchSummary)

@@ -12,16 +12,15 @@ from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.config.settings import Settings
     from nsysdiag.ranks.report import RanksReport
+    from nsysdiag.record import Record
     from nsysdiag.report import Report
 
 SNIFFED_BYTES = 64
 WHOLE = "a saved report is read whole: give the program more memory"
-Saved = TypeVar("Saved")
+Saved = TypeVar("Saved", bound="Record")
 
 
 def is_saved_report(path: Path) -> bool:
@@ -70,9 +69,9 @@ def read_document(path: Path) -> Report | RanksReport | Comparison:
         data = _read_bytes(path)
         kind = _kind(data)
         if kind == ranks.KIND:
-            return _decoded(path, data, (ranks.RANKS_SCHEMA_VERSION,), ranks.ranks_from_json)
+            return _decoded(path, data, (ranks.RANKS_SCHEMA_VERSION,), ranks.RanksReport)
         if kind == comparison.KIND:
-            return _decoded(path, data, (comparison.COMPARISON_SCHEMA_VERSION,), comparison.comparison_from_json)
+            return _decoded(path, data, (comparison.COMPARISON_SCHEMA_VERSION,), comparison.Comparison)
         return _report(path, data)
 
 
@@ -85,11 +84,11 @@ def read_report(path: Path) -> Report:
 def _report(path: Path, data: bytes) -> Report:
     from msgspec.structs import replace
 
-    from nsysdiag.report import READABLE_VERSIONS, SCHEMA_VERSION, from_json
+    from nsysdiag.report import READABLE_VERSIONS, SCHEMA_VERSION, Report
 
     if kind := _kind(data):
         raise InputError(f"{path} is a report of {kind}, not of one trace", hint="use 'nsysdiag render' to show it")
-    report = _decoded(path, data, READABLE_VERSIONS, from_json)
+    report = _decoded(path, data, READABLE_VERSIONS, Report)
     return replace(report, schema_version=SCHEMA_VERSION)
 
 
@@ -108,13 +107,14 @@ def _kind(data: bytes) -> str | None:
         return None
 
 
-def _decoded(path: Path, data: bytes, versions: tuple[str, ...], decode: Callable[[bytes], Saved]) -> Saved:
+def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Saved]) -> Saved:
     """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
     from nsysdiag.record import UNREADABLE
+    from nsysdiag.saved import from_json
 
     _require_our_report(path, data, versions)
     try:
-        return decode(data)
+        return from_json(data, kind)
     except UNREADABLE as error:
         raise InputError(
             f"{path} is a damaged nsysdiag report: {error}",

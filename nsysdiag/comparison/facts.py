@@ -30,9 +30,8 @@ from nsysdiag.fields import (
     Varying,
     Version,
 )
-from nsysdiag.record import Record, schema_of, to_saved
+from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool
-from nsysdiag.saved import from_saved
 from nsysdiag.timeline.facts import TimelineLevel
 
 COMPARISON_SCHEMA_VERSION = "1"
@@ -276,18 +275,3 @@ class Comparison(Record, frozen=True):
     causes: list[CauseInfo]
     settings: TextBySetting
     across_gpus: bool = False
-
-
-def comparison_to_json(comparison: Comparison) -> bytes:
-    """As UTF-8 JSON, keys sorted, indented by two, one final newline: same comparison, same bytes."""
-    return to_saved(comparison)
-
-
-def comparison_from_json(data: bytes) -> Comparison:
-    """Read a saved comparison back. Raises one of UNREADABLE where it is none."""
-    return from_saved(data, Comparison)
-
-
-def comparison_schema() -> bytes:
-    """The JSON Schema of a saved comparison; the copy in nsysdiag/data is made from it."""
-    return schema_of(Comparison)

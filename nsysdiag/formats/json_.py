@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from nsysdiag.formats.format import Format, RenderOptions
-from nsysdiag.record import UNREADABLE
-from nsysdiag.report import Report, to_json
+from nsysdiag.record import UNREADABLE, to_json
+from nsysdiag.report import Report
 from nsysdiag.workflow_commands import JSON
 
 

@@ -18,11 +18,11 @@ from nsysdiag.batch.cluster import run_on_cluster
 from nsysdiag.batch.journal import Journal
 from nsysdiag.batch.results import run_all
 from nsysdiag.batch.task import Task, work
-from nsysdiag.ci.facts import batch_to_json
 from nsysdiag.cli.app import app
 from nsysdiag.cli.errors import run
 from nsysdiag.errors import UsageError
 from nsysdiag.formats.batch.entries import summary_of
+from nsysdiag.record import to_json
 from tests.batch.loads import dying_once, loading, sixty_four, tasks_of
 
 needs_dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
@@ -72,7 +72,7 @@ class TestCluster:
             else:
                 outcomes = list(run_on_cluster(tasks, cluster.scheduler_address, silent))
             entries = sorted((outcome.entry for outcome in outcomes), key=lambda entry: entry.name)
-            made[way] = (batch_to_json(summary_of(entries)), contents(tmp_path / way / "out"))
+            made[way] = (to_json(summary_of(entries)), contents(tmp_path / way / "out"))
         assert (tmp_path / "cluster" / "once.mark").exists()  # so it did die
         assert made["cluster"] == made["alone"]
         assert made["alone"][0].count(b'"status": "analysed"') == 5

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from nsysdiag.batch.inputs import Found, find_inputs
-from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchSummary, batch_to_json
+from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchSummary
 from nsysdiag.errors import UsageError
-from nsysdiag.report import Tool, to_json
+from nsysdiag.record import to_json
+from nsysdiag.report import Tool
 from tests.output import samples
 
 
@@ -69,7 +70,7 @@ class TestFolders:
             broken=0,
             warned=0,
         )
-        put("runs/summary.json", content=batch_to_json(summary))
+        put("runs/summary.json", content=to_json(summary))
         assert shown(find("runs")) == [*RANKS, "runs/saved.json"]
 
     def test_a_pipe_is_no_saved_report(self) -> None:

@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from nsysdiag import analyze
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from tests.simulator.scenarios import SCENARIOS, scenario
 
 if TYPE_CHECKING:

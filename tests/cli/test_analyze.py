@@ -15,7 +15,7 @@ from nsysdiag.cli.command import command_of
 from nsysdiag.config.settings import OPTION_OF_SETTING, Settings
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from tests.output import samples
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ import pytest
 from nsysdiag.batch import pool
 from nsysdiag.batch.limits import Limits
 from nsysdiag.batch.task import Outcome, Task, work
-from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine, batch_from_json
+from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.formats import write as results
+from nsysdiag.saved import from_json
 from tests.batch.loads import sixty_four
 from tests.builder import TraceBuilder
 
@@ -66,7 +67,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> list[Task]:
 
 
 def summary(folder: Path) -> BatchSummary:
-    return batch_from_json((folder / "summary.json").read_bytes())
+    return from_json((folder / "summary.json").read_bytes(), BatchSummary)
 
 
 def entries(folder: Path) -> dict[str, BatchEntry]:
@@ -280,7 +281,7 @@ class TestResume:
         resumed = entries(folder / "out")
         assert [(entry.status, len(entry.budgets)) for entry in resumed.values()] == [("resumed", 1), ("resumed", 1)]
         assert [entry.devices for entry in resumed.values()] == [
-            entry.devices for entry in batch_from_json(before["summary.json"]).entries
+            entry.devices for entry in from_json(before["summary.json"], BatchSummary).entries
         ]
         cli("batch", "runs", "-o", "out", "--fail-on", "idle_ns > 1s")  # and without the option all is done again
         assert tree(folder / "out") == before

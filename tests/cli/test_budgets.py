@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from tests.comparison.programs import Program
 from tests.output import samples
 from tests.simulator.engine import US

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec import structs
 
-from nsysdiag.comparison.facts import Comparison, comparison_from_json
+from nsysdiag.comparison.facts import Comparison
+from nsysdiag.saved import from_json
 from tests.comparison.programs import Program
 from tests.simulator.capture import CUDA_ONLY
 from tests.simulator.engine import US
@@ -39,7 +40,7 @@ def traces(folder: Path) -> list[str]:
 def compared(cli: Cli, *arguments: object) -> Comparison:
     result = cli("compare", *arguments, "-o", "-", "--format", "json")
     assert (result.code, result.stderr) == (0, "")
-    return comparison_from_json(result.stdout)
+    return from_json(result.stdout, Comparison)
 
 
 def without_inputs(made: Comparison) -> Comparison:

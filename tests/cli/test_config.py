@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from nsysdiag.cli.command import command_of
 from nsysdiag.config.settings import CostSettings, Settings, Thresholds
-from nsysdiag.report import from_json, to_json
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from tests.output import samples
 
 if TYPE_CHECKING:
@@ -121,7 +123,7 @@ class TestOfASavedReport:
     def test_can_be_given_a_price(self, cli: Callable[..., Result], saved: str) -> None:
         """40, 10 and 5 of 100 ms at 2.50 an hour."""
         result = cli("analyze", saved, "--gpu-hour-cost", "2.5", "-o", "-", "--format", "json")
-        report = from_json(result.stdout)
+        report = from_json(result.stdout, Report)
         assert report.settings == {"gaps": "200", "cost": "gpu_hour_cost 2.5"}
         (device,) = report.devices
         assert device.cost is not None
@@ -162,7 +164,7 @@ class TestOfASavedReport:
         made_with = {"same_gpu": "True", "gaps": "50", "disabled": "sync", "thresholds": "busy 0.1"}
         (folder / saved).write_bytes(to_json(replace(samples.one_device(), settings=made_with)))
         result = cli("analyze", saved, "--config", config, "-o", "-", "--format", "json")
-        assert from_json(result.stdout).devices[0].cost is not None
+        assert from_json(result.stdout, Report).devices[0].cost is not None
 
 
 class TestCommandOfAReport:

@@ -9,8 +9,9 @@ import pytest
 
 from nsysdiag.batch import pool
 from nsysdiag.batch.task import work
-from nsysdiag.ci.facts import batch_from_json
-from nsysdiag.report import to_json
+from nsysdiag.ci.facts import BatchSummary
+from nsysdiag.record import to_json
+from nsysdiag.saved import from_json
 from tests.builder import TraceBuilder
 from tests.output import samples
 
@@ -101,7 +102,10 @@ class TestQuiet:
         expected = BUDGETS if CASES[text] == BOTH else None if CASES[text] == SETTINGS else CASES[text]
         assert named(cli("analyze", "report.json", "-q", "-o", "x.md")) == expected
         assert named(cli("batch", "report.json", "-q", "-o", "out")) == expected
-        assert batch_from_json((folder / "out" / "summary.json").read_bytes()).settings.keys() <= {"config", "cost"}
+        assert from_json((folder / "out" / "summary.json").read_bytes(), BatchSummary).settings.keys() <= {
+            "config",
+            "cost",
+        }
 
 
 @pytest.mark.usefixtures("analysis")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import analyze
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from tests.simulator.scenarios import SCENARIOS, scenario
 
 ROOT = Path(__file__).parent.parent.parent

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.ranks.report import ranks_from_json, ranks_to_json
+from nsysdiag.ranks.report import RanksReport
+from nsysdiag.record import to_json
+from nsysdiag.saved import from_json
 from tests.output.rank_samples import ranks_report
 from tests.ranks.run import MS, files, one_file
 
@@ -56,7 +58,7 @@ def test_tables_beside_one_output_are_no_other_output(
 def test_json_on_stdout(cli: Callable[..., Result], traces: list[str]) -> None:
     result = cli("ranks", *traces, "-o", "-", "--format", "json")
     assert result.stderr == ""
-    saved = ranks_from_json(result.stdout)
+    saved = from_json(result.stdout, RanksReport)
     assert [(row.rank, row.offset_ns) for row in saved.comparison.ranks] == [("rank0", 0), ("rank1", -40 * MS)]
     assert [late.rank for late in saved.comparison.stragglers] == ["rank1"]
     assert json.loads(result.stdout)["kind"] == "ranks"
@@ -113,7 +115,7 @@ class TestRefused:
 class TestSaved:
     @pytest.fixture
     def saved(self, folder: Path) -> str:
-        (folder / "ranks.json").write_bytes(ranks_to_json(ranks_report()))
+        (folder / "ranks.json").write_bytes(to_json(ranks_report()))
         return "ranks.json"
 
     def test_render_shows_it(self, cli: Callable[..., Result], saved: str, folder: Path) -> None:

@@ -8,7 +8,9 @@ import pytest
 
 from nsysdiag.cli.command import command_of
 from nsysdiag.formats.registry import FORMATS
-from nsysdiag.report import from_json, to_json
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from nsysdiag.share.redaction import redacted
 from tests.output import samples
 from tests.output.rank_samples import ranks_report
@@ -66,17 +68,17 @@ def test_a_saved_report_can_be_redacted_once(cli: Callable[..., Result], folder:
     (folder / "plain.json").write_bytes(to_json(samples.one_device()))
     for command in ("analyze", "render"):
         assert cli(command, "plain.json", "--redact", "-o", f"{command}.json", "-q").code == 0
-        assert from_json((folder / f"{command}.json").read_bytes()) == redacted(samples.one_device())
+        assert from_json((folder / f"{command}.json").read_bytes(), Report) == redacted(samples.one_device())
         again = cli(command, f"{command}.json", "--redact", "-o", "again.json")
         assert again.code == 2
         assert "redacted already" in again.stderr
 
 
 def test_a_comparison_of_ranks_can_be_redacted(cli: Callable[..., Result], folder: Path) -> None:
-    from nsysdiag.ranks.report import ranks_to_json
+    from nsysdiag.record import to_json
 
     report = ranks_report()
-    (folder / "ranks.json").write_bytes(ranks_to_json(report))
+    (folder / "ranks.json").write_bytes(to_json(report))
     assert cli("render", "ranks.json", "--redact", "-o", "out.md", "-q").code == 0
     written = (folder / "out.md").read_text(encoding="utf-8")
     assert report.traces[0].file not in written

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from tests.output import samples
 from tests.output.timeline.samples import timeline
 

@@ -26,7 +26,7 @@ from nsysdiag.arrays.codes import from_text, to_text
 from nsysdiag.batch.task import work
 from nsysdiag.errors import InputError, MemoryShortError
 from nsysdiag.formats.registry import FORMATS
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from nsysdiag.shortage import is_shortage
 from tests.batch.loads import loading, tasks_of
 from tests.builder import TraceBuilder
@@ -68,7 +68,7 @@ INJECTED = {
     "ranks": (["ranks", TRACE, OTHER, "-o", "o.html"], "nsysdiag.ranks.pipeline.analyze_devices", f"analyse '{TRACE}'"),
     "bundle": (["bundle", TRACE, "-o", "o.zip"], "nsysdiag.share.bundle.contents.slice_of", f"bundle '{TRACE}'"),
     "info": (["info", TRACE], "nsysdiag.cli.facts.gather", f"read '{TRACE}'"),
-    "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.report.from_json", f"read '{SAVED}'"),
+    "render": (["render", SAVED, "-o", "o.html"], "nsysdiag.saved.from_json", f"read '{SAVED}'"),
     "demo": (["demo", "-o", "o.html"], "nsysdiag.pipeline.reading.read_counters", "demo.sqlite'"),
 }
 """A command, where memory runs out in it, and what it says was tried."""

@@ -19,7 +19,9 @@ from nsysdiag.config.settings import CostSettings, Settings
 from nsysdiag.cost.cost import price_of, priced
 from nsysdiag.cost.facts import Amount
 from nsysdiag.pipeline import analyze
-from nsysdiag.report import from_json, to_json
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from tests.output.samples import MS, cost, device, finding, iterations, report
 
 if TYPE_CHECKING:
@@ -154,14 +156,14 @@ def test_a_saved_report_is_priced_like_a_fresh_one(tmp_path: Path) -> None:
     path.write_bytes(gzip.decompress(bundled_trace()))
     prices = CostSettings(gpu_hour_cost=2.5, run_hours=100)
     fresh = analyze(path, Settings(cost=prices))
-    again = priced(from_json(to_json(analyze(path))), prices)
+    again = priced(from_json(to_json(analyze(path)), Report), prices)
     assert again.devices == fresh.devices
     assert again.cost == fresh.cost
     for each in fresh.devices:
         assert each.cost is not None
         lost = each.idle_ns + each.exposed_comm_ns + each.exposed_copy_ns
         assert each.cost.lost.hour == pytest.approx(2.5 * lost / each.window_ns, abs=1e-6)
-    assert from_json(to_json(fresh)) == fresh
+    assert from_json(to_json(fresh), Report) == fresh
 
 
 def test_settings_tell_the_prices() -> None:

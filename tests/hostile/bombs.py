@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsysdiag.errors import InputError
-from nsysdiag.record import UNREADABLE
-from nsysdiag.report import Report, from_json, to_json
+from nsysdiag.record import UNREADABLE, to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from tests.hostile.reports import changed, get, kind_of_place, places, uses
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ COUNTS = ("count", "buckets", "each")
 def main() -> None:
     """Detonate them all."""
     document = json.loads(Path(sys.argv[1]).read_bytes())
-    report = from_json(to_json(from_json(Path(sys.argv[1]).read_bytes())))
+    report = from_json(to_json(from_json(Path(sys.argv[1]).read_bytes(), Report)), Report)
     uses(report, report)
     held = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (held + MORE_BYTES, held + MORE_BYTES))
@@ -59,7 +60,7 @@ def _packed(document: Any) -> Iterator[Place]:
 
 def _use(data: bytes, other: Report) -> None:
     try:
-        uses(from_json(data), other)
+        uses(from_json(data, Report), other)
     except (InputError, *UNREADABLE):
         return
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.report import from_json
+from nsysdiag.saved import from_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,7 @@ def outcome(path: Path, formats: Sequence[str] = QUICK, settings: Settings | Non
         assert_exact(device)
     drawn = {name: FORMATS[name].render(report, RenderOptions()) for name in formats}
     if "json" in drawn:
-        assert from_json(drawn["json"]) == report
+        assert from_json(drawn["json"], Report) == report
     if "txt" in drawn:
         assert not CONTROL.search(drawn["txt"].decode())
     return report

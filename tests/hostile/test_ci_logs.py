@@ -15,10 +15,8 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.cli.console import emit
-from nsysdiag.comparison.facts import comparison_to_json
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.ranks.report import ranks_to_json
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from nsysdiag.workflow_commands import JOINER, JSON, MARKUP
 from tests.builder import TraceBuilder
 from tests.hostile.renaming import renamed
@@ -105,8 +103,8 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 DOCUMENTS = {
     "report": lambda: to_json(SAMPLES["one_device"]()),
-    "ranks": lambda: ranks_to_json(ranks_report()),
-    "comparison": lambda: comparison_to_json(comparison()),
+    "ranks": lambda: to_json(ranks_report()),
+    "comparison": lambda: to_json(comparison()),
 }
 
 

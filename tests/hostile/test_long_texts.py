@@ -17,7 +17,7 @@ from nsysdiag import analyze, compare
 from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.limits import BLOB_BYTES, CELL_BYTES, NAME_CHARACTERS, TEXT_BYTES, mark_of, short_name
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from nsysdiag.trace import strings
 from nsysdiag.trace.tables import TABLES, TEXTS
 from nsysdiag.trace.trace import open_trace

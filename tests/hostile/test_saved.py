@@ -20,11 +20,11 @@ from nsysdiag.arrays.codes import from_text, names_from, to_text
 from nsysdiag.batch.history import read_history
 from nsysdiag.batch.inputs import find_inputs
 from nsysdiag.cli.load import read_document
-from nsysdiag.comparison.facts import comparison_to_json
 from nsysdiag.errors import InputError, OutputError
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.ranks.report import ranks_to_json
-from nsysdiag.report import Report, from_json, to_json
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from tests.hostile.every_table import write_every_table
 from tests.hostile.reports import changed, get, kind_of_place, places, replacements, uses
 from tests.levels import some
@@ -54,7 +54,7 @@ def document(report: Report) -> Any:
 
 def refused(data: bytes, said: str) -> None:
     with pytest.raises(msgspec.ValidationError, match=said):
-        from_json(data)
+        from_json(data, Report)
 
 
 # ---- every field ------------------------------------------------------------------------------------------------
@@ -82,12 +82,12 @@ def test_every_field_of_a_report(report: Report, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_field_of_a_comparison(report: Report, tmp_path: Path) -> None:
-    content = comparison_to_json(max((make() for make in COMPARISONS.values()), key=lambda each: len(each.devices)))
+    content = to_json(max((make() for make in COMPARISONS.values()), key=lambda each: len(each.devices)))
     check_every_field(content, report, tmp_path / "c.json", 97, thorough=29)
 
 
 def test_a_step_that_leads_far_below_zero(tmp_path: Path, report: Report) -> None:
-    document = json.loads(comparison_to_json(COMPARISONS["mixed"]()))
+    document = json.loads(to_json(COMPARISONS["mixed"]()))
     path = tmp_path / "c.json"
     path.write_bytes(changed(document, ("devices", 0, "waterfall", 0, "change_ns"), -(2**63)))
     uses(read_document(path), report)
@@ -95,7 +95,7 @@ def test_a_step_that_leads_far_below_zero(tmp_path: Path, report: Report) -> Non
 
 @pytest.mark.slow
 def test_every_field_of_ranks(report: Report, tmp_path: Path) -> None:
-    check_every_field(ranks_to_json(ranks_report()), report, tmp_path / "ranks.json", 29, thorough=7)
+    check_every_field(to_json(ranks_report()), report, tmp_path / "ranks.json", 29, thorough=7)
 
 
 # ---- numbers ----------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_every_command_says_so(command: Command, document: Any, tmp_path: Path) 
 def test_a_count_that_is_not_that_of_the_columns(document: Any, report: Report) -> None:
     count = report.devices[0].gaps_packed.count
     for wrong in (0, count - 1, count + 1):
-        found = from_json(changed(document, ("devices", 0, "gaps_packed", "count"), wrong))
+        found = from_json(changed(document, ("devices", 0, "gaps_packed", "count"), wrong), Report)
         with pytest.raises(InputError, match="damaged"):
             FORMATS["html"].render(found, RenderOptions())
 
@@ -169,9 +169,9 @@ def test_sums_beyond_64_bits(document: Any, tmp_path: Path) -> None:
 def test_a_key_that_is_there_twice_has_its_last_value(report: Report) -> None:
     data = to_json(report).replace(b'"recapture":', b'"recapture": 5, "recapture":', 1)
     with pytest.raises(msgspec.ValidationError, match="recapture"):
-        from_json(data)
+        from_json(data, Report)
     last = to_json(report).replace(b'"schema_version":', b'"schema_version": "0", "schema_version":')
-    assert from_json(last) == report
+    assert from_json(last, Report) == report
 
 
 # ---- packed columns ---------------------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ def test_all_columns_of_a_document_together(document: Any, monkeypatch: pytest.M
     document["devices"][0]["gaps_packed"].update(packed, count=count, cause_ids=["sync"])
     data = json.dumps(document).encode()
     monkeypatch.setattr(saved, "UNPACKED_BYTES", 20 << 20)
-    from_json(data)
+    from_json(data, Report)
     document["devices"] = [document["devices"][0]] * 2
     refused(json.dumps(document).encode(), "packed columns hold more than")
 
@@ -207,7 +207,7 @@ WIDTHS = {"starts": 8, "lengths": 8, "causes": 1}
 def test_gaps_of_impossible_times(column: str, value: bytes, document: Any, report: Report) -> None:
     gaps = document["devices"][0]["gaps_packed"]
     gaps[column] = to_text((value * 8 * gaps["count"])[: 8 * gaps["count"]], 6)
-    found = from_json(json.dumps(document).encode())
+    found = from_json(json.dumps(document).encode(), Report)
     if value == b"\xff" and column == "starts":  # each starts 1 ns before the one in front of it
         uses(found, report)
         return
@@ -278,5 +278,5 @@ def test_more_values_than_any_report_holds(document: Any, monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_a_very_long_text(document: Any) -> None:
     document["devices"][0]["verdict"]["sentence"] = "a<b> " * 2_000_000
-    found = from_json(json.dumps(document).encode())
+    found = from_json(json.dumps(document).encode(), Report)
     assert FORMATS["md"].render(found, RenderOptions())

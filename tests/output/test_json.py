@@ -7,12 +7,13 @@ import json
 import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.report import from_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from tests.output.samples import SAMPLES
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_reads_back_the_same(sample: str) -> None:
     data = FORMATS["json"].render(SAMPLES[sample](), RenderOptions())
-    assert from_json(data) == SAMPLES[sample]()
+    assert from_json(data, Report) == SAMPLES[sample]()
     assert list(json.loads(data)) == sorted(json.loads(data))

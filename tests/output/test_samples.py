@@ -6,7 +6,9 @@ import pytest
 
 from nsysdiag.document.packed import unpack
 from nsysdiag.document.view import window_parts
-from nsysdiag.report import from_json, to_json
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from tests.output.samples import SAMPLES
 
 
@@ -30,4 +32,4 @@ def test_the_sums_hold(sample: str) -> None:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_survives_being_saved(sample: str) -> None:
     report = SAMPLES[sample]()
-    assert from_json(to_json(report)) == report
+    assert from_json(to_json(report), Report) == report

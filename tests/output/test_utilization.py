@@ -6,7 +6,9 @@ import msgspec
 import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions, tables
-from nsysdiag.report import from_json, to_json
+from nsysdiag.record import to_json
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 from nsysdiag.utilization.chart import MOST_STEPS, WIDTH, draw_utilization
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.utilization.words import real_note, sm_sentences, utilization_sentences
@@ -67,7 +69,7 @@ def test_without_a_window_nothing_is_said() -> None:
 def test_a_report_of_before_has_three_shares_alone() -> None:
     old = msgspec.convert({"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45}, Utilization)
     made = report([device(utilization=old)], [])
-    assert from_json(to_json(made)) == made
+    assert from_json(to_json(made), Report) == made
     told = {name: known.render(made, RenderOptions()).decode() for name, known in FORMATS.items()}
     assert "55.0%" in told["html"]
     assert "SM activity is not known" not in told["txt"]

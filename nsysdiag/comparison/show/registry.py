@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nsysdiag.comparison.facts import Comparison, comparison_to_json
+from nsysdiag.comparison.facts import Comparison
 from nsysdiag.comparison.show import markdown, page, text
 from nsysdiag.formats.format import RenderOptions
+from nsysdiag.record import to_json
 
 
 def _json(comparison: Comparison, _options: RenderOptions) -> bytes:
-    return comparison_to_json(comparison)
+    return to_json(comparison)
 
 
 RENDERERS: dict[str, Callable[[Comparison, RenderOptions], bytes]] = {

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from nsysdiag.formats.format import RenderOptions
-from nsysdiag.ranks.report import RanksReport, ranks_to_json
+from nsysdiag.ranks.report import RanksReport
 from nsysdiag.ranks.show import csv_, html, markdown, text
+from nsysdiag.record import to_json
 
 
 def _json(report: RanksReport, _options: RenderOptions) -> bytes:
-    return ranks_to_json(report)
+    return to_json(report)
 
 
 RENDERERS: dict[str, Callable[[RanksReport, RenderOptions], bytes]] = {

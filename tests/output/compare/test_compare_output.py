@@ -8,7 +8,7 @@ from functools import cache
 import pytest
 from msgspec.structs import replace
 
-from nsysdiag.comparison.facts import Move, Step, comparison_from_json
+from nsysdiag.comparison.facts import Comparison, Move, Step
 from nsysdiag.comparison.show import words
 from nsysdiag.comparison.show.drawings import strips, waterfall
 from nsysdiag.comparison.show.registry import RENDERERS
@@ -18,6 +18,7 @@ from nsysdiag.document.view import Causes
 from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import content_hash
+from nsysdiag.saved import from_json
 from tests.output.compare_samples import CAUSES, COMPARISONS, US, change, comparison, device
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE
@@ -66,7 +67,7 @@ def test_each_is_taken_for_our_own_and_comes_out_the_same(name: str, sample: str
 
 @every_sample
 def test_what_is_saved_can_be_drawn_again(sample: str) -> None:
-    again = comparison_from_json(data("json", sample))
+    again = from_json(data("json", sample), Comparison)
     for name, render in RENDERERS.items():
         assert render(again, OPTIONS) == data(name, sample)
 

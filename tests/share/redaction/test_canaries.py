@@ -14,9 +14,9 @@ from nsysdiag import pipeline
 from nsysdiag.cli.command import command_of
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.ranks.pipeline import analyze_ranks
-from nsysdiag.ranks.report import ranks_to_json
 from nsysdiag.ranks.show.csv_ import tables
 from nsysdiag.ranks.show.registry import RENDERERS
+from nsysdiag.record import to_json
 from nsysdiag.share.redaction import redacted
 from tests.levels import some
 from tests.ranks.run import MS, files
@@ -66,7 +66,7 @@ def test_no_name_of_ranks_comes_through(tmp_path: Path) -> None:
     for path in paths:
         mark_names(path)
     plain = analyze_ranks(paths)
-    assert found(CANARY, ranks_to_json(plain))
+    assert found(CANARY, to_json(plain))
     made = redacted(plain)
     options = RenderOptions(command=command_of(made))
     written = {name: render(made, options) for name, render in RENDERERS.items()} | tables(made)

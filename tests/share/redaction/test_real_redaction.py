@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import pipeline
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from nsysdiag.share.redaction import redacted
 from nsysdiag.share.redaction.public import is_class_of_operation, is_public_function, is_public_module
 from tests.levels import THOROUGH
