@@ -55,6 +55,7 @@ from nsysdiag.fields import (
 )
 from nsysdiag.host.facts import HostReport
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
+from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Column, Packed, Record
 from nsysdiag.timeline.facts import TimelineLevels

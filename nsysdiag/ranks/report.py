@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, TextBySetting, Version
+from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool
