@@ -62,8 +62,6 @@ from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.utilization.facts import Utilization
 
 SCHEMA_VERSION = "2"
-READABLE_VERSIONS = ("1", SCHEMA_VERSION)
-"""A report of version 1 has no `phrases`: it can be compared and shown, and not be redacted."""
 
 
 class Tool(Record, frozen=True):

@@ -43,13 +43,18 @@ DIVISORS = frozenset({"each", "period_ns", "step_ns"})
 def from_json(data: bytes, kind: type[AnyRecord]) -> AnyRecord:
     """The record that was saved as JSON. Raises one of UNREADABLE where `data` is no such record, or one that no
     program of ours wrote: too large, or with numbers or packed columns that cannot be."""
+    check_size(data)
+    record = msgspec.json.decode(data, type=kind)
+    _check(record, UNPACKED_BYTES + UNPACKED_FOR_EACH * len(data))
+    return record
+
+
+def check_size(data: bytes) -> None:
+    """Raise ValidationError where there is more than is read of a report."""
     if len(data) > SAVED_BYTES:
         raise msgspec.ValidationError(f"it has {len(data):,} bytes; at most {SAVED_BYTES:,} are read")
     if data.count(b",") > SAVED_VALUES:
         raise msgspec.ValidationError(f"it has more than {SAVED_VALUES:,} values")
-    record = msgspec.json.decode(data, type=kind)
-    _check(record, UNPACKED_BYTES + UNPACKED_FOR_EACH * len(data))
-    return record
 
 
 def _check(record: Record, most_unpacked: int) -> None:

@@ -24,7 +24,7 @@ LAYERS = [
     "pseudonyms epoch typed walk",
     "arrays config.settings saved causes.ids",
     files_of_subjects("facts"),
-    "phrases",
+    "phrases older",
     "report ranks.report comparison.facts ci.facts",
     "trace config cost",
     "events",

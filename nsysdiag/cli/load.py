@@ -82,14 +82,12 @@ def read_report(path: Path) -> Report:
 
 
 def _report(path: Path, data: bytes) -> Report:
-    from msgspec.structs import replace
-
-    from nsysdiag.report import READABLE_VERSIONS, SCHEMA_VERSION, Report
+    from nsysdiag.older import FORMER
+    from nsysdiag.report import SCHEMA_VERSION, Report
 
     if kind := _kind(data):
         raise InputError(f"{path} is a report of {kind}, not of one trace", hint="use 'nsysdiag render' to show it")
-    report = _decoded(path, data, READABLE_VERSIONS, Report)
-    return replace(report, schema_version=SCHEMA_VERSION)
+    return _decoded(path, data, (FORMER, SCHEMA_VERSION), Report)
 
 
 def _kind(data: bytes) -> str | None:
@@ -109,12 +107,13 @@ def _kind(data: bytes) -> str | None:
 
 def _decoded(path: Path, data: bytes, versions: tuple[str, ...], kind: type[Saved]) -> Saved:
     """The record. Raises InputError where it is not ours, of no schema version that is read, or damaged."""
+    from nsysdiag.older import as_version_2
     from nsysdiag.record import UNREADABLE
     from nsysdiag.saved import from_json
 
-    _require_our_report(path, data, versions)
+    version = _version_of(path, data, versions)
     try:
-        return from_json(data, kind)
+        return from_json(as_version_2(data) if version != versions[-1] else data, kind)
     except UNREADABLE as error:
         raise InputError(
             f"{path} is a damaged nsysdiag report: {error}",
@@ -142,7 +141,8 @@ def _read_bytes(path: Path) -> bytes:
     return data
 
 
-def _require_our_report(path: Path, data: bytes, versions: tuple[str, ...]) -> None:
+def _version_of(path: Path, data: bytes, versions: tuple[str, ...]) -> str:
+    """The schema version of a report of ours. Raises InputError where it is none, or not one of `versions`."""
     import msgspec
 
     from nsysdiag.record import UNREADABLE
@@ -163,3 +163,4 @@ def _require_our_report(path: Path, data: bytes, versions: tuple[str, ...]) -> N
             f"{path} has schema version {head.schema_version}; this nsysdiag reads {' and '.join(versions)}",
             hint=f"nsysdiag {head.tool.get('version', '?')} wrote it: read it with that, or analyse again",
         )
+    return head.schema_version

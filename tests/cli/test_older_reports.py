@@ -46,8 +46,21 @@ def test_it_is_shown_and_saved_again_as_version_2(cli: Callable[..., Result], ol
     assert cli("render", old, "-o", "new.json", "-o", "new.html", "-o", "new.md").code == 0
     before, after = (json.loads((folder / name).read_bytes()) for name in ("old.json", "new.json"))
     assert after["schema_version"] == "2"
-    same = ("devices", "trace", "settings", "causes", "host", "ranks")
+    same = ("trace", "settings", "causes", "ranks", "findings", "recapture")
     assert [after[name] for name in same] == [before[name] for name in same]
+    renamed = {"untold": "not_recorded"}
+    assert after.keys() - {"phrases"} == {renamed.get(name, name) for name in before}
+    assert _numbers(after["devices"]) == _numbers(before["devices"])
+    assert after["host"]["change_points"] == before["host"]["beginnings"]
+
+
+def _numbers(value: object) -> list[object]:
+    """All numbers, whatever the names of their fields."""
+    if isinstance(value, dict):
+        return sorted((number for each in value.values() for number in _numbers(each)), key=str)
+    if isinstance(value, list):
+        return [number for each in value for number in _numbers(each)]
+    return [value] if isinstance(value, int | float) else []
 
 
 def test_it_cannot_be_redacted(cli: Callable[..., Result], old: Path, folder: Path) -> None:
