@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+if TYPE_CHECKING:
+    from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -22,6 +27,11 @@ def crossed(rows: Sequence[T], columns: Sequence[U], part: int, *, thorough: int
     """Every `part`-th pair, so that every row and every column comes up; with `--thorough` every `thorough`-th."""
     part = thorough if THOROUGH else part
     return [(row, column) for i, row in enumerate(rows) for j, column in enumerate(columns) if (i + j) % part == 0]
+
+
+def quick(cases: Sequence[object], part: int, turn: int = 0) -> list[ParameterSet]:
+    """All of the cases as parameters; all but every `part`-th, from the `turn`-th on, are slow."""
+    return [pytest.param(case, marks=pytest.mark.slow if (at - turn) % part else ()) for at, case in enumerate(cases)]
 
 
 def examples(count: int) -> int:

@@ -86,9 +86,11 @@ def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
     ```
     """
     told = np.flatnonzero(~np.isnan(values))
-    if len(told) < 0.8 * len(values):
+    if len(told) < max(0.8 * len(values), 1):
         return None
     series = values[told] if metric.more_is_worse else -values[told]
+    if np.ptp(series) < metric.least:  # no two medians are further apart
+        return None
     first = max(LEAST_AFTER, int(np.ceil(QUIET_SHARE * len(series))))
     places = [
         (_apart(series, at), -at)

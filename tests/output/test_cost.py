@@ -11,7 +11,8 @@ from nsysdiag.config.settings import CostSettings
 from nsysdiag.cost.cost import priced
 from nsysdiag.cost.words import cost_lines, cost_rows, price_sentences
 from nsysdiag.formats import FORMATS, RenderOptions, tables
-from tests.output.page import Element, parse
+from tests.output.page import Element
+from tests.output.rendered import tree
 from tests.output.samples import SAMPLES, device, finding, report
 
 
@@ -20,8 +21,7 @@ def shown(name: str, sample: str = "priced") -> str:
 
 
 def section(sample: str) -> Element | None:
-    page = parse(FORMATS["html"].render(SAMPLES[sample](), RenderOptions()))
-    found = [each for each in page.all("section") if each.attributes["id"] == "cost"]
+    found = [each for each in tree(sample).all("section") if each.attributes["id"] == "cost"]
     return found[0] if found else None
 
 

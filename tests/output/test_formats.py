@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from nsysdiag.errors import UsageError
-from nsysdiag.formats import FORMATS, RenderOptions, format_for, tables
+from nsysdiag.formats import FORMATS, format_for, tables
+from tests.output.rendered import rendered
 from tests.output.samples import SAMPLES
 
 
@@ -26,7 +27,7 @@ def test_unknown_suffix_names_the_known_ones(path: str) -> None:
 @pytest.mark.parametrize("sample", SAMPLES)
 @pytest.mark.parametrize("name", FORMATS)
 def test_knows_its_own_file(name: str, sample: str) -> None:
-    assert FORMATS[name].is_ours(FORMATS[name].render(SAMPLES[sample](), RenderOptions()))
+    assert FORMATS[name].is_ours(rendered(name, sample))
 
 
 OTHERS = [

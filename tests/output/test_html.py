@@ -7,7 +7,6 @@ import hashlib
 import re
 import zlib
 from collections import Counter
-from functools import cache
 from itertools import pairwise
 
 import msgspec
@@ -21,20 +20,11 @@ from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.formats.html.carried import from_carried
 from nsysdiag.report import Report
 from tests.output.page import Element, parse
+from tests.output.rendered import rendered, tree
 from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, iterations, report
 
 every_sample = pytest.mark.parametrize("sample", SAMPLES)
 NORMAL_SIZE = 1_500_000
-
-
-@cache
-def page(sample: str) -> bytes:
-    return FORMATS["html"].render(SAMPLES[sample](), RenderOptions())
-
-
-@cache
-def tree(sample: str) -> Element:
-    return parse(page(sample))
 
 
 @every_sample
@@ -120,7 +110,7 @@ class TestHostileNames:
                 assert re.fullmatch(r"[#\w .:,-]*", element.attributes.get(name, ""), re.ASCII)
 
     def test_leave_no_control_characters(self) -> None:
-        assert all(line.isprintable() for line in page("hostile").decode().split("\n"))
+        assert all(line.isprintable() for line in rendered("html", "hostile").decode().split("\n"))
 
 
 def _attributes(sample: str) -> set[str]:
@@ -283,7 +273,7 @@ class TestContent:
 
     @every_sample
     def test_size(self, sample: str) -> None:
-        assert len(page(sample)) < NORMAL_SIZE
+        assert len(rendered("html", sample)) < NORMAL_SIZE
 
 
 @every_sample

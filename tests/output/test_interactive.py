@@ -18,6 +18,7 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import DeviceReport, Report
 from nsysdiag.units import NS_PER
 from tests.output.page import Element, parse
+from tests.output.rendered import tree
 from tests.output.samples import HOSTILE, SAMPLES
 
 DRAWN = [name for name in SAMPLES if not name.startswith("no_device")]
@@ -28,8 +29,7 @@ Figure = dict[str, Any]
 
 @cache
 def made(sample: str) -> tuple[Report, Element]:
-    report = SAMPLES[sample]()
-    return report, parse(FORMATS["html"].render(report, RenderOptions()))
+    return SAMPLES[sample](), tree(sample)
 
 
 def charts(sample: str, section: str) -> list[tuple[DeviceReport, Element, Figure]]:

@@ -6,14 +6,14 @@ import json
 
 import pytest
 
-from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
 from nsysdiag.saved import from_json
+from tests.output.rendered import rendered
 from tests.output.samples import SAMPLES
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_reads_back_the_same(sample: str) -> None:
-    data = FORMATS["json"].render(SAMPLES[sample](), RenderOptions())
+    data = rendered("json", sample)
     assert from_json(data, Report) == SAMPLES[sample]()
     assert list(json.loads(data)) == sorted(json.loads(data))

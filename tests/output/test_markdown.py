@@ -12,8 +12,8 @@ from markdown_it import MarkdownIt
 
 from nsysdiag.document import markup
 from nsysdiag.document.names import clip, visible
-from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats import markdown as subject
+from tests.output.rendered import rendered
 from tests.output.samples import HOSTILE, SAMPLES
 
 anything = st.text(st.characters(exclude_categories=()), max_size=40)
@@ -53,7 +53,7 @@ def drawn(markdown: str) -> Shape:
 
 
 def page(sample: str) -> str:
-    return FORMATS["md"].render(SAMPLES[sample](), RenderOptions()).decode()
+    return rendered("md", sample).decode()
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

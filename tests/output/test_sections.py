@@ -10,7 +10,8 @@ from nsysdiag.document.view import Causes
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import DeviceReport, Launch
 from tests.output.page import Element, parse
-from tests.output.samples import MS, SAMPLES, device, report
+from tests.output.rendered import tree
+from tests.output.samples import MS, device, report
 from tests.output.triage_samples import sample_triage
 
 
@@ -28,7 +29,7 @@ def cells(row: Element) -> list[str]:
 
 @pytest.mark.slow
 def test_the_first_device_is_unfolded_and_the_contents_lead_to_all() -> None:
-    root = parse(FORMATS["html"].render(SAMPLES["several_devices"](), RenderOptions()))
+    root = tree("several_devices")
     folds = [each for each in root.all("details") if each.attributes.get("class") == "device"]
     assert ["open" in each.attributes for each in folds] == [True, False, False, False]
     for fold in folds:
@@ -44,7 +45,7 @@ def test_one_device_is_not_folded() -> None:
 
 @pytest.mark.slow
 def test_findings_come_before_everything_about_devices() -> None:
-    root = parse(FORMATS["html"].render(SAMPLES["one_device"](), RenderOptions()))
+    root = tree("one_device")
     ids = [section.attributes["id"] for section in root.all("section")]
     asked = ["overview", "findings", "ledger", "signatures", "iterations", "gaps", "kernels", "utilization", "host"]
     assert [each for each in ids if each in asked] == asked

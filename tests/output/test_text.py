@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
+@cache
 def text(sample: str, width: int = 80, color: bool = False) -> str:
     return FORMATS["txt"].render(SAMPLES[sample](), RenderOptions(width=width, color=color)).decode()
 

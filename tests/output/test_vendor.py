@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from plotly.offline import get_plotlyjs_version
 
-from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.formats import FORMATS
 from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.formats.html.carried import from_carried
 from nsysdiag.formats.html.vendor import plotly
-from tests.output.page import parse
+from tests.output.rendered import rendered, tree
 from tests.output.samples import SAMPLES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -22,10 +22,6 @@ FOLDER = ROOT / "templates" / "assets" / "vendor"
 TERMS = {"MIT": "Permission is hereby granted", "BSD-3-Clause": "Redistribution and use", "Zlib": "This software"}
 """How the terms of a licence begin."""
 CHARTLESS = ("no_device", "no_device_no_rows", "never_idle")
-
-
-def page(sample: str) -> bytes:
-    return FORMATS["html"].render(SAMPLES[sample](), RenderOptions())
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -46,7 +42,7 @@ def test_is_what_was_fetched() -> None:
 
 
 def test_unpacks_to_what_the_policy_allows() -> None:
-    root = parse(page("one_device"))
+    root = tree("one_device")
     (block,) = (script for script in root.all("script") if script.attributes.get("id") == "plotly")
     (policy,) = (meta.attributes["content"] for meta in root.all("meta") if "http-equiv" in meta.attributes)
     unpacked = gzip.decompress(from_carried(block.text)).decode()
@@ -61,7 +57,7 @@ def test_makes_no_code_from_text() -> None:
 
 
 def test_goes_with_its_licence() -> None:
-    (notice,) = (pre for pre in parse(page("one_device")).all("pre") if pre.attributes["id"] == "plotly-licence")
+    (notice,) = (pre for pre in tree("one_device").all("pre") if pre.attributes["id"] == "plotly-licence")
     licence, libraries = ((FOLDER / name).read_text() for name in ("LICENSE", "NOTICES"))
     assert notice.text.strip() == f"{licence}\n{libraries}".strip()
     assert notice.text.startswith("MIT License\n\nCopyright (c) 2016-2024 Plotly Technologies Inc.\n")
@@ -116,11 +112,11 @@ class TestNotices:
 @pytest.mark.slow
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_is_in_pages_with_charts(sample: str) -> None:
-    assert (plotly().packed[:1000].encode() in page(sample)) == (sample not in CHARTLESS)
+    assert (plotly().packed[:1000].encode() in rendered("html", sample)) == (sample not in CHARTLESS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in FORMATS if name != "html"])
 def test_is_in_no_other_format(name: str) -> None:
-    made = FORMATS[name].render(SAMPLES["one_device"](), RenderOptions())
+    made = rendered(name, "one_device")
     assert plotly().packed[:1000].encode() not in made
