@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import pytest
-
-if TYPE_CHECKING:
-    from _pytest.mark import ParameterSet
+from _pytest.mark import ParameterSet
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -30,8 +28,15 @@ def crossed(rows: Sequence[T], columns: Sequence[U], part: int, *, thorough: int
 
 
 def quick(cases: Sequence[object], part: int, turn: int = 0) -> list[ParameterSet]:
-    """All of the cases as parameters; all but every `part`-th, from the `turn`-th on, are slow."""
-    return [pytest.param(case, marks=pytest.mark.slow if (at - turn) % part else ()) for at, case in enumerate(cases)]
+    """All of the cases as parameters, tuples as several; all but every `part`-th, from the `turn`-th on, are slow."""
+    slow = [() if (at - turn) % part == 0 else (pytest.mark.slow,) for at in range(len(cases))]
+    return [_marked(case, marks) for case, marks in zip(cases, slow, strict=True)]
+
+
+def _marked(case: object, marks: Sequence[pytest.MarkDecorator]) -> ParameterSet:
+    if isinstance(case, ParameterSet):
+        return pytest.param(*case.values, marks=[*case.marks, *marks], id=case.id)
+    return pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=marks)
 
 
 def examples(count: int) -> int:

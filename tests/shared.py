@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from nsysdiag.config.settings import Settings
     from nsysdiag.report import Report
     from tests.simulator import Capture
 
@@ -34,16 +35,22 @@ class Shared:
         folder.mkdir(exist_ok=True)
         return self._made(folder / "trace.sqlite", lambda path: found.run().write(path, capture))
 
-    def report(self, trace: Path) -> Report:
-        """The report about a trace with default settings. The trace stays as it is during the run."""
+    def report(self, trace: Path, settings: Settings | None = None) -> Report:
+        """The report about a trace, by default with default settings. The trace stays as it is during the run."""
         import nsysdiag
         from nsysdiag.record import to_json
         from nsysdiag.report import Report
         from nsysdiag.saved import from_json
 
-        saved = self.folder / f"{trace.stem}-{_key(trace)}.json"
-        self._made(saved, lambda path: path.write_bytes(to_json(nsysdiag.analyze(trace))))
+        saved = self.file(
+            f"{trace.stem}-{_key((trace, settings))}.json",
+            lambda path: path.write_bytes(to_json(nsysdiag.analyze(trace, settings))),
+        )
         return from_json(saved.read_bytes(), Report)
+
+    def file(self, name: str, make: Callable[[Path], object]) -> Path:
+        """A file of this name, which `make` writes."""
+        return self._made(self.folder / name, make)
 
     @staticmethod
     def _made(path: Path, make: Callable[[Path], object]) -> Path:

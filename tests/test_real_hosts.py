@@ -10,6 +10,7 @@ import gzip
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from nsysdiag.report import DeviceReport, Gap
+    from tests.shared import Shared
 
-pytestmark = pytest.mark.fixtures
+pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
 
 FIXTURES = Path(__file__).parent / "fixtures"
 OF_RANKS = "starved_training"
@@ -126,27 +128,30 @@ def idle_within(spans: Intervals, operations: Iterable[dict[str, Any]]) -> int:
     return int((spans.end - spans.start - coverage(busy, spans)).sum())
 
 
-@pytest.fixture(scope="module")
-def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Capture]:
-    folder = tmp_path_factory.mktemp("hosts")
-    return {name: read_capture(folder, name) for name in CAPTURES}
-
-
-def read_capture(folder: Path, name: str) -> Capture:
-    """Unpack a fixture, put its device in, and analyse its steps."""
-    path = unpacked(folder, name)
+@cache
+def read_capture(shared: Shared, name: str) -> Capture:
+    """A fixture with its device, and the report about its steps."""
     log = json.loads((FIXTURES / f"{name}.json").read_text())
-    if "operations" in log:
-        graft(path, log)
     low, high = log["steps"][0]["start"], log["steps"][-1]["end"]
-    (device,) = analyze(path, Settings(start_ns=low, end_ns=high, timeline=False, gaps=0, same_gpu=True)).devices
+    settings = Settings(start_ns=low, end_ns=high, timeline=False, gaps=0, same_gpu=True)
+    (device,) = shared.report(grafted(shared, name), settings).devices
     return Capture(log, device)
 
 
-def unpacked(folder: Path, name: str) -> Path:
-    path = folder / f"{name}.sqlite"
-    path.write_bytes(gzip.decompress((FIXTURES / f"{path.name}.gz").read_bytes()))
-    return path
+def grafted(shared: Shared, name: str) -> Path:
+    """The trace of a fixture, with the device that its log reckons with, if it does."""
+
+    def make(path: Path) -> None:
+        unpack(path, name)
+        log = json.loads((FIXTURES / f"{name}.json").read_text())
+        if "operations" in log:
+            graft(path, log)
+
+    return shared.file(f"{name}.sqlite", make)
+
+
+def unpack(path: Path, name: str) -> None:
+    path.write_bytes(gzip.decompress((FIXTURES / f"{name}.sqlite.gz").read_bytes()))
 
 
 def test_every_capture_is_expected() -> None:
@@ -156,29 +161,28 @@ def test_every_capture_is_expected() -> None:
 
 @pytest.mark.parametrize("name", INJECTING)
 class TestInjected:
-    def test_it_leads_the_ledger(self, captures: dict[str, Capture], name: str) -> None:
-        ledger = captures[name].device.root_ledger
+    def test_it_leads_the_ledger(self, shared: Shared, name: str) -> None:
+        ledger = read_capture(shared, name).device.root_ledger
         assert max(ledger, key=lambda cause: ledger[cause]) == EXPECTED[program_of(name)].leads
 
-    def test_its_time_is_what_the_program_measured(self, captures: dict[str, Capture], name: str) -> None:
-        capture, expected = captures[name], EXPECTED[program_of(name)]
+    def test_its_time_is_what_the_program_measured(self, shared: Shared, name: str) -> None:
+        capture, expected = read_capture(shared, name), EXPECTED[program_of(name)]
         told = sum(capture.device.root_ledger.get(cause, 0) for cause in expected.causes)
         assert told == pytest.approx(capture.injected_ns(expected.injected), rel=CLOSE)
 
-    def test_verdict(self, captures: dict[str, Capture], name: str) -> None:
-        assert captures[name].device.verdict.id == EXPECTED[program_of(name)].verdict
+    def test_verdict(self, shared: Shared, name: str) -> None:
+        assert read_capture(shared, name).device.verdict.id == EXPECTED[program_of(name)].verdict
 
 
 @pytest.mark.parametrize("name", BUSY)
-def test_a_busy_device_is_not_blamed_on_the_host(captures: dict[str, Capture], name: str) -> None:
-    assert captures[name].device.verdict.id == KEEP_BUSY[program_of(name)]
+def test_a_busy_device_is_not_blamed_on_the_host(shared: Shared, name: str) -> None:
+    assert read_capture(shared, name).device.verdict.id == KEEP_BUSY[program_of(name)]
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_two_processes_on_one_gpu_take_turns(suffix: str, tmp_path: Path) -> None:
+def test_two_processes_on_one_gpu_take_turns(suffix: str, shared: Shared) -> None:
     """Taken for two GPUs, each stalls half of the time; the trace tells that they are one."""
-    path = unpacked(tmp_path, f"real_host_two_processes{suffix}")
-    graft(path, json.loads((FIXTURES / f"{path.stem}.json").read_text()))
+    path = grafted(shared, f"real_host_two_processes{suffix}")
     devices = analyze(path, Settings(timeline=False)).devices
     assert len(devices) == 2
     for each in devices:
@@ -189,7 +193,8 @@ def test_two_processes_on_one_gpu_take_turns(suffix: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ON_A_GPU)
 def test_kernels_and_calls_are_counted_as_nsys_counts_them(name: str, tmp_path: Path) -> None:
-    path = unpacked(tmp_path, name)
+    path = tmp_path / "trace.sqlite"
+    unpack(path, name)
     told = json.loads((FIXTURES / f"{name}.json").read_text())["nsys_stats"]
     assert kernel_sums(path) == merged(told["kernels"])
     assert call_counts(path) == bare_names(told["api"])
@@ -199,8 +204,8 @@ def test_kernels_and_calls_are_counted_as_nsys_counts_them(name: str, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "hops"), [("lock_held", 1), ("gil_contention", 1), ("starved_by_reads", 2), ("starved_by_decoding", 2)]
 )
-def test_waits_lead_to_who_ended_them(captures: dict[str, Capture], name: str, suffix: str, hops: int) -> None:
-    pairs = captures[f"real_host_{name}{suffix}"].waits()
+def test_waits_lead_to_who_ended_them(shared: Shared, name: str, suffix: str, hops: int) -> None:
+    pairs = read_capture(shared, f"real_host_{name}{suffix}").waits()
     assert pairs
     for wait, gap in pairs:
         assert gap.root is not None
@@ -212,8 +217,8 @@ def test_waits_lead_to_who_ended_them(captures: dict[str, Capture], name: str, s
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_time_without_a_cpu_is_what_the_program_saw(captures: dict[str, Capture], suffix: str) -> None:
+def test_the_time_without_a_cpu_is_what_the_program_saw(shared: Shared, suffix: str) -> None:
     """Holes in its reading of the clock, over 1 ms each."""
-    capture = captures[f"real_host_preempted{suffix}"]
+    capture = read_capture(shared, f"real_host_preempted{suffix}")
     holes = sum(wait["end"] - wait["start"] for wait in capture.log["waits"] if wait["kind"] == "preempted")
     assert capture.device.root_ledger["off_cpu"] == pytest.approx(holes, rel=CLOSE)

@@ -18,14 +18,15 @@ import pytest
 from nsysdiag import Settings, analyze
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.cli.demo import bundled_trace
-from tests.grafting import NAME, graft
-from tests.test_real_hosts import CLOSE, FIXTURES, LONG_NS, OF_RANKS, SUFFIXES, idle_within, unpacked
+from tests.grafting import NAME
+from tests.test_real_hosts import CLOSE, FIXTURES, LONG_NS, OF_RANKS, SUFFIXES, grafted, idle_within
 from tests.test_simulator import contents
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Gap
+    from tests.shared import Shared
 
-pytestmark = pytest.mark.fixtures
+pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
 
 ROOT = Path(__file__).parent.parent
 RIGHT, WHOLE = 0.95, 0.8
@@ -67,11 +68,10 @@ class Rank:
 
 
 @pytest.fixture(scope="module", params=SUFFIXES)
-def ranks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Rank]:
+def ranks(request: pytest.FixtureRequest, shared: Shared) -> list[Rank]:
     name = f"real_host_{OF_RANKS}{request.param}"
-    path, log = unpacked(tmp_path_factory.mktemp("training"), name), json.loads((FIXTURES / f"{name}.json").read_text())
-    graft(path, log)
-    devices = analyze(path, Settings(timeline=False, gaps=0)).devices
+    log = json.loads((FIXTURES / f"{name}.json").read_text())
+    devices = shared.report(grafted(shared, name), Settings(timeline=False, gaps=0)).devices
     pids = {each["device"]: each["pid"] for each in log["operations"]}
     return [Rank(log, pids[number], device) for number, device in enumerate(devices)]
 

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import Settings
-from tests.levels import crossed, some
+from tests.levels import crossed, quick, some
 from tests.schemas import SCHEMAS
 from tests.simulator import CUDA_ONLY, EVERYTHING, forbidden
 from tests.simulator.scenarios import SCENARIOS, cases, scenario
@@ -94,7 +94,7 @@ def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], l
     assert sum(max(ns, 0) for ns in invented.values()) <= most, f"found {device.ledger}, true {truth.ledger}"
 
 
-@pytest.mark.parametrize("name", cases(SCENARIOS))
+@pytest.mark.parametrize("name", quick(cases(SCENARIOS), 4))
 def test_the_ledger_is_true(name: str, shared: Shared) -> None:
     report = shared.report(shared.trace(name))
     compare(report, scenario(name), SCENARIOS[name].capture, tolerated=SCENARIOS[name].tolerated)
@@ -157,13 +157,11 @@ def test_without_a_device_map_processes_are_devices_of_their_own(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["starved_training", "starved_data_parallel"])
-def test_a_starved_training_step_is_input_bound(name: str, tmp_path: Path) -> None:
-    simulation = scenario(name)
-    for device in analyze(simulation, tmp_path / "trace.sqlite", simulation.capture).devices:
+def test_a_starved_training_step_is_input_bound(name: str, shared: Shared) -> None:
+    for device in shared.report(shared.trace(name)).devices:
         assert device.verdict.id == "input-bound"
 
 
-def test_waiting_for_a_loader_is_data_loading_at_its_root(tmp_path: Path) -> None:
-    simulation = scenario("starved_training")
-    (device,) = analyze(simulation, tmp_path / "trace.sqlite", simulation.capture).devices
+def test_waiting_for_a_loader_is_data_loading_at_its_root(shared: Shared) -> None:
+    (device,) = shared.report(shared.trace("starved_training")).devices
     assert device.root_ledger["data_loading"] >= 0.9 * device.ledger["io_wait"]

@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.pipeline import analyze
+from tests.levels import quick
 from tests.simulator.engine import MS
-from tests.simulator.scenarios import scenario
 from tests.simulator.scenarios.serving import ARRIVALS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nsysdiag.diagnosis.facts import Triage
     from nsysdiag.report import DeviceReport
+    from tests.shared import Shared
 
 FIRST = {
     "starved_training": ("feed", "steps"),
@@ -34,22 +32,22 @@ FIRST = {
 }
 
 
-def analyzed(name: str, path: Path) -> tuple[DeviceReport, Triage]:
-    device = analyze(scenario(name).write(path / "trace.sqlite")).devices[0]
+def analyzed(name: str, shared: Shared) -> tuple[DeviceReport, Triage]:
+    device = shared.report(shared.trace(name)).devices[0]
     assert device.triage is not None
     return device, device.triage
 
 
-@pytest.mark.parametrize("name", FIRST)
-def test_first_comes(name: str, tmp_path: Path) -> None:
-    _, found = analyzed(name, tmp_path)
+@pytest.mark.parametrize("name", quick(list(FIRST), 4))
+def test_first_comes(name: str, shared: Shared) -> None:
+    _, found = analyzed(name, shared)
     assert (found.id, found.workload.kind) == FIRST[name]
 
 
-def test_time_between_bursts_is_no_loss(tmp_path: Path) -> None:
+def test_time_between_bursts_is_no_loss(shared: Shared) -> None:
     """The waits for requests are left out, and what a request itself waits for remains: eight times 500 us on the CPU
     before its kernels, of which the first lies before the burst and the others hide 300 us behind the kernel before."""
-    device, found = analyzed("late_when_asked", tmp_path)
+    device, found = analyzed("late_when_asked", shared)
     between = found.workload.between_ns
     assert sum(ARRIVALS) * MS * 0.9 < between < sum(ARRIVALS) * MS
     assert found.workload.judged_ns == device.window_ns - between

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from nsysdiag.host.facts import HostReport
-from nsysdiag.pipeline import analyze
-from tests.wakeups.grafted import CAPTURES, graft, log_of
+from tests.levels import quick
+from tests.wakeups.grafted import CAPTURES, grafted, log_of
+
+if TYPE_CHECKING:
+    from nsysdiag.host.facts import HostReport
+    from tests.shared import Shared
 
 pytestmark = pytest.mark.fixtures
 
 
-def host_of(name: str, folder: Path, *without: str) -> HostReport:
-    path = folder / "trace.sqlite"
-    graft(name, path, without=without)
-    host = analyze(path).host
+def host_of(name: str, shared: Shared, *without: str) -> HostReport:
+    host = shared.report(grafted(shared, name, without)).host
     assert host is not None
     return host
 
 
-def test_neighbours_on_one_core(tmp_path: Path) -> None:
+def test_neighbours_on_one_core(shared: Shared) -> None:
     """The program took every hole of more than 1 ms in its reading of the clock for a preemption: 34 of them."""
     waits = log_of("real_wait_preempt")["waits"]
     logged = sum(wait["end"] - wait["start"] for wait in waits)
-    host = host_of("real_wait_preempt", tmp_path)
+    host = host_of("real_wait_preempt", shared)
     (main,) = host.threads
     assert main.preemptions == len(waits) == 34
     assert main.preempted_ns == pytest.approx(logged, rel=0.01)
@@ -46,10 +47,10 @@ def test_neighbours_on_one_core(tmp_path: Path) -> None:
 LITTLE = ("gil", "pipe_processes", "pipe_untraced_child", "queue_feed", "queue_feed_2022", "slow_read", "join")
 
 
-@pytest.mark.parametrize("name", LITTLE)
-def test_a_thread_that_waits_in_calls_is_not_preempted(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("name", quick(LITTLE, 7))
+def test_a_thread_that_waits_in_calls_is_not_preempted(shared: Shared, name: str) -> None:
     """It is off its CPU most of the time, and another thread has that CPU for a part of it."""
-    host = host_of(f"real_wait_{name}", tmp_path)
+    host = host_of(f"real_wait_{name}", shared)
     main = host.threads[0]
     assert main.launches
     assert main.off_cpu_ns is not None
@@ -62,8 +63,8 @@ def test_a_thread_that_waits_in_calls_is_not_preempted(tmp_path: Path, name: str
 @pytest.mark.parametrize("name", CAPTURES)
 class TestAll:
     @pytest.mark.slow
-    def test_sums(self, tmp_path: Path, name: str) -> None:
-        host = host_of(name, tmp_path)
+    def test_sums(self, shared: Shared, name: str) -> None:
+        host = host_of(name, shared)
         assert host.contention is not None
         assert host.contention.limits == []
         assert host.change_points == []
@@ -75,8 +76,8 @@ class TestAll:
         assert sum(window.switches or 0 for window in host.windows) == sum(row.switches or 0 for row in host.threads)
 
     @pytest.mark.slow
-    def test_without_scheduling(self, tmp_path: Path, name: str) -> None:
-        host = host_of(name, tmp_path, "SCHED_EVENTS")
+    def test_without_scheduling(self, shared: Shared, name: str) -> None:
+        host = host_of(name, shared, "SCHED_EVENTS")
         assert host.contention is None
         assert {row.on_cpu_ns for row in host.threads} == {row.preempted_ns for row in host.threads} == {None}
         assert {row.worst_stall for row in host.threads} == {None}

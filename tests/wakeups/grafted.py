@@ -14,9 +14,12 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.schemas import tables
+
+if TYPE_CHECKING:
+    from tests.shared import Shared
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 CAPTURES = sorted(path.name.removesuffix(".sqlite.gz") for path in FIXTURES.glob("real_wait_*.sqlite.gz"))
@@ -48,6 +51,11 @@ def graft(name: str, path: Path, *, without: tuple[str, ...] = ()) -> list[dict[
             connection.execute(f'DROP TABLE "{table}"')
         connection.commit()
     return waits
+
+
+def grafted(shared: Shared, name: str, without: tuple[str, ...] = ()) -> Path:
+    """The same, made once a run."""
+    return shared.file("-".join((name, *without)) + ".sqlite", lambda path: graft(name, path, without=without))
 
 
 def _add_gpu(connection: sqlite3.Connection, waits: list[dict[str, Any]]) -> None:

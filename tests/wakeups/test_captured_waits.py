@@ -9,15 +9,13 @@ import pytest
 
 from nsysdiag.causes.lock_wait import INTERPRETER_LOCK
 from nsysdiag.config.settings import Settings
-from nsysdiag.pipeline import analyze
-from tests.wakeups.grafted import CAPTURES, graft
+from tests.wakeups.grafted import CAPTURES, grafted, log_of, waits_of_main
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nsysdiag.report import DeviceReport, Gap
+    from tests.shared import Shared
 
-pytestmark = pytest.mark.fixtures
+pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
 
 CAUSE_OF = {"io": "io_wait", "compute": "host_compute", "sleep": "sleep", "lock": "lock_wait"}
 
@@ -66,17 +64,15 @@ class Analyzed:
         return [(wait, gap) for wait, gap in self.pairs if wait["kind"] == kind]
 
 
-def analyzed(name: str, path: Path, *, without: tuple[str, ...] = ()) -> Analyzed:
-    waits = graft(name, path, without=without)
-    (device,) = analyze(path, Settings(gaps=0)).devices
+def analyzed(name: str, shared: Shared, *, without: tuple[str, ...] = ()) -> Analyzed:
+    (device,) = shared.report(grafted(shared, name, without), Settings(gaps=0)).devices
     gaps = {gap.start_ns: gap for gap in device.gaps}
-    return Analyzed(device, [(wait, gaps[wait["start"]]) for wait in waits])
+    return Analyzed(device, [(wait, gaps[wait["start"]]) for wait in waits_of_main(log_of(name))])
 
 
 @pytest.fixture(scope="module")
-def captures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Analyzed]:
-    folder = tmp_path_factory.mktemp("grafted")
-    return {name: analyzed(name, folder / f"{name}.sqlite") for name in CAPTURES}
+def captures(shared: Shared) -> dict[str, Analyzed]:
+    return {name: analyzed(name, shared) for name in CAPTURES}
 
 
 def followed(gap: Gap) -> bool:
@@ -153,9 +149,9 @@ def test_a_preempted_thread_waited_for_nobody(captures: dict[str, Analyzed]) -> 
 
 @pytest.mark.parametrize("name", ["real_wait_queue_feed", "real_wait_contended_lock", "real_wait_native_condition"])
 @pytest.mark.parametrize("table", ["SCHED_EVENTS", "OSRT_API"])
-def test_less_evidence_makes_less_sure(captures: dict[str, Analyzed], name: str, table: str, tmp_path: Path) -> None:
+def test_less_evidence_makes_less_sure(captures: dict[str, Analyzed], name: str, table: str, shared: Shared) -> None:
     """Without scheduling or OS calls no hop is surer than with them, and none of them wrong."""
-    less = analyzed(name, tmp_path / "less.sqlite", without=(table,))
+    less = analyzed(name, shared, without=(table,))
     assert sum(less.device.root_ledger.values()) == less.device.idle_ns
     for (wait, gap), (_, full) in zip(less.pairs, captures[name].pairs, strict=True):
         if gap.root is None or not gap.root.hops:
