@@ -12,6 +12,8 @@ import coverage
 import hypothesis
 import pytest
 
+from nsysdiag.arrays.spill import evict
+from nsysdiag.pipeline import stages
 from tests import levels
 from tests.shared import shared  # noqa: F401, a fixture of every test
 
@@ -63,6 +65,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     _set_level(config)
     _check_environment()
+    _leave_the_heap_alone()
 
 
 def _set_level(config: pytest.Config) -> None:
@@ -76,6 +79,12 @@ def _set_level(config: pytest.Config) -> None:
         suppress_health_check=[hypothesis.HealthCheck.too_slow],  # it looks at the clock, and the machine may be busy
     )
     hypothesis.settings.load_profile("nsysdiag")
+
+
+def _leave_the_heap_alone() -> None:
+    """The heap of a process that runs tests is large, and giving back its free pages after every analysis costs a
+    tenth of each. Tests of processes of their own show that it is done."""
+    stages.trim = evict
 
 
 def _check_environment() -> None:

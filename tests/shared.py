@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
 from contextlib import suppress
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
     from nsysdiag.report import Report
     from tests.simulator import Capture
+
+
+FIXTURES = Path(__file__).parent / "fixtures"
 
 
 class Shared:
@@ -47,6 +51,10 @@ class Shared:
             lambda path: path.write_bytes(to_json(nsysdiag.analyze(trace, settings))),
         )
         return from_json(saved.read_bytes(), Report)
+
+    def fixture(self, name: str) -> Path:
+        """A trace of `tests/fixtures`, unpacked."""
+        return self.file(name, lambda path: path.write_bytes(gzip.decompress((FIXTURES / f"{name}.gz").read_bytes())))
 
     def file(self, name: str, make: Callable[[Path], object]) -> Path:
         """A file of this name, which `make` writes."""

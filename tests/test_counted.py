@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,12 @@ from nsysdiag.document.packed import unpack_metric
 from nsysdiag.pipeline import analyze
 from nsysdiag.report import DeviceReport
 from nsysdiag.utilization.sm_activity import MeasuredSm
+from tests.shared import Shared
 from tests.simulator import EVERYTHING, Simulation
 from tests.simulator.counters import CLOCK, Counters, Course, Span
 from tests.simulator.scenarios import scenario
 from tests.simulator.scenarios.counted import LATE, SHORT, STEPS
 
-FIXTURE = Path(__file__).parent / "fixtures" / "sim_gpu_metrics.sqlite.gz"
 US, MS = 1_000, 1_000_000
 NAMES = {
     "sm_active": "SMs Active [Throughput %]",
@@ -37,10 +36,8 @@ def simulation() -> Simulation:
 
 
 @pytest.fixture(scope="module")
-def device(tmp_path_factory: pytest.TempPathFactory) -> DeviceReport:
-    path = tmp_path_factory.mktemp("counted") / "trace.sqlite"
-    path.write_bytes(gzip.decompress(FIXTURE.read_bytes()))
-    (found,) = analyze(path).devices
+def device(shared: Shared) -> DeviceReport:
+    (found,) = shared.report(shared.fixture("sim_gpu_metrics.sqlite")).devices
     return found
 
 

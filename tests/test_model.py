@@ -26,6 +26,7 @@ from nsysdiag.report import Report
 from nsysdiag.saved import from_json
 from tests.output.compare_samples import COMPARISONS
 from tests.output.rank_samples import ranks_report
+from tests.shared import Shared
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -51,10 +52,8 @@ FINDING_KEYS = {
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    path = tmp_path_factory.mktemp("model") / "demo.sqlite"
-    path.write_bytes(gzip.decompress((FIXTURES / "sim_starved_training.sqlite.gz").read_bytes()))
-    return analyze(path)
+def report(shared: Shared) -> Report:
+    return shared.report(shared.fixture("sim_starved_training.sqlite"))
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,12 @@ SECTIONS: dict[str, Callable[[], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", SECTIONS)
+SLOW_SECTIONS = {"demo", "python output", "notebook output"}
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW_SECTIONS else ()) for name in SECTIONS]
+)
 def test_generated_section(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "train.sqlite").write_bytes(gzip.decompress(bundled_trace()))
     monkeypatch.chdir(tmp_path)

@@ -61,6 +61,7 @@ def trace(capture: Path) -> Iterator[Trace]:
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(FIXTURES.glob("real_*")), ids=lambda path: path.name)
 class TestEveryCapture:
     PRIVATE = (b"/home/", b"/usr/", b"/tmp/", b"/root", b"PATH=", b"EXPORT_HOST", b"EXPORT_USER")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from nsysdiag.causes import CAUSES, FALLBACK
 from nsysdiag.config.settings import Settings
@@ -19,7 +21,20 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
     from tests.causes.example import Example, Ledgered
 
-every_example = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+
+def parameters() -> list[ParameterSet]:
+    """The first two of each kind are quick."""
+    seen = Counter[tuple[str, bool]]()
+    found = []
+    for example in EXAMPLES:
+        seen[example.cause, example.fires] += 1
+        marks = pytest.mark.slow if seen[example.cause, example.fires] > QUICK else ()
+        found.append(pytest.param(example, id=example.name, marks=marks))
+    return found
+
+
+QUICK = 2
+"""How many examples of a cause are quick tests, of those in which it fires and of the near misses."""
 FIRING = [each for each in EXAMPLES if each.fires and each.cause != FALLBACK]
 
 
@@ -50,7 +65,7 @@ def test_every_example_is_of_a_cause() -> None:
     assert len({example.name for example in EXAMPLES}) == len(EXAMPLES)
 
 
-@every_example
+@pytest.mark.parametrize("example", parameters())
 def test_the_ledger_is_what_the_picture_says(example: Example, tmp_path: Path) -> None:
     assert "device" in (example.build.__doc__ or ""), "an example shows its case"
     case = example.build()

@@ -107,7 +107,7 @@ INSIDE_THE_CALL = [
 
 
 @pytest.mark.parametrize(("cause", "stronger", "weaker"), INSIDE_THE_CALL)
-@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("swapped", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_inside_the_call(cause: str, stronger: Evidence, weaker: Evidence, swapped: bool, tmp_path: Path) -> None:
     """
     device  [==A==)....................................[ launch B: 100_000          ][==B==)

@@ -293,7 +293,7 @@ class TestSettings:
         text: str,
         meant: tuple[int | None, int | None],
     ) -> None:
-        assert cli("analyze", trace, "--iterations", text).code == 0
+        assert cli("analyze", trace, "-q", "-o", "x.json", "--iterations", text).code == 0
         assert analysis.settings == Settings(iterations=meant)
 
 

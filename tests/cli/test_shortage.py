@@ -14,6 +14,7 @@ import sys
 import zlib
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,7 @@ from nsysdiag.shortage import is_shortage
 from tests.batch.loads import loading, tasks_of
 from tests.builder import TraceBuilder
 from tests.cli.every_command import COMMANDS, console_script, write_inputs
+from tests.levels import quick
 from tests.output import samples
 from tests.simulator.large import write_large
 
@@ -95,8 +97,7 @@ def fail(make: Callable[[], Exception], *_arguments: object, **_named: object) -
 
 
 class TestEveryCommand:
-    @pytest.mark.parametrize("kind", SHORTAGES)
-    @pytest.mark.parametrize("name", INJECTED)
+    @pytest.mark.parametrize(("name", "kind"), quick(list(product(INJECTED, SHORTAGES)), 6))
     def test_one_sentence(
         self,
         cli: Callable[..., Result],

@@ -8,11 +8,10 @@ import pytest
 
 import nsysdiag
 from nsysdiag.cli.demo import bundled_trace
+from tests.shared import Shared
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> nsysdiag.Report:
+def demo(shared: Shared) -> nsysdiag.Report:
     """The report of the demo's trace."""
-    path = tmp_path_factory.mktemp("demo") / "demo.sqlite"
-    path.write_bytes(gzip.decompress(bundled_trace()))
-    return nsysdiag.analyze(path)
+    return shared.report(shared.file("demo.sqlite", lambda path: path.write_bytes(gzip.decompress(bundled_trace()))))

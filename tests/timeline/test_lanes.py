@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import sqlite3
 from collections import defaultdict
 from contextlib import closing
@@ -17,10 +16,10 @@ from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevels
 from tests.builder import TraceBuilder
 from tests.ledger.traces import report_of
+from tests.shared import Shared
 from tests.simulator.large import write_large
 from tests.timeline.decode import lanes, numbers, rows, unpack
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "sim_starved_training.sqlite.gz"
 US = 1_000
 WORKER = (4242, 4300)
 
@@ -31,15 +30,13 @@ def timeline_of(report: Report, key: str = "gpu0") -> TimelineLevels:
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("lanes") / "starved.sqlite"
-    path.write_bytes(gzip.decompress(FIXTURE.read_bytes()))
-    return path
+def trace(shared: Shared) -> Path:
+    return shared.fixture("sim_starved_training.sqlite")
 
 
 @pytest.fixture(scope="module")
-def report(trace: Path) -> Report:
-    return analyze(trace)
+def report(shared: Shared, trace: Path) -> Report:
+    return shared.report(trace)
 
 
 def operations(trace: Path, device: int) -> dict[int, set[tuple[int, int]]]:

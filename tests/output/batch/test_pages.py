@@ -34,7 +34,9 @@ from tests.output.samples import HOSTILE, MS
 
 PAGES = [(sample, page) for sample in BATCHES for page in ("index.html", "trend.html")]
 PAGES = [(sample, page) for sample, page in PAGES if page == "index.html" or HISTORIES[sample]()]
-every_page = pytest.mark.parametrize(("sample", "page"), PAGES)
+every_page = pytest.mark.parametrize(
+    ("sample", "page"), [pytest.param(*each, marks=pytest.mark.slow if each[0] == "many" else ()) for each in PAGES]
+)
 
 
 @cache
