@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import numpy.typing as npt
 
 T = TypeVar("T")
@@ -42,12 +44,13 @@ def room() -> int:
         return 0
 
 
-def spill(record: T) -> T:
+def spill(record: T, kept: Iterable[object] = ()) -> T:
     """The same array or record of arrays (dataclasses and tuples, however deep), large arrays in files that are gone
-    once nothing refers to them, and that cannot be written to; all else as it is.
+    once nothing refers to them, and that cannot be written to; all else as it is, and so what of it is `kept`: in use
+    elsewhere, where a copy in a file would free nothing.
 
     An array stays in memory where no file can hold it, or where the system has no call to forget pages."""
-    spilling = _Spilling()
+    spilling = _Spilling(kept)
     found: T = spilling.spilled(record)
     if spilling.wrote:
         evict()
@@ -67,8 +70,9 @@ def evict() -> None:
 class _Spilling:
     """Spills each array once, however many records hold it."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept: Iterable[object]) -> None:
         self._arrays: dict[int, tuple[npt.NDArray[Any], npt.NDArray[Any]]] = {}
+        self._kept = {id(each) for each in kept}
 
     @property
     def wrote(self) -> bool:
@@ -77,6 +81,8 @@ class _Spilling:
 
     def spilled(self, thing: Any) -> Any:
         """The thing itself where nothing in it is laid anywhere else."""
+        if id(thing) in self._kept:
+            return thing
         if isinstance(thing, np.ndarray):
             return self._array(thing)
         if type(thing) is tuple:

@@ -9,7 +9,6 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.arrays.nesting import outermost
-from nsysdiag.arrays.spill import spill
 from nsysdiag.errors import InputError
 from nsysdiag.events.identity import is_constant, joint, once
 from nsysdiag.events.rows import distinct_values, picked, taken
@@ -132,7 +131,7 @@ def place_calls(axis: ThreadAxis, table: CallTable, latest: int) -> tuple[Lane, 
         row, spans, name, kind = row[order], spans[order], name[order], taken(kind, order)
     shown = [typed.api(each) for each in table.names]
     lane = Lane(spans, name, table.names, row, kind, outermost(spans), name, shown)
-    return spill(lane), int(np.count_nonzero((rank >= 0) & ~valid))
+    return lane, int(np.count_nonzero((rank >= 0) & ~valid))
 
 
 def _ordered(spans: Intervals, name: IntArray) -> bool:

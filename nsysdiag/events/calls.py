@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.arrays.spill import spill
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
 from nsysdiag.trace.trace import Trace
@@ -69,7 +68,7 @@ def read_api_calls(trace: Trace, latest: int) -> ApiCalls:
     chain = columns["callchainId"] if chained else np.empty(0, dtype=np.int64)
     if malformed:
         rows, chain = rows.take(valid), chain[valid] if chained else chain
-    return ApiCalls(spill(rows), names, malformed, chain)
+    return ApiCalls(rows, names, malformed, chain)
 
 
 def coded_names(trace: Trace, ids: IntArray) -> tuple[IntArray, list[str]]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
-from nsysdiag.arrays.spill import spill
-from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches, read_api_calls
+from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
 from nsysdiag.events.event_waits import StreamWaits, read_stream_waits, synchronized_devices
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
 from nsysdiag.events.identity import process_of
@@ -19,10 +18,7 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.operations import (
     Category,
     Operations,
-    latest_host_time,
-    malformed,
-    read_operations,
-    session_duration,
+    RecordedOperations,
 )
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values, picked
 from nsysdiag.events.streams import Streams, describe_streams
@@ -79,27 +75,58 @@ class DeviceActivity:
     left_out_gpus: int
 
 
-def read_device_activity(
-    trace: Trace, ranges: NvtxRanges, *, same_gpu: bool, communication_patterns: tuple[str, ...]
-) -> DeviceActivity:
-    """Reads operations and API calls, joins them, and divides them by GPU."""
-    every, shapes = read_operations(trace)
-    duration = session_duration(trace)
-    wrong = malformed(every, duration)
-    latest = latest_host_time(every, wrong, duration)
-    api_calls = read_api_calls(trace, latest)
-    every = _with_process(every, api_calls)
+@dataclass(frozen=True, slots=True)
+class GpuOperations:
+    """The operations that can be, sorted as in `DeviceActivity`, and the row of the call that launched each, -1 for
+    none. `device` is an index into `keys`; `lost` counts, for each key, the rows that were left out. The rest is as
+    recorded."""
+
+    rows: Operations
+    launch: IntArray
+    device: IntArray
+    keys: DeviceKeys
+    lost: IntArray
+    shapes: LaunchShapes
+    duration_ns: int | None
+    latest_ns: int
+
+
+def operations_by_gpu(
+    trace: Trace, recorded: RecordedOperations, api_calls: ApiCalls, *, same_gpu: bool
+) -> GpuOperations:
+    """Joins operations with the calls that launched them, and sorts them by GPU and time."""
+    every, wrong = _with_process(recorded.rows, api_calls), recorded.wrong
     keys = busiest(device_keys(trace, every.process, every.device, same_gpu=same_gpu))
     index = keys.index
     lost = np.bincount(index[wrong & (index >= 0)], minlength=len(keys.keys))
-    wrong |= index < 0
+    wrong = wrong | (index < 0)
     if wrong.any():
         every, index = every.take(~wrong), index[~wrong]
     launch = match_launches(every.process, every.correlation, api_calls.rows)
     order = _order(every, launch, api_calls.rows, index)
     if order is not None:
         every, index, launch = every.take(order), index[order], launch[order]
-    every, launch = spill((every, launch))
+    return GpuOperations(
+        rows=every,
+        launch=launch,
+        device=index,
+        keys=keys,
+        lost=lost,
+        shapes=recorded.shapes,
+        duration_ns=recorded.duration_ns,
+        latest_ns=recorded.latest_ns,
+    )
+
+
+def device_activity(
+    trace: Trace,
+    ranges: NvtxRanges,
+    api_calls: ApiCalls,
+    operations: GpuOperations,
+    communication_patterns: tuple[str, ...],
+) -> DeviceActivity:
+    """Divides operations by GPU, with their streams and what waited for them."""
+    every, launch, index, keys = operations.rows, operations.launch, operations.device, operations.keys
     communication = _is_communication(trace, every, launch, api_calls.rows, ranges, communication_patterns)
     issued = issue_times(launch, api_calls.rows, every.start)
     if len(keys.keys) < 2:
@@ -121,16 +148,16 @@ def read_device_activity(
         first_correlation=_first_correlations(api_calls.rows),
         synchronized=synchronized,
         synchronized_stream=synchronized_stream,
-        duration_ns=duration,
-        latest_ns=latest,
+        duration_ns=operations.duration_ns,
+        latest_ns=operations.latest_ns,
         assumed_apart=keys.assumed_apart,
-        shapes=shapes,
+        shapes=operations.shapes,
         left_out_gpus=keys.left_out,
     )
-    borders = np.searchsorted(index, np.arange(len(lost) + 1))
+    borders = np.searchsorted(index, np.arange(len(keys.keys) + 1))
     parts = [slice(begin, end) for begin, end in itertools.pairwise(borders.tolist())]
     devices = [
-        _device(trace, activity, keys, number, stream_code, part, int(lost[number]))
+        _device(trace, activity, keys, number, stream_code, part, int(operations.lost[number]))
         for number, part in enumerate(parts)
     ]
     return dataclasses.replace(activity, devices=devices)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.arrays.intervals import AT_ONCE, BoolArray, Intervals, pieces, union
-from nsysdiag.arrays.spill import evict
 from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls, within
 from nsysdiag.events.calls import CALLS, ApiCalls, call_columns, coded_names
 from nsysdiag.events.identity import process_of
@@ -143,30 +142,41 @@ class HostActivity:
     malformed: dict[str, int]
 
 
-def host_activity(tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, latest: int) -> HostActivity:
-    """What concerns the threads of `axis`; rows that end after `latest` cannot be."""
+def place_api_calls(axis: ThreadAxis, api_calls: ApiCalls, latest: int) -> Lane:
+    """API calls of the threads of `axis`; rows that end after `latest` cannot be."""
     calls = api_calls.rows
     table = CallTable(calls.thread, calls.start, calls.end, calls.name, api_calls.names, calls.returned)
-    api, _ = place_calls(axis, table, latest)
-    os_calls, lost_os = place_calls(axis, tables.os_calls, latest)
-    os_calls = os_calls.take(os_calls.outermost)
+    return place_calls(axis, table, latest)[0]
+
+
+def place_os_calls(axis: ThreadAxis, tables: HostTables, latest: int) -> tuple[Lane, int]:
+    """The outermost OS calls of the threads of `axis`, and how many of all were left out; see `place_calls`."""
+    calls, lost = place_calls(axis, tables.os_calls, latest)
+    return calls.take(calls.outermost), lost
+
+
+def host_activity(
+    tables: HostTables, api_calls: ApiCalls, axis: ThreadAxis, api: Lane, os_calls: tuple[Lane, int], latest: int
+) -> HostActivity:
+    """What concerns the threads of `axis`, whose API and OS calls are placed; rows that end after `latest` cannot
+    be."""
+    outermost, lost_os = os_calls
     libraries, _ = place_calls(axis, tables.libraries, latest)
     libraries = libraries.take(libraries.outermost)
     mpi, _ = place_calls(axis, tables.mpi, latest)
     overhead, lost_overhead = place_calls(axis, tables.overhead, latest)
-    evict()
     traced = np.isin(process_of(axis.threads), distinct_values(process_of(tables.os_calls.thread)))
     return HostActivity(
         axis=axis,
         api_calls=api_calls,
         api=within(api, libraries),
-        os_calls=os_calls,
+        os_calls=outermost,
         libraries=libraries,
         mpi=mpi.take(mpi.outermost),
         overhead=overhead,
         cupti=cupti_inside_calls(axis, tables.overhead, api, latest),
         scheduling=scheduling_of(axis, tables.switches, tables.cpus),
-        samples=samples_of(axis, tables.samples, (api.spans[api.outermost], os_calls.spans)),
+        samples=samples_of(axis, tables.samples, (api.spans[api.outermost], outermost.spans)),
         os_traced=traced,
         malformed={"API call": api_calls.malformed, "OS call": lost_os, "profiler overhead": lost_overhead},
     )

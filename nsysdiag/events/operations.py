@@ -80,16 +80,31 @@ def operation_columns(category: Category) -> tuple[str, ...]:
     return (*_COMMON, *_SPECIAL[category])
 
 
-def read_operations(trace: Trace) -> tuple[Operations, LaunchShapes]:
-    """Every row of the four tables, valid or not, and the shapes of kernels that occur; see `malformed` for rows that
-    may not be used."""
+@dataclass(frozen=True, slots=True)
+class RecordedOperations:
+    """Every row of the four tables, valid or not; `wrong` marks those that cannot be. `shapes` are the shapes of
+    kernels that occur, `duration_ns` is the length of the capture (None: unknown), `latest_ns` the time after which no
+    row of the host can end."""
+
+    rows: Operations
+    wrong: BoolArray
+    shapes: LaunchShapes
+    duration_ns: int | None
+    latest_ns: int
+
+
+def read_operations(trace: Trace) -> RecordedOperations:
+    """Reads the four tables."""
     read = {category: trace.read(TABLES[category], *operation_columns(category)) for category in Category}
     shapes, shape = launch_shapes(read[Category.KERNEL])
     parts = [
         _operations(category, columns, shape if category is Category.KERNEL else None)
         for category, columns in read.items()
     ]
-    return Operations.concatenate([part for part in parts if len(part)] or parts[:1]), shapes
+    rows = Operations.concatenate([part for part in parts if len(part)] or parts[:1])
+    duration = session_duration(trace)
+    wrong = malformed(rows, duration)
+    return RecordedOperations(rows, wrong, shapes, duration, latest_host_time(rows, wrong, duration))
 
 
 def _operations(category: Category, columns: Columns, shape: IntArray | None) -> Operations:

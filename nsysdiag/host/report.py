@@ -2,53 +2,77 @@
 
 from __future__ import annotations
 
-from nsysdiag.arrays.spill import evict
+from dataclasses import dataclass
+
+from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
 from nsysdiag.host.advice import advice
 from nsysdiag.host.change_points import change_points
 from nsysdiag.host.contention import contention
-from nsysdiag.host.facts import HostReport
-from nsysdiag.host.states import thread_states
+from nsysdiag.host.facts import HostReport, HostWindow
+from nsysdiag.host.states import ThreadStates, thread_states
 from nsysdiag.host.sync_latency import latencies, sync_latency
 from nsysdiag.host.thread_table import thread_rows, thread_totals
-from nsysdiag.host.threads import host_scene
+from nsysdiag.host.threads import HostScene, host_scene
 from nsysdiag.host.windows import Working, host_windows, window_edges
+from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.wakeups.host_trace import HostTrace
 
 
-def host_report(
-    host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], working: list[Working]
-) -> HostReport | None:
-    """The host from the start of the first to the end of the last of the devices' windows, whatever lies between the
+@dataclass(frozen=True, slots=True)
+class HostOverTime:
+    """The scene in windows of time, between `edges`: `states` of its threads, by how much each synchronization was
+    `late`, in ns, and the rows that are shown."""
+
+    states: ThreadStates
+    scheduled: bool
+    late: IntArray
+    edges: IntArray
+    windows: list[HostWindow]
+
+
+def scene_of(
+    host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], windows: list[AnalysisWindow]
+) -> HostScene | None:
+    """The host from the start of the first to the end of the last of the devices' windows, whatever is between the
     parts of a window included; None where no window holds any time, or times are too far apart to lay all threads side
     by side."""
-    parts = [each.parts for each in working if len(each.parts)]
+    parts = [each.parts for each in windows if len(each.parts)]
     if not parts:
         return None
     low, high = min(int(part.start[0]) for part in parts), max(int(part.end[-1]) for part in parts)
     try:
-        scene = host_scene(host_trace, host, devices, low, high)
+        return host_scene(host_trace, host, devices, low, high)
     except InputError:
         return None
+
+
+def over_time(scene: HostScene, working: list[Working]) -> HostOverTime:
+    """What threads did, window by window."""
     states = thread_states(scene)
     scheduled = bool(states.known.any())
-    edges = window_edges(low, high)
+    edges = window_edges(scene.low, scene.high)
     late = latencies(scene)
     windows = host_windows(scene, states if scheduled else None, working, late, edges)
-    evict()
+    return HostOverTime(states, scheduled, late, edges, windows)
+
+
+def host_report(scene: HostScene, over_time: HostOverTime) -> HostReport:
+    """All of it."""
+    states, windows = over_time.states, over_time.windows
     threads = thread_rows(scene, states, thread_totals(scene, states))
-    contended = contention(scene, states) if scheduled else None
+    contended = contention(scene, states) if over_time.scheduled else None
     return HostReport(
-        start_ns=low,
-        end_ns=high,
-        scheduling=scheduled,
+        start_ns=scene.low,
+        end_ns=scene.high,
+        scheduling=over_time.scheduled,
         threads=threads,
         thread_count=len(scene.axis.threads),
         contention=contended,
         windows=windows,
         change_points=change_points(windows),
-        sync_latency=sync_latency(scene, late, windows, edges),
-        advice=advice(threads, contended, high - low),
+        sync_latency=sync_latency(scene, over_time.late, windows, over_time.edges),
+        advice=advice(threads, contended, scene.span),
     )

@@ -9,9 +9,9 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before, union
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.causes.sync import CALLS as SYNC_CALLS
-from nsysdiag.events.axis import CallTable, Lane, ThreadAxis, place_calls
+from nsysdiag.events.axis import Lane, ThreadAxis
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.host import HostActivity
+from nsysdiag.events.host import HostActivity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import process_of, tid_of
 from nsysdiag.events.rows import distinct_values
 from nsysdiag.wakeups.host_trace import HostTrace
@@ -103,7 +103,6 @@ def host_scene(
     )
     rest = axis.threads[host.axis.rank(axis.threads) < 0]
     others = ThreadAxis.over(rest, axis.origin, axis.origin + axis.span)
-    table = CallTable(calls.thread, calls.start, calls.end, calls.name, activity.api_calls.names, calls.returned)
     launching = np.zeros(len(axis.threads), dtype=np.bool_)
     for rows in launched:
         launching[axis.rank(distinct_values(calls.thread[rows]))] = True
@@ -113,8 +112,8 @@ def host_scene(
         low=low,
         high=high,
         axis=axis,
-        api=(Calls.of(host.axis, host.api), Calls.of(others, place_calls(others, table, latest)[0])),
-        os_calls=Calls.of(axis, place_calls(axis, tables.os_calls, latest)[0]),
+        api=(Calls.of(host.axis, host.api), Calls.of(others, place_api_calls(others, activity.api_calls, latest))),
+        os_calls=Calls.of(axis, place_os_calls(axis, tables, latest)[0]),
         sync=_sync_calls(host_trace, axis, low, high),
         launched=launched,
         launching=launching,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -14,15 +15,25 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.counters.counters import Counters, read_counters
 from nsysdiag.diagnosis.missing import UnseenLaunches
 from nsysdiag.errors import UsageError
-from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.events.axis import Lane, ThreadAxis
 from nsysdiag.events.callchains import CallChains
-from nsysdiag.events.device import DeviceActivity, DeviceTimeline, read_device_activity
-from nsysdiag.events.host import HostActivity, HostTables, host_activity, large_tables, read_host_tables
+from nsysdiag.events.calls import ApiCalls, read_api_calls
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline, GpuOperations, device_activity, operations_by_gpu
+from nsysdiag.events.host import (
+    HostActivity,
+    HostTables,
+    host_activity,
+    large_tables,
+    place_api_calls,
+    place_os_calls,
+    read_host_tables,
+)
 from nsysdiag.events.identity import process_names, profiler_threads
 from nsysdiag.events.identity import thread_names as read_thread_names
 from nsysdiag.events.memory import Memory, read_memory
 from nsysdiag.events.memory_fit import Part, part_that_fits
 from nsysdiag.events.nvtx import NvtxRanges, read_ranges
+from nsysdiag.events.operations import RecordedOperations, read_operations
 from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.events.samples import chain_symbols
 from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
@@ -35,9 +46,11 @@ from nsysdiag.pipeline.stages import Steps
 from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace
-from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads, wake_finder
+from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
+from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.thread_names import ThreadNames
 from nsysdiag.wakeups.waits import Files
+from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 
 MARGIN_NS = 1_000_000  # host rows just before the first operation still matter to the first gap
 
@@ -70,11 +83,29 @@ def ranges(trace: Trace) -> NvtxRanges:
 
 
 @steps.step()
-def activity(trace: Trace, ranges: NvtxRanges, settings: Settings) -> DeviceActivity:
+def recorded(trace: Trace) -> RecordedOperations:
+    """Kernels, copies, sets and graphs of all GPUs."""
+    return read_operations(trace)
+
+
+@steps.step(spills=True)
+def api_calls(trace: Trace, recorded: RecordedOperations) -> ApiCalls:
+    """Calls of the runtime and the driver."""
+    return read_api_calls(trace, recorded.latest_ns)
+
+
+@steps.step(spills=True)
+def operations(trace: Trace, recorded: RecordedOperations, api_calls: ApiCalls, settings: Settings) -> GpuOperations:
+    """The operations with their launches, by GPU and time."""
+    return operations_by_gpu(trace, recorded, api_calls, same_gpu=settings.same_gpu)
+
+
+@steps.step()
+def activity(
+    trace: Trace, ranges: NvtxRanges, api_calls: ApiCalls, operations: GpuOperations, settings: Settings
+) -> DeviceActivity:
     """What all GPUs did, and the API calls that launched it."""
-    return read_device_activity(
-        trace, ranges, same_gpu=settings.same_gpu, communication_patterns=settings.communication_patterns
-    )
+    return device_activity(trace, ranges, api_calls, operations, settings.communication_patterns)
 
 
 @steps.step()
@@ -128,22 +159,40 @@ def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     return read_host_tables(trace, ranges)
 
 
-@steps.step(spills=True)
-def host(
-    tables: HostTables,
-    activity: DeviceActivity,
-    devices: list[DeviceTimeline],
-    windows: dict[str, AnalysisWindow],
-) -> HostActivity:
-    """What the threads did that launched anything on the devices, over the time of their work."""
+@steps.step()
+def axis(activity: DeviceActivity, devices: list[DeviceTimeline], windows: dict[str, AnalysisWindow]) -> ThreadAxis:
+    """The threads that launched anything on the devices, over the time of their work."""
     spans = [window.whole for window in windows.values() if len(window.whole)]
     low = min((int(span.start[0]) for span in spans), default=0) - MARGIN_NS
     high = max((int(span.end[0]) for span in spans), default=0)
     thread = activity.api_calls.rows.thread
     launches = [device.launch[device.launch >= 0] for device in devices]
     threads: list[IntArray] = [np.empty(0, dtype=np.int64), *(thread[rows] for rows in launches if len(rows))]
-    axis = ThreadAxis.over(np.concatenate(threads), low, high)
-    return host_activity(tables, activity.api_calls, axis, activity.latest_ns)
+    return ThreadAxis.over(np.concatenate(threads), low, high)
+
+
+@steps.step(spills=True)
+def placed_api_calls(axis: ThreadAxis, activity: DeviceActivity) -> Lane:
+    """Their API calls."""
+    return place_api_calls(axis, activity.api_calls, activity.latest_ns)
+
+
+@steps.step(spills=True)
+def placed_os_calls(axis: ThreadAxis, tables: HostTables, activity: DeviceActivity) -> tuple[Lane, int]:
+    """Their OS calls, and how many were left out."""
+    return place_os_calls(axis, tables, activity.latest_ns)
+
+
+@steps.step(spills=True)
+def host(
+    axis: ThreadAxis,
+    tables: HostTables,
+    activity: DeviceActivity,
+    placed_api_calls: Lane,
+    placed_os_calls: tuple[Lane, int],
+) -> HostActivity:
+    """All that these threads did."""
+    return host_activity(tables, activity.api_calls, axis, placed_api_calls, placed_os_calls, activity.latest_ns)
 
 
 @steps.step(progress=("classifying gaps", 0.6))
@@ -212,10 +261,16 @@ def launching(host: HostActivity, facts: CallFacts) -> WaitingThreads:
     return WaitingThreads(host, facts)
 
 
-@steps.step()
-def finder(host_trace: HostTrace) -> Finder:
+@steps.step(deferred=True, spills=True)
+def runs(host_trace: HostTrace) -> Runs:
+    """When each thread ran. Most traces hold no wait that cost GPU time, and no need for it."""
+    return Runs.of(host_trace.tables.switches, host_trace.profilers, host_trace.low, host_trace.high, BEFORE_NS)
+
+
+@steps.step(deferred=True)
+def finder(host_trace: HostTrace, runs: Callable[[], Runs]) -> WakeFinder:
     """Finds who ended a wait. It holds much, and is needed no more when the roots of the last device are known."""
-    return wake_finder(host_trace)
+    return WakeFinder(host_trace.tables, runs(), host_trace.profilers, host_trace.low, host_trace.high)
 
 
 @steps.step()

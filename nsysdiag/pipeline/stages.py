@@ -13,8 +13,9 @@ def split(device: DeviceTimeline, window: AnalysisWindow) -> WindowSplit: ...
 def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]: ...
 ```
 
-Steps run in the order in which they are written, those for the background in a second thread. What a step made is
-dropped after the last step that needs it.
+Steps run in the order in which they are written, those for the background in a second thread; one that is deferred
+runs when a later step first calls for it. What a step made is dropped after the last step that needs it, and between
+steps what was spilled leaves the memory.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any, TypeVar
 
 from nsysdiag.arrays.background import Background
@@ -47,12 +49,14 @@ class Each:
 @dataclass(frozen=True, slots=True)
 class Step:
     """Makes `name` out of `needs`. What a step with `spills` makes is large and long needed: its arrays are in files.
-    One with `trims` leaves much free memory behind, which goes back to the system. `progress` is reported first."""
+    One with `trims` leaves much free memory behind, which goes back to the system. Of one that is `deferred` later
+    steps get a function that makes it at its first call. `progress` is reported first."""
 
     name: str
     needs: tuple[str, ...]
     make: Callable[..., Any] | Each
     background: bool = False
+    deferred: bool = False
     spills: bool = False
     trims: bool = False
     progress: tuple[str, float] | None = None
@@ -65,6 +69,7 @@ class Steps(list[Step]):
         self,
         *,
         background: bool = False,
+        deferred: bool = False,
         spills: bool = False,
         trims: bool = False,
         progress: tuple[str, float] | None = None,
@@ -73,7 +78,7 @@ class Steps(list[Step]):
 
         def added(make: Function) -> Function:
             needs = tuple(inspect.signature(make).parameters)
-            self.append(Step(make.__name__, needs, make, background, spills, trims, progress))
+            self.append(Step(make.__name__, needs, make, background, deferred, spills, trims, progress))
             return make
 
         return added
@@ -117,6 +122,8 @@ class _Run:
             needs = {name: values[name] if last_use[name] > at else values.pop(name) for name in step.needs}
             if step.background:
                 values[step.name] = self.background.begin(self._made, step, needs)
+            elif step.deferred:
+                values[step.name] = cache(partial(self._made, step, needs))
             else:
                 values[step.name] = self._made(step, needs)
             del needs  # or what no later step needs would stay until the next one has begun
@@ -128,8 +135,9 @@ class _Run:
     def _made(self, step: Step, needs: dict[str, Any]) -> Any:
         if isinstance(step.make, Each):
             return self._each(step.make, needs)
-        made = step.make(**{name: _finished(value) for name, value in needs.items()})
-        return spill(made) if step.spills else made
+        arguments = {name: _finished(value) for name, value in needs.items()}
+        made = step.make(**arguments)
+        return spill(made, arguments.values()) if step.spills else made
 
     def _each(self, each: Each, needs: dict[str, Any]) -> list[Any]:
         items = _finished(needs.pop(each.of))

@@ -13,6 +13,8 @@ from nsysdiag.findings.findings import ranked
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.host import report as host_steps
 from nsysdiag.host.facts import HostReport
+from nsysdiag.host.report import HostOverTime
+from nsysdiag.host.threads import HostScene
 from nsysdiag.host.windows import Working
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.phrases import finished
@@ -45,17 +47,27 @@ def warned_results(results: list[DeviceResult], row_warnings: list[str]) -> tupl
     return results, row_warnings
 
 
-@steps.step(trims=True, progress=("looking at threads and CPUs", 0.9))
-def host_report(
-    host_trace: HostTrace,
-    host: HostActivity,
-    devices: list[DeviceTimeline],
-    windows: dict[str, AnalysisWindow],
-    results: list[DeviceResult],
-) -> HostReport | None:
-    """What threads and CPUs did while the devices were in use."""
+@steps.step(spills=True, progress=("looking at threads and CPUs", 0.9))
+def scene(
+    host_trace: HostTrace, host: HostActivity, devices: list[DeviceTimeline], windows: dict[str, AnalysisWindow]
+) -> HostScene | None:
+    """All threads of the programs that used the devices, meanwhile; None where no time is under analysis."""
+    return host_steps.scene_of(host_trace, host, devices, list(windows.values()))
+
+
+@steps.step()
+def host_over_time(
+    scene: HostScene | None, windows: dict[str, AnalysisWindow], results: list[DeviceResult]
+) -> HostOverTime | None:
+    """What these threads did, window by window."""
     working = [Working(result.split.busy, windows[result.report.key].parts) for result in results]
-    return host_steps.host_report(host_trace, host, devices, working)
+    return None if scene is None else host_steps.over_time(scene, working)
+
+
+@steps.step(trims=True)
+def host_report(scene: HostScene | None, host_over_time: HostOverTime | None) -> HostReport | None:
+    """What threads and CPUs did while the devices were in use."""
+    return None if scene is None or host_over_time is None else host_steps.host_report(scene, host_over_time)
 
 
 @steps.step(progress=("writing the report", 0.95))

@@ -66,6 +66,8 @@ class Buffers:
             elif len(part) and part.min() == part.max():
                 done.append(np.broadcast_to(part[0], self.rows))
                 continue
+            # Here and not at the end of a step: what is read ahead waits for its step, and of columns that are copied
+            # one at a time those before are in files by then.
             done.append(spill(part if 2 * self.rows >= self._capacity else part.copy()))
         return done
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cached_property
 from pathlib import PurePath
 
 import numpy as np
@@ -15,7 +15,7 @@ from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
 from nsysdiag.causes.gil import gil_waits
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceActivity
-from nsysdiag.events.host import HostActivity, HostTables, host_activity
+from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import distinct_values
@@ -64,9 +64,10 @@ class HostTrace:
     def waiting(self, threads: IntArray) -> WaitingThreads:
         """`threads` over the whole time."""
         axis = ThreadAxis.over(threads, self.low, self.high)
-        return WaitingThreads(
-            host_activity(self.tables, self.activity.api_calls, axis, self.activity.latest_ns), self.facts
-        )
+        api_calls, latest = self.activity.api_calls, self.activity.latest_ns
+        api = place_api_calls(axis, api_calls, latest)
+        os_calls = place_os_calls(axis, self.tables, latest)
+        return WaitingThreads(host_activity(self.tables, api_calls, axis, api, os_calls, latest), self.facts)
 
 
 @dataclass(frozen=True)
@@ -147,11 +148,6 @@ class WaitingThreads:
             ends=np.where(inside, _at(self._ends, row), np.where(outside, Ends.UNKNOWN, Ends.NO_THREAD)),
             timed=np.where(inside, _at(self._timed & ~self.interpreter, row), 0),
         )
-
-
-def wake_finder(host_trace: HostTrace) -> Finder:
-    """The finder is made when first asked for: most traces hold no wait that cost GPU time."""
-    return cache(partial(WakeFinder, host_trace.tables, host_trace.profilers, host_trace.low, host_trace.high))
 
 
 def _covering(spans: Intervals, position: IntArray, wanted: BoolArray) -> tuple[IntArray, BoolArray]:

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
-from nsysdiag.arrays.spill import spill
 from nsysdiag.events.axis import CallTable
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
@@ -75,10 +74,11 @@ class Moments:
 
 
 class WakeFinder:
-    """Finds wakers in the tables of one trace whose times are in [low, high). `ignored` threads wake no other."""
+    """Finds wakers in the tables of one trace whose times are in [low, high). `ignored` threads wake no other; `runs`
+    are those of all others, made with BEFORE_NS."""
 
-    def __init__(self, tables: HostTables, ignored: IntArray, low: int, high: int) -> None:
-        self._runs = spill(Runs.of(tables.switches, ignored, low, high, BEFORE_NS))
+    def __init__(self, tables: HostTables, runs: Runs, ignored: IntArray, low: int, high: int) -> None:
+        self._runs = runs
         self._wake_calls = _wake_calls(tables.os_calls, ignored)
         self._callers, caller = distinct(self._wake_calls.thread)
         self._calls_of_callers = np.bincount(caller, minlength=len(self._callers))

@@ -55,7 +55,7 @@ SHORTAGES: dict[str, Callable[[], Exception]] = {
     "import": lambda: ImportError("libscipy_openblas64_.so: failed to map segment from shared object"),
 }
 TRACE, OTHER, SAVED = "a.sqlite", "b.sqlite", "saved.json"
-A_STEP = "nsysdiag.pipeline.reading.read_device_activity"
+A_STEP = "nsysdiag.pipeline.reading.read_operations"
 INJECTED = {
     "analyze": (
         ["analyze", TRACE, "-o", "o.html"],

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.config.settings import Settings
 from nsysdiag.events.collectives import KINDS, Collectives, find_collectives, kind_of
-from nsysdiag.events.device import read_device_activity
 from nsysdiag.events.nccl_payload import FIELD
 from nsysdiag.events.nvtx import read_ranges
+from nsysdiag.pipeline import reading
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder, global_tid
 
@@ -24,8 +25,10 @@ GENERIC = "ncclDevKernel_Generic_4"
 def collectives_of(trace: TraceBuilder, folder: Path) -> Collectives:
     """Those of the only device."""
     with open_trace(trace.write(folder / "trace.sqlite")) as opened:
+        activity = reading.steps.run(
+            reading.activity, trace=opened, settings=Settings(communication_patterns=("nccl",))
+        )
         ranges = read_ranges(opened)
-        activity = read_device_activity(opened, ranges, same_gpu=False, communication_patterns=("nccl",))
         (device,) = activity.devices
         return find_collectives(device, activity.api_calls.rows, ranges, opened.strings)
 

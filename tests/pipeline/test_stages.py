@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import weakref
+from collections.abc import Callable
 from threading import Event, current_thread, main_thread
 
 import numpy as np
@@ -119,6 +120,31 @@ def test_what_no_later_step_needs_is_freed(background: bool) -> None:
     assert steps.run(gone) == (True, True)
 
 
+def test_a_deferred_step_runs_when_it_is_first_called_for_and_once() -> None:
+    steps, done = Steps(), []
+
+    @steps.step(background=True)
+    def number() -> int:
+        return 2
+
+    @steps.step(deferred=True)
+    def doubled(number: int) -> int:
+        done.append("doubled")
+        return 2 * number
+
+    @steps.step(deferred=True)
+    def never(doubled: Callable[[], int]) -> int:
+        raise AssertionError
+
+    @steps.step()
+    def twice(doubled: Callable[[], int], never: Callable[[], int]) -> list[str]:
+        done.append("twice")
+        assert (doubled(), doubled()) == (4, 4)
+        return done
+
+    assert steps.run(twice) == ["twice", "doubled"]
+
+
 def test_the_last_of_several_uses_up_what_they_share() -> None:
     inner, outer = Steps(), Steps()
     seen: list[weakref.ref[Large]] = []
@@ -199,8 +225,28 @@ def test_what_a_step_spills_lies_in_files(monkeypatch: pytest.MonkeyPatch, backg
     def small() -> IntArray:
         return np.arange(3)
 
-    @steps.step()
-    def writeable(large: IntArray, small: IntArray) -> tuple[bool, bool, list[int]]:
-        return large.flags.writeable, small.flags.writeable, large.tolist()
+    @steps.step(deferred=True, spills=True)
+    def late() -> IntArray:
+        return np.arange(3)
 
-    assert steps.run(writeable) == (False, True, [0, 1, 2])
+    @steps.step()
+    def writeable(large: IntArray, small: IntArray, late: Callable[[], IntArray]) -> list[bool]:
+        assert large.tolist() == late().tolist() == [0, 1, 2]
+        return [each.flags.writeable for each in (large, small, late())]
+
+    assert steps.run(writeable) == [False, True, False]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere arrays stay in memory")
+def test_a_step_spills_what_it_makes_and_not_what_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilling, "LEAST_BYTES", 8)
+    steps = Steps()
+
+    @steps.step(spills=True)
+    def both(given: IntArray) -> tuple[IntArray, IntArray]:
+        return given, given + 1
+
+    given = np.arange(3)
+    kept, made = steps.run(both, given=given)
+    assert kept is given, "a copy in a file would free nothing"
+    assert not made.flags.writeable

@@ -35,6 +35,8 @@ def wired(steps: list[Step], given: dict[str, Any]) -> tuple[dict[str, Any], lis
                 wrong.append(f"{step.name} needs {name}, which nothing makes before it")
             elif name in needs and types[name] != needs[name]:
                 wrong.append(f"{step.name} takes {name} for {needs[name]}, and it is {types[name]}")
+        if step.deferred:
+            made = Callable[[], made]
         if step.name in types:
             wrong.append(f"{step.name} is made twice")
         types[step.name] = made
@@ -107,6 +109,24 @@ class TestWhatIsFound:
         steps = self.steps()
         steps.append(steps[0])
         assert wired(steps, {"text": str})[1] == ["number is made twice"]
+
+    def test_what_is_deferred_is_no_result_but_makes_one(self) -> None:
+        steps = self.steps()
+
+        @steps.step(deferred=True)
+        def later(number: int) -> int:
+            return number
+
+        @steps.step()
+        def called(later: Callable[[], int]) -> int:
+            return later()
+
+        @steps.step()
+        def taken(later: int) -> int:
+            return later
+
+        (error,) = wired(steps, {"text": str})[1]
+        assert error.startswith("taken takes later for <class 'int'>")
 
     @pytest.mark.parametrize(("items", "wrong"), [(list[str], 0), (list[int], 1), (str, 1)])
     def test_items_of_another_type(self, items: Any, wrong: int) -> None:
