@@ -7,7 +7,7 @@ packed: Annotated[Packed, NO_BUDGET]       no figure of the device
 ```
 
 Redaction, budgets, tables, gauges and the JSON Schema follow from the markers, which `leaves` reads. Those of numbers
-are a part of the schema: the unit is its `x-unit`.
+are a part of the schema: the unit is its `x-unit`, and a number out of its range is not read back.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from functools import cache
 from typing import Annotated, Any, NamedTuple, get_args, get_origin, get_type_hints
 
 from msgspec import Meta
+
+from nsysdiag.limits import MOST_BUCKETS
 
 
 class Text(StrEnum):
@@ -78,6 +80,18 @@ class Budget(Enum):
     ZERO_IF_NONE = auto()
 
 
+class WhyNone(NamedTuple):
+    """Why a field of a device is None and what would fill it, for a budget that cannot be judged."""
+
+    text: str
+
+
+class Needs(NamedTuple):
+    """The kind of evidence (see trace/capabilities) without which the numbers in a field mean nothing."""
+
+    kind: str
+
+
 def _of(unit: Unit) -> Meta:
     return Meta(extra_json_schema={"x-unit": unit})
 
@@ -102,7 +116,11 @@ VARIES = _of(Unit.VARIES)
 """As the record says, or the key of the dictionary."""
 SUM = Meta(extra_json_schema={"x-adds-up": True})
 """A sum over the time of the window, which can be divided by the window and by iterations."""
-MOMENT = Meta(description="A moment on the clock of the trace.")
+MOMENT = Meta(ge=-(2**62), le=2**62, description="A moment on the clock of the trace.")
+"""Within 146 years of 0, so that the time between two fits into 64 bits."""
+NOT_NEGATIVE = Meta(ge=0)
+POSITIVE = Meta(ge=1)
+"""What others are divided by."""
 NO_BUDGET = Budget.NEVER
 """How the report is laid out, not a figure of the device: no budget can be about it, nor about what is in it."""
 ZERO_IF_NONE = Budget.ZERO_IF_NONE
@@ -110,10 +128,13 @@ ZERO_IF_NONE = Budget.ZERO_IF_NONE
 
 Ns = Annotated[int, NS]
 TotalNs = Annotated[int, NS, SUM]
+Period = Annotated[int, NS, POSITIVE]
 Moment = Annotated[int, NS, MOMENT]
 Share = Annotated[float, SHARE]
-Count = Annotated[int, COUNT]
-TotalCount = Annotated[int, COUNT, SUM]
+Count = Annotated[int, COUNT, NOT_NEGATIVE]
+TotalCount = Annotated[int, COUNT, NOT_NEGATIVE, SUM]
+Buckets = Annotated[int, COUNT, Meta(ge=0, le=MOST_BUCKETS), NO_BUDGET]
+"""Of a series."""
 MeanCount = Annotated[float, COUNT]
 Bytes = Annotated[int, BYTES]
 TotalBytes = Annotated[int, BYTES, SUM]
@@ -123,6 +144,8 @@ Hertz = Annotated[int, HZ]
 Ratio = Annotated[float, RATIO]
 Money = Annotated[float, MONEY]
 Number = Annotated[int, NUMBER]
+Index = Annotated[int, NUMBER, NOT_NEGATIVE]
+"""The place in a list, from 0 up."""
 Varying = Annotated[float, VARIES]
 
 OwnText = Annotated[str, Text.OWN]

@@ -15,11 +15,14 @@ from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.facts import Triage
 from nsysdiag.fields import (
+    COUNT,
     NO_BUDGET,
+    POSITIVE,
     VARIES,
     ZERO_IF_NONE,
     ApiName,
     Base64,
+    Buckets,
     Bytes,
     BytesPerSecond,
     CallName,
@@ -29,11 +32,13 @@ from nsysdiag.fields import (
     FileName,
     GpuName,
     HashedId,
+    Index,
     IterationName,
     KernelName,
     MeanCount,
     ModuleName,
     Moment,
+    Needs,
     Ns,
     NsByCause,
     NsByLabel,
@@ -52,6 +57,7 @@ from nsysdiag.fields import (
     TotalCount,
     TotalNs,
     Version,
+    WhyNone,
 )
 from nsysdiag.host.facts import HostReport
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
@@ -401,7 +407,7 @@ class QueueDepth(Packed, frozen=True):
     max: Count
     start_ns: Moment
     end_ns: Moment
-    buckets: Annotated[Count, NO_BUDGET]
+    buckets: Buckets
     lowest: Base64
     mean_thousandths: Base64
     highest: Base64
@@ -522,7 +528,7 @@ class SignatureRow(Record, frozen=True):
     representative_start_ns: Moment
     call_site: CallSite | None = None
     host_code: list[CodeShare] = []
-    representative_index: Number = 0
+    representative_index: Index = 0
     p95_ns: Ns = 0
     per_iteration_ns: Ns | None = None
     share_of_idle: Share = 0.0
@@ -531,7 +537,7 @@ class SignatureRow(Record, frozen=True):
 class Iteration(Record, frozen=True):
     """One iteration on the device: [start_ns, end_ns). Its work and its ledger add up to its length."""
 
-    index: Number
+    index: Index
     start_ns: Moment
     end_ns: Moment
     steady: bool
@@ -544,7 +550,7 @@ class Iteration(Record, frozen=True):
 class SlowIteration(Record, frozen=True):
     """An iteration longer than the median one by `extra_ns`; `more` is what it has more of: causes, kinds of work."""
 
-    index: Number
+    index: Index
     extra_ns: TotalNs
     more: dict[OwnText, TotalNs]
 
@@ -562,7 +568,7 @@ class IterationsPacked(Packed, frozen=True):
     """
 
     count: Count
-    each: Count
+    each: Annotated[int, COUNT, POSITIVE]
     lengths: Base64
     work: dict[OwnText, Base64]
     ledger: dict[CauseId, Base64]
@@ -595,11 +601,11 @@ class IterationReport(Record, frozen=True):
     name: IterationName
     count: Count
     steady: Count
-    left_out: list[Number]
+    left_out: list[Index]
     p50_ns: Ns
     p95_ns: Ns
     worst_ns: Ns
-    median_index: Number
+    median_index: Index
     rows: list[Iteration]
     slow: list[SlowIteration]
     packed: Annotated[IterationsPacked | None, NO_BUDGET] = None
@@ -609,9 +615,7 @@ class DeviceReport(Record, frozen=True):
     """One physical GPU. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns = window_ns; ledger sums to idle_ns.
 
     `labels` splits causes further, `root_labels` those of `root_ledger`. `sync_drained` holds the number and ns of gaps
-    that a synchronization opened. `iterations` is None where nothing repeats, `triage` where nothing ran, `cost`
-    where the settings have no price for this device, `gpu_metrics` where no GPU metrics of it were captured,
-    `unified_memory` where nothing migrated and no fault was seen, `memory` where no allocation on it was captured.
+    that a synchronization opened.
     """
 
     key: OwnText
@@ -630,8 +634,8 @@ class DeviceReport(Record, frozen=True):
     ledger: NsByCause
     root_ledger: NsByCause
     labels: NsByLabel
-    sync_drained: dict[OwnText, Annotated[int, VARIES]]
-    coverage: Share | None
+    sync_drained: Annotated[dict[OwnText, Annotated[int, VARIES]], Needs("cuda-api")]
+    coverage: Annotated[Share | None, WhyNone("it has no idle time that the host must explain")]
     floor_ns: Ns
     floor_calibrated: bool
     launch_latency_ns: Ns
@@ -641,19 +645,35 @@ class DeviceReport(Record, frozen=True):
     gaps: list[Gap]
     gaps_packed: Annotated[GapsPacked, NO_BUDGET]
     signatures: list[SignatureRow]
-    iterations: IterationReport | None
-    launch: Launch
+    iterations: Annotated[
+        IterationReport | None,
+        WhyNone("nothing repeats in it: put NVTX ranges around the steps, and capture with --trace=nvtx"),
+    ]
+    launch: Annotated[Launch, Needs("cuda-api")]
     kernels: list[KernelRow]
     copies: Copies
     communication: Communication
-    utilization: Utilization
+    utilization: Annotated[
+        Utilization,
+        WhyNone("the trace does not say what the chip holds: --gpu-metrics-devices=all measures it"),
+    ]
     notes: list[Sentence]
     root_labels: NsByLabel = {}
-    triage: Triage | None = None
-    cost: Cost | None = None
-    gpu_metrics: GpuMetrics | None = None
-    unified_memory: UnifiedMemory | None = None
-    memory: DeviceMemory | None = None
+    triage: Annotated[Triage | None, WhyNone("nothing ran on this GPU")] = None
+    cost: Annotated[Cost | None, WhyNone("this GPU has no price: give one with --gpu-hour-cost or in [cost]")] = None
+    gpu_metrics: Annotated[
+        GpuMetrics | None, WhyNone("its GPU counters were not captured: --gpu-metrics-devices=all brings them")
+    ] = None
+    unified_memory: Annotated[
+        UnifiedMemory | None,
+        WhyNone(
+            "nothing of unified memory was captured: --cuda-um-cpu-page-faults=true --cuda-um-gpu-page-faults=true "
+            "bring its faults"
+        ),
+    ] = None
+    memory: Annotated[
+        DeviceMemory | None, WhyNone("the use of memory was not captured: --cuda-memory-usage=true brings it")
+    ] = None
 
 
 class EvidenceRow(Record, frozen=True):

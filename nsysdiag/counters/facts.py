@@ -10,15 +10,17 @@ from typing import Annotated
 
 from nsysdiag.fields import (
     BYTES_PER_SECOND,
-    NO_BUDGET,
     Base64,
+    Buckets,
     Count,
     Hertz,
+    Index,
     KernelName,
     Moment,
     Ns,
     Number,
     OwnText,
+    Period,
     RangeName,
     Share,
     TotalCount,
@@ -98,7 +100,7 @@ class KernelMetrics(Record, frozen=True):
 class IterationMetrics(Record, frozen=True):
     """Means over one iteration, `length_ns` long, of those that the iteration report lists."""
 
-    index: Number
+    index: Index
     length_ns: Ns
     samples: Count
     means: dict[OwnText, Varying | None]
@@ -132,7 +134,7 @@ class GpuMetrics(Packed, frozen=True):
     """
 
     gpu: Number
-    period_ns: Ns
+    period_ns: Period
     metrics: list[GpuMetric]
     clocks: Clocks | None
     ranges: list[RangeMetrics]
@@ -140,7 +142,7 @@ class GpuMetrics(Packed, frozen=True):
     iterations: list[IterationMetrics]
     start_ns: Moment
     end_ns: Moment
-    buckets: Annotated[Count, NO_BUDGET]
+    buckets: Buckets
     encoding: OwnText = "base64(zlib(little-endian int16))"
 
     def columns(self) -> Iterable[Column]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from nsysdiag.fields import (
     ApiName,
     Count,
+    Index,
     Moment,
     Ns,
     Number,
@@ -143,7 +144,7 @@ class ChangePoint(Record, frozen=True):
     `after` are its medians. A rate of switches is one a second."""
 
     metric: OwnText
-    window: Number
+    window: Index
     start_ns: Moment
     before: Varying
     after: Varying

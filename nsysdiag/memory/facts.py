@@ -10,8 +10,8 @@ from typing import Annotated
 
 from nsysdiag.fields import (
     BYTES,
-    NO_BUDGET,
     Base64,
+    Buckets,
     Bytes,
     BytesPerSecond,
     Count,
@@ -232,7 +232,7 @@ class DeviceMemory(Packed, frozen=True):
     pools: list[MemoryPool]
     start_ns: Moment
     end_ns: Moment
-    buckets: Annotated[Count, NO_BUDGET]
+    buckets: Buckets
     lowest: Base64
     highest: Base64
     encoding: OwnText = "base64(zlib(little-endian int64))"

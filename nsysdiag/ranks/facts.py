@@ -12,6 +12,7 @@ from nsysdiag.fields import (
     PPM,
     FileName,
     GpuName,
+    Moment,
     Ns,
     NsByCause,
     OwnText,
@@ -40,7 +41,7 @@ class RankRow(Record, frozen=True):
     name: GpuName
     offset_ns: Ns
     offset_error_ns: Ns | None
-    span_start_ns: Ns
+    span_start_ns: Moment
     span_ns: TotalNs
     compute_ns: TotalNs
     exposed_comm_ns: TotalNs
@@ -92,7 +93,7 @@ class Straggler(Record, frozen=True):
     more: dict[OwnText, TotalNs]
     meanwhile: dict[OwnText, TotalNs]
     confidence: Share
-    worst_start_ns: Ns
+    worst_start_ns: Moment
     worst_ns: Ns
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from nsysdiag.fields import Base64, CauseId, Count, Moment, Number, OwnText, PackedNames, ThreadName
+from nsysdiag.fields import Base64, Buckets, CauseId, Count, Index, Moment, Number, OwnText, PackedNames, ThreadName
 from nsysdiag.limits import MOST_BUCKETS, MOST_NAMES_BYTES
 from nsysdiag.record import Column, Packed, Record
 
@@ -22,7 +22,7 @@ class TimelineLevel(Packed, frozen=True):
     """A device's timeline in equal buckets. A lane is one byte a bucket, 0 to 255 for none to all of it, and never 0
     for more than nothing. `cause` is the place in `cause_ids` of what leads in the bucket's gaps, else 255."""
 
-    buckets: Count
+    buckets: Buckets
     compute: Base64
     communication: Base64
     copies: Base64
@@ -62,7 +62,7 @@ class TimelineLane(Packed, frozen=True):
     kind: OwnText
     label: OwnText
     thread: Number | None
-    depth: Number
+    depth: Index
     levels: list[Base64]
     count: Count
     starts: Base64

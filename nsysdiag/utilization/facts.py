@@ -11,8 +11,8 @@ from nsysdiag.fields import (
     KernelName,
     MeanCount,
     Moment,
-    Ns,
     OwnText,
+    Period,
     Sentence,
     Share,
     TotalCount,
@@ -31,12 +31,12 @@ class UtilizationSeries(Record, frozen=True):
     for a step that no part touches. `period_ns` was doubled where the window has over a million of those asked for.
     """
 
-    period_ns: Ns
+    period_ns: Period
     periods: Count
     lowest: Share
     highest: Share
     start_ns: Moment
-    step_ns: Ns
+    step_ns: Period
     values: list[Share | None]
 
 
