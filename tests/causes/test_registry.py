@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE, TEMPLATES = ROOT / "nsysdiag", ROOT / "templates"
 OTHER_MEANINGS = {
     ("nsysdiag/timeline/facts.py", "off_cpu"): "a kind of lane, as the report's JSON calls it",
-    ("nsysdiag/ci/evidence.py", "unified_memory"): "a field of a device, as the report's JSON calls it",
     ("templates/assets/timeline/lanes.js", "off_cpu"): "that kind of lane",
     ("templates/assets/timeline/layout.js", "off_cpu"): "that kind of lane",
 }

@@ -38,5 +38,5 @@ def test_anything_else_is_refused(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["4:4", "4:2", "-2:-4", "-4:-4", "0:0", ":0", "-3:0"])
 def test_what_holds_none_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="no iteration lies in"):
+    with pytest.raises(UsageError, match="no iteration is in"):
         parse_iterations(text)
