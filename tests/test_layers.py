@@ -11,7 +11,7 @@ SUBJECTS = (
     "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
     "iterations gap_groups"
 )
-PRESENTATION = "words rows markdown chart show"
+PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
 
 
@@ -44,7 +44,7 @@ LAYERS = [
     "ranks.pipeline",
     "ci",
     "document",
-    files_of_subjects(PRESENTATION),
+    files_of_subjects(PRESENTATION) + " trace.show ledger.show findings.show",
     "formats comparison.show ranks.show",
     "share batch",
     "cli entry __main__",

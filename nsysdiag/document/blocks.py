@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 
 from nsysdiag.document.bars import BarChart, LegendEntry
 from nsysdiag.document.curve import Curve, Strips
+from nsysdiag.document.figures import Stack
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import TEXT, Kind
 
@@ -66,6 +67,13 @@ class Name:
     whole: str = ""
 
 
+Part = str | Name | LegendEntry
+Words = str | Sequence[Part]
+"""A sentence, or its parts where some are names from the trace, or causes with their colours."""
+Tone = Literal["plain", "strong", "quiet", "note", "verdict", "good", "bad"]
+"""How a text stands out: a `note` warns, a `verdict` says all in one sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class Cell:
     """A value with more to it: a kind of its own; a second, smaller line; a tag behind it; `strong` for sums."""
@@ -75,6 +83,7 @@ class Cell:
     note: str = ""
     tag: str = ""
     strong: bool = False
+    tone: Tone = "plain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,44 +110,66 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """A sentence or more; a `note` warns."""
+    """A sentence or more. In the terminal a `line` is never wrapped: its names are cut until it fits."""
 
-    text: str
-    tone: Literal["plain", "strong", "quiet", "note"] = "plain"
+    text: Words
+    tone: Tone = "plain"
     limit: Limit = EVERYWHERE
+    line: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
     """Sentences, the most important ones first."""
 
-    lines: Sequence[str]
+    lines: Sequence[Words]
+    limit: Limit = EVERYWHERE
+    tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """Steps that lead from one to the next."""
+
+    steps: Sequence[str]
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line to copy."""
+
+    text: str
     limit: Limit = EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A figure with its label."""
+    """A figure with its label, a smaller `note`, and the part of the window whose colour it has."""
 
     label: str
     value: object
     kind: Kind = TEXT
+    note: str = ""
+    part: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Figures side by side."""
+    """Figures side by side; `cards` are large."""
 
     facts: Sequence[Fact]
     limit: Limit = TICKET
+    cards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows with a cell for each column, most important first: a value of the column's kind, None, or a Cell.
+    """Rows with a cell for each column, most important first: a value of the column's kind, None, or a Cell. The page
+    needs a title, which Markdown and text leave out where it is empty.
 
     `total` counts the rows where the report does not list all, `order` says which ones it lists ("with most time");
-    `first` is how many rows the page unfolds at once.
+    `first` is how many rows the page unfolds at once, `legend` what the colours of its bars mean.
     """
 
     title: str
@@ -150,6 +181,7 @@ class Table:
     total: int | None = None
     first: int | None = None
     sortable: bool = True
+    legend: Sequence[LegendEntry] = ()
     limit: Limit = TICKET
 
 
@@ -158,7 +190,7 @@ class Chart:
     """A drawing, which scripts may replace by its plotly `figure`. `label` says in words what it shows, and stands for
     it in formats without drawings."""
 
-    drawing: BarChart | Histogram | Curve | Strips
+    drawing: BarChart | Histogram | Curve | Strips | Stack
     label: str
     captions: Sequence[str] = ()
     legend: Sequence[LegendEntry] = ()
@@ -176,6 +208,18 @@ class Details:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """One thing of several, with the blocks about it: a `mark` before its title, in colour by `tone`, and a `note`."""
+
+    title: str
+    blocks: Sequence[Block]
+    mark: str = ""
+    note: str = ""
+    tone: Tone = "plain"
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Custom:
     """What the page draws with a template of its own; the other formats show `fallback`."""
 
@@ -185,7 +229,7 @@ class Custom:
     limit: Limit = EVERYWHERE
 
 
-Block = Heading | Paragraph | Lines | Facts | Table | Chart | Details | Custom
+Block = Heading | Paragraph | Lines | Chain | Command | Facts | Table | Chart | Details | Entry | Custom
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +248,7 @@ def shown(blocks: Sequence[Block], detail: Detail) -> list[Block]:
 
 def _is_empty(block: Block, detail: Detail) -> bool:
     match block:
-        case Lines(lines=held) | Facts(facts=held) | Table(rows=held):
+        case Lines(lines=held) | Chain(steps=held) | Facts(facts=held) | Table(rows=held):
             return not held
         case Details(blocks=held):
             return not shown(held, detail)
@@ -228,6 +272,11 @@ def left_out(table: Table, detail: Detail) -> str:
     count, total = len(cut(table.rows, table.limit, detail)), max(table.total or 0, len(table.rows))
     order = f", those {table.order}" if table.order else ""
     return f"{count:,} of {total:,} {table.noun}{order}." if count < total else ""
+
+
+def named(label: str, name: str | None) -> list[Part]:
+    """A label and the name behind it as parts of a sentence; nothing without a name."""
+    return [label, Name(name)] if name else []
 
 
 def as_cell(value: object) -> Cell:

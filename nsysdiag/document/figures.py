@@ -34,6 +34,18 @@ class Segment:
     has_label: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """A stacked bar in a cell: what it shows in words, and what its segments add up to. It is `width` of the cell wide;
+    `said` stands above it, and for it in formats without drawings."""
+
+    label: str
+    segments: list[Segment]
+    whole: int
+    width: str = "100%"
+    said: str = ""
+
+
 def stack(parts: Iterable[tuple[str, int, str | None, str]], whole: int = 0) -> list[Segment]:
     """Segments for (label, ns, colour, kind), in order, without the empty ones; they fill the whole bar, or as much of
     it as they are of a longer `whole`."""

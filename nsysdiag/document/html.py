@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from markupsafe import Markup
 
@@ -10,11 +11,14 @@ from nsysdiag.document.bars import BarChart, LegendEntry
 from nsysdiag.document.blocks import (
     Block,
     Cell,
+    Chain,
     Chart,
     Column,
+    Command,
     Custom,
     Detail,
     Details,
+    Entry,
     Facts,
     Heading,
     Lines,
@@ -27,7 +31,7 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.curve import Curve
-from nsysdiag.document.figures import percent
+from nsysdiag.document.figures import Stack, percent
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import KEY, MISSING
 from nsysdiag.document.names import clip
@@ -41,10 +45,13 @@ MACROS = {
     Heading: "heading",
     Paragraph: "paragraph",
     Lines: "lines",
+    Chain: "chain",
+    Command: "command",
     Facts: "facts",
     Table: "table",
     Chart: "chart",
     Details: "details",
+    Entry: "entry",
 }
 
 EXACT = ("moment", "share")
@@ -66,7 +73,7 @@ def figures(blocks: Sequence[Block]) -> Iterator[object]:
                 yield found
             case Custom(view=view) if view.get("figure"):
                 yield view["figure"]
-            case Details(blocks=inner):
+            case Details(blocks=inner) | Entry(blocks=inner):
                 yield from figures(inner)
 
 
@@ -74,14 +81,21 @@ def _drawn(block: Block, environment: Environment, macros: Any, level: int, valu
     if isinstance(block, Custom):
         draw = environment.get_template("macros.html").module
         return Markup(environment.get_template(block.template).render(values, view=block.view, draw=draw))  # escaped
-    macro = getattr(macros, MACROS[type(block)])
-    if isinstance(block, Table):
-        return Markup(macro(block, *_rows(block), _caption(block)))
-    if isinstance(block, Details):
-        return Markup(macro(block, html_of(block.blocks, environment, level, values)))
-    if isinstance(block, Chart):
-        return Markup(macro(block, _shape(block)))
-    return Markup(macro(block, level + 1) if isinstance(block, Heading) else macro(block))
+    more: tuple[object, ...] = ()
+    match block:
+        case Table():
+            more = (*_rows(block), _caption(block))
+        case Details(blocks=inside):
+            more = (html_of(inside, environment, level, values),)
+        case Entry(blocks=inside):
+            more = (html_of(inside, environment, level + 1, values), level + 1)
+        case Chart():
+            more = (_shape(block),)
+        case Heading():
+            more = (level + 1,)
+        case Command(text=command):
+            more = (f"command-{crc32(command.encode(errors='surrogatepass')):08x}",)
+    return Markup(getattr(macros, MACROS[type(block)])(block, *more))
 
 
 def _shape(chart: Chart) -> str:
@@ -92,6 +106,8 @@ def _shape(chart: Chart) -> str:
             return "histogram"
         case Curve():
             return "curve"
+        case Stack():
+            return "stack"
     return "strips"
 
 

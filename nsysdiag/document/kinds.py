@@ -72,6 +72,12 @@ KEY = Kind("key", right=False)
 """LegendEntry: a label with its colour"""
 PARTS = Kind("parts", lambda parts: ", ".join(f"{entry.label} +{format_ns(ns)}" for entry, ns in parts), right=False)
 """tuples of a LegendEntry and ns: what something has more of"""
+TIMES = Kind("times", lambda parts: ", ".join(f"{entry.label} {format_ns(ns)}" for entry, ns in parts), right=False)
+"""tuples of a LegendEntry and ns: what a time divides into"""
+STACK = Kind("stack", lambda stack: stack.said, right=False)
+"""Stack, a stacked bar"""
+CODE = Kind("code", right=False)
+"""str, for a computer: an option, a checksum"""
 HERTZ = Kind("hertz", format_hertz)
 """float"""
 BAR = Kind("bar", lambda _share: "", right=False)

@@ -7,49 +7,62 @@ from typing import TYPE_CHECKING
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     Block,
+    Chain,
     Chart,
     Column,
+    Command,
     Custom,
     Detail,
     Details,
+    Entry,
     Facts,
     Heading,
     Lines,
     Name,
     Paragraph,
+    Part,
     Section,
     Table,
+    Words,
     as_cell,
     columns_of,
     cut,
     left_out,
+    named,
     shown,
 )
-from nsysdiag.document.kinds import BAR, MISSING, NAME, Kind
-from nsysdiag.document.markup import code, table, text
+from nsysdiag.document.kinds import BAR, CODE, MISSING, NAME, Kind
+from nsysdiag.document.markup import MARKER, code, fenced, table, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-TONES = {"plain": "{}", "strong": "**{}**", "quiet": "{}", "note": "> {}"}
+TONES = {"strong": "**{}**", "verdict": "**{}**", "note": "> {}"}
+MOST_NAME = 300
+"""How long a name in a sentence may be; those in tables are as long as their column says."""
 
 
 def markdown_of(section: Section | None, level: int) -> list[str]:
     """A section under a heading of this level; nothing where no block of it is for Markdown."""
     if section is None or not shown(section.blocks, Detail.TICKET):
         return []
-    return [f"{'#' * level} {text(section.title)}", *_blocks(section.blocks, level + 1)]
+    return [f"{'#' * level} {text(section.title)}", *markdown_blocks(section.blocks, level + 1)]
 
 
-def _blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
+def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
+    """Blocks below a heading, with headings of this level."""
     for block in shown(blocks, Detail.TICKET):
         match block:
             case Heading(text=title):
                 yield f"{'#' * level} {text(title)}"
             case Paragraph(text=sentence, tone=tone):
-                yield TONES[tone].format(text(sentence))
+                yield TONES.get(tone, "{}").format(_sentence(sentence))
             case Lines(lines=lines, limit=limit):
-                yield "\n".join(f"- {text(line)}" for line in cut(lines, limit, Detail.TICKET))
+                yield "\n".join(f"- {_sentence(line)}" for line in cut(lines, limit, Detail.TICKET))
+            case Chain(steps=steps):
+                yield text(" → ".join(steps))
+            case Command(text=command):
+                yield fenced(command, "sh")
             case Facts(facts=facts):
                 rows = [[text(fact.label), text(fact.kind.text(fact.value))] for fact in facts]
                 yield table(["Figure", ""], "lr", rows)
@@ -59,9 +72,33 @@ def _blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
                 yield text(label)
             case Details(title=title, blocks=inside):
                 yield f"**{text(title)}**"
-                yield from _blocks(inside, level)
+                yield from markdown_blocks(inside, level)
+            case Entry(title=title, mark=mark, note=note, blocks=inside):
+                whole = f"{mark}: {title}" if mark else title
+                yield f"{'#' * level} {text(whole)}" + (f" ({text(note)})" if note else "")
+                yield from markdown_blocks(inside, level + 1)
             case Custom(fallback=inside):
-                yield from _blocks(inside, level)
+                yield from markdown_blocks(inside, level)
+
+
+def markdown_document(title: str, sections: Sequence[Section], origin: Sequence[Part], command: str | None) -> bytes:
+    """A document of its own: the marker by which a later run finds its file again, and what made it at the end."""
+    made = markdown_blocks([Paragraph([*origin, *named(" · ", command)])], 2)
+    blocks = [line for section in sections for line in markdown_of(section, 2)]
+    return ("\n\n".join([MARKER, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
+
+
+def _sentence(words: Words) -> str:
+    return text(words) if isinstance(words, str) else "".join(map(_part, words)).strip()
+
+
+def _part(part: Part) -> str:
+    match part:
+        case Name(text=name):
+            return code(name, limit=MOST_NAME)
+        case LegendEntry(label=label):
+            return text(label)
+    return part[: len(part) - len(part.lstrip())] + text(part) + part[len(part.rstrip()) :]  # blanks at its ends count
 
 
 def _table(block: Table) -> Iterator[str]:
@@ -70,7 +107,8 @@ def _table(block: Table) -> Iterator[str]:
     places.sort(key=lambda at: not block.columns[at].head)
     columns = [block.columns[at] for at in places]
     rows = [[_cell(row[at], block.columns[at]) for at in places] for row in cut(block.rows, block.limit, Detail.TICKET)]
-    yield f"**{text(block.title)}**"
+    if block.title:
+        yield f"**{text(block.title)}**"
     aligns = "".join("r" if column.kind.right else "l" for column in columns)
     yield table([text(column.title) for column in columns], aligns, rows)
     if rest := left_out(block, Detail.TICKET):
@@ -91,6 +129,6 @@ def _value(value: object, column: Column, kind: Kind) -> str:
             return code(name, in_table=True, limit=column.length)
         case LegendEntry(label=label):
             return text(label)
-    if kind is NAME:
+    if kind in (NAME, CODE):
         return code(str(value), in_table=True, limit=column.length)
     return text(kind.show(value)) or MISSING

@@ -33,7 +33,7 @@ def printed(blocks: RenderableType, lines: Iterable[Text], width: int, *, color:
         highlight=False,
         _environ={},
     )
-    console.print(blocks)
+    console.print(blocks, crop=False)
     for line in lines:
         console.print(line, soft_wrap=True)
     text = buffer.getvalue()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     Block,
+    Cell,
+    Chain,
     Chart,
     Column,
+    Command,
     Custom,
     Detail,
     Details,
+    Entry,
     Facts,
     Heading,
     Lines,
@@ -22,56 +26,148 @@ from nsysdiag.document.blocks import (
     Paragraph,
     Section,
     Table,
+    Tone,
+    Words,
     as_cell,
     columns_of,
     cut,
     left_out,
     shown,
 )
-from nsysdiag.document.kinds import BAR, MISSING, Kind
+from nsysdiag.document.kinds import BAR, CODE, KEY, MISSING, NAME
 from nsysdiag.document.names import clip, visible
-from nsysdiag.document.terminal import bar, grid, heading, indented
+from nsysdiag.document.terminal import bar, grid, heading, indented, printed
 from nsysdiag.document.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-STYLES = {"plain": "", "strong": "bold cyan", "quiet": "dim", "note": "yellow"}
-NAME_ROOM, BAR_ROOM = 44, 10
+STYLES: dict[Tone, str] = {
+    "plain": "",
+    "strong": "bold",
+    "quiet": "dim",
+    "note": "yellow",
+    "verdict": "bold cyan",
+    "good": "green",
+    "bad": "bold red",
+}
+MIN_WIDTH, MAX_WIDTH = 60, 160
+LEAST_NAME = 12
+CUT = (NAME, KEY, CODE)
+"""Kinds of cells that are cut to the room that numbers leave; others are wrapped."""
+LEAST_BAR, MOST_BAR = 10, 40
+FULL_BAR = 1_000_000
+BETWEEN = 2
+"""Blanks between columns, and before what belongs to a title."""
+
+
+def text_document(head: str, sections: Sequence[Section], width: int, command: str | None, *, color: bool) -> bytes:
+    """A document of its own in `width` columns, with colours only where asked for."""
+    width = max(MIN_WIDTH, min(width, MAX_WIDTH))
+    blocks = [line for section in sections for line in text_of(section, Detail.SUMMARY, width)]
+    origin = [Text(f"\n{visible(command)}", "dim")] if command else []
+    return printed(Group(Text(visible(head)), *blocks), origin, width, color=color)
 
 
 def text_of(section: Section | None, detail: Detail, width: int) -> list[RenderableType]:
     """A section in `width` columns under its title; nothing where no block of it is for the terminal."""
     if section is None or not shown(section.blocks, detail):
         return []
-    return [heading(section.title), *(indented(each) for each in _blocks(section.blocks, detail, width - 2))]
+    return [heading(section.title), *text_blocks(section.blocks, detail, width, BETWEEN)]
 
 
-def _blocks(blocks: Sequence[Block], detail: Detail, width: int) -> Iterator[RenderableType]:
+def text_blocks(blocks: Sequence[Block], detail: Detail, width: int, indent: int) -> Iterator[RenderableType]:
+    """Blocks in `width` columns, of which the first `indent` stay empty."""
+    before: Block | None = None
     for block in shown(blocks, detail):
+        if before and (_stands_apart(before) or _stands_apart(block)):
+            yield Text()
+        before = block
         match block:
-            case Heading(text=title):
-                yield Text(visible(title), "bold")
-            case Paragraph(text=sentence, tone=tone):
-                yield Text(visible(sentence), STYLES[tone])
-            case Lines():
-                yield from _lines(block, detail)
-            case Facts(facts=facts):
-                yield from (Text(visible(f"{fact.label}: {fact.kind.text(fact.value)}")) for fact in facts)
-            case Table():
-                yield from _table(block, detail, width)
-            case Chart(label=label):
-                yield Text(visible(label))
+            case Command(text=command):  # never cut nor wrapped, so that it can be copied whole
+                yield Text(" " * indent + visible(command), no_wrap=True, overflow="ignore")
+            case Entry(blocks=inside):
+                yield indented(_title(block, width - indent), indent)
+                yield from text_blocks(inside, detail, width, indent + BETWEEN * (2 if block.mark else 1))
             case Details(title=title, blocks=inside):
-                yield Text(visible(title), "bold")
-                yield from _blocks(inside, detail, width)
+                yield indented(Text(visible(title), "bold"), indent)
+                yield from text_blocks(inside, detail, width, indent)
             case Custom(fallback=inside):
-                yield from _blocks(inside, detail, width)
+                yield from text_blocks(inside, detail, width, indent)
+            case _:
+                yield from (indented(each, indent) for each in _simple(block, detail, width - indent))
+
+
+def _stands_apart(block: Block) -> bool:
+    """Tables, and what has a title above it, have empty lines around them."""
+    return isinstance(block, Table | Command) or (isinstance(block, Entry) and not block.mark)
+
+
+def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType]:
+    """Blocks that hold no blocks."""
+    match block:
+        case Heading(text=title):
+            yield Text(visible(title), "bold")
+        case Paragraph(text=sentence, tone=tone, line=line):
+            yield _sentence(sentence, STYLES[tone], width if line else None)
+        case Lines():
+            yield from _lines(block, detail)
+        case Chain(steps=steps):
+            yield from (Text(line, "dim") for line in _steps(steps, width))
+        case Facts(facts=facts):
+            yield from (Text(visible(f"{fact.label}: {fact.kind.text(fact.value)}")) for fact in facts)
+        case Table():
+            yield from _table(block, detail, width)
+        case Chart(label=label):
+            yield Text(visible(label))
+
+
+def _sentence(words: Words, style: str, width: int | None) -> Text:
+    """A sentence; given a `width`, its names are cut so that it fits into a line of it."""
+    if isinstance(words, str):
+        return Text(visible(words), style)
+    names = [part.text for part in words if isinstance(part, Name)]
+    taken = sum(len(part if isinstance(part, str) else part.label) for part in words if not isinstance(part, Name))
+    room = max(LEAST_NAME, (width - taken) // max(1, len(names))) if width else max(map(len, names), default=0)
+    text = Text(style=style)
+    for part in words:
+        match part:
+            case Name(text=name):
+                text.append(clip(name, room))
+            case LegendEntry(label=label):
+                text.append(visible(label), "cyan")
+            case _:
+                text.append(visible(part))
+    return text
+
+
+def _title(block: Entry, width: int) -> Text:
+    title = Text(visible(block.title), "bold")
+    if block.mark:
+        title = Text.assemble((visible(block.mark), STYLES[block.tone] or "bold"), " " * BETWEEN, title)
+    if block.note:
+        title.append(" " * BETWEEN)
+        title.append(clip(block.note, max(LEAST_NAME, width - len(title))), "not bold dim")
+    return title
+
+
+def _steps(steps: Sequence[str], width: int) -> list[str]:
+    """A chain from the root on; a step that does not fit behind the one before it begins a line."""
+    lines: list[str] = []
+    for step in steps:
+        shown_as = f"→ {visible(step)}" if lines else visible(step)
+        if lines and len(lines[-1]) + 1 + len(shown_as) <= width:
+            lines[-1] += f" {shown_as}"
+        else:
+            lines.append(shown_as)
+    return lines
 
 
 def _lines(block: Lines, detail: Detail) -> Iterator[Text]:
     lines = cut(block.lines, block.limit, detail)
-    yield from (Text(visible(line)) for line in lines)
+    warning = ["warning: "] if block.tone == "note" else []
+    for line in lines:
+        yield _sentence([*warning, *([line] if isinstance(line, str) else line)], STYLES[block.tone], None)
     if rest := len(block.lines) - len(lines):
         yield Text(f"{counted(rest, 'more line')} in the other formats", "dim")
 
@@ -80,29 +176,51 @@ def _table(block: Table, detail: Detail, width: int) -> Iterator[RenderableType]
     """The table under its title; what names a row stands first."""
     places = sorted(columns_of(block, detail), key=lambda at: not block.columns[at].head)
     columns = [block.columns[at] for at in places]
-    made = grid(*("r" if column.kind.right else "l" for column in columns))
-    made.add_row(*(Text("" if column.kind is BAR else column.title, "dim") for column in columns))
-    for row in cut(block.rows, block.limit, detail):
-        made.add_row(*(_cell(row[at], block.columns[at], width) for at in places))
-    yield Text(visible(block.title), "bold")
+    rows = [[as_cell(row[at]) for at in places] for row in cut(block.rows, block.limit, detail)]
+    rooms = _rooms(columns, rows, width)
+    made = grid(*("r" if column.kind.right else "l" if column.kind in CUT else "w" for column in columns))
+    if any(column.title for column in columns):
+        made.add_row(*(Text("" if column.kind is BAR else column.title, "dim") for column in columns))
+    for row in rows:
+        made.add_row(*map(_cell, row, columns, rooms))
+    if block.title:
+        yield Text(visible(block.title), "bold")
     yield made
     if rest := left_out(block, detail):
         yield Text(visible(rest), "dim")
 
 
-def _cell(held: object, column: Column, width: int) -> Text:
-    cell = as_cell(held)
-    shown_as = _value(cell.value, column, cell.kind or column.kind, width) + (
-        f" ({visible(cell.tag)})" if cell.tag else ""
-    )
-    return Text(shown_as, "bold" if cell.strong else "cyan" if column.kind is BAR else "")
+def _rooms(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
+    """How wide the cells of each column may be: numbers stay whole, names and bars share what is left."""
+    rooms = [
+        LEAST_BAR
+        if column.kind is BAR
+        else max([len(column.title), *(len(_written(row[at], column, column.length)) for row in rows)])
+        for at, column in enumerate(columns)
+    ]
+    left = width - sum(rooms) - BETWEEN * len(rooms)
+    for at in sorted((at for at, column in enumerate(columns) if not column.kind.right), key=lambda at: -rooms[at]):
+        wanted = MOST_BAR if columns[at].kind is BAR else rooms[at]
+        least = LEAST_BAR if columns[at].kind is BAR else min(rooms[at], LEAST_NAME)
+        room = max(least, min(wanted, rooms[at] + left))
+        left -= room - rooms[at]
+        rooms[at] = room
+    return rooms
 
 
-def _value(value: object, column: Column, kind: Kind, width: int) -> str:
+def _cell(cell: Cell, column: Column, room: int) -> Text:
+    style = "bold" if cell.strong else "cyan" if column.kind is BAR else STYLES[cell.tone]
+    if column.kind is BAR and isinstance(cell.value, float):
+        return Text(bar(round(FULL_BAR * cell.value), FULL_BAR, room), style)
+    return Text(_written(cell, column, room if column.kind in CUT else column.length), style)
+
+
+def _written(cell: Cell, column: Column, room: int) -> str:
+    """The value and its tag; texts and names are cut to `room` characters."""
+    kind, value = cell.kind or column.kind, cell.value
+    tag = f" ({visible(cell.tag)})" if cell.tag else ""
     if value is None:
         return MISSING
-    if kind is BAR and isinstance(value, float):
-        return bar(round(1000 * value), 1000, BAR_ROOM)
     name = value.text if isinstance(value, Name) else value.label if isinstance(value, LegendEntry) else value
     shown_as = name if isinstance(name, str) else kind.show(name)
-    return shown_as if column.kind.right else clip(shown_as, max(12, min(column.length, NAME_ROOM, width - 36)))
+    return (shown_as if column.kind.right else clip(shown_as, room - len(tag) if room > len(tag) else room)) + tag

@@ -1,67 +1,87 @@
-"""The sections of a report in the order in which they are read. Every format goes through them.
+"""The sections of a report in the order in which they are read: the page, Markdown and text go through them.
 
 To add one, write `show.py` in the folder of its subject, and name it below.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.communication import show as communication
 from nsysdiag.copies import show as copies
 from nsysdiag.cost import show as cost
 from nsysdiag.counters import show as counters
-from nsysdiag.diagnosis import show as triage
+from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.formats.html.sections import (
     findings,
-    gap_lengths,
     gaps,
-    health,
     ledger,
-    method,
-    nvtx,
-    overview,
-    ranks,
     signatures,
     timeline,
 )
+from nsysdiag.gap_groups import chart as gap_lengths
+from nsysdiag.gap_groups import show as gap_groups
 from nsysdiag.host import show as host
 from nsysdiag.iterations import show as iterations
 from nsysdiag.kernels import show as kernels
 from nsysdiag.launches import show as launches
 from nsysdiag.memory import show as memory
+from nsysdiag.ranks.show import blocks as ranks
+from nsysdiag.trace import show as trace
 from nsysdiag.utilization import show as utilization
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from nsysdiag.document.blocks import Section
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
 OPENING: tuple[Callable[[Context], Section | None], ...] = (
-    overview.section,
+    diagnosis.overview,
+    cost.section,
     findings.section,
     timeline.section,
-    cost.section,
-    ranks.section,
+    ranks.devices,
 )
 PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
-    triage.section,
+    diagnosis.triage,
     ledger.section,
     signatures.section,
     iterations.section,
     gaps.section,
-    gap_lengths.section,
+    gap_lengths.lengths,
     kernels.section,
     copies.section,
     memory.unified_memory,
     memory.device_memory,
     communication.section,
-    nvtx.section,
+    gap_groups.ranges,
     launches.section,
     launches.calls,
     utilization.section,
     counters.section,
 )
-CLOSING: tuple[Callable[[Context], Section | None], ...] = (host.section, health.section, method.section)
+CLOSING: tuple[Callable[[Context], Section | None], ...] = (host.section, trace.health, diagnosis.method)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Sections that belong together: those of one device, or of the whole report."""
+
+    device: DeviceReport | None
+    sections: list[Section]
+
+
+def groups(context: Context) -> list[Group]:
+    """The sections of the report, those of each device in between."""
+    return [
+        Group(None, _held(show(context) for show in OPENING)),
+        *(Group(device, _held(show(device, context) for show in PER_DEVICE)) for device in context.report.devices),
+        Group(None, _held(show(context) for show in CLOSING)),
+    ]
+
+
+def _held(found: Iterable[Section | None]) -> list[Section]:
+    return [section for section in found if section is not None]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import Block, Cell, Column, Limit, Paragraph, Table
+from nsysdiag.document.blocks import NOT_PAGE, TERMINAL, Block, Cell, Column, Entry, Limit, Paragraph, Section, Table
 from nsysdiag.document.code import call_site_label
-from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, TEXT, TIME
+from nsysdiag.document.figures import Stack, stack
+from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
 from nsysdiag.document.names import brief
-from nsysdiag.document.view import by_length, by_total, evidence, slices_by_time
+from nsysdiag.document.view import by_length, by_time, by_total, evidence, slices_by_time
+from nsysdiag.gap_groups.entries import gap_entries, group_entry
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
@@ -18,6 +22,9 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Gap, Operation, SignatureRow
 
 TOP, TOP_OF_SEVERAL = 10, 5
+TERMINAL_GROUPS, TERMINAL_GAPS = 3, 5
+"""So many of the only GPU; of one among several the terminal shows the first."""
+MAX_RANGES, SHOWN_AT_FIRST, MOST_CAUSES = 50, 20, 4
 GROUPS = (
     Column("Time", TIME),
     Column("Of idle", SHARE),
@@ -45,13 +52,18 @@ def _limit(context: Context) -> Limit:
     return Limit(page=0, ticket=TOP_OF_SEVERAL if several else TOP, summary=0, brief=0)
 
 
+def _terminal(entries: list[Entry]) -> list[Entry]:
+    """The entries in the terminal: after the first one only of a GPU that is alone."""
+    later = Limit(page=0, ticket=0, brief=0)
+    return [replace(entry, limit=later if at else TERMINAL) for at, entry in enumerate(entries)]
+
+
 def groups(device: DeviceReport, context: Context) -> list[Block]:
     """The kinds of gaps with most time; nothing where none of them comes again."""
     limit = _limit(context)
     rows = by_total(device.signatures)[: limit.ticket]
     if not any(row.count > 1 for row in rows):
         return []
-    sentence = Paragraph(f"{words.signatures_sentence(device)}.", limit=limit)
     table = Table(
         "Gaps between the same operations",
         GROUPS,
@@ -61,7 +73,8 @@ def groups(device: DeviceReport, context: Context) -> list[Block]:
         total=len(device.signatures),
         limit=limit,
     )
-    return [sentence, table]
+    entries = [group_entry(row, context.causes) for row in rows[:TERMINAL_GROUPS]]
+    return [Paragraph(f"{words.signatures_sentence(device)}.", limit=NOT_PAGE), table, *_terminal(entries)]
 
 
 def _group(row: SignatureRow, causes: Causes) -> tuple[object, ...]:
@@ -83,8 +96,8 @@ def _group(row: SignatureRow, causes: Causes) -> tuple[object, ...]:
 
 def longest(device: DeviceReport, context: Context) -> list[Block]:
     """The longest gaps; columns that are empty for all of them are left out."""
-    limit = _limit(context)
-    rows = [_gap(gap, context.causes) for gap in by_length(device.gaps)[: limit.ticket]]
+    limit, gaps = _limit(context), by_length(device.gaps)
+    rows = [_gap(gap, context.causes) for gap in gaps[: limit.ticket]]
     used = [at for at in range(len(GAPS)) if any(row[at] is not None for row in rows)]
     return [
         Table(
@@ -94,7 +107,9 @@ def longest(device: DeviceReport, context: Context) -> list[Block]:
             noun="gaps",
             total=device.gap_count,
             limit=limit,
-        )
+        ),
+        Paragraph(f"The longest of {words.counted(device.gap_count, 'gap')}.", limit=TERMINAL),
+        *_terminal(gap_entries(gaps[:TERMINAL_GAPS], context.causes)),
     ]
 
 
@@ -119,3 +134,51 @@ def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
 
 def _operation(operation: Operation | None) -> str | None:
     return brief(operation.name) if operation else None
+
+
+def ranges(device: DeviceReport, context: Context) -> Section | None:
+    """The NVTX ranges that were open on the launching thread when the device ran dry, by the idle time of the recurring
+    gaps inside; None where none of them was inside a range."""
+    paths: dict[tuple[str, ...], list[SignatureRow]] = defaultdict(list)
+    for row in device.signatures:
+        paths[tuple(row.nvtx)].append(row)
+    if not any(paths):
+        return None
+    rows = [_range(path, inside, context.causes) for path, inside in paths.items()]
+    rows.sort(key=lambda row: (-row[0], str(row[-1])))
+    columns = (
+        Column("Idle inside", TIME, strong=True),
+        Column("Of idle", share_of(device.idle_ns)),
+        Column("Gaps", COUNT),
+        Column("Causes", STACK),
+        Column("Ranges", NAME, head=True, length=110),
+    )
+    covered = format_share(sum(row[0] for row in rows), device.idle_ns)
+    recurring = words.counted(len(device.signatures), "recurring gap")
+    note = (
+        f"Of the {recurring} above, which hold {covered} of the idle time. "
+        "Each gap counts in one row, as what its kind mostly waited for."
+    )
+    table = Table(
+        "Idle time by the ranges that were open on the launching thread",
+        columns,
+        rows,
+        note=note,
+        noun="paths",
+        order="with most time",
+        first=SHOWN_AT_FIRST,
+        limit=replace(_limit(context), page=context.rows(MAX_RANGES)),
+    )
+    return Section("nvtx", "NVTX ranges", [table])
+
+
+def _range(path: tuple[str, ...], inside: list[SignatureRow], causes: Causes) -> tuple[int, int, int, Stack, object]:
+    times: dict[str, int] = defaultdict(int)
+    for row in inside:
+        times[row.cause] += row.total_ns
+    total, longest = sum(times.values()), by_time(times)
+    segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in longest)
+    said = ", ".join(causes.title(cause) for cause, _ns in longest[:MOST_CAUSES])
+    bar = Stack("Causes of the idle time inside", segments, total, said=said)
+    name = words.path_label(list(path)) or Cell("outside all ranges", TEXT)
+    return total, total, sum(row.count for row in inside), bar, name

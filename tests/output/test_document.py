@@ -127,7 +127,7 @@ class TestToySubject:
 
     def test_markdown_has_names_as_code_and_fewer_rows(self) -> None:
         text = written("md")
-        assert "### Toys" in text
+        assert "\n## Toys\n" in text
         assert "**Toys of gpu0.**" in text
         assert "| Toy | Total | Of toys | Room |" in text
         assert "| `toy_kernel` (tagged) | 3.00 ms | 75.0% | 4.00 KiB |" in text
@@ -136,7 +136,7 @@ class TestToySubject:
         assert "Toys over time: at most 7" in text
         assert "Where templates are not drawn." in text
         assert "third" not in text
-        assert "#### Below the bed" in text
+        assert "\n### Below the bed\n" in text
 
     def test_text_has_the_most_important_lines(self) -> None:
         text = written("txt")

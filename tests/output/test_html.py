@@ -14,8 +14,8 @@ import pytest
 
 from nsysdiag.document.names import visible
 from nsysdiag.errors import InputError
+from nsysdiag.findings.show import finding_markdown
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.finding_markdown import finding_markdown
 from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.formats.html.carried import from_carried
 from nsysdiag.report import Report

@@ -12,7 +12,6 @@ from markdown_it import MarkdownIt
 
 from nsysdiag.document import markup
 from nsysdiag.document.names import clip, visible
-from nsysdiag.formats import markdown as subject
 from tests.output.rendered import rendered
 from tests.output.samples import HOSTILE, SAMPLES
 
@@ -80,7 +79,7 @@ def test_lines_hold_no_control_characters() -> None:
 @example("a\\|b")
 @example("``")
 def test_code_shows_the_name(name: str) -> None:
-    shape = drawn(f"x {subject.code(name)} y")
+    shape = drawn(f"x {markup.code(name)} y")
     if visible(name).strip():
         assert set(shape.elements) == {"p", "code"}
         assert shape.code == [clip(name, markup.NAME_LIMIT)]
@@ -90,8 +89,8 @@ def test_code_shows_the_name(name: str) -> None:
 @example("a\\|b", "|")
 @example("\\", "\\\\|")
 def test_code_in_a_table_stays_in_its_cell(first: str, second: str) -> None:
-    row = [subject.code(name, in_table=True) for name in (first, second)]
-    shape = drawn(subject.table(["A", "B"], "ll", [row]))
+    row = [markup.code(name, in_table=True) for name in (first, second)]
+    shape = drawn(markup.table(["A", "B"], "ll", [row]))
     assert shape.elements.count("td") == 2
     for name, shown in zip((name for name in (first, second) if name.strip()), shape.code, strict=True):
         assert shown.replace("\\", "") == name.replace("\\", "")
@@ -104,7 +103,7 @@ def test_code_in_a_table_stays_in_its_cell(first: str, second: str) -> None:
 @example("    x")
 @example("---")
 def test_text_is_plain(sentence: str) -> None:
-    shape = drawn(f"- {subject.text(sentence)}")
+    shape = drawn(f"- {markup.text(sentence)}")
     assert set(shape.elements) <= {"ul", "li", "p"}
     assert not [plain for plain in shape.plain if TRIGGERS.search(plain)]
 
@@ -112,6 +111,6 @@ def test_text_is_plain(sentence: str) -> None:
 @given(anything | tricky)
 @example("```\nx")
 def test_fence_holds(command: str) -> None:
-    shape = drawn(subject.fenced(command, "sh"))
+    shape = drawn(markup.fenced(command, "sh"))
     assert set(shape.elements) == {"pre", "code"}
     assert shape.code == [visible(command) + "\n"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from typing import TYPE_CHECKING
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -110,6 +111,25 @@ def framed(
     return (squeezed(html).rstrip() + "\n").encode()
 
 
+def document(
+    title: str, facts: str, found: Sequence[Section], tool: Tool, settings: Mapping[str, object], options: RenderOptions
+) -> bytes:
+    """A page of sections that are blocks alone, as UTF-8."""
+    return framed(
+        "document.html",
+        tool,
+        page_style(),
+        page_script(),
+        title=title,
+        facts=facts,
+        sections=[section for section in found if shown(section.blocks, Detail.PAGE)],
+        html_of=lambda blocks, level: html_of(blocks, environment(), level, {}),
+        tool=tool,
+        settings=settings,
+        options=options,
+    )
+
+
 def _html(drawn: Drawn, level: int, values: Mapping[str, object]) -> Markup:
     """The blocks of a section; its own templates see `values`."""
     return html_of(drawn.section.blocks, environment(), level, {**values, "section": drawn})
@@ -175,22 +195,17 @@ def _finalize(value: object) -> object:
 
 
 def _groups(context: Context) -> list[Group]:
-    """The sections of the report, those of each device in between."""
-    opening = Group("opening", None, _drawn((show(context) for show in sections.OPENING), ""))
-    closing = Group("closing", None, _drawn((show(context) for show in sections.CLOSING), ""))
-    devices = [_device_group(context, index, device) for index, device in enumerate(context.report.devices)]
-    return [opening, *devices, closing]
-
-
-def _device_group(context: Context, index: int, device: DeviceReport) -> Group:
     """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
-    anchor = f"gpu-{index}"
-    prefix = f"{anchor}-" if len(context.report.devices) > 1 else ""
-    return Group(anchor, device, _drawn((show(device, context) for show in sections.PER_DEVICE), prefix))
+    several, found, devices = len(context.report.devices) > 1, [], count()
+    for group in sections.groups(context):
+        anchor = f"gpu-{next(devices)}" if group.device else ""
+        prefix = f"{anchor}-" if several and group.device else ""
+        found.append(Group(anchor, group.device, _drawn(group.sections, prefix)))
+    return found
 
 
-def _drawn(found: Iterable[Section | None], prefix: str) -> list[Drawn]:
-    return [Drawn(prefix + each.id, each) for each in found if each is not None and shown(each.blocks, Detail.PAGE)]
+def _drawn(found: Iterable[Section], prefix: str) -> list[Drawn]:
+    return [Drawn(prefix + each.id, each) for each in found if shown(each.blocks, Detail.PAGE)]
 
 
 def is_ours(data: bytes) -> bool:

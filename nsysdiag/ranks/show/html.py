@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.view import Causes
-from nsysdiag.formats.html.assets import page_script, page_style
-from nsysdiag.formats.html.page import framed
-from nsysdiag.ranks.show.view import ranks_view
+from nsysdiag.document.words import counted
+from nsysdiag.formats.html.page import document
+from nsysdiag.ranks.show.blocks import sections
+from nsysdiag.ranks.show.words import TITLE
 
 if TYPE_CHECKING:
     from nsysdiag.formats.format import RenderOptions
@@ -16,5 +16,5 @@ if TYPE_CHECKING:
 
 def render(report: RanksReport, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
-    view = ranks_view(report.comparison, Causes(report.causes))
-    return framed("ranks.html", report.tool, page_style(), page_script(), report=report, options=options, view=view)
+    facts = f"{counted(len(report.comparison.ranks), 'rank')} in {counted(len(report.traces), 'trace')}"
+    return document(TITLE, facts, sections(report), report.tool, report.settings, options)

@@ -10,7 +10,7 @@ from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
-    from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankWait, Straggler
+    from nsysdiag.ranks.facts import RankComparison, Straggler
 
 MOST_REASONS, LEAST_REASON, MOST_RANKS = 3, 0.01, 6
 TITLE = "Rank comparison"
@@ -68,27 +68,6 @@ def reasons(times: dict[str, int], causes: Causes) -> str:
     told = [f"{label} {format_ns(ns)} ({format_share(ns, whole)})" for label, ns in shown]
     rest = sum(ns for _, ns in rows[len(shown) :])
     return ", ".join([*told, *([f"{format_ns(rest)} of others"] if rest else [])]) or "nothing known"
-
-
-def wait_sentence(wait: RankWait, causes: Causes) -> str:
-    """How long one rank waited for another, and why."""
-    if wait.late_rank is None:
-        return f"{wait.rank} waited {format_ns(wait.wait_ns)} for no rank in particular"
-    why = f": {reasons(wait.causes, causes)}" if wait.causes else ""
-    return f"{wait.rank} waited {format_ns(wait.wait_ns)} for {wait.late_rank}{why}"
-
-
-def group_sentence(group: CollectiveGroup) -> str:
-    """What ran together, and how its time divides."""
-    return (
-        f"{group.count:,} × {group.kind} of {ranks_label(group.ranks)}{on_communicator(group)}: transfer "
-        f"{format_ns(group.transfer_ns)}, waits {format_ns(group.wait_ns)}, ends within {format_ns(group.spread_ns)}"
-    )
-
-
-def on_communicator(group: CollectiveGroup) -> str:
-    """The communicator, where the trace names it."""
-    return f" on communicator {group.communicator}" if group.communicator else ""
 
 
 def ranks_label(ranks: list[str]) -> str:

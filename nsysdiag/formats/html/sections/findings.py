@@ -13,7 +13,7 @@ from nsysdiag.document import words
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.view import SEVERITIES, by_rank, device_label, namesake
-from nsysdiag.formats.finding_markdown import finding_markdown
+from nsysdiag.findings.show import blocks, finding_markdown
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import gap_key
 from nsysdiag.units import format_ns, format_share
@@ -137,4 +137,4 @@ def _anchors(findings: list[Finding]) -> list[str]:
     return anchors
 
 
-section = report_section("findings", "Findings", view)
+section = report_section("findings", "Findings", view, lambda context: blocks(context.report))

@@ -12,6 +12,7 @@ from nsysdiag.document.figures import percent, safe_color
 from nsysdiag.document.interactive.ledger import Cut, ledger_figure
 from nsysdiag.document.view import LedgerRow, follows_wakes, ledger_rows, moved
 from nsysdiag.formats.html.sections.section import View, device_section
+from nsysdiag.ledger.show import blocks
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
@@ -71,4 +72,4 @@ def _draw(row: LedgerRow, longest: int) -> Row:
     )
 
 
-section = device_section("ledger", "What the GPU waited for", view)
+section = device_section("ledger", "What the GPU waited for", view, blocks)

@@ -14,12 +14,20 @@ if TYPE_CHECKING:
 View = dict[str, object]
 
 
-def report_section(id: str, title: str, view: Callable[[Context], View | None]) -> Callable[[Context], Section | None]:
-    """`view` gives the values for `templates/sections/ID.html`, or None to leave the section out."""
+def report_section(
+    id: str,
+    title: str,
+    view: Callable[[Context], View | None],
+    fallback: Callable[[Context], list[Block]] = lambda _context: [],
+) -> Callable[[Context], Section | None]:
+    """`view` gives the values for `templates/sections/ID.html`, None to leave the section out; other formats show
+    the blocks of `fallback`."""
 
     def section(context: Context) -> Section | None:
         values = view(context)
-        return None if values is None else Section(id, title, [Custom(f"sections/{id}.html", values)])
+        return (
+            None if values is None else Section(id, title, [Custom(f"sections/{id}.html", values, fallback(context))])
+        )
 
     return section
 
@@ -30,7 +38,7 @@ def device_section(
     view: Callable[[Context, DeviceReport], View | None],
     fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
 ) -> Callable[[DeviceReport, Context], Section | None]:
-    """The same for each device; the other formats show the blocks of `fallback`."""
+    """The same for each device."""
 
     def section(device: DeviceReport, context: Context) -> Section | None:
         values = view(context, device)

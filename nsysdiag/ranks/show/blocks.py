@@ -1,0 +1,244 @@
+"""Ranks, or the devices of one trace, beside each other: how even their work is, who is late, and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.document.bars import LegendEntry, legend_entry
+from nsysdiag.document.blocks import (
+    NOT_PAGE,
+    PAGE,
+    TERMINAL,
+    TICKET,
+    Block,
+    Cell,
+    Column,
+    Limit,
+    Lines,
+    Name,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+)
+from nsysdiag.document.figures import Stack, stack
+from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
+from nsysdiag.document.view import WORK, Causes, by_time
+from nsysdiag.document.view import share_of as some
+from nsysdiag.document.words import confidence_word, instant
+from nsysdiag.ranks.show import words
+from nsysdiag.units import format_bytes, format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.document.context import Context
+    from nsysdiag.ranks.facts import RankComparison, RankRow
+    from nsysdiag.ranks.report import RanksReport
+
+TOP_RANKS, TOP_STRAGGLERS, TOP_LINES, TOP_ROWS, MOST_ROWS, MOST_REASONS = 64, 5, 8, 20, 50, 5
+NOT_TICKET = Limit(ticket=0)
+MARKDOWN = Limit(page=0, summary=0, brief=0)
+PARTS = {**WORK, "idle": ("idle", "Idle")}
+RANKS = (
+    Column("Rank", NAME, head=True, length=60),
+    Column("Time", STACK, limit=PAGE),
+    *(Column(title, TIME, limit=NOT_TICKET) for title in ("Compute", "Communication", "Copies", "Idle")),
+    *(Column(title, TIME, limit=MARKDOWN) for title in ("Compute", "Exposed communication", "Exposed copies", "Idle")),
+    Column("Waited", TIME, strong=True),
+    Column("Bar", BAR, limit=PAGE),
+    Column("Late", COUNT),
+    Column("By", TIME),
+)
+STRAGGLERS = (
+    Column("Rank", NAME, head=True, length=60),
+    Column("Late", COUNT),
+    Column("In all", TIME, strong=True),
+    Column("Worst", TIME),
+    Column("Others waited", TIME),
+    Column("Confidence", SHARE),
+    Column("More than others", TIMES),
+    Column("While they waited", TIMES),
+)
+TRACES = (
+    Column("File", NAME, head=True, length=120),
+    Column("Size", BYTES),
+    Column("Captured with", TEXT, length=40),
+    Column("Fingerprint", CODE, length=80),
+)
+WAITS = (
+    Column("Rank", NAME, head=True, length=60),
+    Column("Waited for", NAME, length=60),
+    Column("Time", TIME, strong=True),
+    Column("Because of", TIMES),
+)
+GROUPS = (
+    Column("Kind (communicator)", TEXT, head=True),
+    Column("Ranks", TEXT, length=160),
+    Column("Count", COUNT),
+    Column("Transfer", TIME),
+    Column("Waits", TIME),
+    Column("Ends within", TIME),
+    Column("Late", COUNT),
+)
+
+
+def devices(context: Context) -> Section | None:
+    """The devices of one trace; None where there is one, or nothing that they have in common."""
+    found = context.report.ranks
+    if found is None:
+        return None
+    return Section("ranks", words.DEVICES_TITLE, rank_blocks(found, context.causes, brief=True))
+
+
+def sections(report: RanksReport) -> list[Section]:
+    """The document of a comparison of ranks: the ranks, and the traces that they come from."""
+    warnings = [f"{trace.file}: {warning}" for trace in report.traces for warning in trace.warnings]
+    traces = [
+        (
+            Cell(trace.file, note="; ".join(trace.warnings)),
+            trace.size_bytes,
+            trace.nsys_version or "unknown version",
+            trace.fingerprint,
+        )
+        for trace in report.traces
+    ]
+    note = "The files in the order given; the clock is that of the first."
+    return [
+        Section("ranks", "Ranks", rank_blocks(report.comparison, Causes(report.causes))),
+        Section(
+            "traces",
+            "Trace health",
+            [Lines(warnings, NOT_PAGE, "note"), Table("Traces", TRACES, traces, note=note, limit=PAGE)],
+        ),
+    ]
+
+
+def files(report: RanksReport) -> list[Part]:
+    """What made the comparison, and of which files."""
+    named = ((" · ", Name(trace.file), f" ({format_bytes(trace.size_bytes)})") for trace in report.traces)
+    return [f"{report.tool.name} {report.tool.version}", *(part for parts in named for part in parts)]
+
+
+def rank_blocks(found: RankComparison, causes: Causes, *, brief: bool = False) -> list[Block]:
+    """In the `brief` form the terminal says who is late most and why, and leaves out who waits for whom."""
+    limit = Limit(page=MOST_ROWS, ticket=TOP_ROWS, summary=0 if brief else TOP_LINES, brief=0)
+    basis = words.basis_sentence(found)
+    facts = [words.imbalance_sentence(found), words.clock_sentence(found)]
+    facts += [f"Not matched: {line}" for line in found.unmatched]
+    return [
+        Paragraph(found.sentence, "verdict"),
+        Lines([basis, *facts], TICKET if brief else Limit(summary=TOP_LINES)),
+        *([Lines([basis, *_meanwhile(found, causes)], TERMINAL)] if brief else []),
+        _ranks(found),
+        _stragglers(found, causes),
+        *([] if brief else [_late(found, causes)]),
+        _waits(found, causes, limit),
+        _groups(found, limit),
+    ]
+
+
+def _meanwhile(found: RankComparison, causes: Causes) -> list[str]:
+    """What the rank that is late most did while others waited, and how sure its reason is."""
+    late = next((each for each in found.stragglers[:1] if each.meanwhile), None)
+    if late is None:
+        return []
+    sure = f"Why it is late is {confidence_word(late.confidence)}."
+    return [f"While the others waited, {late.rank} had: {words.reasons(late.meanwhile, causes)}. {sure}"]
+
+
+def _ranks(found: RankComparison) -> Table:
+    longest = max((row.wait_ns for row in found.ranks), default=0)
+    return Table(
+        "Each rank in the time that is compared",
+        RANKS,
+        [_rank(row, longest) for row in found.ranks],
+        note="Waited: inside matched collectives, longer than the rank that came last.",
+        noun="ranks",
+        legend=[LegendEntry(label, part, "") for part, label in PARTS.values()],
+        limit=Limit(summary=TOP_RANKS, brief=TOP_RANKS),
+    )
+
+
+def _rank(row: RankRow, longest: int) -> tuple[object, ...]:
+    times = (row.compute_ns, row.exposed_comm_ns, row.exposed_copy_ns, row.idle_ns)
+    segments = stack((label, ns, None, id) for (id, label), ns in zip(PARTS.values(), times, strict=True))
+    return (
+        row.rank,
+        Stack("How the time of this rank divides", segments, row.span_ns),
+        *(Cell(ns, share_of(row.span_ns)) for ns in times),
+        *(Cell(ns, tag=format_share(ns, row.span_ns)) for ns in times),
+        row.wait_ns,
+        part(row.wait_ns, longest),
+        row.late or None,
+        row.late_ns if row.late else None,
+    )
+
+
+def _stragglers(found: RankComparison, causes: Causes) -> Table:
+    rows = [
+        (
+            late.rank,
+            Cell(late.late, tag=f"of {late.of:,}"),
+            late.late_ns,
+            Cell(late.worst_ns, tag=f"at {instant(late.worst_start_ns)}"),
+            late.caused_ns,
+            Cell(late.confidence, tag=confidence_word(late.confidence)),
+            _reasons(late.more, causes),
+            _reasons(late.meanwhile, causes),
+        )
+        for late in found.stragglers
+    ]
+    return Table(
+        "Who is late, and why",
+        STRAGGLERS,
+        rows,
+        note="More than others: against the rank in the middle, since both were in step. While they waited: more than "
+        "half of the others.",
+        limit=TICKET,
+    )
+
+
+def _late(found: RankComparison, causes: Causes) -> Lines:
+    lines = [
+        line
+        for late in found.stragglers
+        for line in (
+            f"{words.straggler_sentence(late)}.",
+            words.more_sentence(late, causes),
+            words.meanwhile_sentence(late, causes),
+        )
+        if line
+    ]
+    return Lines(lines, Limit(page=0, ticket=0, summary=3 * TOP_STRAGGLERS))
+
+
+def _waits(found: RankComparison, causes: Causes, limit: Limit) -> Table:
+    rows = [
+        (wait.rank, wait.late_rank or Cell("no rank in particular", TEXT), wait.wait_ns, _reasons(wait.causes, causes))
+        for wait in found.waits
+    ]
+    note = "Inside collectives, and why the other one was late."
+    return Table("Who waits for whom", WAITS, rows, note=note, noun="waits", order="that are longest", limit=limit)
+
+
+def _groups(found: RankComparison, limit: Limit) -> Table:
+    rows = [
+        (
+            Cell(group.kind, tag=group.communicator or ""),
+            words.ranks_label(group.ranks),
+            group.count,
+            group.transfer_ns,
+            group.wait_ns,
+            group.spread_ns,
+            group.late,
+        )
+        for group in found.groups
+    ]
+    note = "Transfer: the shortest run of each, added up. Late: with a late rank."
+    return Table("Collectives that were matched", GROUPS, rows, note=note, noun="kinds", limit=limit)
+
+
+def _reasons(times: dict[str, int], causes: Causes) -> list[tuple[LegendEntry, int]] | None:
+    """Times by work or cause, most first; those after the first few together."""
+    rows = [(legend_entry(some(name, ns, causes)), ns) for name, ns in by_time(times)]
+    rest = sum(ns for _entry, ns in rows[MOST_REASONS:])
+    return [*rows[:MOST_REASONS], *([(LegendEntry("Others", "idle", ""), rest)] if rest else [])] or None

@@ -1,0 +1,103 @@
+"""What the trace holds, what could not be judged, and the capture that would tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from nsysdiag.document import words
+from nsysdiag.document.blocks import (
+    NOT_PAGE,
+    PAGE,
+    Block,
+    Cell,
+    Column,
+    Command,
+    Details,
+    Lines,
+    Name,
+    Paragraph,
+    Part,
+    Section,
+    Table,
+)
+from nsysdiag.document.kinds import CODE, FIGURE, NAME, TEXT
+from nsysdiag.document.view import missing
+from nsysdiag.units import format_bytes, format_count
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from nsysdiag.document.context import Context
+    from nsysdiag.report import Report
+
+
+T = TypeVar("T")
+LARGEST_ID = "A number with ~ is the largest row id."
+EVIDENCE = (
+    Column("Evidence", TEXT, head=True, length=80),
+    Column("Captured", TEXT),
+    Column("Why", TEXT, length=300),
+    Column("Option that brings it", CODE, length=200),
+)
+NOT_RECORDED = (Column("What", TEXT, head=True, length=100), Column("What tells it", CODE, length=100))
+TABLES = (Column("Table", NAME, head=True, length=120), Column("Rows", FIGURE))
+SETTINGS = (Column("Setting", TEXT, head=True, length=60), Column("Value", TEXT, length=300))
+
+
+def health(context: Context) -> Section:
+    """Evidence, warnings, tables and settings, and the capture that would resolve more; where there is no device, the
+    overview has that."""
+    report = context.report
+    absent = missing(report)
+    tables = [
+        (table, rows if isinstance(rows, str) else format_count(rows)) for table, rows in _sorted(report.trace.tables)
+    ]
+    unrecorded = [(row.what, row.tool) for row in report.not_recorded]
+    blocks: list[Block] = [
+        *([Paragraph(f"Not captured: {', '.join(absent)}.", limit=NOT_PAGE)] if absent else []),
+        Lines(report.trace.warnings, tone="note"),
+        _evidence(report, len(absent)),
+        *([Paragraph(words.not_recorded_sentence(report.not_recorded), limit=NOT_PAGE)] if unrecorded else []),
+        *recapture(report if report.devices else None, "To resolve more, capture again with"),
+        Details("What no such trace tells", [Table("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
+        Details("Tables of the trace", [Table("Rows of each table", TABLES, tables, note=LARGEST_ID, sortable=False)]),
+        Details("Settings of this analysis", [Table("Settings", SETTINGS, _sorted(report.settings), sortable=False)]),
+    ]
+    return Section("health", "Trace health", blocks)
+
+
+def _sorted(values: Mapping[str, T]) -> list[tuple[str, T]]:
+    return sorted(values.items())
+
+
+def _evidence(report: Report, absent: int) -> Table:
+    """What was captured, what is missing first."""
+    rows = [
+        (
+            each.id,
+            Cell("✓ yes", tone="good") if each.available else Cell("✕ no", tone="bad"),
+            each.why,
+            each.recapture if not each.available else None,
+        )
+        for each in sorted(report.trace.capabilities, key=lambda capability: capability.available)
+    ]
+    title = f"{absent:,} of {len(rows):,} kinds of evidence are missing: what they would show could not be judged"
+    return Table(title if absent else "All kinds of evidence were captured", EVIDENCE, rows, sortable=False, limit=PAGE)
+
+
+def recapture(report: Report | None, sentence: str) -> list[Block]:
+    """The command under its sentence, where there is one."""
+    if report is None or not report.recapture:
+        return []
+    return [Paragraph(sentence), Command(report.recapture)]
+
+
+def source(report: Report) -> list[Part]:
+    """What made the report, and of which trace."""
+    trace = report.trace
+    return [
+        f"{report.tool.name} {report.tool.version} · ",
+        Name(trace.file),
+        f" ({format_bytes(trace.size_bytes)}) · fingerprint ",
+        Name(trace.fingerprint),
+    ]
