@@ -82,7 +82,7 @@ def _slice_line(gap: Gap, part: Slice, causes: Causes) -> Paragraph:
 
 def _hops(gap: Gap) -> list[Paragraph]:
     """Who ended the wait, a line a hop, and the root."""
-    if gap.root is None or not gap.root.hops:
+    if gap.root is None or not gap.root.hops or len(gap.root.chain) < 2:
         return []
     *hops, root = gap.root.chain[1:]
     return [

@@ -1,4 +1,4 @@
-"""Ranks, or the devices of one trace, beside each other: how even their work is, who is late, and why."""
+"""Ranks, or the devices of one trace, compared: how even their work is, who is late to collectives, and why."""
 
 from __future__ import annotations
 
