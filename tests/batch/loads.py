@@ -95,10 +95,10 @@ def loading(tasks: list[Task], by: object) -> list[Task]:
     return [replace(task, shared=replace(task.shared, load=by)) for task in tasks]
 
 
-def sixty_four(folder: Path) -> int:
-    """64 runs of which one is empty, one torn and one may not be read; how many cannot be analysed: whoever may read
-    everything can read the last one too."""
-    for rank in range(64):
+def many_runs(folder: Path, count: int = 64) -> int:
+    """So many runs, of which one is empty, one torn and one may not be read; how many of them cannot be analysed:
+    whoever may read everything can read the last one too."""
+    for rank in range(count):
         path = folder / f"rank{rank}" / "report.sqlite"
         path.parent.mkdir(parents=True)
         TraceBuilder().kernel(100, 200 + rank, name="gemm", launch=(50, 60)).write(path)

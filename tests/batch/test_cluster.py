@@ -23,9 +23,12 @@ from nsysdiag.cli.errors import run
 from nsysdiag.errors import UsageError
 from nsysdiag.formats.batch.entries import summary_of
 from nsysdiag.record import to_json
-from tests.batch.loads import dying_once, loading, sixty_four, tasks_of
+from tests.batch.loads import dying_once, loading, many_runs, tasks_of
+from tests.levels import THOROUGH
 
 needs_dask = pytest.mark.skipif(importlib.util.find_spec("distributed") is None, reason="Dask is not installed")
+
+RUNS = 64 if THOROUGH else 12
 
 
 def silent(_left: int, _running: list[str]) -> None:
@@ -89,11 +92,11 @@ class TestCluster:
 
     def test_the_command(self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.chdir(tmp_path)
-        bad = sixty_four(tmp_path / "runs")
+        bad = many_runs(tmp_path / "runs", RUNS)
         assert run(app, ["batch", "runs", "-o", "alone", "--jobs", "1"]) == 4
         assert run(app, ["batch", "runs", "-o", "cluster", "--scheduler", cluster.scheduler_address]) == 4
         assert contents(tmp_path / "cluster") == contents(tmp_path / "alone")
-        assert len([name for name in contents(tmp_path / "alone") if name.endswith("/report.html")]) == 64 - bad
+        assert len([name for name in contents(tmp_path / "alone") if name.endswith("/report.html")]) == RUNS - bad
 
     def test_what_has_come_to_an_end_is_told_before_an_interrupt(
         self, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -56,53 +57,91 @@ thread         [read  ][launch]
 TITLED = ("json", "md", "txt", "html", "csv", "prom", "perfetto.json", "junit.xml", "sarif", "gitlab.json")
 
 
+RUNNER = """
+import contextlib, io, json, sys
+from nsysdiag.cli.app import app
+from nsysdiag.cli.errors import run
+
+told = {}
+for name, line in json.load(sys.stdin).items():
+    out = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        code = run(app, line)
+        out.flush()
+    told[name] = [code, out.buffer.getvalue().decode()]
+json.dump(told, sys.stdout)
+"""
+"""Runs command lines one after the other, in one process."""
+DEMO = "trace.sqlite"
+LINES: dict[str, list[str]] = {
+    "plain": ["analyze", DEMO, "--fail-on", "ledger.pipe_read > 1ms"],
+    "redacted": ["analyze", DEMO, "--redact"],
+    "without": ["analyze", DEMO, "--disable", "pipe_read", "--fail-on", "ledger.pipe_read > 1ms"],
+    "rules": ["rules"],
+    "rule": ["rules", "pipe_read"],
+    "rules in JSON": ["rules", "--format", "json"],
+    "compared with itself": ["compare", "plain.json", "plain.json", "-o", "-", "--format", "md"],
+    "compared": ["compare", "without.json", "plain.json", "-o", "-", "--format", "json"],
+}
+CODES = {"plain": 1, "without": 2}
+"""Of the budgets; the other commands exit with 0."""
+
+
+def with_the_cause(folder: Path) -> Path:
+    """A copy of the package that has the cause, in a folder of its own."""
+    package = folder / "site" / "nsysdiag"
+    shutil.copytree(ROOT / "nsysdiag", package, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "templates", package / "templates")
+    (package / "causes" / "pipe_read.py").write_text(SOURCE)
+    registry = package / "causes" / "__init__.py"
+    before = registry.read_text()
+    after = before.replace("    profiler_overhead,\n", "    profiler_overhead,\n    pipe_read,\n")
+    assert after.count("pipe_read") == 2  # the import, and the place in the order
+    registry.write_text(after)
+    return package.parent
+
+
+def outputs(name: str) -> list[str]:
+    """Options for what a line of LINES writes."""
+    suffixes = {"plain": TITLED, "redacted": TITLED, "without": ("json",)}.get(name, ())
+    return [word for suffix in suffixes for word in ("-o", f"{name}.{suffix}")]
+
+
+@dataclass(frozen=True)
 class Added:
-    """nsysdiag with the cause, in a folder of its own."""
+    """What the program with the cause printed for each of LINES, and its files."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        package = folder / "site" / "nsysdiag"
-        shutil.copytree(ROOT / "nsysdiag", package, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copytree(ROOT / "templates", package / "templates")
-        (package / "causes" / "pipe_read.py").write_text(SOURCE)
-        registry = package / "causes" / "__init__.py"
-        before = registry.read_text()
-        after = before.replace("    profiler_overhead,\n", "    profiler_overhead,\n    pipe_read,\n")
-        assert after.count("pipe_read") == 2  # the import, and the place in the order
-        registry.write_text(after)
-        self.trace = folder / "trace.sqlite"
-        self.trace.write_bytes(gzip.decompress((ROOT / "nsysdiag" / "data" / "demo.sqlite.gz").read_bytes()))
+    folder: Path
+    printed: dict[str, str]
 
-    def run(self, *arguments: str, code: int = 0) -> str:
-        """What the command prints."""
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "nsysdiag", *arguments],
-            env={**os.environ, "PYTHONPATH": str(self.folder / "site")},
-            cwd=self.folder,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
-        return done.stdout + done.stderr
-
-    def analyzed(self, stem: str, *options: str, code: int = 0) -> dict[str, str]:
-        """The text of every format of a report."""
-        outputs = {suffix: self.folder / f"{stem}.{suffix}" for suffix in TITLED}
-        named = [part for path in outputs.values() for part in ("-o", str(path))]
-        self.run("analyze", str(self.trace), *options, *named, "--quiet", code=code)
-        return {suffix: path.read_text(encoding="utf-8") for suffix, path in outputs.items()}
+    def texts(self, stem: str) -> dict[str, str]:
+        """A report in every format."""
+        return {suffix: (self.folder / f"{stem}.{suffix}").read_text(encoding="utf-8") for suffix in TITLED}
 
 
 @pytest.fixture(scope="module")
 def added(tmp_path_factory: pytest.TempPathFactory) -> Added:
-    return Added(tmp_path_factory.mktemp("added"))
+    folder = tmp_path_factory.mktemp("added")
+    site = with_the_cause(folder)
+    (folder / DEMO).write_bytes(gzip.decompress((ROOT / "nsysdiag" / "data" / "demo.sqlite.gz").read_bytes()))
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", RUNNER],
+        input=json.dumps({name: [*line, *outputs(name)] for name, line in LINES.items()}),
+        env={**os.environ, "PYTHONPATH": str(site), "PYTHONUTF8": "1"},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
+    )
+    told = json.loads(done.stdout)
+    assert {name: code for name, (code, _) in told.items()} == {name: CODES.get(name, 0) for name in LINES}, told
+    return Added(folder, {name: printed for name, (_, printed) in told.items()})
 
 
 @pytest.fixture(scope="module")
 def texts(added: Added) -> dict[str, str]:
-    return added.analyzed("plain", "--fail-on", "ledger.pipe_read > 1ms", code=1)
+    return added.texts("plain")
 
 
 @pytest.mark.parametrize("suffix", TITLED)
@@ -142,28 +181,24 @@ def test_family_and_verdict(texts: dict[str, str]) -> None:
 
 
 def test_rules(added: Added) -> None:
-    assert "pipe_read" in added.run("rules")
-    page = added.run("rules", "pipe_read")
+    assert "pipe_read" in added.printed["rules"]
     for words in ("Pipe drained", "read from a pipe", "shared memory", "thread         [read  ][launch]"):
-        assert words in page
-    assert "pipe_read" in added.run("rules", "--format", "json")
+        assert words in added.printed["rule"]
+    assert "pipe_read" in added.printed["rules in JSON"]
 
 
-def test_compare(added: Added, texts: dict[str, str]) -> None:
-    added.run("analyze", str(added.trace), "--disable", "pipe_read", "-o", "without.json", "--quiet")
-    assert texts
-    assert "Pipe drained" in added.run("compare", "plain.json", "plain.json", "-o", "-", "--format", "md")
-    assert "pipe_read" in added.run("compare", "without.json", "plain.json", "-o", "-", "--format", "json")
+def test_compare(added: Added) -> None:
+    assert "Pipe drained" in added.printed["compared with itself"]
+    assert "pipe_read" in added.printed["compared"]
 
 
 def test_budget_of_a_disabled_cause(added: Added) -> None:
-    options = ("--disable", "pipe_read", "--fail-on", "ledger.pipe_read > 1ms")
-    assert "the cause pipe_read was disabled" in added.run("analyze", str(added.trace), "-q", *options, code=2)
+    assert "the cause pipe_read was disabled" in added.printed["without"]
 
 
 def test_redacted(added: Added, texts: dict[str, str]) -> None:
     """Its words are the program's own, and stay."""
-    redacted = added.analyzed("redacted", "--redact")
+    redacted = added.texts("redacted")
     for suffix in ("json", "md", "txt", "html", "csv", "prom", "perfetto.json"):
         assert ("Pipe drained" in redacted[suffix]) == ("Pipe drained" in texts[suffix]), suffix
     plain, hidden = (json.loads(each["json"])["devices"][0] for each in (texts, redacted))

@@ -79,7 +79,7 @@ def test_the_ledger_is_what_the_picture_says(example: Example, tmp_path: Path) -
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", some(EXAMPLES, 4), ids=lambda example: example.name)
+@pytest.mark.parametrize("example", some(EXAMPLES, 12), ids=lambda example: example.name)
 def test_the_order_of_rows_means_nothing(example: Example, tmp_path: Path) -> None:
     case = example.build()
     device = run(case, tmp_path / "trace.sqlite", shuffle_seed=3)
@@ -87,7 +87,7 @@ def test_the_order_of_rows_means_nothing(example: Example, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("example", some(FIRING, 4), ids=lambda example: example.name)
+@pytest.mark.parametrize("example", some(FIRING, 12), ids=lambda example: example.name)
 def test_a_disabled_cause_takes_nothing(example: Example, tmp_path: Path) -> None:
     case = example.build()
     report = analyze(case.trace.write(tmp_path / "trace.sqlite"), Settings(disabled=(example.cause,)))

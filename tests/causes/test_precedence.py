@@ -10,6 +10,7 @@ import pytest
 from nsysdiag.pipeline import analyze
 from tests.builder import TraceBuilder
 from tests.causes.example import CALL, NEIGHBOUR, first, late
+from tests.levels import crossed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,14 +72,14 @@ BEFORE_THE_CALL = [
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("cause", "stronger", "weaker"), BEFORE_THE_CALL)
-@pytest.mark.parametrize("swapped", [False, True])
-def test_before_the_call(cause: str, stronger: Evidence, weaker: Evidence, swapped: bool, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("pair", "swapped"), crossed(BEFORE_THE_CALL, [False, True], 2))
+def test_before_the_call(pair: tuple[str, Evidence, Evidence], swapped: bool, tmp_path: Path) -> None:
     """
     device  [==A==)....................................[launch B][==B==)
     thread           [ stronger: 60_000 ]
                      [ weaker: 60_000   ]
     """
+    cause, stronger, weaker = pair
     trace = late(schema="3.24.8")
     for evidence in (weaker, stronger) if swapped else (stronger, weaker):
         evidence(trace, 150_000, 210_000)

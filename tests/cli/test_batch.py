@@ -20,7 +20,7 @@ from nsysdiag.batch.task import Outcome, Task, work
 from nsysdiag.ci.facts import BatchEntry, BatchSummary, HistoryLine
 from nsysdiag.formats import write as results
 from nsysdiag.saved import from_json
-from tests.batch.loads import sixty_four
+from tests.batch.loads import many_runs
 from tests.builder import TraceBuilder
 
 if TYPE_CHECKING:
@@ -435,7 +435,7 @@ def command(*arguments: object) -> list[str]:
 class TestProcesses:
     @pytest.mark.thorough
     def test_same_bytes_however_many_jobs(self, folder: Path) -> None:
-        bad = sixty_four(folder / "runs")
+        bad = many_runs(folder / "runs")
         for jobs in (1, 2):
             done = subprocess.run(command("runs", "-o", f"out{jobs}", "--jobs", jobs), cwd=folder, check=False)
             assert done.returncode == 4

@@ -38,7 +38,7 @@ COMMANDS = {
     "--help": ["--help"],
     "demo": ["demo", "-o", "größe.html"],
 }
-OFTEN = ("analyze", "batch", "no file")
+OFTEN = ("analyze", "no file")
 
 
 def write_inputs(folder: Path) -> None:
