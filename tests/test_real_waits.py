@@ -20,7 +20,7 @@ from nsysdiag.cli.errors import run
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
 
-pytestmark = pytest.mark.fixtures
+pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
 
 FIXTURES = Path(__file__).parent / "fixtures"
 CAPTURES = sorted(path.name.removesuffix(".sqlite.gz") for path in FIXTURES.glob("real_wait_*.sqlite.gz"))

@@ -94,7 +94,7 @@ def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], l
     assert sum(max(ns, 0) for ns in invented.values()) <= most, f"found {device.ledger}, true {truth.ledger}"
 
 
-@pytest.mark.parametrize("name", quick(cases(SCENARIOS), 4))
+@pytest.mark.parametrize("name", quick(cases(SCENARIOS), 8))
 def test_the_ledger_is_true(name: str, shared: Shared) -> None:
     report = shared.report(shared.trace(name))
     compare(report, scenario(name), SCENARIOS[name].capture, tolerated=SCENARIOS[name].tolerated)

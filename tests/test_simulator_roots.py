@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from tests.simulator.host import Body, HostThread, Waited
     from tests.simulator.truth import DeviceTruth
 
+pytestmark = pytest.mark.slow
+
 US = 1_000
 WAITING = sorted(name for name, found in SCENARIOS.items() if found.latency is not None)
 WAKE_CALL_TO_CPU = (13 * US, 100 * US)

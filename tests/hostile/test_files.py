@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     Command = Callable[..., Told]
 
+pytestmark = pytest.mark.slow
+
 NOISE = random.Random(1).randbytes(20_000)
 LENGTHS = [0, 1, 15, 16, 50, 99, 100, 101, 511, 1024, 4095, 4096, 4097, 8192]
 

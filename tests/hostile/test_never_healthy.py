@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from nsysdiag.report import DeviceReport
 
+pytestmark = pytest.mark.slow
+
 KERNELS, CALLS = "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"
 HEALTHY = "The GPU is busy 97.1% of the time: look at the kernels, not at the host."
 

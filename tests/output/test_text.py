@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from nsysdiag.document.terminal import bar
 from nsysdiag.formats import FORMATS, RenderOptions
+from tests.levels import quick
 from tests.output.samples import RECAPTURE, SAMPLES, device, gap
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def text(sample: str, width: int = 80, color: bool = False) -> str:
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-@pytest.mark.parametrize("width", [80, 100, 132])
+@pytest.mark.parametrize("width", quick([80, 100, 132], 3))
 def test_fits(sample: str, width: int) -> None:
     lines = text(sample, width).split("\n  nsys profile ")[0].split("To resolve more")[0].splitlines()
     assert max(len(line) for line in lines) <= width

@@ -19,6 +19,7 @@ from nsysdiag.pipeline import analyze
 from tests.builder import MAIN
 from tests.causes.example import NEIGHBOUR, STRANGER, late
 from tests.ledger.traces import devices, only_device, report_of
+from tests.levels import quick
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -369,7 +370,7 @@ def test_a_launch_between_two_waits_keeps_them_apart(tmp_path: Path) -> None:
     assert [waker(gap) for gap in gaps] == [NEIGHBOUR, OTHER]
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", quick(range(4), 4))
 def test_of_two_calls_at_the_same_time_it_is_always_the_same(seed: int, tmp_path: Path) -> None:
     """OTHER's broadcast and its signal begin together, 10 us before T comes in."""
     trace = waiting("pthread_cond_wait").osrt("pread64", 1 * MS, 8_900 * US, thread=OTHER)
@@ -393,7 +394,7 @@ def test_a_thread_that_came_in_and_never_left_runs_on(neighbour: ThreadId, tmp_p
     assert waker(device.gaps[0]) == OTHER
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", quick(range(4), 4))
 def test_which_samples_are_looked_at_does_not_depend_on_their_order(seed: int, tmp_path: Path) -> None:
     """Of 200 samples every third is looked at: the fourth is."""
     trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US)

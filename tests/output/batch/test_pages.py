@@ -288,6 +288,7 @@ class TestTrend:
         assert "Charts show the latest 300 runs of each. Tables show the latest 30 runs of each." in text
         assert "1,000" in text
 
+    @pytest.mark.slow
     def test_many_traces_stay_one_page_of_bearable_size(self) -> None:
         assert len(files("many")["trend.html"]) < 4_000_000
         assert "380 more are left out." in tree("many", "trend.html").whole_text()
