@@ -111,7 +111,7 @@ class Window(Record, frozen=True):
     """The time under analysis; its length is the sum of `parts`. Time outside is edge, never idle.
 
     `outside_ns` is how much of the time from first to last launched operation the chosen parts leave out, `edge_ns` how
-    much of the capture lies before and after that; None where the trace does not say how long the capture was."""
+    much of the capture is before and after that; None where the trace does not say how long the capture was."""
 
     start_ns: Moment
     end_ns: Moment
@@ -202,8 +202,8 @@ class CallSite(Record, frozen=True):
     """Where in the program time went: the program's own functions, innermost first, without those of libraries.
 
     Where a call chain holds libraries alone, its innermost function stands there and `own` is false. `source` says
-    which call chains told: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here.
-    `launch` is true where nothing tells of the cause, and it is the launch of the next operation that is shown."""
+    which call chains showed it: `cuda`, `osrt`, `sampling`, `python`; `chains` of the `of` that were read lead here.
+    `launch` is true where no chain shows the cause, and it is the launch of the next operation that is shown."""
 
     frames: list[CodeFrame]
     source: OwnText
@@ -226,7 +226,7 @@ class Gap(Record, frozen=True):
     """One maximal idle interval [start_ns, end_ns) of a device; its slices add up to its length.
 
     `nvtx` are the ranges open on the launching thread, outermost first; `nvtx_elsewhere` start/end ranges that another
-    thread of its process had begun, which tell the phase of the program and prove nothing. `sm_active` is the share of
+    thread of its process had begun, which name the phase of the program and prove nothing. `sm_active` is the share of
     SMs that the GPU's counters saw active, by samples wholly inside the gap; None where there are none."""
 
     start_ns: Moment
@@ -511,7 +511,7 @@ class Launch(Record, frozen=True):
 
 class SignatureRow(Record, frozen=True):
     """Gaps with the same previous op, next op, NVTX path and dominant cause; counters in names read `#`, template
-    arguments that tell nothing apart `…`. `representative_start_ns` is where the longest of them begins,
+    arguments that distinguish nothing `…`. `representative_start_ns` is where the longest of them begins,
     `representative_index` its place among all gaps of the device. `per_iteration_ns` is what they cost a steady
     iteration on average, None where the device has no iterations; `share_of_idle` is of the device's idle time,
     `host_code` what the samples of host code were in."""
@@ -678,7 +678,7 @@ class DeviceReport(Record, frozen=True):
 
 class EvidenceRow(Record, frozen=True):
     """A row of the trace that a claim rests on, enough to SELECT it: `table`, and the values of its columns start,
-    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that tells nothing.
+    globalTid (`thread`), correlationId (`correlation`) and globalPid (`process`); None where that says nothing.
 
     `name` says what it is, `ns` how much of the time it stands for."""
 
@@ -698,7 +698,7 @@ class Finding(Record, frozen=True):
     `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are never added up.
 
     Where: the device, `nvtx` (the place in the program), `gaps` gaps, most of them of `signature`, in or around `call`
-    (an API or OS function, or what stands for it). `chain` tells it from root to fix, one step each; `rows` are the
+    (an API or OS function, or what stands for it). `chain` leads from root to fix, one step each; `rows` are the
     rows of the trace that show it best, the longest first."""
 
     id: HashedId
@@ -740,7 +740,7 @@ class NotRecorded(Record, frozen=True):
 class Report(Record, frozen=True):
     """Everything that was found out about one trace. `ranks` compares its devices, None where there is one alone or
     nothing that they have in common; `not_recorded` is what no such trace tells, `cost` that of all devices that have a
-    price; `host` tells of threads and CPUs, None where no device worked. `phrases` are the names in all
+    price; `host` is about threads and CPUs, None where no device worked. `phrases` are the names in all
     sentences, None in reports of older versions."""
 
     schema_version: OwnText

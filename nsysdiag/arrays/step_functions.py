@@ -66,7 +66,7 @@ def count_open(start: IntArray, end: IntArray, low: int, high: int, before: int 
 
 
 def _within(times: IntArray, low: int, high: int) -> IntArray:
-    """Sorted times from `low` on; what lies outside is moved to the borders."""
+    """Sorted times from `low` on; what is outside is moved to the borders."""
     inside = len(times) == 0 or (times[0] >= low and times[-1] <= high)
     return (times if inside else np.clip(times, low, high)) - low
 

@@ -170,7 +170,7 @@ class _Tool(msgspec.Struct):
 
 
 class _Head(msgspec.Struct):
-    """What tells a report of one trace from those of ranks, comparisons and batches, which have a kind."""
+    """What distinguishes a report of one trace from those of ranks, comparisons and batches, which have a kind."""
 
     schema_version: str
     tool: _Tool

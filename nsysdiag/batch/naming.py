@@ -21,7 +21,7 @@ _SUFFIXES = (".html", ".json")
 
 def output_names(inputs: Sequence[tuple[str, str]]) -> list[str]:
     """For each input the path of its outputs, without a suffix. An input is what it is shown as, by `/`, and a path
-    that tells it from others; the order of the inputs changes nothing."""
+    that distinguishes it from others; the order of the inputs changes nothing."""
     taken = set(RESERVED)
     names: dict[tuple[str, str], str] = {}
     for wanted, each in sorted((_wanted(each[0]), each) for each in inputs):

@@ -1,4 +1,4 @@
-"""Waits for CPython's global interpreter lock, told apart from other waits."""
+"""Waits for CPython's global interpreter lock, as distinct from other waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RATHER = 4
 def gil_waits(host: HostActivity) -> BoolArray:
     """True for each row of `host.os_calls` that waits for the interpreter lock.
 
-    A thread that wants it waits for the switch interval of 5 ms, asks the holder to let go, and waits again; so the
+    A thread that wants it waits for the switch interval of 5 ms, asks the holder to release it, and waits again; so the
     waits end by themselves after 5.0 to 5.2 ms, but for the last, which the holder ends by a signal.
 
     ```

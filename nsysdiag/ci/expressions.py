@@ -104,7 +104,7 @@ class _Parser:
         return self._fail(f"there is no '{name}'{meant}", self._names_hint())
 
     def _change_of(self, name: str, start: int) -> Measure:
-        """What a comparison tells from chance: the length of a unit of work, its parts, and causes."""
+        """What a comparison can distinguish from chance: the length of a unit of work, its parts, and causes."""
         measure = _LENGTH if name == LENGTH else self._measure(name, start)
         if measure.name in (LENGTH, *_COMPARED) or (measure.in_ledger and not measure.of_window):
             return measure

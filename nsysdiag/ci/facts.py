@@ -1,4 +1,4 @@
-"""What CI is told, as plain data: budgets that were checked, and what became of many traces."""
+"""What CI gets, as plain data: budgets that were checked, and what became of many traces."""
 
 from __future__ import annotations
 
@@ -32,14 +32,12 @@ BATCH_SCHEMA_VERSION = "1"
 KIND = "batch"
 
 
-class BudgetResult(Record, frozen=True):
-    """One budget on one device of one trace, or on a comparison.
+class Budgeted(Record, frozen=True):
+    """What a budget is about: one device of one trace, or a comparison.
 
     `budget` is the expression as it was written, `source` where (`--fail-on`, or file and key), `level` fail or warn.
-    `device` is the key of the device that came closest to the limit or broke it most, empty for what is of the whole
-    trace; `nvtx` the range that the budget is about, empty for all time. `value` and `limit` are in `unit`: ns, share,
-    count. `broken` says whether the expression holds, `sentence` the same for a person.
-    """
+    `device` is a key, empty for what is of the whole trace; `nvtx` the range that the budget is about, empty for all
+    time."""
 
     id: OwnText
     budget: Sentence
@@ -47,6 +45,13 @@ class BudgetResult(Record, frozen=True):
     level: OwnText
     device: OwnText
     nvtx: RangeName
+
+
+class BudgetResult(Budgeted, frozen=True):
+    """A budget that was checked. `device` is the one that came closest to the limit or broke it most. `value` and
+    `limit` are in `unit`: ns, share, count. `broken` says whether the expression holds, `sentence` the same for a
+    person."""
+
     value: Varying
     limit: Varying
     unit: OwnText
@@ -54,16 +59,10 @@ class BudgetResult(Record, frozen=True):
     sentence: Sentence
 
 
-class UnjudgedBudget(Record, frozen=True):
-    """A budget that a trace cannot tell: neither kept nor broken. The fields are those of BudgetResult, `device` is the
-    one that the budget names. `error` is the whole sentence, `why` the reason in it, `hint` what to do."""
+class UnjudgedBudget(Budgeted, frozen=True):
+    """A budget that a trace cannot tell: neither kept nor broken. `device` is the one that it names. `error` is the
+    whole sentence, `why` the reason in it, `hint` what to do."""
 
-    id: OwnText
-    budget: Sentence
-    source: Sentence
-    level: OwnText
-    device: OwnText
-    nvtx: RangeName
     error: Sentence
     why: Sentence
     hint: Sentence

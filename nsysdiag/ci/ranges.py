@@ -1,4 +1,4 @@
-"""Budgets on one NVTX range: the gaps inside it, as the recurring gaps of a report tell them.
+"""Budgets on one NVTX range: the gaps inside it, as the recurring gaps of a report show them.
 
 A gap is inside a range if the range was open on the thread that launched the next operation. Recurring gaps know the
 cause that most of a gap has, so that a cause counts whole gaps here, and shares are of the whole window.
@@ -20,7 +20,7 @@ NAMES = "idle_ns, idle_share, gap_count, ledger.CAUSE and ledger.CAUSE_share"
 
 
 def fits_ranges(measure: Measure) -> bool:
-    """Do the gaps inside a range tell it?"""
+    """Do the gaps inside a range show it?"""
     return measure.path in (("idle_ns",), ("gap_count",)) or measure.path[0] == "ledger"
 
 

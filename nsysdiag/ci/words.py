@@ -49,7 +49,7 @@ def place(device: str, nvtx: str) -> str:
 
 
 def in_words(value: float, limit: float, unit: str) -> Parts:
-    """Both with as many digits as tell them apart."""
+    """Both with as many digits as make them differ."""
     for digits in (3, 6, 9, 17):
         found, other = _in_words(value, unit, digits), _in_words(limit, unit, digits)
         if found != other or value == limit:

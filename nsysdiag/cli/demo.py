@@ -26,7 +26,7 @@ def demo(
     """Analyse a bundled trace, for a first look.
 
     Two ranks train, and their data loaders are too slow. The host is a real capture. There was no GPU: the program
-    reckoned what one would have run when, and that was put into the trace. Prints the summary and, without -o,
+    simulated what one would have run when, and that was put into the trace. Prints the summary and, without -o,
     writes demo.nsysdiag.html into the current folder.
     """
     from nsysdiag.cli.load import analyze_trace

@@ -41,7 +41,7 @@ class Drawn:
 
 
 def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
-    """Draw the means of a side of one or several captures; `stream` tells the draws of one side from the other's."""
+    """Draw the means of a side of one or several captures; `stream` sets the draws of one side apart."""
     random = np.random.default_rng([SEED, stream])
     mean = np.concatenate(captures).mean(axis=0)
     few = [_added_up(capture) for capture in captures]

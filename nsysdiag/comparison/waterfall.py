@@ -93,7 +93,7 @@ def renaming(rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[
 
 
 def _counts(change: Change, verdict: str) -> bool:
-    """Is it a change for certain, or, where nothing tells of chance, large enough for one?"""
+    """Is it a change for certain, or, where nothing is known of chance, large enough for one?"""
     if change.verdict != UNKNOWN:
         return change.verdict == verdict
     return (-change.change_ns if verdict == IMPROVED else change.change_ns) > change.least_ns
@@ -115,7 +115,7 @@ def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, 
 
 
 def _hedged(verdict: str, sentence: str) -> str:
-    """The same where nothing tells of chance."""
+    """The same where nothing is known of chance."""
     if verdict == "none":
         return "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
     return f"{sentence} The data do not show whether that is more than chance."

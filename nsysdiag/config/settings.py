@@ -93,7 +93,7 @@ class TriageThresholds(msgspec.Struct, frozen=True, kw_only=True):
 
     Steps are steady if the median deviation from the median length is at most `regular` of that. A gap of at least
     `burst_gap_ns` in which the host had nothing to do separates bursts; there are at least `fewest_bursts`, and what
-    lies between them is at least `between` of the window.
+    is between them is at least `between` of the window.
     """
 
     feed: Share = 0.10

@@ -106,7 +106,7 @@ def ordered(device: DeviceTimeline, streams: Streams, rows: IntArray) -> IntArra
     bound |= has_after & _in_order(device, streams, rows, following)
     result[beside] = 1
     result[bound] = 2
-    result[operations.migration[rows]] = 0  # nobody put them into a stream
+    result[operations.migration[rows]] = 0  # they are in no stream of the program
     return result
 
 

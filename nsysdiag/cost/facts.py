@@ -34,7 +34,7 @@ class Cost(Record, frozen=True):
     `run_given`.
 
     `idle`, `exposed_comm` and `exposed_copy` add up to `lost`. `step` is the price of the window divided by its number
-    of iterations, warm-up and what lies between them included. `best` is for the finding of this device that comes
+    of iterations, warm-up and what is between them included. `best` is for the finding of this device that comes
     first in the report."""
 
     currency: Currency

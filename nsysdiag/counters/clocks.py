@@ -13,7 +13,7 @@ CHIP, SEEN = "chip", "seen"
 
 
 def clocks(series: Series, busy: Intervals, chip_hz: int | None, limit: float) -> Clocks | None:
-    """The clock over the time of the set `busy`; None where no sample lies wholly inside.
+    """The clock over the time of the set `busy`; None where no sample is wholly inside.
 
     ```
     device   |=====|.|====|................|=========|

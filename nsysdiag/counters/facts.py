@@ -35,7 +35,7 @@ class GpuMetric(Record, frozen=True):
     are those of the trace, added up where there are several, or of which the largest counts (copy engines).
 
     Means by time: `window`; `kernels`, while any kernel ran; `compute`, while any but communication did. `gaps` is over
-    those samples alone that lie wholly inside a gap, `gap_samples` of them: the others mix it with the work beside it.
+    those samples alone that are wholly inside a gap, `gap_samples` of them: the others mix it with the work beside it.
     `lowest` and `highest` are single samples.
 
     `idle` is the level of all time without operations. Where it is known, samples that are partly idle are parted by
@@ -82,7 +82,7 @@ class KernelMetrics(Record, frozen=True):
     """The kernels of one name: `gpu_ns` is the time in which any of them ran, `long_count` those that last at least one
     sampling period.
 
-    `whole`: the means are over the samples that lie wholly inside such kernels, which make up at least half of the
+    `whole`: the means are over the samples that are wholly inside such kernels, which make up at least half of the
     name's time; nothing but what ran beside them is mixed in. Else over all samples of the name's time, each by the
     time that it shares: then what ran before and after is mixed in.
     """
@@ -107,7 +107,7 @@ class IterationMetrics(Record, frozen=True):
 
 
 class Clocks(Record, frozen=True):
-    """The GPC clock while kernels ran: samples that lie wholly in their time, pauses shorter than one sampling period
+    """The GPC clock while kernels ran: samples that are wholly in their time, pauses shorter than one sampling period
     counted in, so that clocking down while idle does not show.
 
     `max_hz` is the chip's (`source` is `chip`) or, where the trace does not say or a higher clock was seen, the highest

@@ -46,7 +46,7 @@ class Within:
         return _mean(value[self.index], self.ns)
 
     def whole_mean(self, value: FloatArray) -> tuple[float | None, int]:
-        """The mean over the samples that lie wholly in the set and have a value, and their number."""
+        """The mean over the samples that are wholly in the set and have a value, and their number."""
         values = value[self.index[self.whole]]
         return _mean(values, self.ns[self.whole]), int((~np.isnan(values)).sum())
 
@@ -108,7 +108,7 @@ class Sampled:
         return self.valid[np.maximum(behind, first)] - self.valid[first]
 
     def whole(self, queries: Intervals) -> FloatArray:
-        """The mean over the valid samples that lie wholly inside each query, NaN without one."""
+        """The mean over the valid samples that are wholly inside each query, NaN without one."""
         first = np.searchsorted(self.grid.start, queries.start, side="left")
         behind = np.maximum(np.searchsorted(self.grid.end, queries.end, side="right"), first)
         return _ratio(self.area[behind] - self.area[first], self.ns[behind] - self.ns[first])

@@ -36,7 +36,7 @@ def _row(found: GpuMetrics | None, metric: str) -> GpuMetric | None:
 
 
 def with_sm_active(gaps: list[Gap], measured: Measured | None) -> list[Gap]:
-    """The gaps with the SM activity by the samples that lie wholly inside each."""
+    """The gaps with the SM activity by the samples that are wholly inside each."""
     if measured is None or "sm_active" not in measured.series or not gaps:
         return gaps
     spans = Intervals.of([(gap.start_ns, gap.end_ns) for gap in gaps])

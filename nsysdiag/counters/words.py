@@ -91,7 +91,7 @@ def _activity(found: GpuMetrics) -> list[str]:
 
 def _memory(found: GpuMetrics) -> list[str]:
     """Memory and links while kernels ran."""
-    told = []
+    shown = []
     for name, title in (
         ("dram_read", "DRAM reads"),
         ("dram_write", "DRAM writes"),
@@ -101,8 +101,8 @@ def _memory(found: GpuMetrics) -> list[str]:
         row = metric(found, name)
         if row is not None and row.kernels is not None and (name.startswith("dram") or row.kernels > 0):
             speed = rate(row, row.kernels)
-            told.append(f"{title} {share(row.kernels)}" + (f" ({speed})" if speed else ""))
-    return [f"Of the highest rates, while kernels run: {', '.join(told)}."] if told else []
+            shown.append(f"{title} {share(row.kernels)}" + (f" ({speed})" if speed else ""))
+    return [f"Of the highest rates, while kernels run: {', '.join(shown)}."] if shown else []
 
 
 def _idlest(device: DeviceReport, found: GpuMetrics) -> list[str]:

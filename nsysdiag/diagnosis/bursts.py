@@ -22,7 +22,7 @@ ASKED = re.compile(r"\b_*(epoll_p?wait2?|p?poll|p?select6?|accept4?|recv(from|ms
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """The bursts inside the window in order of time, and for each gap of the device whether it lies between two."""
+    """The bursts inside the window in order of time, and for each gap of the device whether it is between two."""
 
     spans: Intervals
     between: BoolArray
@@ -32,7 +32,7 @@ class Bursts:
 
 
 def find_bursts(gaps: Gaps, slices: Slices, parts: Intervals, limits: TriageThresholds) -> Bursts:
-    """What of the window `parts` lies between long gaps in which the host had nothing to do; `slices` are by root
+    """What of the window `parts` is between long gaps in which the host had nothing to do; `slices` are by root
     cause.
 
     ```

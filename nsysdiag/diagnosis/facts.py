@@ -12,7 +12,7 @@ class Workload(Record, frozen=True):
     `kind`: `steps`, iterations of about the same length (training); `bursts`, work that comes irregularly with long
     idle stretches between (serving); `unclear`. `why` says what shows it. Of bursts, `between_ns` is the idle time
     between them, which is no loss where nothing was asked for; `judged_ns` is the time that all shares are of: the
-    window, of bursts without what lies between them."""
+    window, of bursts without what is between them."""
 
     kind: OwnText
     why: Sentence

@@ -16,7 +16,7 @@ from nsysdiag.ledger.untraced_graphs import has_operations, is_outermost
 from nsysdiag.units import format_count, format_share
 
 FEWEST, NOTABLE, MOST = 10, 0.02, 0.2
-"""How many rows must be missing, and which share of them, to be told, and from which share on nothing can be said."""
+"""How many rows must be missing, and which share of them, to be reported, and the share that leaves nothing to say."""
 DOUBTED = 0.5
 """What becomes of the confidence of findings on a device of which rows are missing."""
 _KERNEL_LAUNCH = re.compile(r"cu(da)?Launch(Cooperative)?(Kernel.*|Grid.*)?(_v\d+)?(_ptsz)?")
@@ -103,7 +103,7 @@ def missing_of(
     """What is missing of one device."""
     owners = distinct_values(device.operations.process)
     mine: BoolArray = once(launches.process, lambda each: np.isin(each, owners))
-    # Rows that cannot be are told by themselves.
+    # Impossible rows are reported by themselves.
     unseen = max(int(np.count_nonzero(mine & launches.unseen)) - device.malformed, 0)
     unlaunched = (device.launch < 0) & ~device.operations.migration & (device.operations.correlation > 0)
     traced = len(activity.api_calls.rows) > 0 and launches.known

@@ -197,7 +197,7 @@ def _largest_known(given: VerdictInput) -> str | None:
 
 
 def _named(given: VerdictInput, cause: str) -> str:
-    """The cause's title as part of a sentence, with its kind where most of it is of one told by evidence."""
+    """The cause's title as part of a sentence, with its kind where evidence names one for most of it."""
     title = CAUSES[cause].title
     inside = given.labels.get(cause, {}).get(host_compute.INSIDE_MPI, 0)
     kind = f" ({host_compute.INSIDE_MPI})" if inside > MOSTLY * given.ledger[cause] else ""

@@ -23,11 +23,11 @@ LINE_ROOM = 90
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """`parts` from the bottom up; `told` is what the pointer shows. `faded` bars do not count."""
+    """`parts` from the bottom up; `tooltip` is what the pointer shows. `faded` bars do not count."""
 
     total: int
     parts: list[Share]
-    told: str
+    tooltip: str
     slow: bool
     faded: bool
 
@@ -63,7 +63,7 @@ class Spot:
     """Where the pointer finds the bar, in units of the drawing."""
 
     x: int
-    told: str
+    tooltip: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class LegendEntry:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """A drawing of `width` by HEIGHT units with slots of SLOT, and what lies over it unstretched."""
+    """A drawing of `width` by HEIGHT units with slots of SLOT, and what is over it unstretched."""
 
     width: int
     height: int
@@ -115,7 +115,7 @@ def draw_bars(bars: list[Bar], top: int, levels: dict[str, int], *, fewest: int 
             if bar.slow or bar.faded
         ],
         lines=_lines(top, levels),
-        spots=[Spot(at * SLOT, bar.told) for at, bar in enumerate(bars)],
+        spots=[Spot(at * SLOT, bar.tooltip) for at, bar in enumerate(bars)],
         legend=_legend(bars),
         cut=any(bar.total > top for bar in bars),
     )

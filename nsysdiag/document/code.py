@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAME_LIMIT = 60
 NO_SYMBOL = "no symbol"
-TOLD_BY = {"cuda": "calls", "osrt": "calls", "sampling": "samples", "python": "back traces"}
+COUNTED = {"cuda": "calls", "osrt": "calls", "sampling": "samples", "python": "back traces"}
 Show = Callable[[str], str]
 
 
@@ -37,7 +37,7 @@ def call_site_label(site: CallSite | None, show: Show = short) -> str:
         return ""
     what = "" if site.own else "library code: "
     when = "the launch, in " if site.launch else ""
-    share = f", {format_count(site.chains)} of {format_count(site.of)} {TOLD_BY.get(site.source, 'call chains')}"
+    share = f", {format_count(site.chains)} of {format_count(site.of)} {COUNTED.get(site.source, 'call chains')}"
     return when + what + _frames(site.frames, show) + (share if site.of > 1 else "")
 
 

@@ -38,7 +38,7 @@ class Bin:
     """What is in one bin: `parts` from the bottom up, and what the pointer shows."""
 
     parts: list[Share]
-    told: str
+    tooltip: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Histogram:
 def draw_columns(columns: list[Bin], levels: Callable[[int], dict[str, int]]) -> BarChart | None:
     """The columns side by side with lines at the `levels` of the fullest one; None where all are empty."""
     bars = [
-        Bar(sum(part.ns for part in each.parts), each.parts, each.told, slow=False, faded=False) for each in columns
+        Bar(sum(part.ns for part in each.parts), each.parts, each.tooltip, slow=False, faded=False) for each in columns
     ]
     top = max((bar.total for bar in bars), default=0)
     return draw_bars(bars, top, levels(top), fewest=1)

@@ -148,7 +148,7 @@ def path_label(nvtx: list[str]) -> str:
 
 
 def iterations_found(found: IterationReport) -> str:
-    """How many iterations there are, and by what they were told apart."""
+    """How many iterations there are, and by what they were distinguished."""
     by = "NVTX range" if found.source == "nvtx" else "each start of"
     return f"{counted(found.count, 'iteration')} by {by} “{clip(brief(found.name), ITERATION_NAME)}”"
 

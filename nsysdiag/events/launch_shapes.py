@@ -51,7 +51,7 @@ def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
 
 
 def _packed(grid: IntArray, threads: IntArray, registers: IntArray, shared: IntArray) -> IntArray:
-    """One number a shape: to tell numbers apart is faster than to tell rows apart."""
+    """One number a shape: comparing numbers is faster than comparing rows."""
     key = (grid << _THREADS_BITS) | threads
     key = (key << _REGISTERS_BITS) | registers
     return (key << _SHARED_BITS) | shared

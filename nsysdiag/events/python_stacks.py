@@ -12,7 +12,7 @@ The count is one of the two 32-bit numbers before the first frame. A payload who
 with ids that are no strings, is something else and not read.
 
 A back trace of a CUDA call is a mark on the thread that made the call. Samples are marks on a thread of the profiler; a
-category tells the threads of a process apart, and nothing says which is which. The main thread alone is known by its
+category distinguishes the threads of a process, and nothing says which is which. The main thread alone is known by its
 stacks: those of all others begin in `threading.py`.
 """
 
@@ -51,7 +51,7 @@ class PythonStacks:
     _main: dict[int, int] | None = field(default=None, init=False)
 
     def on_axis(self, axis: ThreadAxis) -> tuple[IntArray, IntArray]:
-        """The marks that tell of the axis's threads: their positions, sorted, and which mark each is."""
+        """The marks of the axis's threads: their positions, sorted, and which mark each is."""
         marks = self.marks
         thread = marks.thread
         lane = axis.rank(thread)

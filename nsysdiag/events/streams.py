@@ -17,7 +17,7 @@ _NO_STREAM = 0xFFFFFFFF
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """`null` and `non_blocking` tell for each code what TARGET_INFO_CUDA_STREAM and its kin say of the stream."""
+    """`null` and `non_blocking` say for each code what the tables of streams and contexts hold of the stream."""
 
     null: BoolArray
     non_blocking: BoolArray

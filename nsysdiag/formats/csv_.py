@@ -43,7 +43,7 @@ def tables(report: Report) -> dict[str, bytes]:
 
 
 def table_path(path: Path, table: str) -> Path:
-    """Where a table other than the gaps lies beside `x.csv`: `x.TABLE.csv`."""
+    """Where a table other than the gaps is beside `x.csv`: `x.TABLE.csv`."""
     return path.with_name(f"{path.stem}.{table}{path.suffix}")
 
 

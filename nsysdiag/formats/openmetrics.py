@@ -62,8 +62,8 @@ def _report_info(report: Report) -> Family:
         "version": report.tool.version,
         "schema_version": report.schema_version,
     }
-    told = "Written by nsysdiag: the trace that the other metrics are about."
-    return Family(INFO, told, "", [Sample(tuple(labels.items()), 1)])
+    meaning = "Written by nsysdiag: the trace that the other metrics are about."
+    return Family(INFO, meaning, "", [Sample(tuple(labels.items()), 1)])
 
 
 def _labels(report: Report, device: DeviceReport) -> Labels:

@@ -102,7 +102,7 @@ def write(path: Path, data: bytes, *, force: bool, is_ours: IsOurs | None = None
 
 
 def _write_new(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:  # x is O_EXCL: whatever already lies there, a link too, is left alone
+    with path.open("xb") as file:  # x is O_EXCL: whatever is there already, a link too, is left alone
         file.write(data)
         file.flush()
         os.fsync(file.fileno())

@@ -72,7 +72,7 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
 
 def normal_range(name: str) -> str:
     """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit."""
-    mark = mark_of(name)  # its digits tell long names apart
+    mark = mark_of(name)  # its digits distinguish long names
     return pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", name.removesuffix(mark))) + mark
 
 

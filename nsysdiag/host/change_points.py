@@ -17,7 +17,7 @@ LEAST_AFTER = 3
 QUIET_SHARE = 0.2
 """The part of the range that must be quiet before it: what a program does at first is no measure."""
 KEPT_SHARE = 0.8
-"""So many of the windows on either side must lie on that side of the border."""
+"""So many of the windows on either side must be on that side of the border."""
 FEWEST_SYNCS, FEWEST_COUNTED = 5, 10
 
 
@@ -85,10 +85,10 @@ def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
              2 3 9 2 9 2 3 9 2 3 9 2      no side keeps to itself
     ```
     """
-    told = np.flatnonzero(~np.isnan(values))
-    if len(told) < max(0.8 * len(values), 1):
+    known = np.flatnonzero(~np.isnan(values))
+    if len(known) < max(0.8 * len(values), 1):
         return None
-    series = values[told] if metric.more_is_worse else -values[told]
+    series = values[known] if metric.more_is_worse else -values[known]
     if np.ptp(series) < metric.least:  # no two medians are further apart
         return None
     first = max(LEAST_AFTER, int(np.ceil(QUIET_SHARE * len(series))))
@@ -97,7 +97,7 @@ def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
         for at in range(first, len(series) - LEAST_AFTER + 1)
         if _lasts(series, at, metric.least, fewest)
     ]
-    return int(told[-max(places)[1]]) if places else None
+    return int(known[-max(places)[1]]) if places else None
 
 
 def _lasts(series: FloatArray, at: int, least: float, fewest: float) -> bool:

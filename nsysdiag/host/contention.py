@@ -39,7 +39,7 @@ def contention(scene: HostScene, states: ThreadStates) -> Contention:
 
 def _holders(scene: HostScene, thread: IntArray, ns: IntArray) -> list[CpuHolder]:
     """Threads of the scene's processes one by one, those of others by process; most time first. Of programs that were
-    not traced only the number is told: they are somebody else's business."""
+    not traced only the number is reported: they belong to others."""
     host_trace = scene.host_trace
     traced = set(host_trace.traced_processes.tolist())
     own = np.isin(process_of(thread), np.unique(process_of(scene.axis.threads)))

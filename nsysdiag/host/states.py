@@ -19,7 +19,7 @@ NOTED = (ThreadState.RUNNING, ThreadState.INTERRUPTIBLE, ThreadState.UNINTERRUPT
 @dataclass(frozen=True, slots=True)
 class Stretches(Rows):
     """Times on or off a CPU inside the range, by lane, then time; `cpu` is the one that is used or was left. A stretch
-    of no length lies outside of the range but for its beginning."""
+    of no length is outside of the range but for its beginning."""
 
     lane: IntArray
     start: IntArray

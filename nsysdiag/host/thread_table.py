@@ -60,9 +60,9 @@ def _by_state(states: ThreadStates, count: int) -> tuple[IntArray, IntArray]:
     time."""
     noted = np.isin(states.state, NOTED)
     pushed = np.bincount(states.left_lane[states.state == ThreadState.RUNNING], minlength=count)
-    told = np.bincount(states.left_lane[noted], minlength=count)
-    enough = (told > 0) & (10 * told >= 9 * np.bincount(states.left_lane, minlength=count))
-    return np.where(enough, told - pushed, NOTHING), np.where(enough, pushed, NOTHING)
+    noted_left = np.bincount(states.left_lane[noted], minlength=count)
+    enough = (noted_left > 0) & (10 * noted_left >= 9 * np.bincount(states.left_lane, minlength=count))
+    return np.where(enough, noted_left - pushed, NOTHING), np.where(enough, pushed, NOTHING)
 
 
 def _cpus(states: ThreadStates, count: int) -> IntArray:
@@ -138,7 +138,7 @@ def _call_totals(scene: HostScene) -> CallTotals:
 
 
 def _row(scene: HostScene, states: ThreadStates, totals: ThreadTotals, calls: CallTotals, lane: int) -> HostThread:
-    """One lane; what nothing tells of it is None."""
+    """One lane; what is not known of it is None."""
     thread, known = int(scene.axis.threads[lane]), bool(states.known[lane])
     traced = len(scene.host_trace.activity.api_calls.rows) > 0
     return HostThread(

@@ -69,7 +69,7 @@ class SyncCalls:
 @dataclass(frozen=True, slots=True)
 class HostScene:
     """`axis` has a lane for every thread with any evidence, of the processes that worked on `devices`; without nsys's
-    own. The range [low, high) is what is told about. `launched` holds for each device the calls that launched what ran
+    own. The range [low, high) is what is reported. `launched` holds for each device the calls that launched what ran
     on it in the range (rows of the table of API calls), even if they were made before. `launching` marks the lanes of
     the threads that made them; `os_traced` those of processes whose OS calls were captured."""
 

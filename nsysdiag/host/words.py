@@ -17,7 +17,7 @@ NOTABLE_SHARE = 0.01
 INFLATED, INFLATED_NS = 1.5, 5_000
 """How many times longer synchronizations must take to return, and by how much, before it is worth a line."""
 TOGETHER = 1
-"""Changes that begin so many windows apart are told in one sentence."""
+"""Changes that begin so many windows apart share a sentence."""
 METRICS = {
     "switches_per_second": "context switches a second",
     "off_cpu_share": "launching threads off their CPU",
@@ -41,10 +41,10 @@ def host_sentences(host: HostReport) -> list[str]:
 def facts(host: HostReport) -> list[str]:
     """What holds for the whole table: the range, and what the trace cannot tell."""
     length = host.end_ns - host.start_ns
-    told = (
+    before = (
         f"{format_ns(length)} from {instant(host.start_ns)} to {instant(host.end_ns)}, from the start of the first to "
     )
-    lines = [f"{told}the end of the last window of a device; {counted(host.thread_count, 'thread')}."]
+    lines = [f"{before}the end of the last window of a device; {counted(host.thread_count, 'thread')}."]
     if host.contention is None:
         lines.append(
             "Scheduling was not captured: when threads were off a CPU, and why, is unknown; a time on a CPU is an "
@@ -151,7 +151,7 @@ def _groups(changes: list[ChangePoint]) -> list[list[ChangePoint]]:
 
 def _began(host: HostReport, group: list[ChangePoint]) -> str:
     ready = any(each.metric == "preempted_share" for each in group)
-    told = "; ".join(
+    rises = "; ".join(
         f"{METRICS.get(each.metric, each.metric)} {metric_value(each.metric, each.before)}, then "
         f"{metric_value(each.metric, each.after)}"
         for each in group
@@ -159,7 +159,7 @@ def _began(host: HostReport, group: list[ChangePoint]) -> str:
     )
     first = group[0]
     after = format_ns(first.start_ns - host.start_ns)
-    return f"It began at {instant(first.start_ns)}, {after} into the work, and lasts to the end: {told} (medians)."
+    return f"It began at {instant(first.start_ns)}, {after} into the work, and lasts to the end: {rises} (medians)."
 
 
 def _inflated(latency: SyncLatency) -> list[str]:

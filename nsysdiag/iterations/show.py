@@ -122,7 +122,7 @@ def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarC
         Bar(
             total=row.end_ns - row.start_ns,
             parts=iteration_shares(row, causes),
-            told=_told(row, found, slow, causes),
+            tooltip=_tooltip(row, found, slow, causes),
             slow=row.index in slow,
             faded=not row.steady,
         )
@@ -146,7 +146,7 @@ def _figure(found: IterationReport, rows: list[Iteration], drawing: BarChart, ca
     return iterations_figure(stacks, drawing, _top(found, rows))
 
 
-def _told(row: Iteration, found: IterationReport, slow: set[int], causes: Causes) -> str:
+def _tooltip(row: Iteration, found: IterationReport, slow: set[int], causes: Causes) -> str:
     shares = sorted(iteration_shares(row, causes), key=lambda share: -share.ns)[:TOLD_PARTS]
     parts = ", ".join(f"{share.label} {format_ns(share.ns)}" for share in shares)
     return f"#{row.index}: {format_ns(row.end_ns - row.start_ns)}{_flag(row, found, slow)}: {parts}"

@@ -85,13 +85,13 @@ def _durations(found: Distribution | None) -> list[Block]:
     starts, counts = [start for start, _count in found.bins], [count for _start, count in found.bins]
     behind = next((edge for edge in EDGES if edge > max(starts[-1], FIRST_EDGE - 1)), starts[-1])
     edges = [*starts, behind]
-    told = [
+    tooltips = [
         f"{counted(count, 'kernel')}, {time_label(start)} to {time_label(end)}"
         for (start, count), end in zip(found.bins, edges[1:], strict=True)
     ]
     bins = [
         Bin([Share("compute", "Kernels", count, "compute", "")] if count else [], said)
-        for count, said in zip(counts, told, strict=True)
+        for count, said in zip(counts, tooltips, strict=True)
     ]
     drawing = draw_columns(bins, count_levels)
     if drawing is None:
@@ -106,6 +106,6 @@ def _durations(found: Distribution | None) -> list[Block]:
             Histogram({panel.title: drawing}, ticks(edges)),
             f"Number of kernels by how long each ran: {lengths}",
             captions=[f"How long each of {format_count(found.count)} kernels ran: {lengths}."],
-            figure=histogram_figure([panel], [KERNELS], [told], ticks(edges)),
+            figure=histogram_figure([panel], [KERNELS], [tooltips], ticks(edges)),
         )
     ]

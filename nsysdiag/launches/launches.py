@@ -57,7 +57,7 @@ def launch_summary(
 
 def median_work_ns(device: DeviceTimeline, inside: BoolArray, median_kernel_ns: int | None) -> int | None:
     """For how long what one call launches occupies the device, the median: a kernel's length, or from the beginning of
-    a graph's first kernel to the end of its last, for what lies between them is no launching."""
+    a graph's first kernel to the end of its last, for what is between them is no launching."""
     operations = device.operations
     graph = (operations.category == Category.GRAPH) | (operations.graph_node > 0)
     if not np.any(inside & graph):

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 MAX_SPOTS, MAX_CALLS, TOP_ROWS = 125, 60, 5
 TOP = Limit(ticket=TOP_ROWS, summary=0, brief=0)
 SIDE_BY_SIDE = ("kernel", "call", "interval")
-"""The distributions that a histogram compares: launches are too slow where the last lies above the first."""
+"""The distributions that a histogram compares: launches are too slow where the last is above the first."""
 HEALTHY = "A long time in the queue is healthy: the host runs ahead of the GPU."
 DEPTH = (
     "on a logarithmic scale. High is healthy. Where the band touches the floor, the queue ran dry; a mean of about one "

@@ -64,8 +64,8 @@ def _rate(device: DeviceReport) -> list[str]:
         f"{format_ns(launch.interval.p50_ns)} pass from one launch to the next" if launch.interval else "",
     ]
     medians = ", ".join(fact for fact in facts if fact)
-    told = f"; in the median {medians}" if medians else ""
-    return [f"{counted(launch.calls, 'launch', 'launches')}, {rate(launch.calls, device.window_ns)} a second{told}."]
+    more = f"; in the median {medians}" if medians else ""
+    return [f"{counted(launch.calls, 'launch', 'launches')}, {rate(launch.calls, device.window_ns)} a second{more}."]
 
 
 def _lead(launch: Launch) -> list[str]:

@@ -65,5 +65,5 @@ def level_lines(top: int, limit: int | None) -> list[Line]:
 def _spot(level: Level, at: int, together: int) -> Spot:
     part = slice(at, at + together)
     low, high = int(level.lowest[part].min()), int(level.highest[part].max())
-    told = format_bytes(high) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
-    return Spot(SLOT * at, f"from {instant(int(level.edges[at]))}: {told}")
+    levels = format_bytes(high) if low == high else f"{format_bytes(low)} to {format_bytes(high)}"
+    return Spot(SLOT * at, f"from {instant(int(level.edges[at]))}: {levels}")

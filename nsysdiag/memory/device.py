@@ -112,7 +112,7 @@ def _sees_the_beginning(device: DeviceTimeline, calls: ApiCalls, creates_context
 
 def _growth(resident: Changes, steps: Steps, steady: Intervals | None, limits: MemoryThresholds) -> MemoryGrowth | None:
     """Growth counts what was freed of the time before the capture too: it falls by that, from a level that is unknown.
-    None where nobody knows by how much."""
+    None where it is not known by how much."""
     if steady is None or np.any(resident.earlier & (resident.size == 0)):
         return None
     counted = resident.take(~resident.unknown | resident.earlier)

@@ -132,7 +132,7 @@ class MigrationRow(Record, frozen=True):
 
 class Thrashing(Record, frozen=True):
     """Blocks of unified memory that went to one side, came back and went again: at least `moves` moves, each in another
-    direction than the one before. Blocks are told apart by the address that they begin at."""
+    direction than the one before. Blocks are distinguished by the address that they begin at."""
 
     moves: TotalCount
     blocks: Count

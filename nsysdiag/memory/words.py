@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     )
     from nsysdiag.report import DeviceReport
 
-TOLD = 0.01
-"""From this share of the window on the cost of copies and allocations is told."""
+NOTABLE = 0.01
+"""From this share of the window on the cost of copies and allocations is reported."""
 MANY_TINY = 0.1
-"""Tiny copies are told too where they are this share of all launches."""
+"""Tiny copies are reported too where they are this share of all launches."""
 FIRST_TOLD_PCIE = 3
 OFTEN_SLOW = 0.25
-"""Briefly, rates are told from this share of slow time on."""
+"""In the short form, rates are reported from this share of slow time on."""
 DRIVER_NOTE = (
     "Memory as the driver gave it out. What a framework's caching allocator has of it in use does not show, nor what "
     "the driver keeps for itself."
@@ -70,7 +70,7 @@ def _often_slow(row: CopyRate) -> bool:
 
 
 def _least(device: DeviceReport) -> int:
-    return max(round(TOLD * device.window_ns), 1)
+    return max(round(NOTABLE * device.window_ns), 1)
 
 
 def rate_sentence(row: CopyRate) -> str:
@@ -125,8 +125,8 @@ def exposed_sentence(device: DeviceReport, rows: list[ExposedCopies]) -> str:
     most = f", mostly {exposed_label(first)} ({format_ns(first.exposed_ns)})"
     facts = [f"{_part(bound, whole)} in the stream of the kernels beside it, which forbids to overlap"] if bound else []
     facts += [f"{_part(held, whole)} in blocking calls"] if held else []
-    told = "; " + ", ".join(facts) if facts else ""
-    return f"{format_ns(whole)} of copies and sets are exposed{most}{told}. {exposed_advice(first)}"
+    more = "; " + ", ".join(facts) if facts else ""
+    return f"{format_ns(whole)} of copies and sets are exposed{most}{more}. {exposed_advice(first)}"
 
 
 def _part(ns: int, whole: int) -> str:

@@ -100,7 +100,7 @@ def waits(device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps) -> Event
 def frame(
     device: DeviceTimeline, activity: DeviceActivity, gaps: Gaps, calibration: Calibration, waits: EventWaits
 ) -> Frame:
-    """How the launch behind each gap lies to it."""
+    """How the launch behind each gap relates to it."""
     return frame_of(gaps, device, activity, calibration, waits)
 
 

@@ -82,7 +82,7 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
 
 
 def _ranks(files: list[_File]) -> list[RankTimeline]:
-    """The devices of all files in the order of the files, by the shortest names that tell them apart."""
+    """The devices of all files in the order of the files, by the shortest names that distinguish them."""
     stems = [Path(file.trace.file).stem for file in files]
     by_mpi = meet_by_mpi([result for file in files for result in file.results])
     found = []

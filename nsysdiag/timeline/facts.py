@@ -104,5 +104,5 @@ class TimelineLevels(Packed, frozen=True):
     lane_encoding: OwnText = "base64(zlib(planes: the lowest byte of every number, then the next one)); names: UTF-8"
 
     def columns(self) -> Iterable[Column]:
-        """The names; levels and lanes tell of theirs."""
+        """The names; levels and lanes yield their own."""
         return [Column(self.names, 1, MOST_NAMES_BYTES)] if self.names else []

@@ -113,8 +113,8 @@ class Threads:
 def threads_of(context: GapContext, launching: IntArray, gaps: list[Gap]) -> Threads:
     """The threads for a device; `launching` are the lanes of those that launched on it."""
     idle = _by_idle(context)
-    told = set(idle)
-    lanes = [*idle, *(lane for lane in launching.tolist() if lane >= 0 and lane not in told)]
+    listed = set(idle)
+    lanes = [*idle, *(lane for lane in launching.tolist() if lane >= 0 and lane not in listed)]
     chosen = [int(context.axis.threads[lane]) for lane in lanes[:MOST_LAUNCHING]]
     waking = _waking(gaps, chosen[0] >> _THREAD_BITS if chosen else 0, {int(t) for t in context.axis.threads[lanes]})
     return Threads(chosen, waking, len(lanes) - len(chosen))

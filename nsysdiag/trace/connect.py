@@ -87,7 +87,7 @@ class _Pool(Generic[T]):
             return opened.enter_context(self._make()), opened
 
     def close(self) -> None:
-        """Close what is not in use; the others close when they are given back."""
+        """Close what is not in use; the others close when they are returned."""
         self._closed = True
         while self._idle:
             self._idle.pop()[1].close()

@@ -30,7 +30,7 @@ _NUMBERS = re.compile(r"\d+")
 
 
 def capture_warnings(events: Columns) -> list[str]:
-    """What the warnings and errors (DIAGNOSTIC_EVENT rows of SEVERITIES) tell of lost or failed collection.
+    """What the warnings and errors (DIAGNOSTIC_EVENT rows of SEVERITIES) say about lost or failed collection.
 
     Safe text. Repeated messages, numbers aside, are counted; errors come first; of more than LIMIT lines the last
     one counts the rest.

@@ -67,7 +67,7 @@ class ColumnSpec:
 
     @property
     def compact(self) -> bool:
-        """Read as int32 where every value lies within 2^30, with room for a small sum; else as int64, as all others."""
+        """Read as int32 where every value is within 2^30, with room for a small sum; else as int64, as all others."""
         return self.type is ColumnType.INTEGER and self.name in _CODES
 
 

@@ -171,7 +171,7 @@ class Trace:
         return self._capacity(found) if found is not None and found.name in self._row_bounds else 0
 
     def sampled_times(self, table: str, most: int) -> IntArray:
-        """The starts of rows picked evenly from a table of events; none where it cannot be told where they are."""
+        """The starts of rows picked evenly from a table of events; none where their place is not known."""
         spec, found = table_spec(table), self._resolutions[table].table
         rows = self.about_rows(table)
         if found is None or found.rowid is None or spec.times is None or not rows:

@@ -87,8 +87,8 @@ def _spots(edges: list[int], sampled: list[Step], polled: list[Step]) -> list[Sp
     for begin, until in pairwise(edges):
         by_time, by_period = _mean(sampled, begin, until), _mean(polled, begin, until)
         if by_time is not None and by_period is not None:
-            told = f"at {instant(begin)}: {format_share(by_time, 1)} by time, {format_share(by_period, 1)} by polling"
-            spots.append(Spot(_x(begin, edges[0], edges[-1]), told))
+            text = f"at {instant(begin)}: {format_share(by_time, 1)} by time, {format_share(by_period, 1)} by polling"
+            spots.append(Spot(_x(begin, edges[0], edges[-1]), text))
     return spots
 
 

@@ -168,7 +168,7 @@ class Runs:
         return begun - np.searchsorted(np.sort(self.stretches.end[within]), time, side="right")
 
     def lanes_of(self, process: IntArray) -> tuple[IntArray, IntArray]:
-        """The lanes [low, high) of each process's threads: they lie side by side."""
+        """The lanes [low, high) of each process's threads: they are side by side."""
         owners = process_of(self.axis.threads)
         return np.searchsorted(owners, process), np.searchsorted(owners, process, side="right")
 

@@ -28,7 +28,7 @@ class Ends(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Waits(Rows):
-    """Waits [start, end) in ns of `thread` (globalTid). `name` tells calls apart, `ends` is one of `Ends`; `timed` (1)
+    """Waits [start, end) in ns of `thread` (globalTid). `name` says which call, `ends` is one of `Ends`; `timed` (1)
     are waits that may also end by themselves."""
 
     thread: IntArray

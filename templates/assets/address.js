@@ -1,7 +1,7 @@
 "use strict";
 // The state of the page in its address: #ANCHOR&KEY=VALUE&KEY=VALUE. Each part of the page owns keys of its own, and
 // what the others wrote stays. A plain #ANCHOR, as in a link of the page, moves the reader and leaves the state alone.
-// Entries of the history that this page wrote are marked, so that going back is told from following a link.
+// Entries of the history that this page wrote are marked, so that going back differs from following a link.
 
 const address = (() => {
   const SETTLE_MS = 120;

@@ -111,7 +111,7 @@ def test_a_curve_has_holes() -> None:
     row = metric(series=series([500] * 50 + [-1] * 100 + [1000] * 50))
     curve = draw_curve(gpu_metrics(), row, 4)
     assert [part.split("V")[0] for part in curve.d.split("M")[1:]] == [f"0 {HEIGHT}", f"{150 * SLOT} {HEIGHT}"]
-    assert [spot.told for spot in curve.spots] == [
+    assert [spot.tooltip for spot in curve.spots] == [
         "at 0.090000 s: 50.0%",
         "at 0.115000 s: not sampled",
         "at 0.140000 s: not sampled",

@@ -33,7 +33,7 @@ def test_bars_fill_the_width_and_the_fullest_the_height() -> None:
         ("6", "25.000%"),
         ("8", "0.000%"),
     ]
-    assert [spot.told for spot in chart.spots] == ["4 gaps", "8 gaps", "0 gaps"]
+    assert [spot.tooltip for spot in chart.spots] == ["4 gaps", "8 gaps", "0 gaps"]
 
 
 def test_nothing_to_draw() -> None:

@@ -137,13 +137,13 @@ class TestChart:
         assert (switches.title, switches.note) == ("Context switches a second", "up to 4,000")
         assert switches.d.startswith("M0 1000v-50h9V1000z")
         assert switches.d.count("v-1000") == 5
-        assert switches.spots[0].told == "at 0.000000 s: 200"
+        assert switches.spots[0].tooltip == "at 0.000000 s: 200"
 
     def test_what_is_unknown_is_no_bar(self) -> None:
         chart = draw_windows(host_report())
         assert chart is not None
         late = next(strip for strip in chart.strips if strip.title.startswith("Its return"))
-        assert late.spots[3].told == "at 0.030000 s: unknown"
+        assert late.spots[3].tooltip == "at 0.030000 s: unknown"
         assert late.d.count("z") == 9
 
     def test_nothing_to_draw(self) -> None:

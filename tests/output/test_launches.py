@@ -127,7 +127,7 @@ def test_lines_at_powers_of_ten() -> None:
     chart = draw_depth(queue_depth([]), 1000)
     assert chart is not None
     assert [line.label for line in chart.lines] == ["1", "10"]
-    assert [spot.told for spot in chart.spots][:2] == [
+    assert [spot.tooltip for spot in chart.spots][:2] == [
         "at 0.090000 s: 0 to 4, mean 0.0",
         "at 0.091000 s: 1 to 8, mean 1.5",
     ]
@@ -137,7 +137,7 @@ def test_fewer_spots_than_buckets() -> None:
     chart = draw_depth(queue_depth([]), 30)
     assert chart is not None
     assert (len(chart.spots), chart.spot_width) == (25, 4 * SLOT)
-    assert chart.spots[0].told == "at 0.090000 s: 0 to 16, mean 2.2"
+    assert chart.spots[0].tooltip == "at 0.090000 s: 0 to 16, mean 2.2"
 
 
 def test_no_chart_where_nothing_was_ever_outstanding() -> None:

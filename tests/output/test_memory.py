@@ -227,7 +227,7 @@ def test_the_band_lies_where_the_level_is() -> None:
     assert chart.limit is not None
     assert (chart.limit.y, chart.limit.label) == ("0.000%", "limit 80.0 GiB")
     assert [line.label for line in chart.lines] == ["16.0 GiB", "32.0 GiB", "48.0 GiB", "64.0 GiB"]
-    assert [spot.told for spot in chart.spots] == [
+    assert [spot.tooltip for spot in chart.spots] == [
         "from 0.090000 s: 20.0 GiB to 30.0 GiB",
         "from 0.115000 s: 30.0 GiB",
         "from 0.140000 s: 30.0 GiB to 60.0 GiB",

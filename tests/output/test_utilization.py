@@ -106,7 +106,7 @@ def test_stairs_of_both_series() -> None:
     assert chart is not None
     assert chart.layers[0].d == "M0 1000V500H2666V0H4000V1000z"
     assert chart.layers[1].d == "M0 0H1333M2666 1000H4000"
-    assert [(spot.x, spot.told) for spot in chart.spots] == [
+    assert [(spot.x, spot.tooltip) for spot in chart.spots] == [
         (0, "at 0.090000 s: 50.0% by time, 100.0% by polling"),
         (2666, "at 0.150000 s: 100.0% by time, 0.0% by polling"),
     ]

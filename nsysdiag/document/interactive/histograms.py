@@ -25,9 +25,9 @@ class Panel:
 
 
 def histogram_figure(
-    panels: list[Panel], entries: list[LegendEntry], told: list[list[str]], ticks: list[Tick]
+    panels: list[Panel], entries: list[LegendEntry], tooltips: list[list[str]], ticks: list[Tick]
 ) -> Figure:
-    """The panels above each other over the same bins; `told` is what the pointer shows, by entry and bin.
+    """The panels above each other over the same bins; `tooltips` are what the pointer shows, by entry and bin.
 
     Bars without any height are left out.
     """
@@ -50,8 +50,8 @@ def histogram_figure(
         layout.setdefault("annotations", []).append(
             note(panel.title, x=0, xanchor="left", y=upper, yanchor="bottom", font={"color": "var(--muted)"})
         )
-        traces += [_bars(panel, name, group, entry, told[group]) for group, entry in enumerate(entries)]
-    bins = len(told[0])
+        traces += [_bars(panel, name, group, entry, tooltips[group]) for group, entry in enumerate(entries)]
+    bins = len(tooltips[0])
     layout["xaxis"] = AXIS | {
         "fixedrange": False,
         "range": [0, bins],
@@ -62,7 +62,7 @@ def histogram_figure(
     return figure(traces, margin=(TITLE, SCALE_WIDTH, AXIS_ROOM, 0), bargap=0.2, hovermode="closest", **layout)
 
 
-def _bars(panel: Panel, axis: str, group: int, entry: LegendEntry, told: list[str]) -> Figure:
+def _bars(panel: Panel, axis: str, group: int, entry: LegendEntry, tooltips: list[str]) -> Figure:
     used = [at for at, height in enumerate(panel.heights[group]) if height]
     return trace(
         entry,
@@ -71,6 +71,6 @@ def _bars(panel: Panel, axis: str, group: int, entry: LegendEntry, told: list[st
         y=[panel.heights[group][at] for at in used],
         width=0.8,
         yaxis=axis,
-        customdata=[told[at] for at in used],
+        customdata=[tooltips[at] for at in used],
         hovertemplate="%{fullData.name}<br>%{customdata}<extra></extra>",
     )

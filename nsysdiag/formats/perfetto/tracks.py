@@ -59,13 +59,13 @@ def finding_events(report: Report, device: DeviceReport, causes: Causes, track: 
     gaps = _representatives(device)
     events: list[tuple[int, Event]] = []
     for finding in by_rank([each for each in report.findings if each.device == device.key]):
-        told = _told(finding, causes)
+        arguments = _arguments(finding, causes)
         if finding.signature in gaps:
             start, length = gaps[finding.signature]
-            events.append((start, span(track, "finding", finding.title, start, length, told)))
+            events.append((start, span(track, "finding", finding.title, start, length, arguments)))
         else:
             at = finding.rows[0].start_ns if finding.rows else device.window.start_ns
-            events.append((at, instant(track, "finding", finding.title, at, told)))
+            events.append((at, instant(track, "finding", finding.title, at, arguments)))
     return [event for _start, event in sorted(events, key=lambda pair: pair[0])]
 
 
@@ -83,7 +83,7 @@ def _representatives(device: DeviceReport) -> dict[str | None, tuple[int, int]]:
     }
 
 
-def _told(finding: Finding, causes: Causes) -> Event:
+def _arguments(finding: Finding, causes: Causes) -> Event:
     return {
         "severity": finding.severity,
         "cause": causes.title(finding.cause),

@@ -97,7 +97,7 @@ def candidates(report: Report) -> Iterator[Candidate]:
 
 
 def _borders(report: Report, whole: Candidate) -> Borders:
-    """The beginnings of iterations on the device that is idle longest, among those that have any; else equal parts."""
+    """The starts of iterations on the device that is idle longest, among those that have any; else equal parts."""
     known = [device for device in report.devices if device.iterations and device.iterations.count > FEWEST_ITERATIONS]
     if known:
         rows = max(known, key=lambda device: device.idle_ns).iterations
@@ -157,7 +157,7 @@ def _running_sums(report: Report, device: DeviceReport, times: Times) -> Shares:
 
 
 def _outside(report: Report, device: DeviceReport, times: Times) -> Shares:
-    """The same for what lies before the first and behind the last border."""
+    """The same for what is before the first and behind the last border."""
     when, what, ns, kinds = _events(report, device)
     out = (when < times[0]) | (when >= times[-1])
     sums = np.zeros(kinds)

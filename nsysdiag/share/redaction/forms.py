@@ -34,7 +34,7 @@ _HEX = re.compile(r"0x[0-9a-fA-F]+")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """`family` is what all ways of writing share, `variant` tells kernels of one template apart, `exact` what else
+    """`family` is what all ways of writing share, `variant` distinguishes kernels of one template, `exact` what else
     differs; empty where nothing does. `counters` follow the token as they are."""
 
     family: str
@@ -99,7 +99,7 @@ def _communication(text: str) -> str:
 
 
 def _counters(text: str) -> str:
-    """` #12`: the short numbers of a range, by which iterations are told apart."""
+    """` #12`: the short numbers of a range, by which iterations are distinguished."""
     numbers = [each for each in _DIGITS.findall(_HEX.sub("", text)) if len(each) <= LONGEST_COUNTER]
     counted = normal_range(text) != text and 0 < len(numbers) <= MOST_COUNTERS
     return f" #{'.'.join(numbers)}" if counted else ""

@@ -1,4 +1,4 @@
-"""Stand-ins for the names in a slice: those of the report, and in them the words that the analysis goes by.
+"""Pseudonyms for the names in a slice: those of the report, and in them the words that the analysis goes by.
 
 ```
 in the trace                  in the report     in the slice
@@ -70,11 +70,11 @@ _WRAPS = {
 """What is put around a pseudonym so that the rules see what they saw; the first that does is taken."""
 
 
-def _told_by_symbol(text: str) -> Hashable:
+def _read_in_symbol(text: str) -> Hashable:
     return has_name(text), origin_of(text, _PROGRAM), _of_loader(text)
 
 
-def _told_by_module(text: str) -> Hashable:
+def _read_in_module(text: str) -> Hashable:
     return origin_of("", text), _of_loader(text)
 
 
@@ -82,13 +82,13 @@ def _of_loader(text: str) -> bool:
     return OF_LOADERS.search(text) is not None
 
 
-_TOLD: dict[Role, Callable[[str], Hashable]] = {
+_READ: dict[Role, Callable[[str], Hashable]] = {
     Role.API: lambda text: text.startswith("CUPTI"),
     Role.KERNEL: is_single_precision,
     Role.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
     Role.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
-    Role.SYMBOL: _told_by_symbol,
-    Role.MODULE: _told_by_module,
+    Role.SYMBOL: _read_in_symbol,
+    Role.MODULE: _read_in_module,
     Role.PYTHON_FILE: origin_of_python,
     Role.THREAD: lambda text: (is_profiler(text), _of_loader(text)),
 }
@@ -163,14 +163,14 @@ def _shown(role: Role, text: str) -> str:
 
 
 def _telling(role: Role, text: str, head: str) -> str:
-    """The pseudonym with what makes it tell the rules what the name told them."""
-    told = _TOLD.get(role)
-    if told is None:
+    """The pseudonym with what the rules read in the name."""
+    read = _READ.get(role)
+    if read is None:
         return head
-    wanted = told(text)
+    wanted = read(text)
     words = ("", SINGLE_GEMM if role is Role.KERNEL else LOADER)
     possible = (wrap.format(head + word) for word in words for wrap in _WRAPS[role])
-    return next((each for each in possible if told(each) == wanted), head)
+    return next((each for each in possible if read(each) == wanted), head)
 
 
 def _marked(token: str) -> tuple[str, str]:

@@ -58,7 +58,7 @@ def copy_calls(target: Target, host: Span | None) -> None:
     ```
     span                         [lo ................... hi)
     device                   [==A==)......[==B==)
-    thread   [first] ... [launch A][wait][launch B]              all of them, and what lies between A's launch and lo
+    thread   [first] ... [launch A][wait][launch B]              all of them, and what is between A's launch and lo
     ```
     """
     calls = target.trace.table(CALLS)
@@ -107,7 +107,7 @@ def _first(target: Target, calls: FoundTable) -> str:
 
 
 def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
-    """Graph launches whose operations all lie outside the span: without those they would pass for launches that left
+    """Graph launches whose operations are all outside the span: without those they would pass for launches that left
     no operations at all. TEMP elsewhere: their processes and correlation ids."""
     number, name, strings = column(calls, "correlationId"), column(calls, "nameId"), target.trace.table("StringIds")
     if not (number and name and strings):

@@ -125,7 +125,7 @@ _TELLING = (
     (re.compile(r".*[\\/]lib(?:64)?[\\/](python\d[\d.]*)[\\/]"), r"/lib/\1/"),
     (re.compile(r"(?:/usr)?/lib(?:32|64)?/"), "/lib/"),
 )
-"""Folders by which code of libraries is told from the program's own, and what of them is kept."""
+"""Folders by which code of libraries is known from the program's own, and what of them is kept."""
 
 
 def without_folders(role: Role, text: str) -> str:

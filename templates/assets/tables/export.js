@@ -1,4 +1,4 @@
-// Records as text to take along: tab-separated, as a Markdown table, and as CSV.
+// Records as text to copy: tab-separated, as a Markdown table, and as CSV.
 
 // Where the locale has another separator than the comma, a spreadsheet takes `a;=1+1` apart, quotes or not.
 const FORMULA = /(^|[;|\t\r\n])(?=[\s"]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20])/g;

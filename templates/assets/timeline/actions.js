@@ -30,7 +30,7 @@ const makeActions = ({ stage, view, clock, devices, picker, showCard, tip, chang
 
   const current = () => (stage.selection ? stage.selection.device : devices.find((each) => each.open) || devices[0]);
 
-  /** Move the window where a gap lies outside of it, zoom in where it is too small to see. */
+  /** Move the window where a gap is outside of it, zoom in where it is too small to see. */
   const reveal = ({ gaps }, at) => {
     const [start, end] = [gaps.start[at], gaps.end[at]];
     if (start >= view.from && end <= view.to && end - start >= view.span() / 50) return;
@@ -79,7 +79,7 @@ const makeActions = ({ stage, view, clock, devices, picker, showCard, tip, chang
   does.hover = (x, y) => {
     const item = under(x, y);
     stage.pointer = x >= view.left ? view.time(x) : null;
-    showTip(tip, stage.canvas, item && picker.tell(item, view.time(x)), x, y);
+    showTip(tip, stage.canvas, item && picker.describe(item, view.time(x)), x, y);
     stage.canvas.style.cursor = item && item.type === "gaps" ? "pointer" : "default";
     stage.redraw();
   };
@@ -101,7 +101,7 @@ const makeActions = ({ stage, view, clock, devices, picker, showCard, tip, chang
   /** Zoom to what is under the pointer; where nothing exact is, zoom in. */
   does.enter = (x, y) => {
     const item = under(x, y);
-    const found = item && picker.tell(item, view.time(x));
+    const found = item && picker.describe(item, view.time(x));
     if (found && found.end !== undefined) zoomAround(found.start, found.end, 0.25);
     else does.zoom(ZOOM_STEP * ZOOM_STEP, view.time(x));
   };

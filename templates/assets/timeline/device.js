@@ -40,7 +40,7 @@ const mainKind = (rows) => {
   return times.indexOf(Math.max(...times));
 };
 
-/** The gaps of a device: their own columns where they have any, else what lies between its operations. */
+/** The gaps of a device: their own columns where they have any, else what is between its operations. */
 const readGaps = (given, streams, reader) => {
   const causes = reader.numbers(given.causes, given.count);
   if (!given.starts) {

@@ -32,12 +32,12 @@ const startTimeline = async (root, data) => {
   const clock = makeClock(BigInt(data.origin));
   const view = makeView(data.end);
   const stage = makeStage(root, data, devices, view, clock);
-  const tell = makeTeller(root, data, devices, view, clock);
+  const caption = makeCaption(root, data, devices, view, clock);
   const showCard = makeCard(root.querySelector(".gap-card"), stage, data.causes, clock);
   const picker = makePicker(view, clock, data.causes);
   const tip = root.querySelector(".tip");
   let link = null;
-  const changed = () => { tell(stage.selection); link.note(view, stage.selection); stage.redraw(); };
+  const changed = () => { caption(stage.selection); link.note(view, stage.selection); stage.redraw(); };
   const does = makeActions({ stage, view, clock, devices, picker, showCard, tip, changed });
   link = makeLink(clock, does.goTo);
 
@@ -58,12 +58,12 @@ const startTimeline = async (root, data) => {
   follow(stage);
   const wanted = link.read();
   if (wanted) { does.goTo(wanted); root.closest("section").scrollIntoView(); }
-  tell(stage.selection);
+  caption(stage.selection);
   stage.paintAll();
   // For tests and the console: draw at once, or nothing but an empty canvas.
   window.nsysdiagTimeline = {
     draw: stage.paint, clear: stage.clear, view, devices, layout: () => stage.layout,
-    show: (from, to) => { view.show(from, to); tell(stage.selection); },
+    show: (from, to) => { view.show(from, to); caption(stage.selection); },
   };
 };
 

@@ -1,4 +1,4 @@
-// What lies over the lanes: the axis of time, bands, arrows.
+// What is over the lanes: the axis of time, bands, arrows.
 
 const makeOverlay = (brush, view) => {
   const { context, fill } = brush;

@@ -1,4 +1,4 @@
-// What lies under the pointer, in words.
+// What is under the pointer, in words.
 
 const SLACK_PIXELS = 3;
 
@@ -38,7 +38,7 @@ const makePicker = (view, clock, causes) => {
     return { title: `${what}: ${percent}% of ${shortNs(found.size)}`, lines: ["an average over this time"] };
   };
 
-  const told = (title, start, end, more = []) => ({ title, lines: [...span(start, end), ...more], start, end });
+  const described = (title, start, end, more = []) => ({ title, lines: [...span(start, end), ...more], start, end });
 
   const gap = (device, time) => {
     const at = rowAt(device.gaps, time, SLACK_PIXELS * view.perPixel());
@@ -52,12 +52,12 @@ const makePicker = (view, clock, causes) => {
     const inner = part && part.start >= found.start && part.end <= found.end && part.end - part.start >= view.perPixel() / 2;
     const words = inner ? [causes[part.kind].title, part.name, exactNs(part.end - part.start)].filter(Boolean) : [];
     const more = inner ? [`here: ${words.join(", ")}`] : [];
-    return told(`Gap: ${causes[found.cause].title}`, found.start, found.end, more);
+    return described(`Gap: ${causes[found.cause].title}`, found.start, found.end, more);
   };
 
   const workTold = (device, kind, time) => {
     const found = slice(device.union[kind], null, time);
-    if (found) return told(TITLES[kind], found.start, found.end, ["operations together"]);
+    if (found) return described(TITLES[kind], found.start, found.end, ["operations together"]);
     return isExact(device.exact, time) ? null : share(device, device.shares[kind], time, TITLES[kind]);
   };
 
@@ -65,7 +65,7 @@ const makePicker = (view, clock, causes) => {
     const found = slice(item.lane.rows, item.device.names, time);
     if (found) {
       const what = item.type === "stream" ? TITLES[WORK[found.kind]] : TITLES[item.type];
-      return told(found.name || what, found.start, found.end, found.name ? [`${what}, ${item.label || "NVTX"}`] : []);
+      return described(found.name || what, found.start, found.end, found.name ? [`${what}, ${item.label || "NVTX"}`] : []);
     }
     const area = item.thread || item.device;
     return isExact(area.exact, time) ? null : share(area, item.lane.levels, time, item.label);
@@ -80,7 +80,7 @@ const makePicker = (view, clock, causes) => {
   };
 
   /** Title, lines and, of something exact, its time; null where there is nothing. */
-  const tell = (item, time) => {
+  const describe = (item, time) => {
     if (!item || item.type === "device" || item.type === "thread") return null;
     if (item.type === "gaps") return gapTold(item.device, time);
     if (item.type === "metric") return curveTold(item, time);
@@ -90,7 +90,7 @@ const makePicker = (view, clock, causes) => {
     if (item.lane) return laneTold(item, time);
     return workTold(item.device, item.type, time);
   };
-  return { tell, gap };
+  return { describe, gap };
 };
 
 /** The first gap that begins after a moment, or the last one that begins before it; -1 where there is none. */

@@ -22,7 +22,7 @@ const listenToPointers = (canvas, view, does) => {
   /** A drag from here on; one that follows a pinch is no click any more. */
   const begin = ({ x, y }, range, moved) => { drag = { x, y, last: x, range, moved }; };
 
-  /** What lies between the fingers stays there. */
+  /** What is between the fingers stays there. */
   const pinch = (before, after) => {
     const [from, to] = [spreadOf(before), spreadOf(after)];
     does.zoom(from.apart / to.apart, view.time(from.middle));

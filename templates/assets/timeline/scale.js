@@ -63,7 +63,7 @@ const makeClock = (origin) => {
     const whole = `${value < 0n ? "-" : ""}${grouped(String(size / 1000000000n))}`;
     return `${whole}${digits ? `.${fraction}` : ""} s`;
   };
-  /** How far the origin lies behind a whole number of steps. */
+  /** How far the origin is behind a whole number of steps. */
   const shift = (step) => Number(((origin % BigInt(step)) + BigInt(step)) % BigInt(step));
   return { absolute, relative, exact, seconds, shift };
 };

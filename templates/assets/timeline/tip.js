@@ -1,10 +1,10 @@
 // The box beside the pointer.
 
-/** Shows what is told (see pick.js) near a place of the canvas, inside of the window; hides it where there is nothing. */
-const showTip = (tip, canvas, told, x, y) => {
-  tip.hidden = !told;
-  if (!told) return;
-  tip.replaceChildren(element("strong", "", told.title), ...told.lines.map((line) => element("span", "", line)));
+/** Shows what pick.js says near a place of the canvas, inside of the window; hides it where there is nothing. */
+const showTip = (tip, canvas, said, x, y) => {
+  tip.hidden = !said;
+  if (!said) return;
+  tip.replaceChildren(element("strong", "", said.title), ...said.lines.map((line) => element("span", "", line)));
   const room = tip.offsetParent.clientWidth - tip.offsetWidth - 4;
   const below = canvas.getBoundingClientRect().top + y + 18 + tip.offsetHeight < window.innerHeight;
   tip.style.left = `${Math.max(Math.min(x + 14, room), 0)}px`;

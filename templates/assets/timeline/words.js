@@ -12,7 +12,7 @@ const exactShare = ({ start, end, exact }, view) => {
 };
 
 /** Writes them into the page. */
-const makeTeller = (root, data, devices, view, clock) => {
+const makeCaption = (root, data, devices, view, clock) => {
   const [now, detail, command, canvas] = [".stage-now", ".stage-detail", "#timeline-command", ".lanes"]
     .map((selector) => root.querySelector(selector));
 

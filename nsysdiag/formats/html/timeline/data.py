@@ -181,7 +181,7 @@ class _Writer:
         }
 
     def _gaps(self, gaps: DrawnGaps, streams: list[Rows]) -> Value:
-        """Where the gaps are just what lies between the operations, the scripts find them there."""
+        """Where the gaps are just what is between the operations, the scripts find them there."""
         known = np.array([self._number[cause] for cause in gaps.cause_ids], dtype=np.int64)
         written: Value = {}
         if not between(streams, gaps.start, gaps.length):
