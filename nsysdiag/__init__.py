@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from nsysdiag.errors import InputError, NotComparableError, NsysdiagError, OutputError, UsageError
     from nsysdiag.formats.charts import gap_chart, ledger_chart, queue_depth_chart
     from nsysdiag.formats.frames import all_gaps, frames
-    from nsysdiag.pipeline import analyze, compare
+    from nsysdiag.pipeline import analyze
+    from nsysdiag.pipeline.before_after import compare
     from nsysdiag.ranks.pipeline import analyze_ranks
     from nsysdiag.ranks.report import RanksReport
     from nsysdiag.report import Finding, Report
@@ -58,7 +59,7 @@ _HOMES = {
     "all_gaps": "nsysdiag.formats.frames",
     "analyze": "nsysdiag.pipeline",
     "analyze_ranks": "nsysdiag.ranks.pipeline",
-    "compare": "nsysdiag.pipeline",
+    "compare": "nsysdiag.pipeline.before_after",
     "frames": "nsysdiag.formats.frames",
     "gap_chart": "nsysdiag.formats.charts",
     "ledger_chart": "nsysdiag.formats.charts",

@@ -117,10 +117,11 @@ def check_redaction(key: str | None, *, redact: bool) -> None:
 
 def redacted_for(document: Document, key: str | None, *, redact: bool) -> Document:
     """The document as it is written. Raises UsageError for one that was redacted before."""
-    from nsysdiag.share.redaction import is_redacted, redacted
-
     if not redact:
         return document
+
+    from nsysdiag.share.redaction import is_redacted, redacted
+
     if is_redacted(document):
         raise UsageError("the report is redacted already", hint="leave --redact out, or use the trace itself")
     return redacted(document, key)

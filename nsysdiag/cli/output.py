@@ -203,10 +203,7 @@ def _rendered(
     document: Document, format_name: str, *, width: int = 100, color: bool = False, judged: Judgement | None = None
 ) -> bytes:
     from nsysdiag.cli.command import command_of
-    from nsysdiag.comparison.show import registry as comparisons
     from nsysdiag.formats.format import RenderOptions
-    from nsysdiag.formats.registry import FORMATS
-    from nsysdiag.ranks.show import registry as ranks
 
     options = RenderOptions(
         width=width,
@@ -216,9 +213,16 @@ def _rendered(
         unjudged=tuple(judged.unjudged) if judged else (),
     )
     if isinstance(document, RanksReport):
-        return ranks.RENDERERS[format_name](document, options)
+        from nsysdiag.ranks.show.registry import RENDERERS as OF_RANKS
+
+        return OF_RANKS[format_name](document, options)
     if isinstance(document, Comparison):
-        return comparisons.RENDERERS[format_name](document, options)
+        from nsysdiag.comparison.show.registry import RENDERERS as OF_COMPARISONS
+
+        return OF_COMPARISONS[format_name](document, options)
+
+    from nsysdiag.formats.registry import FORMATS
+
     return FORMATS[format_name].render(document, options)
 
 

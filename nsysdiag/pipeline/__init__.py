@@ -1,14 +1,11 @@
-"""The entrances of the program: a trace file in, a report out. `trace` and `device` hold the steps between them."""
+"""The entrances of the program: a trace file in, a report out. `trace` and `device` hold the steps between them,
+`before_after` compares."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from nsysdiag.causes import CAUSES, FALLBACK
-from nsysdiag.comparison.compare import compare_reports
-from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.pairing import require_names
 from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.errors import UsageError
@@ -21,10 +18,6 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.trace.trace import Trace, open_trace
 from nsysdiag.utilization.dashboard import check_periods
 
-Capture = Report | str | os.PathLike[str]
-Side = Capture | Sequence[Capture]
-"""One or several captures of a program: reports, or paths of traces."""
-
 
 def analyze(path: str | os.PathLike[str], settings: Settings | None = None, progress: Progress | None = None) -> Report:
     """Analyze one exported trace. Raises InputError for what is no export, UsageError for settings that do not fit,
@@ -35,20 +28,6 @@ def analyze(path: str | os.PathLike[str], settings: Settings | None = None, prog
         open_trace(path, reader=settings.reader, full_hash=settings.full_hash) as trace,
     ):
         return analyze_trace(trace, settings, attempt.noting(progress))
-
-
-def compare(before: Side, after: Side, *, across_gpus: bool = False) -> Comparison:
-    """Compare one or several captures before with one or several after: reports, or the traces that they are made of.
-    Raises NotComparableError where there is no unit of work in common, the GPUs are of different models or names were
-    replaced by other ones, InputError for what is no export."""
-    left, right = _reports(before), _reports(after)
-    require_names([*left, *right])
-    return compare_reports(left, right, across_gpus=across_gpus)
-
-
-def _reports(side: Side) -> list[Report]:
-    captures = [side] if isinstance(side, str | os.PathLike | Report) else side
-    return [capture if isinstance(capture, Report) else analyze(capture) for capture in captures]
 
 
 def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = None) -> Report:
