@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import nsysdiag
+from nsysdiag.report import to_json
+from tests.output import samples
 
 ROOT = Path(__file__).parent.parent
 FIXTURES = ROOT / "tests" / "fixtures"
@@ -43,7 +45,8 @@ def test_unknown_name_is_an_attribute_error() -> None:
 class TestInstantHelp:
     """--help must not wait for what only an analysis needs. Counted in modules, not in seconds."""
 
-    HEAVY = ("adbc_driver_sqlite", "jinja2", "nanoarrow", "numpy", "pandas", "plotly", "sqlalchemy")
+    READERS = ("adbc_driver_sqlite", "nanoarrow", "sqlalchemy")
+    HEAVY = (*READERS, "jinja2", "msgspec", "numpy", "pandas", "plotly", "rich")
     CODE = """
 import sys
 from nsysdiag.cli.app import main
@@ -60,6 +63,15 @@ finally:
         help_text, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
         assert "nsysdiag" in help_text
         assert set(loaded.split()) & set(self.HEAVY) == set()
+
+    def test_commands_that_read_no_trace_load_no_reader(self, tmp_path: Path) -> None:
+        saved = tmp_path / "saved.json"
+        saved.write_bytes(to_json(samples.one_device()))
+        for arguments in (["rules"], ["render", str(saved), "-o", "-", "--format", "txt"]):
+            shown, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
+            assert len(shown) > 1000
+            assert set(loaded.split()) & set(self.READERS) == set()
+            assert "numpy" in loaded.split(), "modules are seen"
 
 
 def project_files() -> list[Path]:

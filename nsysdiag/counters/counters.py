@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from nsysdiag import typed
 from nsysdiag.counters.facts import GpuMetrics
@@ -12,8 +13,10 @@ from nsysdiag.counters.report import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metrics import Chip, GpuMetricSamples, chip_of, gpu_numbers, read_chips, read_gpu_metrics
 from nsysdiag.fields import Text
-from nsysdiag.trace.trace import Trace
 from nsysdiag.units import format_share
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 FEWEST_GAP_SAMPLES = 10
 MOST_NAMES, LONGEST_NAME = 5, 60

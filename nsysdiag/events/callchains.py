@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.calls import ApiCalls
 from nsysdiag.events.program_code import Origin, file_name, name_of, origin_of
 from nsysdiag.events.rows import distinct
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 TABLES = {"cuda": "CUDA_CALLCHAINS", "osrt": "OSRT_CALLCHAINS", "sampling": "SAMPLING_CALLCHAINS"}
 """The tables of call chains by what the chains belong to: CUDA calls, OS calls, CPU samples."""

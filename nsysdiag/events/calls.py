@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import Rows, distinct, distinct_values
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 _SUFFIX = re.compile(r"(_v\d+|_ptsz|_ptds)+$")
 _CORRELATION_BITS = 32

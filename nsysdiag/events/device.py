@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +23,9 @@ from nsysdiag.events.operations import (
 )
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values, picked
 from nsysdiag.events.streams import Streams, describe_streams
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)

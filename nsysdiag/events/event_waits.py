@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,9 @@ from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.events.streams import stream_codes
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import NO_EVENT
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 UNKNOWN_PRODUCER = -1
 NO_PRODUCER = -2

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metric_names import METRICS, Combine, Unit, matched
 from nsysdiag.trace.buffers import Pair
 from nsysdiag.trace.columns import Columns
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 GPU_BITS = 0xFF
 """The low byte of a typeId is the id of the GPU, as in TARGET_INFO_GPU."""

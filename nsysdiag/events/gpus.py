@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from nsysdiag.events.identity import pid_of
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.limits import MOST_GPUS
 from nsysdiag.trace.columns import Columns
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 UNKNOWN_GPU = "GPU"
 WARP = 32

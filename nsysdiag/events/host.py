@@ -26,10 +26,10 @@ from nsysdiag.events.scheduling import (
     scheduling_of,
 )
 from nsysdiag.trace.enums import OverheadType
-from nsysdiag.trace.trace import Trace
 
 if TYPE_CHECKING:
     from nsysdiag.trace.ahead import Request
+    from nsysdiag.trace.trace import Trace
 
 OS_CALLS = "OSRT_API"
 OS_CALL_COLUMNS = ("start", "end", "globalTid", "nameId", "returnValue")

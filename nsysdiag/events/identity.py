@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 _LOW_24_BITS = 0xFFFFFF
 

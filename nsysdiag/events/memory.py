@@ -6,6 +6,7 @@ Rows of a device are those of its processes' own numbers for it; their times are
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from nsysdiag.events.identity import pid_of
 from nsysdiag.events.rows import Rows
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import MIGRATIONS
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 USAGE, CPU_FAULTS, GPU_FAULTS = (
     "CUDA_GPU_MEMORY_USAGE_EVENTS",

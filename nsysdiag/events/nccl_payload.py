@@ -12,11 +12,14 @@ offsets that the schema gives. All numbers are little-endian.
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 FIELD = "NCCL communicator ID"
 HEADER_BYTES, DOMAIN_AT, SCHEMA_AT, NUMBER_BYTES = 32, 0, 8, 8

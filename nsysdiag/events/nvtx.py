@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +16,9 @@ from nsysdiag.events.nccl_payload import read_communicators
 from nsysdiag.events.rows import Rows, distinct, picked
 from nsysdiag.limits import short_path
 from nsysdiag.trace.enums import NvtxEvent
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 RANGES = "NVTX_EVENTS"
 RANGE_COLUMNS = ("start", "end", "eventType", "text", "textId", "globalTid", "domainId")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from nsysdiag.events.launch_shapes import SHAPE_COLUMNS, LaunchShapes, launch_sh
 from nsysdiag.events.rows import Rows
 from nsysdiag.trace.columns import Columns
 from nsysdiag.trace.enums import MIGRATIONS, CopyKind, MemoryKind
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 
 class Category(IntEnum):

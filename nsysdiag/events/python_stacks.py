@@ -21,6 +21,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -33,7 +34,9 @@ from nsysdiag.events.program_code import Origin, file_name, origin_of_python
 from nsysdiag.events.rows import distinct
 from nsysdiag.limits import MOST_DEEP
 from nsysdiag.trace.strings import Strings
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 HEADER_BYTES, LEAD_BYTES, FRAME_BYTES = 32, 16, 24
 LOOKED_AT = 5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,9 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_be
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.program_code import file_name, name_of
 from nsysdiag.events.rows import Rows, distinct, picked
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 SAMPLES = "COMPOSITE_EVENTS"
 SAMPLE_COLUMNS = ("start", "globalTid", "id")

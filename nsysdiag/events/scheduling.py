@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.events.rows import Rows
 from nsysdiag.trace.enums import ThreadState
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 SWITCHES = "SCHED_EVENTS"
 SWITCH_COLUMNS = ("start", "cpu", "isSchedIn", "globalTid", "threadState")

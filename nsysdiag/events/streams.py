@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,7 +11,9 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import pid_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.trace.enums import StreamFlag
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 _NO_STREAM = 0xFFFFFFFF
 

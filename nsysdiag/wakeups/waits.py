@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from nsysdiag import typed
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.identity import tid_of
 from nsysdiag.events.rows import Rows
-from nsysdiag.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.trace import Trace
 
 
 class Ends(IntEnum):
