@@ -40,5 +40,5 @@ def _marked(case: object, marks: Sequence[pytest.MarkDecorator]) -> ParameterSet
 
 
 def examples(count: int) -> int:
-    """How many examples a property is tried on: a quarter of `count`, at least five, or all of them."""
-    return count if THOROUGH else max(count // 4, 5)
+    """How many examples a property is tried on: a sixth of `count`, at least five, or all of them."""
+    return count if THOROUGH else max(count // 6, 5)

@@ -43,8 +43,8 @@ def refused(made: Report, text: str, **limits: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def simulated(tmp_path_factory: pytest.TempPathFactory) -> Report:
-    return report_of(Program(steps=12, sync=True, tail=500 * US), tmp_path_factory.mktemp("traces"))
+def simulated() -> Report:
+    return report_of(Program(steps=12, sync=True, tail=500 * US))
 
 
 class TestValues:
@@ -244,8 +244,8 @@ class TestWhatCannotBeJudged:
         shared = Budget(parse("idle_ns:+10%", ""), "fail", "nsysdiag.toml: budgets[0].fail", shared=True)
         assert check(report(), [shared], "train.sqlite") == []  # left to compare
 
-    def test_a_capture_of_cuda_alone(self, tmp_path_factory: pytest.TempPathFactory) -> None:
-        made = report_of(Program(steps=8, sync=True), tmp_path_factory.mktemp("traces"), CUDA_ONLY)
+    def test_a_capture_of_cuda_alone(self) -> None:
+        made = report_of(Program(steps=8, sync=True), CUDA_ONLY)
         assert judged(made, "ledger.sync > 0").broken
         assert "os-runtime" in refused(made, "ledger.io_wait > 0")
 

@@ -19,8 +19,6 @@ from tests.simulator.capture import CUDA_ONLY
 from tests.simulator.engine import US
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from nsysdiag.ci.facts import BudgetResult
     from nsysdiag.comparison.facts import Comparison
     from nsysdiag.report import Report
@@ -52,10 +50,9 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Report, Report]:
+def reports() -> tuple[Report, Report, Report]:
     """Without and with a wait for the device at every step, and once more without."""
-    folder = tmp_path_factory.mktemp("traces")
-    return report_of(PLAIN, folder), report_of(SYNC, folder), report_of(replace(PLAIN, seed=2), folder)
+    return report_of(PLAIN), report_of(SYNC), report_of(replace(PLAIN, seed=2))
 
 
 @pytest.fixture(scope="module")
@@ -160,16 +157,16 @@ class TestWhatCannotBeJudged:
         assert pair.judged("idle_share > 1%").broken
 
     @pytest.mark.slow
-    def test_evidence_on_one_side_alone(self, tmp_path: Path) -> None:
+    def test_evidence_on_one_side_alone(self) -> None:
         program = Program(workers=1, steps=16)
-        before, after = report_of(program, tmp_path, CUDA_ONLY), report_of(replace(program, seed=1), tmp_path)
+        before, after = report_of(program, CUDA_ONLY), report_of(replace(program, seed=1))
         pair = Pair([before], {"after.sqlite": after})
         assert "not all captures can tell io_wait" in pair.refused("ledger.io_wait:+5%")
         assert not pair.judged("compute_ns:+50%").broken
 
     @pytest.mark.slow
-    def test_evidence_on_no_side(self, tmp_path: Path) -> None:
+    def test_evidence_on_no_side(self) -> None:
         program = Program(workers=1, steps=16)
-        before, after = (report_of(replace(program, seed=seed), tmp_path, CUDA_ONLY) for seed in (0, 1))
+        before, after = (report_of(replace(program, seed=seed), CUDA_ONLY) for seed in (0, 1))
         pair = Pair([before], {"after.sqlite": after})
         assert "no os-runtime evidence: --trace=osrt brings it" in pair.refused("ledger.io_wait:+5%")

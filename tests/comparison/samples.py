@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -11,7 +14,6 @@ from nsysdiag.pipeline import analyze
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison
     from nsysdiag.report import Report
@@ -21,14 +23,11 @@ if TYPE_CHECKING:
 WITHOUT_TIMELINE = Settings(timeline=False)
 
 
-def report_of(program: Program, folder: Path, capture: Capture | None = None) -> Report:
-    """The report of one run of the program."""
-    path = program.write(folder / f"run-{len(list(folder.iterdir()))}.sqlite", capture)
-    try:
-        return analyze(path, WITHOUT_TIMELINE)
-    finally:
-        path.unlink()
-        path.with_suffix(".taken").touch()
+@cache
+def report_of(program: Program, capture: Capture | None = None) -> Report:
+    """The report of one run of the program, which no test changes."""
+    with TemporaryDirectory() as folder:
+        return analyze(program.write(Path(folder) / f"run-{program.seed}.sqlite", capture), WITHOUT_TIMELINE)
 
 
 def beside(reports: Sequence[Report]) -> Report:

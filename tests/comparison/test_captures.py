@@ -33,10 +33,10 @@ def on_gpus(report: Report, *names: str, first: int = 0) -> Report:
     return structs.replace(report, devices=devices)
 
 
-def test_captures_of_one_side_with_other_evidence(tmp_path: Path) -> None:
+def test_captures_of_one_side_with_other_evidence() -> None:
     """The side as a whole lacks the evidence, as the other one does, but not all of its captures do."""
-    full = report_of(STARVED, tmp_path)
-    bare = [report_of(replace(STARVED, seed=seed), tmp_path, CUDA_ONLY) for seed in (1, 2, 3)]
+    full = report_of(STARVED)
+    bare = [report_of(replace(STARVED, seed=seed), CUDA_ONLY) for seed in (1, 2, 3)]
     made = compare_reports([full, bare[0]], bare[1:])
     assert {"io_wait", "off_cpu", "uncovered", "data_loading"} <= set(made.not_compared)
     assert only(made).renaming.verdict == "none"
@@ -44,16 +44,16 @@ def test_captures_of_one_side_with_other_evidence(tmp_path: Path) -> None:
     assert any("Only some captures have os-runtime evidence" in note for note in made.notes)
 
 
-def test_no_other_cause_where_evidence_alone_differs(tmp_path: Path) -> None:
-    full, bare = report_of(STARVED, tmp_path), report_of(replace(STARVED, seed=1), tmp_path, CUDA_ONLY)
+def test_no_other_cause_where_evidence_alone_differs() -> None:
+    full, bare = report_of(STARVED), report_of(replace(STARVED, seed=1), CUDA_ONLY)
     device = only(compare_reports([full], [bare]))
     assert "not_compared" in {row.cause_before for row in device.signatures}
     assert {row.status for row in device.signatures if row.change.before_ns > 100 * US} == {"both"}
 
 
-def test_findings_that_other_evidence_alone_brings(tmp_path: Path) -> None:
+def test_findings_that_other_evidence_alone_brings() -> None:
     """The loader is as slow on both sides: nothing is new or gone but what tells of it."""
-    full, bare = report_of(STARVED, tmp_path), report_of(replace(STARVED, seed=1), tmp_path, CUDA_ONLY)
+    full, bare = report_of(STARVED), report_of(replace(STARVED, seed=1), CUDA_ONLY)
     for sides in (([full], [bare]), ([bare], [full])):
         device = only(compare_reports(*sides))
         assert {row.cause: row.status for row in device.findings if row.status != "both"} == {
@@ -61,7 +61,7 @@ def test_findings_that_other_evidence_alone_brings(tmp_path: Path) -> None:
             "uncovered": "not_compared",
         }
         assert [note for note in device.notes if note.startswith("Findings of these causes are not compared")]
-    alike = only(compare_reports([full], [report_of(replace(STARVED, seed=2), tmp_path)]))
+    alike = only(compare_reports([full], [report_of(replace(STARVED, seed=2))]))
     assert {row.status for row in alike.findings} == {"both"}
     assert not any("not compared" in note for note in alike.notes)
 
@@ -78,8 +78,8 @@ def test_a_cause_that_was_disabled_on_one_side(tmp_path: Path) -> None:
     assert not compare_reports([without], [without]).not_compared
 
 
-def test_models_of_gpus_on_each_side(tmp_path: Path) -> None:
-    report = report_of(SYNC, tmp_path)
+def test_models_of_gpus_on_each_side() -> None:
+    report = report_of(SYNC)
     before = [on_gpus(report, "A100"), on_gpus(report, "H100")]
     made = compare_reports(before, [on_gpus(report, "A100")] * 2, across_gpus=True)
     assert "The GPUs are of different models: A100 and H100 before, A100 after." in made.notes
@@ -94,8 +94,8 @@ def test_models_of_gpus_on_each_side(tmp_path: Path) -> None:
         ("A100", "A100", None),
     ],
 )
-def test_a_trace_that_does_not_name_its_gpu_is_told(before: str, after: str, told: str | None, tmp_path: Path) -> None:
-    report = report_of(SYNC, tmp_path)
+def test_a_trace_that_does_not_name_its_gpu_is_told(before: str, after: str, told: str | None) -> None:
+    report = report_of(SYNC)
     sides = [
         structs.replace(on_gpus(report, name), trace=structs.replace(report.trace, file=file))
         for name, file in ((before, "before.sqlite"), (after, "after.sqlite"))
@@ -104,25 +104,25 @@ def test_a_trace_that_does_not_name_its_gpu_is_told(before: str, after: str, tol
     assert [note.partition(" both sides")[0] for note in notes] == ([told] if told else [])
 
 
-def test_an_unnamed_gpu_among_different_models(tmp_path: Path) -> None:
-    report = report_of(SYNC, tmp_path)
+def test_an_unnamed_gpu_among_different_models() -> None:
+    report = report_of(SYNC)
     before = [on_gpus(report, "A100"), on_gpus(report, "GPU")]
     made = compare_reports(before, [on_gpus(report, "H100")], across_gpus=True)
     assert "The GPUs are of different models: A100 and an unnamed one before, H100 after." in made.notes
 
 
 @pytest.mark.parametrize("more", [1, 2])
-def test_devices_that_are_left_out_where_no_number_is_common(more: int, tmp_path: Path) -> None:
-    report = report_of(SYNC, tmp_path)
+def test_devices_that_are_left_out_where_no_number_is_common(more: int) -> None:
+    report = report_of(SYNC)
     made = compare_reports([on_gpus(report, "A100")], [on_gpus(report, *["A100"] * (1 + more), first=4)])
     assert [device.key for device in made.devices] == ["gpu0"]
     left = ", ".join(f"gpu{number}" for number in range(5, 5 + more))
     assert any(f"further devices, which are left out: {left}." in note for note in made.notes)
 
 
-def test_nothing_is_said_of_chance_where_it_is_not_known(tmp_path: Path) -> None:
+def test_nothing_is_said_of_chance_where_it_is_not_known() -> None:
     """Saved reports of an older form hold no single iterations: windows are compared."""
-    before, after = (unpacked(report_of(each, tmp_path)) for each in (SYNC, Program(steps=12, seed=1)))
+    before, after = (unpacked(report_of(each)) for each in (SYNC, Program(steps=12, seed=1)))
     device = only(compare_reports([before], [after]))
     assert device.renaming.sentence.endswith("The data do not show whether that is more than chance.")
     assert any("does not hold its iterations one by one" in note for note in device.notes)
@@ -137,8 +137,8 @@ def unpacked(report: Report) -> Report:
     return structs.replace(report, devices=[device])
 
 
-def test_the_same_capture_twice_is_told(tmp_path: Path) -> None:
-    one, two = (report_of(replace(SYNC, seed=seed), tmp_path) for seed in (0, 1))
+def test_the_same_capture_twice_is_told() -> None:
+    one, two = (report_of(replace(SYNC, seed=seed)) for seed in (0, 1))
     again = structs.replace(one, trace=structs.replace(one.trace, file="copy.sqlite"))
 
     def told(*sides: list[Report]) -> int:

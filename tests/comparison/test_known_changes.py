@@ -45,8 +45,8 @@ UNCHANGED = {
 }
 
 
-def compared(before: Program, after: Program, folder: Path) -> DeviceComparison:
-    made = compare_reports([report_of(before, folder)], [report_of(replace(after, seed=before.seed + 1), folder)])
+def compared(before: Program, after: Program) -> DeviceComparison:
+    made = compare_reports([report_of(before)], [report_of(replace(after, seed=before.seed + 1))])
     device = only(made)
     assert made.verdict == device.verdict
     adds_up(device)
@@ -54,9 +54,9 @@ def compared(before: Program, after: Program, folder: Path) -> DeviceComparison:
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> None:
+def test_the_right_verdict_and_the_right_cause(name: str) -> None:
     before, after, verdict, cause = KNOWN[name]
-    device = compared(before, after, tmp_path)
+    device = compared(before, after)
     assert device.verdict == verdict
     assert device.waterfall[0].id == cause
     assert part(device, cause).verdict == verdict
@@ -64,9 +64,9 @@ def test_the_right_verdict_and_the_right_cause(name: str, tmp_path: Path) -> Non
     assert sum(map(abs, against)) < 0.05 * abs(device.length.change_ns)
 
 
-def test_the_other_way_round_it_is_the_opposite(tmp_path: Path) -> None:
+def test_the_other_way_round_it_is_the_opposite() -> None:
     noisy = replace(SYNC, steps=12, jitter=0.4)
-    one, two = (report_of(replace(noisy, seed=seed), tmp_path) for seed in (1, 2))
+    one, two = (report_of(replace(noisy, seed=seed)) for seed in (1, 2))
     there, back = (only(compare_reports(*sides)).length for sides in (([one], [two]), ([two], [one])))
     assert there.low_ns is not None
     assert there.high_ns is not None
@@ -74,17 +74,17 @@ def test_the_other_way_round_it_is_the_opposite(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", UNCHANGED)
-def test_nothing_changed(name: str, tmp_path: Path) -> None:
-    device = compared(UNCHANGED[name], UNCHANGED[name], tmp_path)
+def test_nothing_changed(name: str) -> None:
+    device = compared(UNCHANGED[name], UNCHANGED[name])
     assert device.verdict == "same"
     assert verdicts(device) == {}
     assert device.renaming.verdict == "none"
 
 
-def test_idle_time_that_was_only_renamed(tmp_path: Path) -> None:
+def test_idle_time_that_was_only_renamed() -> None:
     """The wait for the device is gone, and Python computes as long at the same place."""
     before = replace(PLAIN, sync=True, tail=700 * US)
-    device = compared(before, replace(PLAIN, sync=True, thinking=700 * US), tmp_path)
+    device = compared(before, replace(PLAIN, sync=True, thinking=700 * US))
     assert device.verdict == "same"
     assert verdicts(device) == {"sync": "improved", "host_compute": "regressed"}
     assert device.renaming.verdict == "renamed"
@@ -95,9 +95,9 @@ def test_idle_time_that_was_only_renamed(tmp_path: Path) -> None:
     assert {row.status for row in device.signatures[:1]} == {"recaused"}
 
 
-def test_the_gap_that_is_gone(tmp_path: Path) -> None:
+def test_the_gap_that_is_gone() -> None:
     """Behind each step the host waited: its gap has an interval, and so have those that stayed as they were."""
-    device = compared(SYNC, PLAIN, tmp_path)
+    device = compared(SYNC, PLAIN)
     gap, *others = [row for row in device.signatures if row.change.low_ns is not None]
     assert gap.cause_before == "sync"
     assert gap.change.verdict == "improved"
@@ -111,9 +111,9 @@ def test_the_gap_that_is_gone(tmp_path: Path) -> None:
     assert total == pytest.approx(part(device, "idle").after_ns, abs=len(device.signatures))
 
 
-def test_gaps_of_several_captures_and_of_cut_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = [report_of(replace(SYNC, seed=seed), tmp_path) for seed in (1, 2, 3)]
-    after = [report_of(replace(PLAIN, seed=seed), tmp_path) for seed in (4, 5, 6)]
+def test_gaps_of_several_captures_and_of_cut_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = [report_of(replace(SYNC, seed=seed)) for seed in (1, 2, 3)]
+    after = [report_of(replace(PLAIN, seed=seed)) for seed in (4, 5, 6)]
     gap = only(compare_reports(before, after)).signatures[0]
     assert (gap.cause_before, gap.change.verdict) == ("sync", "improved")
     kernels = only(compare_reports(before, after)).kernels
@@ -125,9 +125,9 @@ def test_gaps_of_several_captures_and_of_cut_lists(tmp_path: Path, monkeypatch: 
     assert "same" in {row.change.verdict for row in found if row.status == "both"}
 
 
-def test_reports_without_gaps_one_by_one(tmp_path: Path) -> None:
+def test_reports_without_gaps_one_by_one() -> None:
     """As an older version saved them."""
-    sides = [[without_gaps(report_of(each, tmp_path))] for each in (SYNC, PLAIN)]
+    sides = [[without_gaps(report_of(each))] for each in (SYNC, PLAIN)]
     assert {row.change.verdict for row in only(compare_reports(*sides)).signatures if row.status == "both"} == {
         "unknown"
     }
@@ -142,14 +142,14 @@ def without_gaps(report: Report) -> Report:
     return structs.replace(report, devices=[device])
 
 
-def test_idle_time_that_is_gone(tmp_path: Path) -> None:
-    device = compared(SYNC, PLAIN, tmp_path)
+def test_idle_time_that_is_gone() -> None:
+    device = compared(SYNC, PLAIN)
     assert device.renaming.verdict == "removed"
     assert device.renaming.removed_ns == device.renaming.lost_ns > 400 * US
 
 
-def test_the_kernel_that_got_slower(tmp_path: Path) -> None:
-    kernel = compared(PLAIN, replace(PLAIN, gemm=1.4), tmp_path).kernels[0]
+def test_the_kernel_that_got_slower() -> None:
+    kernel = compared(PLAIN, replace(PLAIN, gemm=1.4)).kernels[0]
     assert kernel.short_name == GEMM
     assert kernel.change.verdict == "regressed"
     assert kernel.mean_after_ns / kernel.mean_before_ns == pytest.approx(1.4, rel=0.02)
@@ -157,22 +157,22 @@ def test_the_kernel_that_got_slower(tmp_path: Path) -> None:
     assert kernel.count_after == pytest.approx(6, rel=0.01)
 
 
-def test_fewer_launches_are_a_change_of_workload_and_no_refusal(tmp_path: Path) -> None:
+def test_fewer_launches_are_a_change_of_workload_and_no_refusal() -> None:
     from tests.simulator.capture import Capture
 
     whole = Capture(graphs="graph")
-    before = report_of(SLOW_PYTHON, tmp_path, whole)
-    device = only(compare_reports([before], [report_of(replace(SLOW_PYTHON, seed=1, graph=True), tmp_path, whole)]))
+    before = report_of(SLOW_PYTHON, whole)
+    device = only(compare_reports([before], [report_of(replace(SLOW_PYTHON, seed=1, graph=True), whole)]))
     assert device.verdict == "improved"
     changed = {row.id: (row.before, row.after) for row in device.workload if row.changed}
     assert changed == {"kernel": (18.0, 0.0), "graph": (0.0, 1.0)}
     assert "The workload changed" in device.notes[0]
 
 
-def test_iterations_by_another_name_are_brought_to_the_same_work(tmp_path: Path) -> None:
+def test_iterations_by_another_name_are_brought_to_the_same_work() -> None:
     """Without names one side's iterations go by a kernel that comes six times a step."""
-    named = report_of(PLAIN, tmp_path)
-    anchored = report_of(replace(PLAIN, seed=1, named=False), tmp_path)
+    named = report_of(PLAIN)
+    anchored = report_of(replace(PLAIN, seed=1, named=False))
     for before, after in ((named, anchored), (anchored, named)):
         device = only(compare_reports([before], [after]))
         assert device.verdict == "same"
@@ -188,13 +188,13 @@ def test_iterations_of_another_program_are_no_unit_in_common(tmp_path: Path) -> 
     path = training((4 * MS,) * 10, name="epoch {}").write(tmp_path / "other.sqlite")
     other = analyze(path)
     with pytest.raises(NotComparableError, match="no iterations of the same program"):
-        compare_reports([report_of(PLAIN, tmp_path)], [other], across_gpus=True)
+        compare_reports([report_of(PLAIN)], [other], across_gpus=True)
     same_name = analyze(training((4 * MS,) * 10, name="step {}").write(tmp_path / "renamed.sqlite"))
-    assert compare_reports([report_of(PLAIN, tmp_path)], [same_name], across_gpus=True).devices
+    assert compare_reports([report_of(PLAIN)], [same_name], across_gpus=True).devices
 
 
-def test_a_cut_list_of_gaps_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reports = [report_of(PLAIN, tmp_path), report_of(replace(PLAIN, seed=1), tmp_path)]
+def test_a_cut_list_of_gaps_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    reports = [report_of(PLAIN), report_of(replace(PLAIN, seed=1))]
     assert not any("recurring gaps" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)
     monkeypatch.setattr("nsysdiag.comparison.gap_groups.MOST", len(reports[0].devices[0].signatures))
     assert any("recurring gaps" in note for note in only(compare_reports(reports[:1], reports[1:])).notes)

@@ -12,25 +12,25 @@ from nsysdiag.comparison.changes import outweighed
 from nsysdiag.comparison.compare import compare_reports
 from tests.comparison.programs import Program
 from tests.comparison.samples import beside, only, report_of, verdicts
+from tests.levels import THOROUGH
 from tests.simulator.engine import US
 
 if TYPE_CHECKING:
     from nsysdiag.report import Report
 
-RUNS, PAIRS = 30, 200
+RUNS, PAIRS = (30, 200) if THOROUGH else (20, 80)
 DEVICES, SEVERAL = 8, 60
 NOISY = Program(steps=16, workers=1, jitter=0.25, sync=True, tail=80 * US)
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Report]:
-    folder = tmp_path_factory.mktemp("runs")
-    return [report_of(replace(NOISY, seed=seed), folder) for seed in range(RUNS)]
+def runs() -> list[Report]:
+    return [report_of(replace(NOISY, seed=seed)) for seed in range(RUNS)]
 
 
 @pytest.mark.slow
 def test_at_most_one_in_twenty_says_that_something_changed(runs: list[Report]) -> None:
-    """200 pairs of runs of a noisy program: steps, loaders and kernels that last a quarter longer or shorter."""
+    """Pairs of runs of a noisy program: steps, loaders and kernels that last a quarter longer or shorter."""
     pairs = [(one, two) for one in range(RUNS) for two in range(one + 1, RUNS)][:: RUNS * (RUNS - 1) // 2 // PAIRS]
     assert len(pairs) >= PAIRS
     made = [only(compare_reports([runs[one]], [runs[two]])) for one, two in pairs[:PAIRS]]

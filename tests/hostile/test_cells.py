@@ -41,7 +41,7 @@ def test_the_undamaged_one_is_analysed_in_full(whole: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("turn", some([0, 7], 2))
 def test_each_column_of_a_table_in_another_way(turn: int, whole: Path, tmp_path: Path) -> None:
-    for number, (table, columns) in some(list(enumerate(COLUMNS.items())), 3, turn):
+    for number, (table, columns) in some(list(enumerate(COLUMNS.items())), 6, turn, thorough=3):
         target = copied(whole, tmp_path / "damaged.sqlite")
         for place, column in enumerate(columns):
             change(target, damage_of(table, [column], KINDS[(number + place + turn) % len(KINDS)]))
@@ -73,14 +73,14 @@ def test_every_column_of_a_table(kind: str, whole: Path, tmp_path: Path) -> None
 def test_each_column_in_another_way(table: str, whole: Path, tmp_path: Path) -> None:
     """Which one goes by the place of the column; together the tables have every kind of damage."""
     first = list(COLUMNS).index(table)
-    for place, column in some(list(enumerate(COLUMNS[table], first)), 12, first, thorough=1):
+    for place, column in some(list(enumerate(COLUMNS[table], first)), 24, first, thorough=1):
         outcome(damaged(whole, tmp_path / "damaged.sqlite", table, [column], KINDS[place % len(KINDS)]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way", ['DROP TABLE "{}"', 'DELETE FROM "{}"'], ids=["dropped", "emptied"])
 def test_a_table_is_gone(way: str, whole: Path, tmp_path: Path) -> None:
-    for table in some(list(TABLES), 4, way.startswith("DELETE") * 2):
+    for table in some(list(TABLES), 8, way.startswith("DELETE") * 4):
         target = copied(whole, tmp_path / "gone.sqlite")
         change(target, way.format(table))
         report = outcome(target)
@@ -97,7 +97,7 @@ def test_a_column_is_gone(whole: Path, tmp_path: Path) -> None:
         for place, column in enumerate(columns)
         if len(columns) > 1
     )
-    for first in some(range(0, len(several), TOGETHER), 4):
+    for first in some(range(0, len(several), TOGETHER), 8):
         target = copied(whole, tmp_path / "gone.sqlite")
         for _, table, column in several[first : first + TOGETHER]:
             change(target, f'ALTER TABLE "{table}" DROP COLUMN "{column}"')
@@ -105,7 +105,7 @@ def test_a_column_is_gone(whole: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("table", some(TIMES, 4))
+@pytest.mark.parametrize("table", some(TIMES, 8))
 def test_ends_before_starts(table: str, whole: Path, tmp_path: Path) -> None:
     target = copied(whole, tmp_path / "reversed.sqlite")
     change(target, f'UPDATE "{table}" SET start = "end", "end" = start WHERE "end" > start')

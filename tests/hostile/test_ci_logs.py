@@ -127,7 +127,7 @@ def test_a_document(kind: str, name: str, command: Command, tmp_path: Path) -> N
         assert told.stdout.replace(JOINER, "") == file
 
 
-@pytest.mark.parametrize(("width", "color"), crossed([*range(60, 121), 140, 160], [False, True], 8))
+@pytest.mark.parametrize(("width", "color"), crossed([*range(60, 121), 140, 160], [False, True], 16))
 def test_a_summary_of_any_width(width: int, color: bool, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Names behind words of all lengths, so that each of them is the first in some line."""
     report = SAMPLES["one_device"]()
@@ -202,7 +202,7 @@ class TestCommands:
 
 @pytest.mark.parametrize(
     ("which", "name"),
-    crossed(list(COMMANDS), [before + name for before in ("", "\n", "\x1b[1m ") for name in NAMES], 9),
+    crossed(list(COMMANDS), [before + name for before in ("", "\n", "\x1b[1m ") for name in NAMES], 18),
 )
 def test_errors(which: str, name: str, command: Command, tmp_path: Path) -> None:
     trace = small_trace(tmp_path / "trace.sqlite")

@@ -77,7 +77,7 @@ def check_every_field(content: bytes, other: Report, target: Path, part: int, *,
 
 @pytest.mark.slow
 def test_every_field_of_a_report(report: Report, tmp_path: Path) -> None:
-    check_every_field(to_json(report), report, tmp_path / "r.json", 397, thorough=59)
+    check_every_field(to_json(report), report, tmp_path / "r.json", 797, thorough=59)
 
 
 @pytest.mark.slow

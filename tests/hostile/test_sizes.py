@@ -15,14 +15,14 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.wakeups import runs
 from tests.hostile.checks import ALL, assert_exact, outcome
 from tests.hostile.sizes import WRITERS, write_devices, write_processes, write_threads
-from tests.levels import some
+from tests.levels import THOROUGH, some
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FEW, TIMES = 10_000, 10
+FEW, TIMES = (10_000, 10) if THOROUGH else (4_000, 5)
 MORE = {"nested ranges": 100_000, "open ranges": 100_000, "nested calls": 100_000}
-"""Ten times as many: a million."""
+"""With `--thorough`, and ten times as many: a million."""
 STEEPEST = 3
 """How much faster than the trace the work may grow: sorts and caches, not every row with every other one."""
 PAGE_BYTES = 5 << 20
@@ -40,7 +40,7 @@ def test_some(shape: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("shape", some(list(WRITERS), 7, 1))
 def test_very_many(shape: str, tmp_path: Path) -> None:
-    few = MORE.get(shape, FEW)
+    few = MORE.get(shape, FEW) if THOROUGH else FEW
     analyze(WRITERS[shape](tmp_path / "first.sqlite", 10))  # imports what is imported late
     least, _ = spent(WRITERS[shape](tmp_path / "few.sqlite", few))
     most, report = spent(WRITERS[shape](tmp_path / "many.sqlite", few * TIMES))

@@ -70,7 +70,7 @@ def plain(told: Told) -> None:
     assert "\nnsysdiag: all is well" not in told.everything
 
 
-@pytest.mark.parametrize(("which", "kind"), crossed(list(COMMANDS), list(NAMES), 5))
+@pytest.mark.parametrize(("which", "kind"), crossed(list(COMMANDS), list(NAMES), 10))
 def test_what_does_not_exist(which: str, kind: str, command: Command, tmp_path: Path) -> None:
     trace, words = small_trace(tmp_path / "trace.sqlite"), COMMANDS[which]
     told = command(*(word.replace("{trace}", str(trace)).replace("{}", NAMES[kind]) for word in words))
@@ -79,7 +79,7 @@ def test_what_does_not_exist(which: str, kind: str, command: Command, tmp_path: 
     assert ("Traceback" in told.stderr) == (words[0] == "analyze" and "--debug" in words)
 
 
-@pytest.mark.parametrize(("what", "kind"), crossed(["folder", "garbage", "empty", "trace"], list(NAMES), 4))
+@pytest.mark.parametrize(("what", "kind"), crossed(["folder", "garbage", "empty", "trace"], list(NAMES), 8))
 def test_a_file_of_that_name(what: str, kind: str, command: Command, tmp_path: Path) -> None:
     name = NAMES[kind]
     path = tmp_path / f"{name}.sqlite"

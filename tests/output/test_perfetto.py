@@ -27,6 +27,7 @@ from nsysdiag.formats.perfetto.gaps import gap_events
 from nsysdiag.formats.perfetto.trace_events import Track, micros
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
+from tests.levels import some
 from tests.output.rendered import rendered
 from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, pack, report, squeeze
 from tests.output.trace_event_schema import SCHEMA
@@ -57,7 +58,7 @@ def ns(micros: Decimal) -> int:
 
 
 @pytest.mark.slow
-@every_sample
+@pytest.mark.parametrize("sample", some(list(SAMPLES), 3))
 def test_schema(sample: str) -> None:
     data = rendered("perfetto", sample)
     Draft202012Validator.check_schema(SCHEMA)
