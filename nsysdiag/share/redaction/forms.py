@@ -60,19 +60,6 @@ def form_of(kind: str, text: str) -> Form:
     return Form(text, label=kind)
 
 
-def written(kind: str, text: str) -> list[str]:
-    """The ways in which the analysis writes a name in sentences, the whole name first."""
-    text = short_name(text)
-    if kind in (KERNEL, SYMBOL):
-        normal = normal_kernel(text)
-        return list(dict.fromkeys((text, normal, _function(normal))))
-    if kind == RANGE:
-        return list(dict.fromkeys((text, normal_range(text))))
-    if kind in (MODULE, PROCESS, FILE):
-        return list(dict.fromkeys((text, file_name(text) or text)))
-    return [text]
-
-
 def _kernel(text: str) -> Form:
     normal = normal_kernel(text)
     family = _function(normal)
