@@ -174,7 +174,12 @@ HashedId = Annotated[str, Text.ID]
 NsByCause = dict[CauseId, TotalNs]
 NsByLabel = Annotated[dict[str, dict[str, TotalNs]], Text.LABELS]
 RowsByTable = Annotated[dict[str, Count | str], Text.TABLE]
-TextBySetting = Annotated[dict[str, str], Text.SETTINGS]
+_PlainSetting = bool | Annotated[int, VARIES] | Annotated[float, VARIES] | str
+_ListSetting = list[Annotated[int, VARIES] | str | None]
+_SettingsByName = dict[str, _PlainSetting | dict[str, _PlainSetting]]
+SettingValue = Any
+"""A setting as JSON holds it: one of several values is a list, and thresholds and prices go by their names."""
+ValueBySetting = Annotated[dict[str, _PlainSetting | _ListSetting | _SettingsByName | None], Text.SETTINGS]
 
 
 _NONE = type(None)

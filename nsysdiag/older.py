@@ -1,4 +1,5 @@
-"""Saved reports of older versions as today's: fields that were renamed get their new names.
+"""Saved reports of older versions as today's: fields that were renamed get their new names, settings that were texts
+their values.
 
 What a later version has besides is not in them, and its fields say so by their defaults.
 """
@@ -9,9 +10,11 @@ from typing import Any
 
 import msgspec
 
+from nsysdiag.config.settings import Settings
 from nsysdiag.saved import check_size
 
 FORMER = "1"
+_NUMBERS = ("start_ns", "end_ns", "gaps", "memory_limit")
 _DRAINS = {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"}
 _RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
     ("", {"untold": "not_recorded"}),
@@ -34,6 +37,8 @@ def as_version_2(data: bytes) -> bytes:
             for old, new in names.items():
                 if old in record:
                     record[new] = record.pop(old)
+    for record in _records(report, ["settings"]):
+        record.update({name: _setting(name, text) for name, text in record.items() if isinstance(text, str)})
     return msgspec.json.encode(report | {"schema_version": "2"} if isinstance(report, dict) else report)
 
 
@@ -45,3 +50,30 @@ def _records(value: Any, path: list[str]) -> list[dict[str, Any]]:
     if name == "*":
         return [found for each in value for found in _records(each, rest)] if isinstance(value, list) else []
     return _records(value.get(name), rest) if isinstance(value, dict) else []
+
+
+def _setting(name: str, text: str) -> Any:
+    """The value of a setting that was written as text; the text itself where it is no such value."""
+    default = getattr(Settings(), name, None)
+    try:
+        if isinstance(default, msgspec.Struct):
+            return _struct(text)
+        if isinstance(default, bool):
+            return text == "True"
+        if isinstance(default, tuple):
+            return text.split(", ")
+        if name == "iterations":
+            return [int(part) if part else None for part in text.split(":")]
+        return int(text) if name in _NUMBERS else text
+    except ValueError:
+        return text
+
+
+def _struct(text: str) -> dict[str, Any]:
+    """`poll_ns 20000000, hollow_activity 0.5`; prices by GPU are `gpus.H100 2.5`. Raises ValueError for other texts."""
+    found: dict[str, Any] = {}
+    for part in text.split(", "):
+        name, _, value = part.rpartition(" ")
+        inner, gpu = (found.setdefault("gpus", {}), name[5:]) if name.startswith("gpus.") else (found, name)
+        inner[gpu] = value if gpu == "currency" else msgspec.json.decode(value, type=int | float)
+    return found

@@ -51,11 +51,11 @@ from nsysdiag.fields import (
     Sentence,
     Share,
     SymbolName,
-    TextBySetting,
     ThreadName,
     TotalBytes,
     TotalCount,
     TotalNs,
+    ValueBySetting,
     Version,
     WhyNone,
 )
@@ -750,7 +750,7 @@ class Report(Record, frozen=True):
     findings: list[Finding]
     causes: list[CauseInfo]
     recapture: OwnText | None
-    settings: TextBySetting
+    settings: ValueBySetting
     timeline: dict[OwnText, TimelineLevels] | msgspec.UnsetType = msgspec.UNSET
     ranks: RankComparison | None = None
     not_recorded: list[NotRecorded] = []

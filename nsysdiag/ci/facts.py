@@ -21,14 +21,14 @@ from nsysdiag.fields import (
     RangeName,
     Sentence,
     Share,
-    TextBySetting,
     TotalNs,
+    ValueBySetting,
     Varying,
 )
 from nsysdiag.record import Record
 from nsysdiag.report import Tool
 
-BATCH_SCHEMA_VERSION = "1"
+BATCH_SCHEMA_VERSION = "2"
 KIND = "batch"
 
 
@@ -134,7 +134,7 @@ class BatchSummary(Record, frozen=True):
     broken: Count
     warned: Count
     unjudged: Count = 0
-    settings: TextBySetting = {}
+    settings: ValueBySetting = {}
 
 
 class HistoryLine(Record, frozen=True):

@@ -6,7 +6,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.facts import Comparison
-from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES
+from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, setting_text
+from nsysdiag.fields import SettingValue
 from nsysdiag.ranks.report import RanksReport
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def command_of(document: Report | RanksReport | Comparison) -> str:
         words = ["ranks", *(trace.file for trace in document.traces)]
     else:
         words = ["analyze", document.trace.file]
-    options = [word for name, text in document.settings.items() for word in _option(name, text)]
+    options = [word for name, value in document.settings.items() for word in _option(name, value)]
     return shlex.join(["nsysdiag", *words, *options])
 
 
@@ -46,25 +47,25 @@ def _sides(comparison: Comparison) -> list[str]:
     return [before, after, *further, *(["--across-gpus"] if comparison.across_gpus else [])]
 
 
-def _option(name: str, text: str) -> Iterator[str]:
+def _option(name: str, value: SettingValue) -> Iterator[str]:
     option = OPTION_OF_SETTING.get(name)
     if name == REDACTED:
-        yield from REDACTIONS.get(text, ())
+        yield from REDACTIONS.get(str(value), ())
     if option is None:
         return
     if name in FLAGS:
         yield option
     elif name == "cost":
-        yield from (part for price in _general_price(text) for part in (option, price))
-    elif name == "disabled":
-        for cause in text.split(", "):
-            yield from (option, cause)
+        yield from (part for price in _general_price(value) for part in (option, price))
+    elif name == "disabled" and isinstance(value, list):
+        for cause in value:
+            yield from (option, str(cause))
     else:
-        yield from (option, f"{text}ns" if name in TIMES else text)
+        yield from (option, setting_text(name, value) + ("ns" if name in TIMES else ""))
 
 
-def _general_price(text: str) -> list[str]:
+def _general_price(cost: SettingValue) -> list[str]:
     """The price of an hour of any GPU; where prices by name are beside it they come from a file, and so does it."""
-    parts = dict(part.partition(" ")[::2] for part in text.split(", "))
-    by_name = any(part.startswith("gpus.") for part in parts)
-    return [parts["gpu_hour_cost"]] if "gpu_hour_cost" in parts and not by_name else []
+    if not isinstance(cost, dict) or "gpus" in cost or "gpu_hour_cost" not in cost:
+        return []
+    return [str(cost["gpu_hour_cost"])]

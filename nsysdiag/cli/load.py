@@ -63,15 +63,16 @@ def read_document(path: Path) -> Report | RanksReport | Comparison:
     """What was saved as JSON: a report of one trace or of ranks, or a comparison. Raises InputError where it is none of
     them, or of another schema version."""
     from nsysdiag.comparison import facts as comparison
+    from nsysdiag.older import FORMER
     from nsysdiag.ranks import report as ranks
 
     with Attempt(f"read '{printable(path)}'", WHOLE):
         data = _read_bytes(path)
         kind = _kind(data)
         if kind == ranks.KIND:
-            return _decoded(path, data, (ranks.RANKS_SCHEMA_VERSION,), ranks.RanksReport)
+            return _decoded(path, data, (FORMER, ranks.RANKS_SCHEMA_VERSION), ranks.RanksReport)
         if kind == comparison.KIND:
-            return _decoded(path, data, (comparison.COMPARISON_SCHEMA_VERSION,), comparison.Comparison)
+            return _decoded(path, data, (FORMER, comparison.COMPARISON_SCHEMA_VERSION), comparison.Comparison)
         return _report(path, data)
 
 

@@ -45,6 +45,7 @@ from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
 from nsysdiag.comparison.units import ITERATIONS, Sides, in_units
 from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
+from nsysdiag.fields import SettingValue
 from nsysdiag.report import CauseInfo, Report, Tool
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
 from nsysdiag.version import __version__
@@ -172,9 +173,9 @@ def _causes(reports: Sequence[Report], *, pooled: bool) -> list[CauseInfo]:
     return [*found.values(), *([POOLED] if pooled else [])]
 
 
-def _redacted(before: Sequence[Report], after: Sequence[Report]) -> dict[str, str]:
+def _redacted(before: Sequence[Report], after: Sequence[Report]) -> dict[str, SettingValue]:
     """How the names of the reports were replaced, where they were."""
-    found = {report.settings.get("redacted", "") for report in (*before, *after)} - {""}
+    found = {str(report.settings.get("redacted", "")) for report in (*before, *after)} - {""}
     return {"redacted": ", ".join(sorted(found))} if found else {}
 
 

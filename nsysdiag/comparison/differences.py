@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings, disabled_causes
+from nsysdiag.config.settings import OPTION_OF_SETTING, TIMES, Settings, disabled_causes, setting_text
+from nsysdiag.fields import SettingValue
 from nsysdiag.report import Report
 
 NOT_COMPARED = "not_compared"
@@ -107,20 +108,21 @@ def _side(values: Sequence[dict[str, str]], key: str) -> str:
     return " or ".join(dict.fromkeys(each[key] for each in values))
 
 
-def _values(name: str, text: str | None) -> dict[str, str]:
+def _values(name: str, value: SettingValue) -> dict[str, str]:
     """A setting as text, under an empty name; one of several numbers by their names. Reports hold what differs from
     the defaults."""
     default = getattr(Settings(), name, None)
     if isinstance(default, msgspec.Struct):
-        given = dict(part.partition(" ")[::2] for part in text.split(", ")) if text else {}
-        return {key: _number(given.get(key, str(value))) for key, value in msgspec.structs.asdict(default).items()}
-    if text is None:
+        given = value if isinstance(value, dict) else {}
+        return {key: _number(given.get(key, plain)) for key, plain in msgspec.structs.asdict(default).items()}
+    if value is None:
         return {"": ", ".join(default) if isinstance(default, tuple) and default else NONE}
+    text = setting_text(name, value)
     return {"": f"{text} ns" if name in TIMES else GIVEN if default is False else text}
 
 
-def _number(text: str) -> str:
-    return text[:MOST_DIGITS] if "." in text else text
+def _number(value: object) -> str:
+    return str(value)[:MOST_DIGITS] if isinstance(value, float) else str(value)
 
 
 def window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:

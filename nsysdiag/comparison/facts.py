@@ -26,7 +26,7 @@ from nsysdiag.fields import (
     Ratio,
     Sentence,
     Share,
-    TextBySetting,
+    ValueBySetting,
     Varying,
     Version,
 )
@@ -34,7 +34,7 @@ from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool
 from nsysdiag.timeline.facts import TimelineLevel
 
-COMPARISON_SCHEMA_VERSION = "1"
+COMPARISON_SCHEMA_VERSION = "2"
 KIND = "comparison"
 
 
@@ -273,5 +273,5 @@ class Comparison(Record, frozen=True):
     not_compared: list[CauseId]
     notes: list[Sentence]
     causes: list[CauseInfo]
-    settings: TextBySetting
+    settings: ValueBySetting
     across_gpus: bool = False

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
+
+from nsysdiag.fields import SettingValue
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Count = Annotated[int, Meta(ge=0, le=10**15)]
@@ -185,27 +186,40 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cost: CostSettings = CostSettings()
     config: str | None = None
 
-    def changed(self, *, partial: bool = False) -> dict[str, str]:
-        """The settings that differ from their defaults, as text; how a trace was read changes no result, nor does a
-        limit of memory, unless only a part of the trace was read for it."""
-        default = Settings()
+    def changed(self, *, partial: bool = False) -> dict[str, SettingValue]:
+        """The settings that differ from their defaults; how a trace was read changes no result, nor does a limit of
+        memory, unless only a part of the trace was read for it."""
         without_effect = ("reader",) if partial else ("reader", "memory_limit")
-        return {
-            name: _text(name, value)
-            for name in self.__struct_fields__
-            if name not in without_effect and (value := getattr(self, name)) != getattr(default, name)
-        }
+        return {name: value for name, value in _changed(self).items() if name not in without_effect}
 
 
-def disabled_causes(changed: Mapping[str, str]) -> set[str]:
+def _changed(settings: msgspec.Struct) -> dict[str, SettingValue]:
+    """The fields that differ from their defaults."""
+    default = type(settings)()
+    return {
+        name: _plain(value)
+        for name in settings.__struct_fields__
+        if (value := getattr(settings, name)) != getattr(default, name)
+    }
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, msgspec.Struct):
+        return _changed(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def disabled_causes(changed: Mapping[str, SettingValue]) -> set[str]:
     """The causes that a report was made without, by the settings that it remembers (`Settings.changed`)."""
-    return {each for each in changed.get("disabled", "").split(", ") if each}
+    causes = changed.get("disabled", [])
+    return {str(each) for each in causes} if isinstance(causes, list) else set()
 
 
-def most_findings(changed: Mapping[str, str]) -> int:
+def most_findings(changed: Mapping[str, SettingValue]) -> int:
     """How many findings a report may hold, by the settings that it remembers."""
-    given = re.search(r"\bmost (\d+)", changed.get("findings", ""))
-    return int(given[1]) if given else FindingThresholds().most
+    given = changed.get("findings")
+    most = given.get("most") if isinstance(given, dict) else None
+    return most if isinstance(most, int) else FindingThresholds().most
 
 
 OPTION_OF_SETTING = {
@@ -226,20 +240,19 @@ OPTION_OF_SETTING = {
 TIMES = ("start_ns", "end_ns")
 
 
-def _text(name: str, value: object) -> str:
-    if isinstance(value, msgspec.Struct):
-        plain = type(value)()
-        changed = {each: getattr(value, each) for each in value.__struct_fields__}
-        return ", ".join(_text_within(each, new) for each, new in changed.items() if new != getattr(plain, each))
-    if isinstance(value, tuple):
+def setting_text(name: str, value: SettingValue) -> str:
+    """A setting as people write it: `nccl, rccl`, `2:12`, `poll_ns 20000000, hollow_activity 0.5`."""
+    if isinstance(value, dict):
+        return ", ".join(_text_within(each, inner) for each, inner in value.items())
+    if isinstance(value, list):
         return (":" if name == "iterations" else ", ").join("" if part is None else str(part) for part in value)
     return str(value)
 
 
-def _text_within(name: str, value: object) -> str:
-    """A field of a nested struct; one with several values as one of them after the other."""
-    if isinstance(value, msgspec.Struct):
-        return f"{name} ({_text(name, value)})"
-    if isinstance(value, dict):
+def _text_within(name: str, value: SettingValue) -> str:
+    """A value of several; one that has several itself as one of them after the other."""
+    if not isinstance(value, dict):
+        return f"{name} {value}"
+    if name == "gpus":
         return ", ".join(f"{name}.{key} {each}" for key, each in value.items())
-    return f"{name} {_text(name, value)}"
+    return f"{name} ({setting_text(name, value)})"

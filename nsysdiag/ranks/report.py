@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, TextBySetting, Version
+from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, ValueBySetting, Version
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Record
 from nsysdiag.report import CauseInfo, Tool
 
-RANKS_SCHEMA_VERSION = "1"
+RANKS_SCHEMA_VERSION = "2"
 KIND = "ranks"
 
 
@@ -32,5 +32,5 @@ class RanksReport(Record, frozen=True):
     traces: list[RankTrace]
     comparison: RankComparison
     causes: list[CauseInfo]
-    settings: TextBySetting
+    settings: ValueBySetting
     phrases: Phrases | None = None

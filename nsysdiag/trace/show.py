@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from nsysdiag.config.settings import setting_text
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -52,6 +53,7 @@ def health(context: Context) -> Section:
     tables = [
         (table, rows if isinstance(rows, str) else format_count(rows)) for table, rows in _sorted(report.trace.tables)
     ]
+    settings = [(name, setting_text(name, value)) for name, value in _sorted(report.settings)]
     unrecorded = [(row.what, row.tool) for row in report.not_recorded]
     blocks: list[Block] = [
         *([Paragraph(f"Not captured: {', '.join(absent)}.", limit=NOT_PAGE)] if absent else []),
@@ -61,7 +63,7 @@ def health(context: Context) -> Section:
         *recapture(report if report.devices else None, "To resolve more, capture again with"),
         Details("What no such trace tells", [Table("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
         Details("Tables of the trace", [Table("Rows of each table", TABLES, tables, note=LARGEST_ID, sortable=False)]),
-        Details("Settings of this analysis", [Table("Settings", SETTINGS, _sorted(report.settings), sortable=False)]),
+        Details("Settings of this analysis", [Table("Settings", SETTINGS, settings, sortable=False)]),
     ]
     return Section("health", "Trace health", blocks)
 

@@ -120,7 +120,9 @@ class TestValues:
         assert "raise most" in refused(made, "findings.medium <= 12")
         assert judged(made, "findings.medium > 11").broken
         assert not judged(made, "findings.high > 3").broken  # one of lower severity is among them
-        assert not judged(replace(made, settings={"findings": "smallest 0.1, most 30"}), "findings.all > 12").broken
+        assert not judged(
+            replace(made, settings={"findings": {"smallest": 0.1, "most": 30}}), "findings.all > 12"
+        ).broken
 
 
 class TestPerIteration:
@@ -196,7 +198,7 @@ class TestWhatCannotBeJudged:
             assert "no cuda-api evidence: --trace=cuda brings it" in refused(blind, text)
 
     def test_a_cause_that_was_disabled(self) -> None:
-        made = report(settings={"disabled": "sleep, sync"})
+        made = report(settings={"disabled": ["sleep", "sync"]})
         assert "the cause sync was disabled" in refused(made, "ledger.sync > 1ms")
         assert judged(made, "ledger.host_compute > 1ms").broken
 

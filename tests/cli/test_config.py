@@ -124,7 +124,7 @@ class TestOfASavedReport:
         """40, 10 and 5 of 100 ms at 2.50 an hour."""
         result = cli("analyze", saved, "--gpu-hour-cost", "2.5", "-o", "-", "--format", "json")
         report = from_json(result.stdout, Report)
-        assert report.settings == {"gaps": "200", "cost": "gpu_hour_cost 2.5"}
+        assert report.settings == {"gaps": 200, "cost": {"gpu_hour_cost": 2.5}}
         (device,) = report.devices
         assert device.cost is not None
         assert device.cost.lost.hour == 1.375
@@ -143,7 +143,7 @@ class TestOfASavedReport:
         result = cli("analyze", saved, "--config", "prices.toml", "-o", "-", "--format", "json")
         report = json.loads(result.stdout)
         assert report["devices"][0]["cost"]["idle"]["hour"] == 1.6
-        assert report["settings"] == {"config": "prices.toml", "cost": "gpus.H100 4.0", "gaps": "200"}
+        assert report["settings"] == {"config": "prices.toml", "cost": {"gpus": {"H100": 4.0}}, "gaps": 200}
 
     def test_says_where_no_price_fits(self, cli: Callable[..., Result], saved: str, folder: Path) -> None:
         (folder / "prices.toml").write_text("[cost.gpus]\nA100 = 4")
@@ -161,7 +161,7 @@ class TestOfASavedReport:
     def test_takes_the_file_that_it_was_made_with(
         self, cli: Callable[..., Result], saved: str, folder: Path, config: str
     ) -> None:
-        made_with = {"same_gpu": "True", "gaps": "50", "disabled": "sync", "thresholds": "busy 0.1"}
+        made_with = {"same_gpu": True, "gaps": 50, "disabled": ["sync"], "thresholds": {"busy": 0.1}}
         (folder / saved).write_bytes(to_json(replace(samples.one_device(), settings=made_with)))
         result = cli("analyze", saved, "--config", config, "-o", "-", "--format", "json")
         assert from_json(result.stdout, Report).devices[0].cost is not None

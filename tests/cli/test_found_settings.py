@@ -164,7 +164,7 @@ class TestReports:
         cli("batch", *traces, "-q", "-o", "out")
         assert json.loads((folder / "out" / "summary.json").read_bytes())["settings"] == {
             "config": FILE,
-            "disabled": "sync",
+            "disabled": ["sync"],
         }
         assert all(FILE in (folder / "out" / name).read_text() for name in ("index.html", "summary.md", "a.html"))
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.older import as_version_2
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -46,11 +48,12 @@ def test_it_is_shown_and_saved_again_as_version_2(cli: Callable[..., Result], ol
     assert cli("render", old, "-o", "new.json", "-o", "new.html", "-o", "new.md").code == 0
     before, after = (json.loads((folder / name).read_bytes()) for name in ("old.json", "new.json"))
     assert after["schema_version"] == "2"
-    same = ("trace", "settings", "causes", "ranks", "findings", "recapture")
+    same = ("trace", "causes", "ranks", "findings", "recapture")
     assert [after[name] for name in same] == [before[name] for name in same]
     renamed = {"untold": "not_recorded"}
     assert after.keys() - {"phrases"} == {renamed.get(name, name) for name in before}
     assert _numbers(after["devices"]) == _numbers(before["devices"])
+    assert after["settings"] == {"gaps": 20, "timeline": False}
     assert after["host"]["change_points"] == before["host"]["beginnings"]
 
 
@@ -67,3 +70,34 @@ def test_it_cannot_be_redacted(cli: Callable[..., Result], old: Path, folder: Pa
     """Names cannot be told from words in its sentences."""
     result = cli("render", old, "-o", "new.html", "--redact")
     assert (result.code, "older version" in result.stderr, (folder / "new.html").exists()) == (3, True, False)
+
+
+def test_settings_that_were_texts_are_values() -> None:
+    old = {
+        "gaps": "10",
+        "same_gpu": "True",
+        "iterations": "3:",
+        "disabled": "sync, sleep",
+        "nvtx": "step 1, 2",
+        "findings": "smallest 0.1, most 30",
+        "cost": "gpu_hour_cost 2.5, currency EUR, gpus.RTX 4090 0.4",
+        "thresholds": "verdict (busy 0.5)",
+        "redacted": "keyed",
+    }
+    assert json.loads(as_version_2(json.dumps({"settings": old}).encode()))["settings"] == {
+        "gaps": 10,
+        "same_gpu": True,
+        "iterations": [3, None],
+        "disabled": ["sync", "sleep"],
+        "nvtx": "step 1, 2",
+        "findings": {"smallest": 0.1, "most": 30},
+        "cost": {"gpu_hour_cost": 2.5, "currency": "EUR", "gpus": {"RTX 4090": 0.4}},
+        "thresholds": "verdict (busy 0.5)",
+        "redacted": "keyed",
+    }
+
+
+@pytest.mark.parametrize("data", [b"[]", b"1", b'{"devices": {"launch": 1}, "host": [], "settings": 3}', b"{}"])
+def test_what_is_no_report_is_left_to_the_reader(data: bytes) -> None:
+    before, after = json.loads(data), json.loads(as_version_2(data))
+    assert after == ({**before, "schema_version": "2"} if isinstance(before, dict) else before)

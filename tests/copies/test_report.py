@@ -97,7 +97,7 @@ def test_what_counts_as_slow_and_large_are_settings(tmp_path: Path) -> None:
     changed = Settings(memory=MemoryThresholds(large_copy=2_000, slow_copy=0.9))
     (row,) = copies_of(made, tmp_path, changed).rates
     assert (row.large_count, row.best_bytes_per_second, row.slow_ns) == (1, pytest.approx(2e6), MS)
-    assert changed.changed() == {"memory": "large_copy 2000, slow_copy 0.9"}
+    assert changed.changed() == {"memory": {"large_copy": 2000, "slow_copy": 0.9}}
 
 
 def test_large_copies_outside_a_narrowed_window_show_the_link_too(tmp_path: Path) -> None:

@@ -169,6 +169,6 @@ def test_a_saved_report_is_priced_like_a_fresh_one(tmp_path: Path) -> None:
 def test_settings_tell_the_prices() -> None:
     prices = CostSettings(gpu_hour_cost=2.5, currency="EUR", gpus={"H100": 3.2, "RTX 4090": 0.4})
     assert Settings(cost=prices).changed() == {
-        "cost": "gpu_hour_cost 2.5, currency EUR, gpus.H100 3.2, gpus.RTX 4090 0.4"
+        "cost": {"gpu_hour_cost": 2.5, "currency": "EUR", "gpus": {"H100": 3.2, "RTX 4090": 0.4}}
     }
     assert msgspec.structs.replace(Settings(), cost=CostSettings()).changed() == {}

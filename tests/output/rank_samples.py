@@ -113,6 +113,6 @@ def ranks_report(compared: RankComparison | None = None, file: str = "train.sqli
         traces=traces,
         comparison=compared or comparison(),
         causes=causes,
-        settings={"same_gpu": "True"},
+        settings={"same_gpu": True},
     )
     return finished(made)

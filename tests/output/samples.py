@@ -593,7 +593,7 @@ def report(devices: list[DeviceReport], findings: list[Finding], **trace: object
         findings=findings,
         causes=CAUSES,
         recapture=RECAPTURE,
-        settings={"gaps": "200"},
+        settings={"gaps": 200},
         not_recorded=[NotRecorded(what="temperature", tool="nvidia-smi")],
     )
 

@@ -183,7 +183,7 @@ def test_periods_at_the_bounds(ns: int, tmp_path: Path) -> None:
 
 def test_changed_settings_are_told() -> None:
     settings = Settings(utilization=UtilizationThresholds(poll_ns=20 * MS, hollow_activity=0.5))
-    assert settings.changed() == {"utilization": "poll_ns 20000000, hollow_activity 0.5"}
+    assert settings.changed() == {"utilization": {"poll_ns": 20_000_000, "hollow_activity": 0.5}}
 
 
 # ---- the SMs -----------------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.ci.facts import BATCH_SCHEMA_VERSION, KIND, BatchDevice, BatchEntry, BatchFinding, BatchSummary
 from nsysdiag.document.view import by_time
+from nsysdiag.fields import SettingValue
 from nsysdiag.formats.batch.rows import FAIL, FAILED
 from nsysdiag.report import Tool
 from nsysdiag.version import __version__
@@ -29,7 +30,9 @@ def batch_of_one(report: Report, options: RenderOptions) -> BatchSummary:
     return summary_of([entry], tool=report.tool)
 
 
-def summary_of(entries: list[BatchEntry], settings: dict[str, str] | None = None, tool: Tool = THIS) -> BatchSummary:
+def summary_of(
+    entries: list[BatchEntry], settings: dict[str, SettingValue] | None = None, tool: Tool = THIS
+) -> BatchSummary:
     """The summary of a batch; `settings` are those that its traces were analysed with, where they differ from the
     defaults."""
     broken = [budget.level for entry in entries for budget in entry.budgets if budget.broken]

@@ -57,7 +57,7 @@ def render(summary: BatchSummary, history: Sequence[HistoryLine]) -> bytes:
         rows=drawn,
         sparks=any(each.spark for each in drawn),
         trend=TREND if history else "",
-        config=summary.settings.get("config", ""),
+        config=str(summary.settings.get("config") or ""),
         warnings=[(entry.input, warning) for entry in summary.entries for warning in entry.warnings],
     )
 

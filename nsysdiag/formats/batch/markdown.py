@@ -28,7 +28,7 @@ def render(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
     blocks += ["## All traces, the worst first", table(header, "lllrrrrrll", cells)] if cells else []
     tool = text(f"{summary.tool.name} {summary.tool.version}")
     config = summary.settings.get("config")
-    origin = f"{tool} · settings of {code(config)}" if config else tool
+    origin = f"{tool} · settings of {code(str(config))}" if config else tool
     return _fitted([*"\n\n".join([*blocks, "---", origin]).split("\n")], most)
 
 

@@ -11,6 +11,7 @@ from msgspec.structs import fields
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import Settings
+from nsysdiag.fields import SettingValue
 from nsysdiag.share.redaction import forms
 from nsysdiag.share.redaction.names import Names
 from nsysdiag.share.redaction.public import is_public_gpu
@@ -18,28 +19,36 @@ from nsysdiag.share.redaction.public import is_public_gpu
 _WORD = re.compile(r"[^\W\d]\w*")
 _DEVICE = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?|[0-9]+")
 _CURRENCY = re.compile(r"[A-Z]{3}|[$€£¥₩₹]")
-_OF_GPU = "gpus."
 PATTERN = "pattern"
-_LISTS = ("communication_patterns", "disabled", "cost")
 
 
-def setting(names: Names, name: str, value: str) -> str:
-    """The text of a setting without names of the trace, of files and of whoever made the settings."""
-    if name in _LISTS:
-        return ", ".join(_part(names, name, part) for part in value.split(", "))
-    return _part(names, name, value)
+def setting(names: Names, name: str, value: SettingValue) -> SettingValue:
+    """A setting without names of the trace, of files and of whoever made the settings."""
+    if isinstance(value, dict):
+        if name == "gpus":
+            return {_gpu(names, gpu): price for gpu, price in value.items() if not isinstance(price, str)}
+        return {each: setting(names, each, inner) for each, inner in value.items() if each in _fields()}
+    if isinstance(value, list):
+        return [_named(names, name, each) if isinstance(each, str) else each for each in value]
+    return _named(names, name, value) if isinstance(value, str) else value
 
 
-def _part(names: Names, name: str, value: str) -> str:
-    if name == "cost":
-        return _price(names, value)
+def _named(names: Names, name: str, text: str) -> str:
     kind, stays = _KINDS.get(name, ("setting", _is_plain))
-    return value if stays(value) else names.of(kind, value)
+    return text if stays(text) else names.of(kind, text)
+
+
+def _gpu(names: Names, gpu: str) -> str:
+    return gpu if is_public_gpu(gpu) or is_public_gpu(gpu.upper()) else names.of(forms.GPU, gpu)
 
 
 def currency(names: Names, text: str) -> str:
     """A currency, if it is one: three letters or a sign."""
-    return text if _CURRENCY.fullmatch(text) else names.of("currency", text)
+    return text if _is_currency(text) else names.of("currency", text)
+
+
+def _is_currency(text: str) -> bool:
+    return _CURRENCY.fullmatch(text) is not None
 
 
 def _is_device(text: str) -> bool:
@@ -48,18 +57,6 @@ def _is_device(text: str) -> bool:
 
 def _is_cause(text: str) -> bool:
     return text in CAUSES
-
-
-def _price(names: Names, part: str) -> str:
-    """`gpu_hour_cost 2.5`, `currency EUR`, `gpus.H100 3.0`."""
-    key, space, number = part.rpartition(" ")
-    if key == "currency":
-        return f"{key} {currency(names, number)}"
-    if key.startswith(_OF_GPU):
-        gpu = key.removeprefix(_OF_GPU)
-        shown = gpu if is_public_gpu(gpu) or is_public_gpu(gpu.upper()) else names.of(forms.GPU, gpu)
-        return f"{_OF_GPU}{shown}{space}{number if _is_plain(number) else ''}"
-    return part if _is_plain(part) else names.of("price", part)
 
 
 def _is_plain(value: str) -> bool:
@@ -89,5 +86,6 @@ _KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "device": (PATTERN, _is_device),
     "communication_patterns": (PATTERN, lambda text: text in Settings().communication_patterns),
     "disabled": ("cause", _is_cause),
+    "currency": ("currency", _is_currency),
 }
-"""What the text of a setting names, and whether it may stay; of all others only numbers do."""
+"""What a text names as a setting, and whether it may stay; of all others only numbers do."""
