@@ -128,6 +128,7 @@ class TestSourceDistribution:
             "NSYSDIAG_NSYS is not set",
         }
 
+    @pytest.mark.thorough
     def test_every_test_module_is_collected(self, unpacked: Path) -> None:
         said = run(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--collect-only", cwd=unpacked)
         modules = {line.partition("::")[0] for line in said.splitlines() if "::" in line}

@@ -159,13 +159,13 @@ def check_claims(report: Report, truths: list[DeviceTruth]) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "evidence"), crossed(PIPELINES, EVIDENCE, 4))
+@pytest.mark.parametrize(("seed", "evidence"), crossed(PIPELINES, EVIDENCE, 8))
 def test_pipelines_without_some_evidence(seed: int, evidence: str, tmp_path: Path) -> None:
     check_claims(*reported_on(pipeline(seed), tmp_path, EVERYTHING.but(**{evidence: False})))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "evidence"), crossed(SEEN, EVIDENCE, 4))
+@pytest.mark.parametrize(("name", "evidence"), crossed(SEEN, EVIDENCE, 8))
 def test_roots_are_not_made_up_where_evidence_is_missing(name: str, evidence: str, shared: Shared) -> None:
     check_claims(*reported(name, shared, SCENARIOS[name].capture.but(**{evidence: False})))
 

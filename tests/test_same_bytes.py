@@ -45,8 +45,8 @@ every_trace = pytest.mark.parametrize(
     "name",
     [
         pytest.param(RICHEST, marks=pytest.mark.slow),
-        *(pytest.param(name, marks=pytest.mark.slow) for name in some(SIMULATED, 2)),
-        *(pytest.param(path.name, marks=[pytest.mark.slow, pytest.mark.real]) for path in some(REAL, 2)),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in some(SIMULATED, 4)),
+        *(pytest.param(path.name, marks=[pytest.mark.slow, pytest.mark.real]) for path in some(REAL, 4)),
     ],
 )
 

@@ -13,6 +13,7 @@ from nsysdiag.ci.facts import BatchSummary
 from nsysdiag.record import to_json
 from nsysdiag.saved import from_json
 from tests.builder import TraceBuilder
+from tests.levels import some
 from tests.output import samples
 
 if TYPE_CHECKING:
@@ -79,23 +80,30 @@ def named(result: Result) -> str | None:
     return lines[0] if lines else None
 
 
-@pytest.mark.parametrize("text", CASES, ids=ascii)
+every_case = pytest.mark.parametrize("text", CASES, ids=ascii)
+some_cases = pytest.mark.parametrize("text", dict.fromkeys([*some(list(CASES), 3, 1), budget("length:+3%")]), ids=ascii)
+
+
 class TestQuiet:
+    @every_case
     def test_analyze(self, text: str, cli: Cli, trace: Path, folder: Path, analysis: FakeAnalysis) -> None:
         (folder / FILE).write_text(text)
         assert named(cli("analyze", trace, "-q", "-o", "x.md")) == CASES[text]
         assert named(cli("analyze", trace, "-q", "-o", "x.md", "--no-config")) is None
         assert named(cli("analyze", trace, "-q", "-o", "x.md", "--config", FILE)) is None
 
+    @some_cases
     def test_compare(self, text: str, cli: Cli, traces: list[str], folder: Path) -> None:
         """A budget about a change is judged there: the traces have no iterations, so nothing is known of it."""
         (folder / FILE).write_text(text)
         assert named(cli("compare", *traces, "-q", "-o", "x.md")) == (BUDGETS if "length" in text else CASES[text])
 
+    @some_cases
     def test_batch(self, text: str, cli: Cli, traces: list[str], folder: Path) -> None:
         (folder / FILE).write_text(text)
         assert named(cli("batch", "a.sqlite", "-q", "-o", "out")) == CASES[text]
 
+    @some_cases
     def test_saved_reports_take_no_settings(self, text: str, cli: Cli, folder: Path) -> None:
         (folder / FILE).write_text(text)
         (folder / "report.json").write_bytes(to_json(samples.one_device()))
