@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,6 @@ import coverage
 import hypothesis
 import pytest
 
-from nsysdiag.arrays.spill import evict
-from nsysdiag.pipeline import stages
 from tests import levels
 from tests.shared import shared  # noqa: F401, a fixture of every test
 
@@ -65,7 +64,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     _set_level(config)
     _check_environment()
-    _leave_the_heap_alone()
 
 
 def _set_level(config: pytest.Config) -> None:
@@ -79,12 +77,6 @@ def _set_level(config: pytest.Config) -> None:
         suppress_health_check=[hypothesis.HealthCheck.too_slow],  # it looks at the clock, and the machine may be busy
     )
     hypothesis.settings.load_profile("nsysdiag")
-
-
-def _leave_the_heap_alone() -> None:
-    """The heap of a process that runs tests is large, and giving back its free pages after every analysis costs a
-    tenth of each. Tests of processes of their own show that it is done."""
-    stages.trim = evict
 
 
 def _check_environment() -> None:
@@ -114,6 +106,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for marker, why in reasons:
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=why), append=False)  # before "got empty parameter set"
+
+
+def pytest_collection_finish() -> None:
+    """The heap of a process that runs tests is large, and giving back its free pages after every analysis costs a
+    tenth of each. Tests of processes of their own show that it is done."""
+    if stages := sys.modules.get("nsysdiag.pipeline.stages"):
+        stages.trim = lambda: None  # type: ignore[attr-defined]
 
 
 @pytest.hookimpl(wrapper=True)

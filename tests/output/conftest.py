@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import shutil
+from collections.abc import Iterator
 
 import pytest
 
 import nsysdiag
 from nsysdiag.cli.demo import bundled_trace
+from tests.conftest import BROWSERS
+from tests.output.devtools import Chromium
 from tests.shared import Shared
 
 
@@ -15,3 +19,12 @@ from tests.shared import Shared
 def demo(shared: Shared) -> nsysdiag.Report:
     """The report of the demo's trace."""
     return shared.report(shared.file("demo.sqlite", lambda path: path.write_bytes(gzip.decompress(bundled_trace()))))
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
+    """A browser that runs as long as the tests, for pages that share nothing."""
+    program = next(found for found in map(shutil.which, BROWSERS) if found)
+    made = Chromium(program, tmp_path_factory.mktemp("chromium"))
+    yield made
+    made.close()

@@ -12,7 +12,10 @@ import sys
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PATIENCE_S = 60.0
 _OPTIONS = (
@@ -34,19 +37,15 @@ os.execvp(sys.argv[3], sys.argv[3:])
 _ABOVE_OTHERS = 50
 
 
-class Browser:
-    """One page in a headless browser. `console` and `requests` gather what it writes and asks for."""
+class Chromium:
+    """A headless browser, a process that is asked over two pipes. Its profile is in `folder`."""
 
-    def __init__(
-        self, program: str, folder: Path, *, width: int = 1440, height: int = 1000, scripts: bool = True
-    ) -> None:
+    def __init__(self, program: str, folder: Path) -> None:
         mine, theirs = os.pipe(), os.pipe()
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD, _ABOVE_OTHERS) for end in (mine[0], theirs[1])]
         self._number = 0
         self._rest = b""
-        self.console: list[str] = []
-        self.requests: list[str] = []
-        options = [*_OPTIONS, f"--user-data-dir={folder / 'profile'}", f"--window-size={width},{height}"]
+        options = [*_OPTIONS, f"--user-data-dir={folder / 'profile'}", "--window-size=1440,1000"]
         self._process = subprocess.Popen(
             [sys.executable, "-c", _LAUNCH, *map(str, ends), program, *options, "about:blank"],
             pass_fds=ends,
@@ -56,9 +55,60 @@ class Browser:
         self._out, self._in = mine[1], theirs[0]
         for end in (*ends, mine[0], theirs[1]):
             os.close(end)
-        target = next(each for each in self._ask("Target.getTargets")["targetInfos"] if each["type"] == "page")
-        self._session = ""
-        self._session = self._ask("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+
+    def close(self) -> None:
+        try:
+            self.ask("Browser.close")
+            self._process.wait(PATIENCE_S)
+        except (AssertionError, OSError, subprocess.TimeoutExpired):
+            self._process.kill()
+            self._process.wait()
+        os.close(self._in)
+        os.close(self._out)
+
+    def ask(
+        self, method: str, session: str = "", note: Callable[[dict[str, Any]], None] | None = None, **params: Any
+    ) -> dict[str, Any]:
+        """What the browser answers; `note` takes what it tells of the session meanwhile."""
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if session:
+            message["sessionId"] = session
+        os.write(self._out, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._next()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, f"{method}: {answer['error']}"
+                result: dict[str, Any] = answer["result"]
+                return result
+            if note is not None and answer.get("sessionId") == session:
+                note(answer)
+
+    def _next(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._in], [], [], PATIENCE_S)
+            assert ready, "the browser does not answer"
+            more = os.read(self._in, 1 << 16)
+            assert more, "the browser is gone"
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\0")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+class Browser:
+    """One page in a headless browser. `console` and `requests` gather what it writes and asks for.
+
+    It shares nothing with other pages of the browser.
+    """
+
+    def __init__(self, chromium: Chromium, *, width: int = 1440, height: int = 1000, scripts: bool = True) -> None:
+        self.console: list[str] = []
+        self.requests: list[str] = []
+        self._chromium = chromium
+        self._context = chromium.ask("Target.createBrowserContext")["browserContextId"]
+        target = chromium.ask("Target.createTarget", url="about:blank", browserContextId=self._context)["targetId"]
+        self._session = chromium.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._ask(f"{domain}.enable")
         self.size(width, height)
@@ -71,15 +121,7 @@ class Browser:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._session = ""
-        try:
-            self._ask("Browser.close")
-            self._process.wait(PATIENCE_S)
-        except (AssertionError, OSError, subprocess.TimeoutExpired):
-            self._process.kill()
-            self._process.wait()
-        os.close(self._in)
-        os.close(self._out)
+        self._chromium.ask("Target.disposeBrowserContext", browserContextId=self._context)
 
     def size(self, width: int, height: int, ratio: float = 1.0) -> None:
         """The window's size in CSS pixels."""
@@ -153,29 +195,7 @@ class Browser:
         return base64.b64decode(self._ask("Page.captureScreenshot", format="png")["data"])
 
     def _ask(self, method: str, **params: Any) -> dict[str, Any]:
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if getattr(self, "_session", ""):
-            message["sessionId"] = self._session
-        os.write(self._out, json.dumps(message).encode() + b"\0")
-        while True:
-            answer = self._next()
-            if answer.get("id") == self._number:
-                assert "error" not in answer, f"{method}: {answer['error']}"
-                result: dict[str, Any] = answer["result"]
-                return result
-            self._note(answer)
-
-    def _next(self) -> dict[str, Any]:
-        while b"\0" not in self._rest:
-            ready, _, _ = select.select([self._in], [], [], PATIENCE_S)
-            assert ready, "the browser does not answer"
-            more = os.read(self._in, 1 << 16)
-            assert more, "the browser is gone"
-            self._rest += more
-        line, _, self._rest = self._rest.partition(b"\0")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return self._chromium.ask(method, self._session, self._note, **params)
 
     def _note(self, event: dict[str, Any]) -> None:
         method, params = event.get("method"), event.get("params", {})

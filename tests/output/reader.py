@@ -87,7 +87,8 @@ class Reader(Browser):
 
     def downloads(self, folder: Path) -> None:
         """Where files that the page offers go."""
-        self._ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        allowed = {"behavior": "allow", "downloadPath": str(folder), "browserContextId": self._context}
+        self._chromium.ask("Browser.setDownloadBehavior", **allowed)
 
     def printed(self) -> int:
         """How many pages of paper the page takes."""

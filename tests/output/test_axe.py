@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,9 @@ from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
 from tests.conftest import AXE
 from tests.levels import some
+from tests.output.devtools import Chromium
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES
-from tests.output.test_browser import NAMES
 
 pytestmark = [pytest.mark.browser, pytest.mark.npm, pytest.mark.slow]
 
@@ -32,10 +31,11 @@ def violations(reader: Reader, options: dict[str, object]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["demo", "hostile", *some(["several_devices"], 2, 1)])
-def test_nothing_serious_in_light_and_dark(name: str, demo: nsysdiag.Report, tmp_path: Path) -> None:
+def test_nothing_serious_in_light_and_dark(
+    name: str, demo: nsysdiag.Report, chromium: Chromium, tmp_path: Path
+) -> None:
     made: Report = demo if name == "demo" else SAMPLES[name]()
-    program = next(found for found in map(shutil.which, NAMES) if found)
-    with Reader(program, tmp_path) as reader:
+    with Reader(chromium) as reader:
         reader.file = tmp_path / "page.html"
         reader.file.write_bytes(FORMATS["html"].render(made, RenderOptions()))
         reader.dark(on=False)
@@ -47,10 +47,9 @@ def test_nothing_serious_in_light_and_dark(name: str, demo: nsysdiag.Report, tmp
         assert violations(reader, COLOURS) == []
 
 
-def test_a_fault_is_found(tmp_path: Path) -> None:
+def test_a_fault_is_found(chromium: Chromium, tmp_path: Path) -> None:
     """A picture without a name and pale text: the check can fail."""
-    program = next(found for found in map(shutil.which, NAMES) if found)
-    with Reader(program, tmp_path) as reader:
+    with Reader(chromium) as reader:
         reader.file = tmp_path / "page.html"
         reader.file.write_text("<!doctype html><html lang=en><title>x</title><main><h1>x</h1><img src='data:,'>")
         reader.start()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 from hypothesis import example, given
@@ -16,8 +14,7 @@ from nsysdiag.formats.batch.history import share_levels
 from nsysdiag.formats.html.assets import asset
 from nsysdiag.memory.chart import level_lines
 from nsysdiag.units import NS_PER
-from tests.conftest import BROWSERS
-from tests.output.devtools import Browser
+from tests.output.devtools import Browser, Chromium
 
 times = st.integers(0, 2**63 - 1)
 SECOND = NS_PER["s"]
@@ -96,9 +93,8 @@ CASES = [
 
 @pytest.mark.browser
 @pytest.mark.slow
-def test_the_timeline_follows_the_same_rules(tmp_path: Path) -> None:
+def test_the_timeline_follows_the_same_rules(chromium: Chromium) -> None:
     """Every tick is a multiple of a round step of the trace's clock, and its label is the time with all its digits."""
-    program = next(found for found in map(shutil.which, BROWSERS) if found)
     cases = [(str(origin), start, start + span, 110 * span / pixels) for origin, start, span, pixels in CASES]
     code = f"""(() => {{ {asset("timeline/scale.js")}
         return {json.dumps(cases)}.map(([origin, from, to, least]) => {{
@@ -106,7 +102,7 @@ def test_the_timeline_follows_the_same_rules(tmp_path: Path) -> None:
             return [roundStep(least), axisTicks(clock, from, to, least).map(({{ time, label }}) => [time, label])];
         }});
     }})()"""
-    with Browser(program, tmp_path) as browser:
+    with Browser(chromium) as browser:
         answers = browser.value(code)
     for (origin, start, span, pixels), (step, ticks) in zip(CASES, answers, strict=True):
         assert step == next(edge for edge in EDGES if edge >= 110 * span / pixels)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.vendor import plotly
-from tests.output.devtools import Browser
+from tests.output.devtools import Browser, Chromium
 from tests.output.samples import SAMPLES
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -28,18 +27,13 @@ def write(folder: Path, sample: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def program() -> str:
-    return next(found for found in map(shutil.which, NAMES) if found)
-
-
-@pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("charts")
 
 
 @pytest.fixture(scope="module")
-def running(program: str, folder: Path) -> Iterator[Browser]:
-    with Browser(program, folder) as browser:
+def running(chromium: Chromium) -> Iterator[Browser]:
+    with Browser(chromium) as browser:
         yield browser
 
 
@@ -179,9 +173,9 @@ def test_a_damaged_bundle_leaves_the_drawings(browser: Browser, folder: Path) ->
     assert browser.value("document.querySelector('#ledger .drawn svg').getBoundingClientRect().width") > 500
 
 
-def test_without_scripts_the_drawings_are_seen(program: str, folder: Path, tmp_path: Path) -> None:
+def test_without_scripts_the_drawings_are_seen(chromium: Chromium, folder: Path) -> None:
     address = write(folder, "one_device")
-    with Browser(program, tmp_path, scripts=False) as browser:
+    with Browser(chromium, scripts=False) as browser:
         browser.open(address)
         heights = "Array.from(document.querySelectorAll('.drawn'), d => d.getBoundingClientRect().height)"
         assert browser.value(heights) == [128, 196, 288, 154]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +12,8 @@ import pytest
 import nsysdiag
 from nsysdiag.cli.demo import bundled_trace
 from nsysdiag.formats import FORMATS, RenderOptions
+from tests.output.devtools import Chromium
 from tests.output.reader import Reader
-from tests.output.test_browser import NAMES
 from tests.simulator.scenarios import SCENARIOS, scenario
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -76,15 +75,14 @@ def attacked(path: Path, *, whole: bool) -> int:
 
 @pytest.mark.parametrize("whole", [False, True], ids=["behind-names", "instead-of-names"])
 @pytest.mark.parametrize("written", [demo, counted])
-def test_an_attack_stays_text(written: Callable[[Path], None], whole: bool, tmp_path: Path) -> None:
+def test_an_attack_stays_text(written: Callable[[Path], None], whole: bool, chromium: Chromium, tmp_path: Path) -> None:
     trace = tmp_path / "trace <img src=x onerror=alert(1)>.sqlite"
     written(trace)
     assert attacked(trace, whole=whole) > 20
     report = nsysdiag.analyze(trace)
     page = tmp_path / "page.html"
     page.write_bytes(FORMATS["html"].render(report, RenderOptions(source=str(trace), command=f"nsysdiag {trace}")))
-    program = next(found for found in map(shutil.which, NAMES) if found)
-    with Reader(program, tmp_path) as reader:
+    with Reader(chromium) as reader:
         reader.file = page
         reader.first(WATCH)
         reader.start()

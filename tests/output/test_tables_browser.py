@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +12,9 @@ import pytest
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Gap, Report, Slice
+from tests.output.devtools import Chromium
 from tests.output.reader import Reader
 from tests.output.samples import SAMPLES, device, finding, gap, kernel, report
-from tests.output.test_browser import NAMES
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -41,14 +40,9 @@ def tool_report() -> Report:
 
 
 @pytest.fixture(scope="module")
-def program() -> str:
-    return next(found for found in map(shutil.which, NAMES) if found)
-
-
-@pytest.fixture(scope="module")
-def one_reader(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+def one_reader(chromium: Chromium, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
     folder = tmp_path_factory.mktemp("tables")
-    with Reader(program, folder) as reader:
+    with Reader(chromium) as reader:
         reader.file = folder / "page.html"
         reader.file.write_bytes(FORMATS["html"].render(tool_report(), RenderOptions()))
         yield reader
@@ -255,9 +249,9 @@ def test_a_link_to_a_folded_finding_opens_it(place: str, reader: Reader) -> None
     reader.until("document.querySelector('#f-6 details.more').open")
 
 
-def test_paper_has_every_device_and_what_is_folded(program: str, tmp_path: Path) -> None:
+def test_paper_has_every_device_and_what_is_folded(chromium: Chromium, tmp_path: Path) -> None:
     """By the style of paper alone, as without scripts nothing is opened for it."""
-    with Reader(program, tmp_path) as reader:
+    with Reader(chromium) as reader:
         reader.file = tmp_path / "page.html"
         reader.file.write_bytes(FORMATS["html"].render(SAMPLES["several_devices"](), RenderOptions()))
         reader.start("#theme=dark")
@@ -279,18 +273,18 @@ def test_paper_has_every_device_and_what_is_folded(program: str, tmp_path: Path)
         reader.media("screen")
 
 
-def test_paper_with_and_without_scripts(program: str, demo: nsysdiag.Report, tmp_path: Path) -> None:
+def test_paper_with_and_without_scripts(chromium: Chromium, demo: nsysdiag.Report, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_bytes(FORMATS["html"].render(demo, RenderOptions()))
     for scripts in (True, False):
-        with Reader(program, tmp_path / str(scripts), scripts=scripts) as reader:
+        with Reader(chromium, scripts=scripts) as reader:
             reader.file = page
             reader.open(page.as_uri())
             assert 3 <= reader.printed() <= 6
 
 
-def test_without_scripts_all_is_there_to_read(program: str, tmp_path: Path) -> None:
-    with Reader(program, tmp_path, scripts=False) as reader:
+def test_without_scripts_all_is_there_to_read(chromium: Chromium, tmp_path: Path) -> None:
+    with Reader(chromium, scripts=False) as reader:
         reader.file = tmp_path / "page.html"
         reader.file.write_bytes(FORMATS["html"].render(tool_report(), RenderOptions()))
         reader.open(reader.file.as_uri())
@@ -305,8 +299,8 @@ def test_without_scripts_all_is_there_to_read(program: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("place", ["#gpu-2-ledger", "#gpu-2-ledger&gpu-2-gaps.sort=-1"])
-def test_a_link_into_a_folded_device_unfolds_it(place: str, program: str, tmp_path: Path) -> None:
-    with Reader(program, tmp_path) as reader:
+def test_a_link_into_a_folded_device_unfolds_it(place: str, chromium: Chromium, tmp_path: Path) -> None:
+    with Reader(chromium) as reader:
         reader.file = tmp_path / "page.html"
         reader.file.write_bytes(FORMATS["html"].render(SAMPLES["several_devices"](), RenderOptions()))
         reader.start(place)

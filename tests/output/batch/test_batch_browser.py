@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from nsysdiag.formats.batch.registry import write_all
-from tests.conftest import AXE, BROWSERS
+from tests.conftest import AXE
 from tests.levels import some
 from tests.output.batch_samples import BATCHES, CAUSES, HISTORIES
+from tests.output.devtools import Chromium
 from tests.output.reader import Reader
 from tests.output.test_axe import ALL_RULES, COLOURS, violations
 
@@ -33,9 +33,8 @@ Array.from(document.querySelectorAll('.scroll')).filter((each) => each.scrollWid
 FIRST = "Array.from(document.querySelectorAll('#traces tbody')).filter((each) => !each.hidden)[0].rows[0].cells"
 
 
-def reader(folder: Path, sample: str, page: str, *, scripts: bool = True) -> Reader:
-    program = next(found for found in map(shutil.which, BROWSERS) if found)
-    made = Reader(program, folder, width=1440, scripts=scripts)
+def reader(chromium: Chromium, folder: Path, sample: str, page: str, *, scripts: bool = True) -> Reader:
+    made = Reader(chromium, width=1440, scripts=scripts)
     for name, data in write_all(BATCHES[sample](), HISTORIES[sample](), CAUSES).items():
         (folder / name).write_bytes(data)
     made.file = folder / page
@@ -43,8 +42,10 @@ def reader(folder: Path, sample: str, page: str, *, scripts: bool = True) -> Rea
 
 
 @every_page
-def test_nothing_complains_and_nothing_is_wider_than_the_window(sample: str, page: str, tmp_path: Path) -> None:
-    with reader(tmp_path, sample, page) as shown:
+def test_nothing_complains_and_nothing_is_wider_than_the_window(
+    sample: str, page: str, chromium: Chromium, tmp_path: Path
+) -> None:
+    with reader(chromium, tmp_path, sample, page) as shown:
         shown.start()
         shown.value(OPEN)
         for width in (1440, 800):
@@ -54,15 +55,15 @@ def test_nothing_complains_and_nothing_is_wider_than_the_window(sample: str, pag
         assert shown.requests == [shown.file.as_uri()]
 
 
-def test_the_table_fits_a_wide_window(tmp_path: Path) -> None:
-    with reader(tmp_path, "good", "index.html") as shown:
+def test_the_table_fits_a_wide_window(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "good", "index.html") as shown:
         shown.start()
         assert shown.value(CLIPPED) == 0
 
 
 @every_page
-def test_all_of_it_is_there_without_scripts(sample: str, page: str, tmp_path: Path) -> None:
-    with reader(tmp_path, sample, page, scripts=False) as shown:
+def test_all_of_it_is_there_without_scripts(sample: str, page: str, chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, sample, page, scripts=False) as shown:
         shown.open(shown.file.as_uri())
         assert shown.value("document.documentElement.className") == ""
         shown.value(OPEN)
@@ -71,8 +72,8 @@ def test_all_of_it_is_there_without_scripts(sample: str, page: str, tmp_path: Pa
         assert shown.value(WIDE) <= 1440
 
 
-def test_the_table_sorts_by_numbers_and_by_state(tmp_path: Path) -> None:
-    with reader(tmp_path, "good", "index.html") as shown:
+def test_the_table_sorts_by_numbers_and_by_state(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "good", "index.html") as shown:
         shown.start()
         assert shown.value(f"{FIRST}[0].textContent.trim()") == "runs/broken.sqlite"
         shown.click_on("#traces thead th:nth-child(6) button")
@@ -84,8 +85,8 @@ def test_the_table_sorts_by_numbers_and_by_state(tmp_path: Path) -> None:
         assert shown.console == []
 
 
-def test_pages_lead_to_each_other_and_to_the_reports(tmp_path: Path) -> None:
-    with reader(tmp_path, "good", "index.html") as shown:
+def test_pages_lead_to_each_other_and_to_the_reports(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "good", "index.html") as shown:
         shown.start()
         there = "document.querySelector('#traces tbody a').href"
         assert "runs/over.html" in shown.value("Array.from(document.querySelectorAll('tbody a'), (a) => a.href).join()")
@@ -96,16 +97,16 @@ def test_pages_lead_to_each_other_and_to_the_reports(tmp_path: Path) -> None:
         shown.until("location.pathname.endsWith('index.html') && document.readyState === 'complete'")
 
 
-def test_hostile_addresses_stay_in_the_folder(tmp_path: Path) -> None:
-    with reader(tmp_path, "hostile", "index.html") as shown:
+def test_hostile_addresses_stay_in_the_folder(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "hostile", "index.html") as shown:
         shown.start()
         hrefs = shown.value("Array.from(document.querySelectorAll('a:not(.skip)'), (each) => each.href)")
         assert len(hrefs) > 20
         assert all(href.startswith(f"{tmp_path.as_uri()}/") for href in hrefs)
 
 
-def test_paper_holds_all_rows(tmp_path: Path) -> None:
-    with reader(tmp_path, "good", "index.html") as shown:
+def test_paper_holds_all_rows(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "good", "index.html") as shown:
         shown.start()
         shown.media("print")
         rows = (
@@ -117,8 +118,8 @@ def test_paper_holds_all_rows(tmp_path: Path) -> None:
 
 @pytest.mark.npm
 @pytest.mark.parametrize(("sample", "page"), [each for each in PAGES if each[0] != "many"])
-def test_nothing_serious_in_light_and_dark(sample: str, page: str, tmp_path: Path) -> None:
-    with reader(tmp_path, sample, page) as shown:
+def test_nothing_serious_in_light_and_dark(sample: str, page: str, chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, sample, page) as shown:
         shown.dark(on=False)
         shown.start()
         shown.value(OPEN)

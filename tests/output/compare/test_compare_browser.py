@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
 
 from nsysdiag.comparison.show.registry import RENDERERS
 from nsysdiag.formats import RenderOptions
-from tests.conftest import AXE, BROWSERS
+from tests.conftest import AXE
 from tests.output.compare_samples import COMPARISONS
+from tests.output.devtools import Chromium
 from tests.output.reader import Reader
 from tests.output.test_axe import ALL_RULES, COLOURS, violations
 
@@ -24,17 +24,18 @@ Array.from(document.querySelectorAll('section, table, svg.stack, .waterfall rect
 """
 
 
-def reader(folder: Path, sample: str, *, width: int = 1440, scripts: bool = True) -> Reader:
-    program = next(found for found in map(shutil.which, BROWSERS) if found)
-    made = Reader(program, folder, width=width, scripts=scripts)
+def reader(chromium: Chromium, folder: Path, sample: str, *, width: int = 1440, scripts: bool = True) -> Reader:
+    made = Reader(chromium, width=width, scripts=scripts)
     made.file = folder / "page.html"
     made.file.write_bytes(RENDERERS["html"](COMPARISONS[sample](), RenderOptions()))
     return made
 
 
 @pytest.mark.parametrize("sample", COMPARISONS)
-def test_nothing_complains_and_nothing_is_wider_than_the_window(sample: str, tmp_path: Path) -> None:
-    with reader(tmp_path, sample) as page:
+def test_nothing_complains_and_nothing_is_wider_than_the_window(
+    sample: str, chromium: Chromium, tmp_path: Path
+) -> None:
+    with reader(chromium, tmp_path, sample) as page:
         page.start()
         page.value(OPEN)
         assert page.value(WIDE) <= 1440
@@ -44,8 +45,8 @@ def test_nothing_complains_and_nothing_is_wider_than_the_window(sample: str, tmp
         assert page.requests == [page.file.as_uri()]
 
 
-def test_a_table_can_be_sorted_by_its_change(tmp_path: Path) -> None:
-    with reader(tmp_path, "one") as page:
+def test_a_table_can_be_sorted_by_its_change(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "one") as page:
         page.start()
         page.click_on("#changes table thead th:nth-child(4) button")
         first = "document.querySelector('#changes table tbody th').textContent.trim()"
@@ -55,8 +56,8 @@ def test_a_table_can_be_sorted_by_its_change(tmp_path: Path) -> None:
         assert page.console == []
 
 
-def test_all_of_it_is_there_without_scripts(tmp_path: Path) -> None:
-    with reader(tmp_path, "one", scripts=False) as page:
+def test_all_of_it_is_there_without_scripts(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "one", scripts=False) as page:
         page.open(page.file.as_uri())
         assert page.value("document.documentElement.className") == ""
         assert page.value(COLLAPSED) == 0
@@ -65,8 +66,8 @@ def test_all_of_it_is_there_without_scripts(tmp_path: Path) -> None:
         assert page.value("Array.from(document.querySelectorAll('main [hidden]')).length") == 0
 
 
-def test_both_timelines_have_one_scale(tmp_path: Path) -> None:
-    with reader(tmp_path, "one") as page:
+def test_both_timelines_have_one_scale(chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, "one") as page:
         page.start()
         widths = "Array.from(document.querySelectorAll('#timelines .still-device'), (each) => "
         widths += "each.querySelector('svg').getBoundingClientRect().width)"
@@ -76,8 +77,8 @@ def test_both_timelines_have_one_scale(tmp_path: Path) -> None:
 
 @pytest.mark.npm
 @pytest.mark.parametrize("sample", COMPARISONS)
-def test_nothing_serious_in_light_and_dark(sample: str, tmp_path: Path) -> None:
-    with reader(tmp_path, sample) as page:
+def test_nothing_serious_in_light_and_dark(sample: str, chromium: Chromium, tmp_path: Path) -> None:
+    with reader(chromium, tmp_path, sample) as page:
         page.dark(on=False)
         page.start()
         page.value(OPEN)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,7 @@ import pytest
 import nsysdiag
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Gap
-from tests.conftest import BROWSERS
-from tests.output.devtools import Browser
+from tests.output.devtools import Browser, Chromium
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -48,9 +46,8 @@ AT = """((y) => {
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = next(found for found in map(shutil.which, BROWSERS) if found)
-    with Browser(program, tmp_path_factory.mktemp("browser")) as opened:
+def browser(chromium: Chromium) -> Iterator[Browser]:
+    with Browser(chromium) as opened:
         yield opened
 
 

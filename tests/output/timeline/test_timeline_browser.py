@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.report import Report
-from tests.conftest import BROWSERS
-from tests.output.devtools import Browser
+from tests.output.devtools import Browser, Chromium
 from tests.output.gpu_metric_samples import gpu_metrics
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, report
 from tests.output.timeline.samples import lane, served, timeline
@@ -32,9 +30,8 @@ def written(made: Report, folder: Path, name: str = "page") -> str:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    program = next(found for found in map(shutil.which, BROWSERS) if found)
-    with Browser(program, tmp_path_factory.mktemp("browser")) as opened:
+def browser(chromium: Chromium) -> Iterator[Browser]:
+    with Browser(chromium) as opened:
         yield opened
 
 
@@ -367,9 +364,8 @@ def test_on_paper_there_is_the_drawing(shown: Timeline) -> None:
     shown.browser.media("screen")
 
 
-def test_without_scripts_there_is_the_drawing(address: str, tmp_path: Path) -> None:
-    program = next(found for found in map(shutil.which, BROWSERS) if found)
-    with Browser(program, tmp_path, scripts=False) as browser:
+def test_without_scripts_there_is_the_drawing(chromium: Chromium, address: str) -> None:
+    with Browser(chromium, scripts=False) as browser:
         browser.open(address)
         assert browser.value("document.querySelector('.still svg').getBoundingClientRect().height") > 0
         assert browser.value("document.querySelector('.stage').getBoundingClientRect().height") == 0
