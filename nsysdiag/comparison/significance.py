@@ -108,7 +108,7 @@ def drift(captures: Sequence[Values], drawn: Drawn) -> float:
 
 @cache
 def student(freedom: float, level: float = LEVEL) -> float:
-    """How far from 0 Student's t lies with a chance of `level`, on either side; below one degree of freedom that of
+    """How far from 0 Student's t is with a chance of `level`, on either side; below one degree of freedom that of
     one. With t = sqrt(freedom) * tan(angle) its density goes by cos(angle) ** (freedom - 1)."""
     freedom = max(freedom, 1.0)
     angle = np.linspace(0.0, np.pi / 2, _STEPS + 1)

@@ -96,12 +96,12 @@ def _chart(device: DeviceReport, causes: Causes) -> list[Chart]:
 
 def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: str) -> BarChart | None:
     """Bars of the number of gaps or of their time, by bin and cause."""
-    told = format_count if quantity == "count" else format_ns
+    format_value = format_count if quantity == "count" else format_ns
     columns = []
     for at in range(shown.start, shown.stop):
         values = {cause: int(getattr(tally, quantity)[at]) for cause, tally in tallies.items()}
         parts = [some(cause, value, causes) for cause, value in values.items() if value]
-        said = ", ".join(f"{part.label} {told(part.ns)}" for part in parts)
+        said = ", ".join(f"{part.label} {format_value(part.ns)}" for part in parts)
         columns.append(Bin(parts, f"{_range(at)}: {said or 'none'}"))
     return draw_columns(columns, count_levels if quantity == "count" else time_levels)
 
@@ -109,7 +109,7 @@ def _drawn(tallies: dict[str, Tally], shown: slice, causes: Causes, quantity: st
 def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: Causes) -> Figure:
     counts = [tally.count[shown].tolist() for tally in tallies.values()]
     times = [tally.ns[shown].tolist() for tally in tallies.values()]
-    told = [
+    tooltips = [
         [
             f"{words.counted(number, 'gap')}, {_range(at)}<br>{format_exact_ns(ns)}"
             for at, (number, ns) in enumerate(zip(*rows, strict=True), start=shown.start)
@@ -121,7 +121,7 @@ def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: 
         Panel("Number of gaps", counts, count_levels(max(map(sum, zip(*counts, strict=True))))),
         Panel("Idle time in them", times, time_levels(max(map(sum, zip(*times, strict=True))))),
     ]
-    return histogram_figure(panels, entries, told, edges)
+    return histogram_figure(panels, entries, tooltips, edges)
 
 
 def _entry(cause: str, causes: Causes) -> LegendEntry:

@@ -76,8 +76,8 @@ def _gap_entry(gap: Gap, first: Gap, causes: Causes) -> Entry:
 
 def _slice_line(gap: Gap, part: Slice, causes: Causes) -> Paragraph:
     share = format_share(part.ns, gap.end_ns - gap.start_ns)
-    told = evidence(part, causes)
-    return Paragraph([f"{share} ", _key(part.cause, causes), *named(": ", told)], line=True)
+    why = evidence(part, causes)
+    return Paragraph([f"{share} ", _key(part.cause, causes), *named(": ", why)], line=True)
 
 
 def _hops(gap: Gap) -> list[Paragraph]:

@@ -116,14 +116,14 @@ def longest(device: DeviceReport, context: Context) -> list[Block]:
 def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
     length, slices = gap.end_ns - gap.start_ns, slices_by_time(gap)
     first = slices[0] if slices else None
-    told = evidence(first, causes) if first else ""
+    why = evidence(first, causes) if first else ""
     if gap.root and gap.root.hops:
-        told = f"{told or '–'} ← {' ← '.join(gap.root.chain[1:])} ({words.root_sentence(gap)})"
+        why = f"{why or '–'} ← {' ← '.join(gap.root.chain[1:])} ({words.root_sentence(gap)})"
     return (
         length,
         gap.start_ns,
         Cell(causes.title(first.cause), tag=format_share(first.ns, length)) if first else None,
-        told or None,
+        why or None,
         _operation(gap.previous_op),
         _operation(gap.next_op),
         words.path_label(gap.nvtx) or None,

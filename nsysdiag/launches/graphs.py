@@ -40,7 +40,7 @@ class _Launches:
 def graph_launches(
     device: DeviceTimeline, calls: CallRows, inside: BoolArray, gaps: Gaps, strings: Strings, untraced: int
 ) -> GraphLaunches | None:
-    """The graph launches of which an operation lies `inside` the window; None where the device has none at all.
+    """The graph launches of which an operation is `inside` the window; None where the device has none at all.
 
     ```
     thread   [cudaGraphLaunch]

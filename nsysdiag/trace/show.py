@@ -1,4 +1,4 @@
-"""What the trace holds, what could not be judged, and the capture that would tell."""
+"""What the trace holds, what could not be judged, and the capture that would show it."""
 
 from __future__ import annotations
 

@@ -72,9 +72,9 @@ def view(context: Context) -> View | None:
 
 
 def _twin(finding: Finding, findings: list[Finding]) -> Finding | None:
-    """The finding of another device that is told already and asks for the same."""
-    told = namesake(finding, findings)
-    return told if told and told.advice == finding.advice else None
+    """The finding of another device that is shown already and asks for the same."""
+    first = namesake(finding, findings)
+    return first if first and first.advice == finding.advice else None
 
 
 def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None, twin_anchor: str) -> FindingView:
