@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.ci.evidence import UnmeasurableError, require_evidence, why_none
 from nsysdiag.ci.names import Measure
-from nsysdiag.comparison.side import IDLE, LENGTH, Capture, by_iterations
+from nsysdiag.comparison.side import IDLE, LENGTH, by_iterations
 from nsysdiag.fields import ZERO_IF_NONE, markers_of
 from nsysdiag.report import DeviceReport, Report
 
@@ -47,10 +47,6 @@ def _per_iteration(report: Report, device: DeviceReport, measure: Measure) -> fl
     column = _column(measure)
     if capture is None or column is None:
         return _field(report, device, measure) / units
-    return _mean(capture, column)
-
-
-def _mean(capture: Capture, column: str) -> float:
     return float(capture.table[column].mean()) if column in capture.table else 0.0
 
 

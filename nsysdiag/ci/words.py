@@ -26,7 +26,8 @@ def change_sentence(expression: Expression, change: Change, device: str, *, brok
     verb = "grew" if more else "shrank"
     wanted = "shrank" if expression.operator == "-" else "grew"
     times = f"from {format_ns(change.before_ns)} to {format_ns(change.after_ns)}"
-    size = f"{times} a unit of work{_share(change)}"
+    share = f" ({format_signed_share(change.change_ns, change.before_ns)})" if change.before_ns else ""
+    size = f"{times} a unit of work{share}"
     limit = in_words(expression.limit, expression.limit, expression.unit)[0]
     name = f"{expression.measure.name}{place(device, '')}"
     if broken:
@@ -37,10 +38,6 @@ def change_sentence(expression: Expression, change: Change, device: str, *, brok
 
 
 _GONE = {"grew": "grown", "shrank": "shrunk"}
-
-
-def _share(change: Change) -> str:
-    return f" ({format_signed_share(change.change_ns, change.before_ns)})" if change.before_ns else ""
 
 
 def place(device: str, nvtx: str) -> str:

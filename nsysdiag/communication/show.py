@@ -11,7 +11,7 @@ from nsysdiag.units import format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
-    from nsysdiag.report import CollectiveKind, Communication, DeviceReport, MpiCall
+    from nsysdiag.report import CollectiveKind, DeviceReport, MpiCall
 
 KINDS = (
     Column("Total", TIME),
@@ -39,11 +39,14 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     if not found.kernels and not found.mpi:
         return None
     exposed, hidden = format_ns(device.exposed_comm_ns), format_ns(device.overlapped_comm_ns)
+    least = max(device.window_ns // LEAST, 1)
+    kinds = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
+    calls = [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
     return Section(
         "communication",
         "Communication",
         [
-            Lines(_sentences(found, max(device.window_ns // LEAST, 1)), TERMINAL),
+            Lines([*kinds, *calls], TERMINAL),
             Table(
                 "Collectives by kind",
                 KINDS,
@@ -81,12 +84,6 @@ def _kinds(device: DeviceReport) -> list[tuple[object, ...]]:
         )
         for row in rows
     ]
-
-
-def _sentences(found: Communication, least: int) -> list[str]:
-    """The kinds of collectives and the MPI calls with at least so many ns."""
-    lines = [kind_sentence(row) for row in found.kinds if row.exposed_ns + row.overlapped_ns >= least]
-    return lines + [mpi_sentence(row) for row in found.mpi if row.total_ns >= least]
 
 
 def kind_sentence(row: CollectiveKind) -> str:

@@ -126,11 +126,8 @@ def _call(device: DeviceTimeline, api_calls: ApiCalls, rows: IntArray) -> IntArr
     launch = device.launch[rows]
     if len(api_calls.rows) == 0:
         return np.zeros(len(rows), dtype=np.int64)
-    kinds = np.array([CALLS.index(_kind_of_call(name)) for name in api_calls.names], dtype=np.int64)
-    return np.where(launch >= 0, kinds[api_calls.rows.name[launch]], 0)
-
-
-def _kind_of_call(name: str) -> str:
-    if "GraphLaunch" in name:
-        return "graph"
-    return "async" if "Async" in name else "blocking"
+    kinds = [
+        "graph" if "GraphLaunch" in name else "async" if "Async" in name else "blocking" for name in api_calls.names
+    ]
+    code = np.array([CALLS.index(kind) for kind in kinds], dtype=np.int64)
+    return np.where(launch >= 0, code[api_calls.rows.name[launch]], 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.config.settings import MemoryThresholds
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -53,8 +53,17 @@ def _rate(
         return None
     length, size = operations.end - operations.start, operations.size
     large = every[(size[every] >= limits.large_copy) & (length[every] > 0)]
-    best = _best(size[large] / length[large] * 1e9)
+    rates = np.sort(size[large] / length[large] * 1e9)
+    best = float(rates[(PERCENTILE * len(rates) + 99) // 100 - 1]) if len(rates) else None
     limit = bandwidth / 2 if bandwidth and name == "DtoD" else None
+    possible, slow = limit or best, None
+    if possible is not None:
+        slow = int(length[mine][size[mine] * 1e9 < limits.slow_copy * possible * length[mine]].sum())
+    exceeded = [
+        generation
+        for generation, most in PCIE_BYTES_PER_SECOND.items()
+        if best is not None and best > most and name in HOST_DIRECTIONS
+    ]
     return CopyRate(
         direction=name,
         count=len(mine),
@@ -64,27 +73,9 @@ def _rate(
         large_pageable=int(np.count_nonzero(_pageable(device)[large])),
         best_bytes_per_second=best,
         limit_bytes_per_second=limit,
-        slow_ns=_slow_ns(length[mine], size[mine], limit or best, limits.slow_copy),
-        exceeds_pcie=_exceeded(best) if best is not None and name in HOST_DIRECTIONS else 0,
+        slow_ns=slow,
+        exceeds_pcie=max(exceeded, default=0),
     )
-
-
-def _best(rate: FloatArray) -> float | None:
-    """The smallest rate that 95 % do not exceed; None of none."""
-    if len(rate) == 0:
-        return None
-    return float(np.sort(rate)[(PERCENTILE * len(rate) + 99) // 100 - 1])
-
-
-def _slow_ns(length: IntArray, size: IntArray, possible: float | None, share: float) -> int | None:
-    """The time in copies that run below `share` of what is possible."""
-    if possible is None:
-        return None
-    return int(length[size * 1e9 < share * possible * length].sum())
-
-
-def _exceeded(rate: float) -> int:
-    return max((generation for generation, most in PCIE_BYTES_PER_SECOND.items() if rate > most), default=0)
 
 
 def _pageable(device: DeviceTimeline) -> BoolArray:
@@ -136,6 +127,9 @@ def _class(pair: int, table: IntArray) -> PinningClass:
     """A direction and size class by its number, from counts, times and bytes of (pinned, pageable) pairs."""
     pinned, pageable = table[:, 2 * pair].tolist(), table[:, 2 * pair + 1].tolist()
     step, back = divmod(pair, 2)
+    saving = None
+    if all((*pageable[1:], *pinned[1:])):  # time x (1 - rate / rate), in whole numbers
+        saving = max(pageable[1] - pageable[2] * pinned[1] // pinned[2], 0)
     return PinningClass(
         direction=HOST_DIRECTIONS[back],
         from_bytes=1 << (SIZE_STEP_BITS * step) if step else 0,
@@ -145,13 +139,5 @@ def _class(pair: int, table: IntArray) -> PinningClass:
         pinned_count=pinned[0],
         pinned_ns=pinned[1],
         pinned_bytes=pinned[2],
-        saving_ns=_saving_ns(pageable, pinned),
+        saving_ns=saving,
     )
-
-
-def _saving_ns(pageable: list[int], pinned: list[int]) -> int | None:
-    """The pageable time that pinned copies of the same bytes would not take."""
-    if not (pageable[1] and pinned[1] and pageable[2] and pinned[2]):
-        return None
-    # time x (1 - rate / rate), in whole numbers
-    return max(pageable[1] - pageable[2] * pinned[1] // pinned[2], 0)

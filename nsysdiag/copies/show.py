@@ -11,7 +11,6 @@ from nsysdiag.units import format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
-    from nsysdiag.memory.facts import CopyRate, PinningClass
     from nsysdiag.report import Copies, CopyRow, DeviceReport
 
 MOST_LINES, TOP_ROWS = 3, 5
@@ -119,11 +118,26 @@ def order_label(ordered: bool | None) -> str | None:
 
 
 def _rates(copies: Copies) -> list[Table]:
+    rates = [
+        (
+            *(row.direction, row.count, row.bytes, row.total_ns, row.large_count),
+            *(row.best_bytes_per_second, row.limit_bytes_per_second),
+            None if row.slow_ns is None else part(row.slow_ns, row.total_ns),
+        )
+        for row in copies.rates
+    ]
+    pinning = [
+        (
+            *(row.direction, row.from_bytes, row.pageable_count, row.pageable_bytes, row.pageable_ns),
+            *(row.pinned_count, row.pinned_bytes, row.pinned_ns, row.saving_ns),
+        )
+        for row in (copies.pinning.rows if copies.pinning else [])
+    ]
     return [
         Table(
             "Rates",
             RATES,
-            [_rate(row) for row in copies.rates],
+            rates,
             note="What the large copies of a direction have reached (95th percentile), and for copies on the device "
             "half of the chip’s memory bandwidth. What the link could carry, the trace does not say.",
             sortable=False,
@@ -132,20 +146,9 @@ def _rates(copies: Copies) -> list[Table]:
         Table(
             "Pageable copies beside pinned ones",
             PINNING,
-            [_pinned(row) for row in (copies.pinning.rows if copies.pinning else [])],
+            pinning,
             note="By direction and size: what pinning saves at most. A dash where nothing can be compared.",
             sortable=False,
             limit=PAGE,
         ),
     ]
-
-
-def _rate(row: CopyRate) -> tuple[object, ...]:
-    slow = None if row.slow_ns is None else part(row.slow_ns, row.total_ns)
-    reached, limit = row.best_bytes_per_second, row.limit_bytes_per_second
-    return (row.direction, row.count, row.bytes, row.total_ns, row.large_count, reached, limit, slow)
-
-
-def _pinned(row: PinningClass) -> tuple[object, ...]:
-    pageable = (row.pageable_count, row.pageable_bytes, row.pageable_ns)
-    return (row.direction, row.from_bytes, *pageable, row.pinned_count, row.pinned_bytes, row.pinned_ns, row.saving_ns)

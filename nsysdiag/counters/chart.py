@@ -47,13 +47,10 @@ def _area(values: npt.NDArray[np.float64]) -> str:
     for sampled, run in groupby(range(len(values)), key=lambda at: not np.isnan(values[at])):
         places = list(run)
         if sampled:
-            steps = "".join(f"V{_level(values[at])}H{SLOT * (at + 1)}" for at in places)
+            heights = {at: round(HEIGHT * (1 - min(max(values[at], 0.0), 1.0))) for at in places}
+            steps = "".join(f"V{height}H{SLOT * (at + 1)}" for at, height in heights.items())
             path += f"M{SLOT * places[0]} {HEIGHT}{steps}V{HEIGHT}z"
     return path
-
-
-def _level(value: float) -> int:
-    return round(HEIGHT * (1 - min(max(value, 0.0), 1.0)))
 
 
 def _spot(found: GpuMetrics, values: npt.NDArray[np.float64], at: int, together: int) -> Spot:

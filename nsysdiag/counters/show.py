@@ -14,7 +14,7 @@ from nsysdiag.units import format_ns, format_share
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.counters.facts import Clocks, GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
+    from nsysdiag.counters.facts import GpuMetric, GpuMetrics, KernelMetrics, RangeMetrics
     from nsysdiag.document.context import Context
     from nsysdiag.report import DeviceReport
 
@@ -60,7 +60,11 @@ def _over_time(found: GpuMetrics, most_spots: int) -> list[Block]:
 
 
 def _means(found: GpuMetrics) -> Table:
-    clocks = f" {_clocks(found.clocks)}" if found.clocks else ""
+    clocks = ""
+    if found.clocks:
+        low = format_share(found.clocks.low_ns, found.clocks.judged_ns)
+        limit = format_share(found.clocks.limit, 1)
+        clocks = f" GPC clock while kernels ran: {clock_facts(found.clocks)}; below {limit} of it {low} of that time."
     return Table(
         "Means over time",
         MEANS,
@@ -75,12 +79,6 @@ def _metric(row: GpuMetric) -> tuple[object, ...]:
     means = (row.window, row.kernels, row.compute, row.gaps, row.lowest, row.highest)
     cells = (Cell(mean, kind=kind, note=rate(row, mean)) for mean in means)
     return (Cell(row.title, note=" + ".join(row.names)), *cells, row.samples, row.left_out)
-
-
-def _clocks(clocks: Clocks) -> str:
-    low = format_share(clocks.low_ns, clocks.judged_ns)
-    limit = format_share(clocks.limit, 1)
-    return f"GPC clock while kernels ran: {clock_facts(clocks)}; below {limit} of it {low} of that time."
 
 
 def _by_name(found: GpuMetrics) -> list[Block]:

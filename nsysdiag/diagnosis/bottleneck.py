@@ -31,16 +31,12 @@ def triage(given: Given) -> Triage:
     fed, exchange, filled, launched, work = (rule(given) for rule in (feed, communication, batch, runtime, kernels))
     size = sizing(given)
     kinds = [fed, exchange, filled, launched, work, size]
-    first = _first(fed, size, kinds)
-    return Triage(id=first, sentence=_sentence(first, kinds, given), workload=given.workload, kinds=kinds)
-
-
-def _first(fed: TriageKind, size: TriageKind, kinds: list[TriageKind]) -> str:
+    first = next((kind.id for kind in kinds if kind.holds), "none")
     if fed.holds is None:
-        return "unresolved"
-    if size.holds:
-        return size.id
-    return next((kind.id for kind in kinds if kind.holds), "none")
+        first = "unresolved"
+    elif size.holds:
+        first = size.id
+    return Triage(id=first, sentence=_sentence(first, kinds, given), workload=given.workload, kinds=kinds)
 
 
 def _other(given: Given) -> str:

@@ -19,8 +19,14 @@ def batch(given: Given) -> TriageKind:
     holds: bool | None = share >= given.limits.batch
     if holds:
         holds = None if filling is None else filling.share < given.limits.filled
-    said = [_UNKNOWN] if filling is None else [_filled(given)]
-    said += _length(given)
+    said = [_UNKNOWN]
+    if filling is not None:
+        filled = f"{format_share(filling.share, 1)} of the multiprocessors at work ({filling.source})"
+        said = [f"While they run, the kernels that compute keep {filled}."]
+    median, tiny = given.launch.median_kernel_ns, given.limits.tiny_kernel_ns
+    if median is not None:
+        word = "shorter" if median < tiny else "not shorter"
+        said.append(f"The median kernel runs {format_ns(median)}, {word} than {format_ns(tiny)}.")
     return TriageKind(
         id="batch",
         title="Batches too small for the chip",
@@ -29,20 +35,6 @@ def batch(given: Given) -> TriageKind:
         evidence=said,
         advice=_advice(given) if holds else [],
     )
-
-
-def _filled(given: Given) -> str:
-    assert given.filling is not None
-    share, source = format_share(given.filling.share, 1), given.filling.source
-    return f"While they run, the kernels that compute keep {share} of the multiprocessors at work ({source})."
-
-
-def _length(given: Given) -> list[str]:
-    median = given.launch.median_kernel_ns
-    if median is None:
-        return []
-    word = "shorter" if median < given.limits.tiny_kernel_ns else "not shorter"
-    return [f"The median kernel runs {format_ns(median)}, {word} than {format_ns(given.limits.tiny_kernel_ns)}."]
 
 
 def _advice(given: Given) -> list[str]:

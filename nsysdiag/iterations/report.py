@@ -29,6 +29,7 @@ def iteration_report(found: Iterations, name: str, parts: dict[str, IntArray]) -
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]
     median = int(order[(len(order) - 1) // 2])
+    listed = np.sort(np.argsort(-length, kind="stable")[:MOST_ROWS]).tolist()  # the longest, in order
     return IterationReport(
         source=found.source,
         name=name,
@@ -39,7 +40,7 @@ def iteration_report(found: Iterations, name: str, parts: dict[str, IntArray]) -
         p95_ns=int(np.percentile(length[inside], 95)),
         worst_ns=int(length[inside].max()),
         median_index=median,
-        rows=[_row(at, spans, parts, bool(steady[at])) for at in _kept(length)],
+        rows=[_row(at, spans, parts, bool(steady[at])) for at in listed],
         slow=_slow(length, parts, inside, median),
     )
 
@@ -71,13 +72,6 @@ def _steady(length: IntArray, graph_build: IntArray) -> BoolArray:
     result[: min(warm, len(length) // 4)] = False
     result[-1] &= usual[-1]
     return result if result.any() else np.ones(len(length), dtype=np.bool_)
-
-
-def _kept(length: IntArray) -> list[int]:
-    """The iterations that the report lists: all, or the longest of many, in order."""
-    if len(length) <= MOST_ROWS:
-        return list(range(len(length)))
-    return sorted(np.argsort(-length, kind="stable")[:MOST_ROWS].tolist())
 
 
 def _row(at: int, spans: Intervals, parts: dict[str, IntArray], steady: bool) -> Iteration:

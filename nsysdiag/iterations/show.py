@@ -56,22 +56,21 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         [
             Paragraph(words.iterations_sentence(found), limit=NOT_PAGE),
             Lines(slow, Limit(page=0, ticket=0, summary=3, brief=1)),
-            Facts(_facts(found), PAGE),
+            Facts(
+                [
+                    Fact("Iterations", found.count, COUNT),
+                    Fact("p50", found.p50_ns, TIME),
+                    Fact("p95", found.p95_ns, TIME),
+                    Fact("Worst", found.worst_ns, TIME),
+                    Fact("Left out of these", len(found.left_out), COUNT),
+                ],
+                PAGE,
+            ),
             Paragraph(about, tone="quiet", limit=PAGE),
             *_lengths(found, context),
             _slow(found, causes) if slow else Paragraph("None of them is much longer than the median one.", limit=PAGE),
         ],
     )
-
-
-def _facts(found: IterationReport) -> list[Fact]:
-    return [
-        Fact("Iterations", found.count, COUNT),
-        Fact("p50", found.p50_ns, TIME),
-        Fact("p95", found.p95_ns, TIME),
-        Fact("Worst", found.worst_ns, TIME),
-        Fact("Left out of these", len(found.left_out), COUNT),
-    ]
 
 
 def _slow(found: IterationReport, causes: Causes) -> Table:
@@ -93,7 +92,8 @@ def _slow(found: IterationReport, causes: Causes) -> Table:
 
 def _lengths(found: IterationReport, context: Context) -> list[Block]:
     """The iterations as bars, as many as the page has room for."""
-    rows = _fitting(found, context.rows(MAX_BARS))
+    longest = sorted(found.rows, key=lambda row: (row.start_ns - row.end_ns, row.index))[: context.rows(MAX_BARS)]
+    rows = sorted(longest, key=lambda row: row.index)
     drawing = _bars(found, rows, context.causes)
     if drawing is None:
         return []
@@ -108,12 +108,6 @@ def _lengths(found: IterationReport, context: Context) -> list[Block]:
             figure=_figure(found, rows, drawing, context.causes),
         )
     ]
-
-
-def _fitting(found: IterationReport, most: int) -> list[Iteration]:
-    """All iterations of the report, or the longest of them, in order."""
-    longest = sorted(found.rows, key=lambda row: (row.start_ns - row.end_ns, row.index))[:most]
-    return sorted(longest, key=lambda row: row.index)
 
 
 def _bars(found: IterationReport, rows: list[Iteration], causes: Causes) -> BarChart | None:

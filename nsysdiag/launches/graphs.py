@@ -51,7 +51,8 @@ def graph_launches(
     member = (operations.graph_node > 0) | (operations.category == Category.GRAPH)
     rows = np.flatnonzero(member & inside & (device.launch >= 0)) if member.any() else np.empty(0, dtype=np.int64)
     if len(rows) == 0:
-        return _untraced_only(untraced) if untraced else None
+        none = dict.fromkeys(("count", "launches", "nodes", "api_ns", "node_api_ns", "work_ns", "between_ns"), 0)
+        return GraphLaunches(**none, untraced=untraced, rows=[]) if untraced else None
     found = _launches(device, calls, rows, gaps)
     by_node = found.nodes > 0
     return GraphLaunches(
@@ -64,12 +65,6 @@ def graph_launches(
         between_ns=int(found.between.sum()),
         untraced=untraced,
         rows=_rows(device, found, strings),
-    )
-
-
-def _untraced_only(count: int) -> GraphLaunches:
-    return GraphLaunches(
-        count=0, launches=0, nodes=0, api_ns=0, node_api_ns=0, work_ns=0, between_ns=0, untraced=count, rows=[]
     )
 
 
@@ -123,7 +118,8 @@ def _rows(device: DeviceTimeline, found: _Launches, strings: Strings) -> list[Gr
     first = np.unique(found.graph, return_index=True)[1]
     launches = np.bincount(found.graph)
     api, work, between, gaps = (
-        _sums(found.graph, each) for each in (found.api, found.work, found.between, found.between_gaps)
+        np.bincount(found.graph, weights=each).astype(np.int64)
+        for each in (found.api, found.work, found.between, found.between_gaps)
     )
     nodes, usual_api = (medians(found.graph, each, len(first)) for each in (found.nodes, found.api))
     top = np.lexsort((found.call[first], -work))[:MOST]
@@ -143,7 +139,3 @@ def _rows(device: DeviceTimeline, found: _Launches, strings: Strings) -> list[Gr
         )
         for graph, code in zip(top.tolist(), name.tolist(), strict=True)
     ]
-
-
-def _sums(code: IntArray, values: IntArray) -> IntArray:
-    return np.bincount(code, weights=values).astype(np.int64)

@@ -26,7 +26,14 @@ AHEAD = 2
 def launch_sentences(device: DeviceReport, causes: Causes) -> list[str]:
     """The sentences in reading order; none where there is no launch-bound phase, drain, graph or full queue."""
     launch = device.launch
-    notes = [*_drains(launch.queue_depth, causes), *_launch_bound(device), *_graphs(launch), *_queue_full(launch)]
+    notes = _drains(launch.queue_depth, causes)
+    if launch.launch_bound is not None:
+        notes.append(launch_bound_sentence(launch.launch_bound, device.window_ns))
+    notes += _graphs(launch)
+    if launch.queue_full_ns:
+        full = format_ns(launch.queue_full_ns)
+        waited = "the host was ahead and waited for room. That is no loss by itself."
+        notes.append(f"The command buffer was full for {full}: {waited}")
     return [*_rate(device), *_lead(launch), *notes] if notes else []
 
 
@@ -97,11 +104,6 @@ def _drains(ahead: QueueDepth | None, causes: Causes) -> list[str]:
     return [f"{lead}; most of it with the launching thread {drain_label(first, causes)} ({share})."]
 
 
-def _launch_bound(device: DeviceReport) -> list[str]:
-    phases = device.launch.launch_bound
-    return [] if phases is None else [launch_bound_sentence(phases, device.window_ns)]
-
-
 def launch_bound_sentence(phases: LaunchBound, window_ns: int) -> str:
     """What all phases of a device cost together."""
     share = format_share(phases.idle_ns, window_ns)
@@ -135,12 +137,3 @@ def _graphs(launch: Launch) -> list[str]:
 
 def _graph_launches(count: int) -> str:
     return counted(count, "graph launch", "graph launches")
-
-
-def _queue_full(launch: Launch) -> list[str]:
-    if not launch.queue_full_ns:
-        return []
-    time = format_ns(launch.queue_full_ns)
-    return [
-        f"The command buffer was full for {time}: the host was ahead and waited for room. That is no loss by itself."
-    ]

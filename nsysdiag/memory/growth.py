@@ -38,7 +38,7 @@ def memory_growth(net: IntArray, usual: int, limits: MemoryThresholds) -> Memory
     """
     if len(net) < limits.leak_iterations:
         return None
-    chosen = _spread(len(net))
+    chosen = np.unique(np.linspace(0, len(net) - 1, min(len(net), MOST_LEVELS)).astype(np.int64))
     place, levels = chosen.astype(np.float64), net[chosen].astype(np.float64)
     slopes = _slopes(place, levels)
     low, high = _interval(slopes, len(levels))
@@ -57,11 +57,6 @@ def memory_growth(net: IntArray, usual: int, limits: MemoryThresholds) -> Memory
     least = max(limits.leak_share * usual, limits.leak_bytes)
     shape = FLAT if moved <= least else _shape(place, levels, kept, growth, least)
     return msgspec.structs.replace(growth, shape=shape)
-
-
-def _spread(count: int) -> IntArray:
-    """All places, or MOST_LEVELS of them with the first and the last."""
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_LEVELS)).astype(np.int64))
 
 
 def _slopes(place: FloatArray, levels: FloatArray) -> FloatArray:

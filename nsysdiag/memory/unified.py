@@ -23,9 +23,10 @@ def unified_memory(
     """Migrations and page faults of the device with these (process id, number), all of them, or those that begin inside
     a narrowed window; None where there are none of either. Rows that cannot be are left out, as among operations."""
     moved = _moved(memory, ids, window, duration_ns)
-    groups = _groups(memory, ids, window)
-    cpu = None if memory.cpu_faults is None else memory.cpu_faults
-    cpu_faults = None
+    groups = memory.gpu_faults
+    if groups is not None:
+        groups = groups.take(belongs(groups.process, groups.device, ids) & _inside(window, groups.start))
+    cpu, cpu_faults = memory.cpu_faults, None
     if cpu is not None:
         cpu_faults = int(np.count_nonzero(of_processes(cpu.process, ids) & _inside(window, cpu.time)))
     if (moved is None or len(moved) == 0) and not cpu_faults and (groups is None or len(groups) == 0):
@@ -60,13 +61,6 @@ def _moved(
     if duration_ns is not None:
         valid &= rows.end <= duration_ns
     return rows.take(valid & _inside(window, rows.start))
-
-
-def _groups(memory: Memory, ids: list[tuple[int, int]], window: AnalysisWindow) -> GpuFaults | None:
-    if memory.gpu_faults is None:
-        return None
-    rows = memory.gpu_faults
-    return rows.take(belongs(rows.process, rows.device, ids) & _inside(window, rows.start))
 
 
 def _rows(moved: Migrations) -> list[MigrationRow]:

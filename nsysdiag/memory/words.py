@@ -61,12 +61,11 @@ def copy_sentences(device: DeviceReport, *, brief: bool = False) -> list[str]:
     tiny = copies.tiny
     if tiny and tiny.count > 1 and (tiny.call_ns >= least or tiny.count >= MANY_TINY * tiny.launches):
         lines.append(tiny_sentence(tiny))
-    rates = [row for row in copies.rates if row.total_ns >= least and (not brief or _often_slow(row))]
-    return [*lines, *(line for line in map(rate_sentence, rates) if line)]
-
-
-def _often_slow(row: CopyRate) -> bool:
-    return row.slow_ns is not None and row.slow_ns >= OFTEN_SLOW * row.total_ns
+    for row in copies.rates:
+        often_slow = row.slow_ns is not None and row.slow_ns >= OFTEN_SLOW * row.total_ns
+        line = rate_sentence(row) if row.total_ns >= least and (often_slow or not brief) else None
+        lines += [line] if line else []
+    return lines
 
 
 def _least(device: DeviceReport) -> int:
@@ -253,20 +252,18 @@ def leak_sentence(growth: MemoryGrowth) -> str:
 
 def churn_sentence(churn: MemoryChurn, window_ns: int) -> str:
     """How often memory is allocated and freed, what it costs, and what helps."""
-    often = (
-        f"{churn.per_iteration:,.1f} an iteration" if churn.per_iteration is not None else _per_second(churn, window_ns)
-    )
+    events = churn.allocations + churn.frees
+    often = format_count(events)
+    if churn.per_iteration is not None:
+        often = f"{churn.per_iteration:,.1f} an iteration"
+    elif window_ns:
+        often = f"{format_count(round(events * NS_PER['s'] / window_ns))} a second"
     return (
         f"{counted(churn.allocations, 'allocation')} and {counted(churn.frees, 'free')} of device memory ({often}), "
         f"{format_bytes(churn.allocated_bytes)} asked for; the host spends {format_ns(churn.call_ns)} in "
         f"{counted(churn.calls, 'such call')}, the GPU idles {format_ns(churn.idle_ns)} for them. Reuse buffers, or "
         "use a caching allocator (cudaMallocAsync, PyTorch's)."
     )
-
-
-def _per_second(churn: MemoryChurn, window_ns: int) -> str:
-    events = churn.allocations + churn.frees
-    return f"{format_count(round(events * NS_PER['s'] / window_ns))} a second" if window_ns else format_count(events)
 
 
 def growth_label(growth: MemoryGrowth | None) -> str:

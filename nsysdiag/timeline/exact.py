@@ -61,12 +61,11 @@ def _windows(sources: list[Source], gaps: Intervals, most: int) -> Intervals:
 
 def _rows(sources: list[Source], parts: Intervals) -> int:
     """How many rows touch the parts; one that touches several counts for each."""
-    return sum(_touched(source, parts) for source in sources)
-
-
-def _touched(source: Source, parts: Intervals) -> int:
-    first = np.searchsorted(source.reach, parts.start, side="right")
-    return int(np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0).sum())
+    total = 0
+    for source in sources:
+        first = np.searchsorted(source.reach, parts.start, side="right")
+        total += int(np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0).sum())
+    return total
 
 
 CAUTION, FEWEST_ROWS = 0.9, 300

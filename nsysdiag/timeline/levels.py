@@ -37,8 +37,9 @@ def overview(
         low, high = int(window.parts.start[0]), int(window.parts.end[-1])
     edges = bucket_edges(low, high, finest)
     lanes = {name: coarser(bucket_coverage(spans, edges), COARSEST) for name, spans in _lanes(device, gaps).items()}
+    idle = Intervals(gaps.start, gaps.end)
     by_cause = {
-        number: coarser(bucket_coverage(_gaps_of(gaps, ledger, number), edges), COARSEST)
+        number: coarser(bucket_coverage(idle[ledger.dominant == number], edges), COARSEST)
         for number in np.flatnonzero(np.bincount(ledger.dominant, minlength=len(CAUSES))).tolist()
     }
     sizes = coarser(np.diff(edges), COARSEST)
@@ -63,11 +64,6 @@ def _lanes(device: DeviceTimeline, gaps: Gaps) -> dict[str, Intervals]:
         "copies": union(spans[~kernels]),
         "idle": Intervals(gaps.start, gaps.end),
     }
-
-
-def _gaps_of(gaps: Gaps, ledger: Ledger, cause: int) -> Intervals:
-    chosen = ledger.dominant == cause
-    return Intervals(gaps.start[chosen], gaps.end[chosen])
 
 
 def _leading(by_cause: dict[int, IntArray], buckets: int) -> str:

@@ -112,19 +112,13 @@ class Threads:
 
 def threads_of(context: GapContext, launching: IntArray, gaps: list[Gap]) -> Threads:
     """The threads for a device; `launching` are the lanes of those that launched on it."""
-    idle = _by_idle(context)
+    known, length = context.lane >= 0, context.frame.gaps.end - context.frame.gaps.start
+    idle = group_totals(context.lane[known], length[known]).code.tolist()
     listed = set(idle)
     lanes = [*idle, *(lane for lane in launching.tolist() if lane >= 0 and lane not in listed)]
     chosen = [int(context.axis.threads[lane]) for lane in lanes[:MOST_LAUNCHING]]
     waking = _waking(gaps, chosen[0] >> _THREAD_BITS if chosen else 0, {int(t) for t in context.axis.threads[lanes]})
     return Threads(chosen, waking, len(lanes) - len(chosen))
-
-
-def _by_idle(context: GapContext) -> list[int]:
-    known = context.lane >= 0
-    gaps = context.frame.gaps
-    groups = group_totals(context.lane[known], (gaps.end - gaps.start)[known])
-    return [int(code) for code in groups.code.tolist()]
 
 
 def _waking(gaps: list[Gap], machine: int, known: set[int]) -> list[int]:

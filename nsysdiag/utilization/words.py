@@ -8,7 +8,7 @@ from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
-    from nsysdiag.utilization.facts import SmEstimate, Utilization
+    from nsysdiag.utilization.facts import Utilization
 
 ESTIMATE = "estimate"
 METHOD = (
@@ -60,19 +60,16 @@ def sm_sentences(found: Utilization) -> list[str]:
     if found.sm_source != ESTIMATE:
         beside = f"; launch shapes allow {percent_of(estimate.sm_active_share)}" if estimate.sm_active_share else ""
         return [f"SM activity {percent_of(found.sm_active_share)}, from GPU metrics{beside}."]
+    least, most = estimate.sm_active_share, estimate.sm_active_at_most
+    bounds = percent_of(least) if least == most else f"{percent_of(least)} to {percent_of(most)}"
     text = (
-        f"SM activity {_bounds(estimate)}, an estimate from launch shapes: while a kernel runs, "
+        f"SM activity {bounds}, an estimate from launch shapes: while a kernel runs, "
         f"{percent_of(estimate.sm_active_running)} of the SMs have work"
     )
     filled = f"the blocks fill {percent_of(estimate.resident_running)} of the room on all SMs"
     text += "." if estimate.resident_running is None else f", and {filled}."
     covered = f"It covers {percent_of(estimate.covered_share)} of the kernels' time: {estimate.missing}."
     return [text, covered] if estimate.missing else [text]
-
-
-def _bounds(estimate: SmEstimate) -> str:
-    least, most = estimate.sm_active_share, estimate.sm_active_at_most
-    return percent_of(least) if least == most else f"{percent_of(least)} to {percent_of(most)}"
 
 
 def real_note(found: Utilization) -> str:

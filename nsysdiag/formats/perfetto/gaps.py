@@ -78,10 +78,10 @@ def _of_device(device: DeviceReport, causes: Causes, track: Track, packed: Packe
 def _in_full(track: Track, gap: Gap, causes: Causes, title: str) -> Event:
     slices = slices_by_time(gap)
     name = causes.title(slices[0].cause) if slices else title
-    return span(track, "gap", name, gap.start_ns, gap.end_ns - gap.start_ns, _told(gap, causes))
+    return span(track, "gap", name, gap.start_ns, gap.end_ns - gap.start_ns, _arguments(gap, causes))
 
 
-def _told(gap: Gap, causes: Causes) -> Event:
+def _arguments(gap: Gap, causes: Causes) -> Event:
     slices = slices_by_time(gap)
     root = gap.root
     return {

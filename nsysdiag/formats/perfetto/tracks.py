@@ -14,7 +14,7 @@ from nsysdiag.formats.perfetto.trace_events import Event, Track, counter, instan
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
-    from nsysdiag.report import DeviceReport, Finding, Iteration, Report
+    from nsysdiag.report import DeviceReport, Finding, Report
 
 MOST_BUCKETS = 4096
 COUNTER = "time %"
@@ -37,20 +37,18 @@ def verdict_events(device: DeviceReport, track: Track) -> list[Event]:
 def iteration_events(device: DeviceReport, causes: Causes, track: Track) -> list[Event]:
     """The iterations that the report lists."""
     rows = sorted(device.iterations.rows, key=lambda row: row.start_ns) if device.iterations else []
-    return [
-        span(track, "iteration", f"iteration {row.index}", row.start_ns, row.end_ns - row.start_ns, _split(row, causes))
-        for row in rows
-    ]
-
-
-def _split(row: Iteration, causes: Causes) -> Event:
-    return {
-        "steady": row.steady,
-        "compute_ns": row.compute_ns,
-        "exposed_communication_ns": row.exposed_comm_ns,
-        "exposed_copies_ns": row.exposed_copy_ns,
-        "idle_ns": {causes.title(cause): ns for cause, ns in sorted(row.ledger.items())},
-    }
+    events = []
+    for row in rows:
+        split = {
+            "steady": row.steady,
+            "compute_ns": row.compute_ns,
+            "exposed_communication_ns": row.exposed_comm_ns,
+            "exposed_copies_ns": row.exposed_copy_ns,
+            "idle_ns": {causes.title(cause): ns for cause, ns in sorted(row.ledger.items())},
+        }
+        length = row.end_ns - row.start_ns
+        events.append(span(track, "iteration", f"iteration {row.index}", row.start_ns, length, split))
+    return events
 
 
 def finding_events(report: Report, device: DeviceReport, causes: Causes, track: Track) -> list[Event]:

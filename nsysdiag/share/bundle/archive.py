@@ -31,7 +31,10 @@ def packed(contents: Mapping[str, bytes | Path]) -> bytes:
 
 
 def _add(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:
-    info = zipfile.ZipInfo(name, _date_time())
+    known = time.gmtime(source_date_epoch() or 0)
+    # A zip counts in steps of two seconds, up to 2107.
+    date = (*known[:5], known.tm_sec // 2 * 2) if EARLIEST[0] <= known.tm_year <= 2107 else EARLIEST
+    info = zipfile.ZipInfo(name, date)
     info.compress_type = zipfile.ZIP_DEFLATED
     info.create_system = _UNIX
     info.external_attr = _READABLE << 16
@@ -41,12 +44,6 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes | Path) -> None:
     info.file_size = content.stat().st_size  # so that a very large one gets the longer header
     with content.open("rb") as source, archive.open(info, "w") as target:
         shutil.copyfileobj(source, target, 1 << 20)
-
-
-def _date_time() -> tuple[int, int, int, int, int, int]:
-    known = time.gmtime(source_date_epoch() or 0)
-    # A zip counts in steps of two seconds, up to 2107.
-    return (*known[:5], known.tm_sec // 2 * 2) if EARLIEST[0] <= known.tm_year <= 2107 else EARLIEST
 
 
 def is_ours(data: bytes) -> bool:
