@@ -76,7 +76,8 @@ Tone = Literal["plain", "strong", "quiet", "note", "verdict", "good", "bad"]
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A value with more to it: a kind of its own; a second, smaller line; a tag behind it; `strong` for sums."""
+    """A value with more to it: a kind of its own; a second, smaller line; a tag behind it; `strong` for sums; what the
+    pointer shows (`hint`), and what the column is sorted by (`order`)."""
 
     value: object
     kind: Kind | None = None
@@ -84,11 +85,14 @@ class Cell:
     tag: str = ""
     strong: bool = False
     tone: Tone = "plain"
+    hint: str = ""
+    order: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of a table. `head` has what names a row, at most one of a table; `pick` offers its values as a filter;
+    """A column of a table. `head` has what names a row, at most one of a table; `pick` offers its values as a filter; a
+    `spare` one is left out where the terminal is narrow;
     names and texts are cut to `length` characters."""
 
     title: str
@@ -96,6 +100,7 @@ class Column:
     strong: bool = False
     head: bool = False
     pick: bool = False
+    spare: bool = False
     length: int = 90
     limit: Limit = EVERYWHERE
 

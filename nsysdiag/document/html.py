@@ -54,7 +54,7 @@ MACROS = {
     Entry: "entry",
 }
 
-EXACT = ("moment", "share")
+EXACT = ("moment", "share", "side", "change")
 """Kinds whose short form says least."""
 
 
@@ -129,8 +129,12 @@ def _attributes(column: Column, cell: Cell) -> dict[str, str]:
     """What scripts sort and filter by, and what the pointer shows on the numbers that matter most."""
     kind, value = cell.kind or column.kind, cell.value
     if isinstance(value, int | float) and kind.right:
-        exact = {"title": kind.exact(value)} if kind.exact and (column.strong or kind.id in EXACT) else {}
-        return {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value), **exact}
+        exact = kind.exact(value) if kind.exact and (column.strong or kind.id in EXACT) else ""
+        title = ", ".join(part for part in (exact, cell.hint) if part)
+        found = {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value)}
+        return found | ({"title": title} if title else {})
+    if cell.order is not None:
+        return {"data-v": str(cell.order)}
     if kind is KEY:  # every cell of a column that can be filtered needs a value
         return {"data-f": clip(value.label, 60) if isinstance(value, LegendEntry) else MISSING}
     return {}

@@ -15,6 +15,7 @@ from nsysdiag.units import (
     format_money,
     format_ns,
     format_share,
+    format_signed_ns,
 )
 
 MISSING = "–"
@@ -34,6 +35,15 @@ class Kind:
     def text(self, value: object) -> str:
         """A value as text, a dash for None."""
         return MISSING if value is None else self.show(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A judgement as a sign and words, so that colour is not all that says it; `tone` names a colour of the theme."""
+
+    icon: str
+    word: str
+    tone: str
 
 
 def share_of(whole: float) -> Kind:
@@ -72,6 +82,14 @@ KEY = Kind("key", right=False)
 """LegendEntry: a label with its colour"""
 PARTS = Kind("parts", lambda parts: ", ".join(f"{entry.label} +{format_ns(ns)}" for entry, ns in parts), right=False)
 """tuples of a LegendEntry and ns: what something has more of"""
+SIDE = Kind("side", lambda ns: format_ns(ns) if ns else MISSING, format_exact_ns)
+"""int, ns, of one of two sides"""
+SIGNED = Kind("change", lambda ns: format_signed_ns(ns) if ns else MISSING, format_exact_ns)
+"""int, ns, the difference of two sides"""
+MARK = Kind("mark", lambda mark: f"{mark.icon} {mark.word}", right=False)
+"""Mark"""
+KEYS = Kind("keys", lambda entries: " → ".join(entry.label for entry in entries), right=False)
+"""LegendEntry objects, of which each became the next"""
 TIMES = Kind("times", lambda parts: ", ".join(f"{entry.label} {format_ns(ns)}" for entry, ns in parts), right=False)
 """tuples of a LegendEntry and ns: what a time divides into"""
 STACK = Kind("stack", lambda stack: stack.said, right=False)

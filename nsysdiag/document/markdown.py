@@ -82,9 +82,13 @@ def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
 
 
 def markdown_document(title: str, sections: Sequence[Section], origin: Sequence[Part], command: str | None) -> bytes:
-    """A document of its own: the marker by which a later run finds its file again, and what made it at the end."""
+    """Sections as a document of their own."""
+    return markdown_page(title, [line for section in sections for line in markdown_of(section, 2)], origin, command)
+
+
+def markdown_page(title: str, blocks: Sequence[str], origin: Sequence[Part], command: str | None) -> bytes:
+    """A document with the marker by which a later run finds its file again, and what made it at the end."""
     made = markdown_blocks([Paragraph([*origin, *named(" · ", command)])], 2)
-    blocks = [line for section in sections for line in markdown_of(section, 2)]
     return ("\n\n".join([MARKER, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
 
 

@@ -60,6 +60,13 @@ def grid(*justify: str) -> Table:
     return table
 
 
+def span(low: float, high: float, columns: int) -> str:
+    """A bar from one share of the columns to another; one that is not empty always shows."""
+    start = max(0, min(columns - 1, int(columns * low)))  # steps of a damaged comparison lead below 0
+    end = max(start + 1, round(columns * high))
+    return " " * start + "█" * (end - start) if high > low else ""
+
+
 def bar(part: int, whole: int, columns: int) -> str:
     """A horizontal bar to an eighth of a column; a part that is not zero always shows."""
     if whole <= 0 or part <= 0:

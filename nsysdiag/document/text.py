@@ -34,9 +34,9 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
-from nsysdiag.document.kinds import BAR, CODE, KEY, MISSING, NAME
+from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME
 from nsysdiag.document.names import clip, visible
-from nsysdiag.document.terminal import bar, grid, heading, indented, printed
+from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span
 from nsysdiag.document.words import counted
 
 if TYPE_CHECKING:
@@ -61,10 +61,20 @@ BETWEEN = 2
 """Blanks between columns, and before what belongs to a title."""
 
 
+def wide_enough(width: int) -> int:
+    """A number of columns in which tables have room and lines can be read."""
+    return max(MIN_WIDTH, min(width, MAX_WIDTH))
+
+
 def text_document(head: str, sections: Sequence[Section], width: int, command: str | None, *, color: bool) -> bytes:
-    """A document of its own in `width` columns, with colours only where asked for."""
-    width = max(MIN_WIDTH, min(width, MAX_WIDTH))
+    """Sections as a document of their own, with colours only where asked for."""
+    width = wide_enough(width)
     blocks = [line for section in sections for line in text_of(section, Detail.SUMMARY, width)]
+    return text_page(head, blocks, width, command, color=color)
+
+
+def text_page(head: str, blocks: Sequence[RenderableType], width: int, command: str | None, *, color: bool) -> bytes:
+    """A document with its first line and the command that made it."""
     origin = [Text(f"\n{visible(command)}", "dim")] if command else []
     return printed(Group(Text(visible(head)), *blocks), origin, width, color=color)
 
@@ -175,10 +185,16 @@ def _lines(block: Lines, detail: Detail) -> Iterator[Text]:
 def _table(block: Table, detail: Detail, width: int) -> Iterator[RenderableType]:
     """The table under its title; what names a row stands first."""
     places = sorted(columns_of(block, detail), key=lambda at: not block.columns[at].head)
-    columns = [block.columns[at] for at in places]
-    rows = [[as_cell(row[at]) for at in places] for row in cut(block.rows, block.limit, detail)]
-    rooms = _rooms(columns, rows, width)
-    made = grid(*("r" if column.kind.right else "l" if column.kind in CUT else "w" for column in columns))
+    held = [[as_cell(value) for value in row] for row in cut(block.rows, block.limit, detail)]
+    while True:
+        columns, rows = [block.columns[at] for at in places], [[row[at] for at in places] for row in held]
+        whole = _wanted(columns, rows)
+        spare = [at for at in places if block.columns[at].spare]
+        if not spare or sum(whole) + BETWEEN * len(whole) <= width:
+            break
+        places.remove(spare[0])
+    rooms = _rooms(columns, whole, width)
+    made = grid(*("r" if column.kind.right else "l" if column.kind in (*CUT, MARK) else "w" for column in columns))
     if any(column.title for column in columns):
         made.add_row(*(Text("" if column.kind is BAR else column.title, "dim") for column in columns))
     for row in rows:
@@ -190,19 +206,25 @@ def _table(block: Table, detail: Detail, width: int) -> Iterator[RenderableType]
         yield Text(visible(rest), "dim")
 
 
-def _rooms(columns: Sequence[Column], rows: Sequence[Sequence[Cell]], width: int) -> list[int]:
-    """How wide the cells of each column may be: numbers stay whole, names and bars share what is left."""
-    rooms = [
+def _wanted(columns: Sequence[Column], rows: Sequence[Sequence[Cell]]) -> list[int]:
+    """How wide each column is where nothing of it is cut; bars can do with little."""
+    return [
         LEAST_BAR
         if column.kind is BAR
         else max([len(column.title), *(len(_written(row[at], column, column.length)) for row in rows)])
         for at, column in enumerate(columns)
     ]
+
+
+def _rooms(columns: Sequence[Column], wanted: Sequence[int], width: int) -> list[int]:
+    """How wide the cells of each column may be: numbers stay whole, names and bars share what is left."""
+    rooms = list(wanted)
     left = width - sum(rooms) - BETWEEN * len(rooms)
-    for at in sorted((at for at, column in enumerate(columns) if not column.kind.right), key=lambda at: -rooms[at]):
-        wanted = MOST_BAR if columns[at].kind is BAR else rooms[at]
+    flexible = [at for at, column in enumerate(columns) if not column.kind.right and column.kind is not MARK]
+    for at in sorted(flexible, key=lambda at: -rooms[at]):
+        most = MOST_BAR if columns[at].kind is BAR else rooms[at]
         least = LEAST_BAR if columns[at].kind is BAR else min(rooms[at], LEAST_NAME)
-        room = max(least, min(wanted, rooms[at] + left))
+        room = max(least, min(most, rooms[at] + left))
         left -= room - rooms[at]
         rooms[at] = room
     return rooms
@@ -212,6 +234,8 @@ def _cell(cell: Cell, column: Column, room: int) -> Text:
     style = "bold" if cell.strong else "cyan" if column.kind is BAR else STYLES[cell.tone]
     if column.kind is BAR and isinstance(cell.value, float):
         return Text(bar(round(FULL_BAR * cell.value), FULL_BAR, room), style)
+    if column.kind is BAR and isinstance(cell.value, tuple):
+        return Text(span(cell.value[0], cell.value[1], room), STYLES[cell.tone])
     return Text(_written(cell, column, room if column.kind in CUT else column.length), style)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.blocks import Tone
+from nsysdiag.document.kinds import Mark
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
@@ -27,21 +28,13 @@ ELSEWHERE = "Kernels, recurring gaps and findings of each device are in the page
 RENAMING = "Did the idle time go, or only its name?"
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """A judgement as a sign and words, so that colour is not all that tells; `tone` names a colour of the theme."""
-
-    icon: str
-    word: str
-    tone: str
-
-
 _VERDICTS = {
     "improved": Mark("▼", "Improved", "better"),
     "regressed": Mark("▲", "Regressed", "worse"),
     "same": Mark("=", "No difference", "same"),
     "mixed": Mark("▲▼", "Mixed", "mixed"),
 }
+_TONES: dict[str, Tone] = {"better": "good", "worse": "bad", "mixed": "note", "unknown": "note"}
 _CHANGES = {
     "improved": Mark("▼", "better", "better"),
     "regressed": Mark("▲", "worse", "worse"),
@@ -49,6 +42,11 @@ _CHANGES = {
 }
 _STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
 _RENAMINGS = {"removed": _VERDICTS["improved"], "renamed": _VERDICTS["regressed"], "partly": _VERDICTS["mixed"]}
+
+
+def tone(mark: Mark) -> Tone:
+    """The tone of a text that says it."""
+    return _TONES.get(mark.tone, "plain")
 
 
 def verdict_mark(verdict: str) -> Mark:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show.words import Mark
+from nsysdiag.document.kinds import Mark
 from nsysdiag.document.names import visible
 from nsysdiag.document.view import Part, severity_rank
 from nsysdiag.document.words import counted

@@ -1,0 +1,164 @@
+"""Two sides compared, section by section: what became of the length, and where the time went. The page draws the
+length, the waterfall, what was renamed and the timelines with templates of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.comparison.show import tables, views, words
+from nsysdiag.comparison.show.rows import flows, levels, title
+from nsysdiag.document.blocks import (
+    NOT_PAGE,
+    PAGE,
+    TERMINAL,
+    Block,
+    Cell,
+    Column,
+    Custom,
+    Limit,
+    Lines,
+    Paragraph,
+    Section,
+    Table,
+)
+from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, NAME, TEXT, TIME
+from nsysdiag.units import format_ns, format_signed_ns, format_signed_share
+
+if TYPE_CHECKING:
+    from nsysdiag.comparison.facts import Comparison, DeviceComparison
+    from nsysdiag.document.view import Causes
+
+TOP_STEPS, TOP_WARNINGS = 8, 6
+FLOWS = Limit(page=0, ticket=6, summary=4, brief=4)
+STEPS = (
+    Column("Step", KEY, head=True),
+    Column("Time", FIGURE),
+    Column("Of before", FIGURE),
+    Column("Bar", BAR),
+)
+MOVES = (
+    Column("Counted as before", KEY, head=True),
+    Column("And after", KEY),
+    Column("Time", TIME),
+    Column("At the same place", TIME),
+)
+TRACES = (
+    Column("Side", TEXT, strong=True),
+    Column("File", NAME, head=True, length=120),
+    Column("Size", BYTES),
+    Column("Captured with", TEXT, length=40),
+    Column("Window", TEXT, length=200),
+    Column("Fingerprint", CODE, length=80),
+)
+
+
+def verdict(comparison: Comparison) -> Section:
+    """The verdict on all devices, and what lowers the confidence in it."""
+    notes = [Paragraph(note, "note") for note in comparison.notes]
+    return Section("overview", "Verdict", [*_outcome(comparison.verdict, comparison.sentence), *notes])
+
+
+def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> list[Section]:
+    """All about a device. Of `several`, formats other than the page leave out kernels, gaps and findings."""
+    found = (
+        _length(device, causes, several=several),
+        _waterfall(device, causes),
+        _renaming(device, causes),
+        _timelines(device, causes),
+        tables.changes(device, causes, several=several),
+        tables.gap_groups(device, causes, several=several),
+        tables.kernels(device, several=several),
+        tables.copies(device),
+        tables.metrics(device),
+        tables.findings(device, causes, several=several),
+    )
+    return [section for section in found if section is not None]
+
+
+def traces(comparison: Comparison) -> Section:
+    """The captures of both sides, and what is wrong with them."""
+    rows = [
+        (
+            side,
+            Cell(trace.file, note="; ".join([*_read_from(trace.given), *(f"▲ {each}" for each in trace.warnings)])),
+            trace.size_bytes,
+            f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version",
+            "; ".join(trace.window),
+            trace.fingerprint,
+        )
+        for side, held in (("Before", comparison.before), ("After", comparison.after))
+        for trace in held
+    ]
+    warnings = Lines(words.warnings(comparison), Limit(page=0, ticket=TOP_WARNINGS, summary=TOP_WARNINGS), "note")
+    table = Table("The captures of both sides", TRACES, rows, sortable=False, limit=PAGE)
+    return Section("traces", "Trace health", [warnings, table])
+
+
+def _read_from(given: str | None) -> list[str]:
+    return [f"read from {given}"] if given else []
+
+
+def _outcome(verdict: str, sentence: str) -> list[Block]:
+    mark = words.verdict_mark(verdict)
+    return [Paragraph(f"{mark.icon} {mark.word}", words.tone(mark)), Paragraph(sentence, "strong")]
+
+
+def _length(device: DeviceComparison, causes: Causes, *, several: bool) -> Section:
+    facts = [words.length_sentence(device.length), words.unit_sentence(device.unit)]
+    facts += [words.workload_sentence(device), words.noise_sentence(device)]
+    fallback: list[Block] = [
+        *(_outcome(device.verdict, device.sentence) if several else []),
+        Lines([fact for fact in facts if fact]),
+        *(Paragraph(note, "note") for note in device.notes),
+    ]
+    drawn = Custom("sections/compare-length.html", views.length(device, causes), fallback)
+    return Section("length", "Length before and after", [drawn])
+
+
+def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
+    """A row for each step, drawn where it is between the lengths."""
+    before, after = device.length.before_ns, device.length.after_ns
+    steps = levels(device, TOP_STEPS)
+    high = max(before, after, 1, *(step.to_ns for step in steps))
+    rows: list[tuple[object, ...]] = [("Before", format_ns(before), None, Cell((0.0, before / high), tone="strong"))]
+    for step in steps:
+        low, top = sorted((step.from_ns, step.to_ns))
+        rows.append(
+            (
+                title(step.id, causes) if step.id else words.smaller(step.count),
+                format_signed_ns(step.change_ns),
+                format_signed_share(step.change_ns, before) if before else None,
+                Cell((low / high, top / high), tone="good" if step.change_ns < 0 else "bad"),
+            )
+        )
+    rows.append(("After", format_ns(after), None, Cell((0.0, after / high), tone="strong")))
+    fallback = [Table("", STEPS, rows, limit=TERMINAL)]
+    drawn = Custom("sections/compare-waterfall.html", views.waterfall_view(device, causes), fallback)
+    return Section("waterfall", "From before to after", [drawn])
+
+
+def _renaming(device: DeviceComparison, causes: Causes) -> Section:
+    """Did idle time go, or is it counted as something else?"""
+    rows = [
+        (
+            words.NEW if move.before is None else title(move.before, causes),
+            words.GONE if move.after is None else title(move.after, causes),
+            move.ns,
+            move.seen_ns or None,
+        )
+        for move in flows(device)
+    ]
+    fallback: list[Block] = [
+        Paragraph(device.renaming.sentence, "strong", limit=NOT_PAGE),
+        Table("", MOVES, rows, noun="moves", order="with most time", limit=FLOWS),
+    ]
+    view = views.renaming(device, causes)
+    drawn = fallback if view is None else [Custom("sections/compare-renaming.html", view, fallback)]
+    return Section("renaming", words.RENAMING, drawn)
+
+
+def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:
+    view = views.timelines(device, causes)
+    if view is None:
+        return None
+    return Section("timelines", "Both timelines on one scale", [Custom("sections/compare-timelines.html", view)])

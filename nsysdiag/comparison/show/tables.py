@@ -1,0 +1,392 @@
+"""The tables of a comparison: times before and after, gaps, kernels, copies, figures and findings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nsysdiag.comparison.show import words
+from nsysdiag.comparison.show.rows import (
+    changed_gap_groups,
+    changed_kernels,
+    entry,
+    has_roots,
+    lone_findings,
+    split,
+    title,
+)
+from nsysdiag.document.blocks import (
+    NOT_PAGE,
+    PAGE,
+    TICKET,
+    Block,
+    Cell,
+    Column,
+    Details,
+    Entry,
+    Limit,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+)
+from nsysdiag.document.kinds import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, SIGNED, TEXT, Kind
+from nsysdiag.document.names import brief
+from nsysdiag.document.view import severity_rank
+from nsysdiag.document.words import SEVERITY_ICONS, path_label
+from nsysdiag.units import format_signed_ns, format_signed_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.comparison.facts import (
+        Change,
+        DeviceComparison,
+        FindingChange,
+        KernelChange,
+        PartChange,
+        SignatureChange,
+    )
+    from nsysdiag.document.bars import LegendEntry
+    from nsysdiag.document.view import Causes
+
+RUNS = Kind("runs", words.count_label)
+TOP_CAUSES, FIRST, MOST_ROWS = 10, 15, 300
+ALL = Limit(page=MOST_ROWS, ticket=0, summary=0, brief=0)
+TERMINAL_ROWS, MARKDOWN_ROWS = 4, 6
+TIMES = (Column("Before", SIDE), Column("After", SIDE), Column("Change", SIGNED))
+COUNTS = (
+    "Less time is better. A change counts where its 95% interval leaves 0 out and it is larger than “counts above”: "
+    "what chance or drift alone may bring."
+)
+TOGETHER = " Devices are judged together: where one alone changed, its interval must leave 0 out by more."
+ROOTS = "At the root: each wait counted as what the thread did that ended it. The same idle time, cut again"
+UNKNOWN = (
+    "Whether a change is chance is unknown where a report does not hold the gap's time for each iteration, or where "
+    "the gap may be below those that a report keeps."
+)
+OVERVIEW = (
+    Column("Part", KEY, head=True),
+    *TIMES,
+    Column("Of before", FIGURE, spare=True),
+    Column("95% interval", FIGURE, spare=True),
+    Column("Verdict", MARK),
+)
+SIGNATURES = (
+    Column("Side", TEXT, pick=True),
+    *TIMES,
+    Column("Verdict", MARK),
+    *(Column(each, RUNS) for each in ("Gaps before", "Gaps after")),
+    Column("Cause", KEYS),
+    *(Column(each, NAME) for each in ("Previous operation", "Next operation", "NVTX")),
+)
+KERNELS = (
+    Column("Kernel", NAME, head=True),
+    Column("Side", TEXT, pick=True),
+    *(Column(each, RUNS, limit=TICKET) for each in ("Runs before", "Runs after")),
+    *(Column(each, SIDE, limit=TICKET) for each in ("Mean before", "Mean after")),
+    *TIMES,
+    Column("Of before", FIGURE, limit=TICKET),
+    Column("Verdict", MARK),
+)
+COPIES = (
+    Column("Operation", NAME, head=True, length=60),
+    Column("Memory", TEXT, length=120),
+    *(Column(each, RUNS) for each in ("Count before", "Count after")),
+    *(Column(each, BYTES) for each in ("Size before", "Size after")),
+    *TIMES,
+)
+COLLECTIVES = (
+    Column("Kind", NAME, head=True, length=60),
+    *(Column(each, RUNS) for each in ("Count before", "Count after")),
+    *TIMES,
+    Column("Exposed before", SIDE),
+    Column("Exposed after", SIDE),
+    Column("Change of exposed", SIGNED),
+)
+METRICS = (Column("Number", TEXT, head=True), *(Column(each, FIGURE) for each in ("Before", "After", "Difference")))
+FINDINGS = (
+    Column("Finding", KEY, head=True),
+    Column("Side", TEXT, pick=True),
+    Column("Severity", TEXT, limit=PAGE),
+    *TIMES,
+)
+
+
+def _short(*, several: bool) -> Limit:
+    """What formats other than the page show of a table: nothing where there are several devices."""
+    return Limit(page=0, ticket=0 if several else MARKDOWN_ROWS, summary=TERMINAL_ROWS, brief=0)
+
+
+def _times(change: Change) -> tuple[int, int, int]:
+    return change.before_ns, change.after_ns, change.change_ns
+
+
+def _judged(change: Change) -> Cell:
+    mark = words.change_mark(change.verdict)
+    return Cell(mark, tone=words.tone(mark))
+
+
+def _share(change: Change) -> str | None:
+    return format_signed_share(change.change_ns, change.before_ns) if change.before_ns else None
+
+
+def changes(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
+    """The parts of the time, and the idle time by cause: each level adds up to the one above."""
+    parts = [row for row in device.parts if row.change.before_ns or row.change.after_ns]
+    if not parts and not device.ledger:
+        return None
+    blocks = [
+        Table("Time for a unit of work", OVERVIEW, _overview(device, parts, causes), limit=NOT_PAGE),
+        _parts("The parts of the time; they add up to the length", "Part", parts, causes),
+        *_folded("The idle time by cause; the causes add up to it", device.ledger, device, causes),
+        *(_folded(ROOTS, device.root_ledger, device, causes) if has_roots(device) else []),
+        Paragraph(COUNTS + (TOGETHER if several else ""), "quiet", PAGE),
+    ]
+    return Section("changes", "What changed", blocks)
+
+
+def _overview(device: DeviceComparison, parts: Sequence[PartChange], causes: Causes) -> list[tuple[object, ...]]:
+    """Length, parts, and under the idle time its causes, of which small ones share a row."""
+    shown, tiny = split(device.ledger, device)
+    rows = [("Length", device.length), *((title(row.id, causes), row.change) for row in parts)]
+    rows += [(f"… {title(row.id, causes)}", row.change) for row in shown[:TOP_CAUSES]]
+    found: list[tuple[object, ...]] = [
+        (label, *_times(change), _share(change), words.interval_ns(change), _judged(change)) for label, change in rows
+    ]
+    if rest := [row.change for row in (*shown[TOP_CAUSES:], *tiny)]:
+        before, after, change = (sum(times) for times in zip(*map(_times, rest), strict=True))
+        found.append((f"… {len(rest):,} more", before, after, change, None, None, None))
+    return found
+
+
+def _parts(caption: str, head: str, rows: Sequence[PartChange], causes: Causes, *, sortable: bool = True) -> Table:
+    columns = (
+        Column(head, KEY, head=True),
+        *TIMES,
+        Column("95% interval", FIGURE),
+        Column("Counts above", SIDE),
+        Column("Verdict", MARK),
+    )
+    cells = [
+        (
+            entry(row.id, causes),
+            *_times(row.change),
+            Cell(words.interval_ns(row.change), order=row.change.low_ns or 0),
+            row.change.least_ns,
+            _judged(row.change),
+        )
+        for row in rows
+    ]
+    return Table(caption, columns, cells, sortable=sortable, limit=PAGE)
+
+
+def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes) -> list[Block]:
+    shown, tiny = split(rows, device)
+    if not shown or len(tiny) < 2:
+        shown, tiny = list(rows), []
+    note = "Causes with less than half a percent of the length on both sides, and without a change that counts"
+    table = _parts(note, "Cause", tiny, causes, sortable=False)
+    return [
+        _parts(caption, "Cause", shown, causes),
+        Details(f"{len(tiny):,} more with next to no time on either side", [table]),
+    ]
+
+
+def gap_groups(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
+    """The kinds of gaps of both sides; the terminal has a few lines for each that changed."""
+    if not device.signatures:
+        return None
+    changed = changed_gap_groups(device)
+    limit = _short(several=several)
+    terminal = Limit(page=0, ticket=0, summary=None, brief=0)
+    caption = "Gaps between the same operations, in the same NVTX range, for a unit of work"
+    blocks: list[Block] = [
+        _gap_groups(caption, device.signatures, causes, ALL),
+        _gap_groups("Those that changed", changed, causes, Limit(page=0, ticket=limit.ticket, summary=0, brief=0)),
+        *(_gap_group(row, causes, terminal) for row in changed[:TERMINAL_ROWS]),
+    ]
+    if len(changed) > TERMINAL_ROWS:
+        blocks.append(Paragraph(f"{len(changed) - TERMINAL_ROWS:,} more in the other formats", "quiet", terminal))
+    if any(row.change.verdict == "unknown" for row in device.signatures):
+        blocks.append(Paragraph(UNKNOWN, "quiet", PAGE))
+    return Section("signatures", "Recurring gaps", blocks)
+
+
+def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, limit: Limit) -> Table:
+    rows = [
+        (
+            words.status_word(row.status),
+            *_timed(row.change),
+            _judged(row.change),
+            row.count_before,
+            row.count_after,
+            _causes(row, causes) or None,
+            brief(row.previous_op),
+            brief(row.next_op),
+            path_label(row.nvtx) or None,
+        )
+        for row in found
+    ]
+    note = "In names # stands for a counter and … for what tells nothing apart."
+    return Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
+
+
+def _timed(change: Change) -> tuple[object, ...]:
+    """Times whose difference shows its interval to the pointer."""
+    return change.before_ns, change.after_ns, Cell(change.change_ns, hint=f"95% interval {words.interval_ns(change)}")
+
+
+def _causes(row: SignatureChange, causes: Causes) -> list[LegendEntry]:
+    ids = dict.fromkeys(each for each in (row.cause_before, row.cause_after) if each)
+    return [entry(each, causes) for each in ids]
+
+
+def _gap_group(row: SignatureChange, causes: Causes, limit: Limit) -> Entry:
+    mark = words.change_mark(row.change.verdict)
+    names = " → ".join(each.label for each in _causes(row, causes))
+    between = Paragraph([Name(brief(row.previous_op)), " → ", Name(brief(row.next_op))], line=True)
+    return Entry(
+        f"{words.status_word(row.status)}, {mark.icon} {mark.word}",
+        [between, *([Paragraph([Name(names)], "quiet", line=True)] if names else [])],
+        mark=format_signed_ns(row.change.change_ns),
+        tone=words.tone(mark),
+        limit=limit,
+    )
+
+
+def kernels(device: DeviceComparison, *, several: bool) -> Section | None:
+    """Kernels by name; formats other than the page have those that changed."""
+    if not device.kernels:
+        return None
+    changed = changed_kernels(device)
+    blocks = [
+        _kernels("Kernels by name, for a unit of work", device.kernels, ALL),
+        _kernels("Those that changed", changed, _short(several=several)),
+    ]
+    return Section("kernels", "Kernels", blocks)
+
+
+def _kernels(caption: str, found: Sequence[KernelChange], limit: Limit) -> Table:
+    rows = [
+        (
+            Cell(Name(row.short_name, row.name), tag="communication" if row.communication else ""),
+            words.status_word(row.status),
+            row.count_before,
+            row.count_after,
+            row.mean_before_ns,
+            row.mean_after_ns,
+            *_timed(row.change),
+            _share(row.change),
+            _judged(row.change),
+        )
+        for row in found
+    ]
+    return Table(caption, KERNELS, rows, noun="kernels", first=FIRST, limit=limit)
+
+
+def copies(device: DeviceComparison) -> Section | None:
+    """Copies and collectives of both sides."""
+    if not (device.copies or device.communication):
+        return None
+    copied = [
+        (
+            row.operation,
+            f"{f'{row.src} → ' if row.src else ''}{row.dst or '–'}",
+            *(row.count_before, row.count_after),
+            *(size or None for size in (row.bytes_before, row.bytes_after)),
+            *(row.before_ns, row.after_ns, row.after_ns - row.before_ns),
+        )
+        for row in device.copies
+    ]
+    together = [
+        (
+            row.kind,
+            *(row.count_before, row.count_after),
+            *(row.before_ns, row.after_ns, row.after_ns - row.before_ns),
+            *(row.exposed_before_ns, row.exposed_after_ns, row.exposed_after_ns - row.exposed_before_ns),
+        )
+        for row in device.communication
+    ]
+    exposed = "Collectives by kind for a unit of work: all their time, and that which no compute hides"
+    blocks = [
+        Table("Copies and memory sets for a unit of work", COPIES, copied, noun="kinds", first=FIRST, limit=ALL),
+        Table(exposed, COLLECTIVES, together, noun="kinds", first=FIRST, limit=ALL),
+    ]
+    return Section("copies", "Copies and communication", blocks)
+
+
+def metrics(device: DeviceComparison) -> Section | None:
+    """How work was launched, and how the GPU was used."""
+    tables = [
+        Table(
+            caption,
+            METRICS,
+            [
+                (
+                    row.title,
+                    *(words.metric_label(row, each) for each in (row.before, row.after)),
+                    words.metric_change(row),
+                )
+                for row in rows
+            ],
+            sortable=False,
+            limit=PAGE,
+        )
+        for caption, rows in (
+            ("How the work was launched", device.launch),
+            ("How the GPU was used, as shares of the window", device.utilization),
+        )
+        if rows
+    ]
+    return Section("metrics", "Launches and utilization", tables) if tables else None
+
+
+def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
+    """Findings of both sides; formats other than the page have those of one side alone."""
+    if not device.findings:
+        return None
+    hidden = any(row.status == "not_compared" for row in device.findings)
+    note = "Where not all captures can tell a cause, its findings are not compared." if hidden else ""
+    caption = "Findings of both sides by what they cost a unit of work"
+    blocks = [
+        Table(caption, FINDINGS, _findings(device.findings, causes), note, "findings", first=FIRST, limit=ALL),
+        Table(
+            "Those of one side alone",
+            FINDINGS,
+            _findings(lone_findings(device), causes),
+            noun="findings",
+            limit=_short(several=several),
+        ),
+    ]
+    return Section("findings", "Findings", blocks)
+
+
+def _findings(found: Sequence[FindingChange], causes: Causes) -> list[tuple[object, ...]]:
+    return [
+        (
+            _titled(row, causes),
+            words.status_word(row.status),
+            Cell(_severities(row), order=_rank(row)),
+            row.before_ns,
+            row.after_ns,
+            None if row.status == "not_compared" else row.after_ns - row.before_ns,
+        )
+        for row in found
+    ]
+
+
+def _titled(row: FindingChange, causes: Causes) -> LegendEntry:
+    """The title in the colour of its cause."""
+    cause = entry(row.cause, causes)
+    return type(cause)(row.title, cause.part, cause.color)
+
+
+def _severities(row: FindingChange) -> str | None:
+    """Both severities with their signs, one where they are the same."""
+    held = dict.fromkeys(each for each in (row.severity_before, row.severity_after) if each)
+    return " → ".join(f"{SEVERITY_ICONS.get(each, '')} {each}".strip() for each in held) or None
+
+
+def _rank(row: FindingChange) -> int:
+    """The place of the worse severity."""
+    return min((severity_rank(each) for each in (row.severity_before, row.severity_after) if each), default=9)
