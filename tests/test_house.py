@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import nsysdiag
-from nsysdiag.report import to_json
+from nsysdiag.record import to_json
 from tests.output import samples
 
 ROOT = Path(__file__).parent.parent
@@ -67,7 +67,8 @@ finally:
     def test_commands_that_read_no_trace_load_no_reader(self, tmp_path: Path) -> None:
         saved = tmp_path / "saved.json"
         saved.write_bytes(to_json(samples.one_device()))
-        for arguments in (["rules"], ["render", str(saved), "-o", "-", "--format", "txt"]):
+        text = ("-o", "-", "--format", "txt")
+        for arguments in (["rules"], ["render", str(saved), *text], ["compare", str(saved), str(saved), *text]):
             shown, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
             assert len(shown) > 1000
             assert set(loaded.split()) & set(self.READERS) == set()

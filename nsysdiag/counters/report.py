@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +21,9 @@ from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.ledger import packed
 from nsysdiag.report import IterationReport
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 BUCKETS = 1_000
 NOTHING = -1

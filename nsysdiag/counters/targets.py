@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.keys import normal_range
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 MOST_ROWS = 20
 CANDIDATES = 100

@@ -4,6 +4,7 @@ launched it."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import Rows, RowsOf
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 # The words of a name without its underscores, and the kind that they say. A name may hold several (ReduceScatter,
 # AllGather): the one that begins first counts, of those the longest.

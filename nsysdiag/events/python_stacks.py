@@ -33,9 +33,9 @@ from nsysdiag.events.nvtx import PythonMarks
 from nsysdiag.events.program_code import Origin, file_name, origin_of_python
 from nsysdiag.events.rows import distinct
 from nsysdiag.limits import MOST_DEEP
-from nsysdiag.trace.strings import Strings
 
 if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
     from nsysdiag.trace.trace import Trace
 
 HEADER_BYTES, LEAD_BYTES, FRAME_BYTES = 32, 16, 24

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,9 +23,11 @@ from nsysdiag.ledger.ledger import Ledger
 from nsysdiag.report import Gap, Root, Slice, Thread
 from nsysdiag.stacks.call_sites import HostSide, places_of
 from nsysdiag.stacks.samples import LeafSymbols, leaf_texts
-from nsysdiag.trace.strings import Strings
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.wake_chain import WakeChains
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 _SAMPLED = places(lambda cause: cause.sampled)
 MOST_NAMES = 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from nsysdiag.iterations.report import idle_parts, iteration_report, work_parts
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.report import IterationReport
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,7 +14,9 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.iterations.report import WORK
 from nsysdiag.report import IterationsPacked, KernelRow
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 MOST_ENTRIES = 20_000
 MOST_KERNELS, MOST_KERNEL_VALUES = 30, 20_000

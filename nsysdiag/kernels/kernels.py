@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from nsysdiag.arrays.groups import group_durations
@@ -10,7 +12,9 @@ from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.report import KernelRow
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 
 def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:

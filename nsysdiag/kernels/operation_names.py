@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
@@ -10,7 +12,9 @@ from nsysdiag.events.operations import Category, copy_name
 from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.report import Operation
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 _BASE = {Category.MEMSET: "memset", Category.GRAPH: "graph"}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +15,10 @@ from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct
 from nsysdiag.kernels.residency import Residency, limit_name
-from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import KernelShape
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 MOST_KERNELS = 200
 

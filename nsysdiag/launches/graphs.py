@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.gaps.launch_frame import same_graph_launch
 from nsysdiag.kernels.operation_names import operation_names
 from nsysdiag.report import GraphLaunches, GraphRow
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 MOST = 20
 

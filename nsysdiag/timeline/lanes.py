@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
@@ -15,7 +17,9 @@ from nsysdiag.kernels.operation_names import operation_names
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.timeline.facts import OFF_CPU
 from nsysdiag.timeline.source import Source, codes_of, reach_of
-from nsysdiag.trace.strings import Strings
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 
 def cause_source(slices: Slices, gaps: IntArray, count: int, most: int) -> Source | None:

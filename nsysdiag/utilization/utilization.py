@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import structs
 
 from nsysdiag.arrays.intervals import BoolArray, Intervals
@@ -11,11 +13,13 @@ from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.kernels.residency import residency
 from nsysdiag.kernels.shapes import kernel_shapes
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.dashboard import Dashboard, dashboard
 from nsysdiag.utilization.facts import SmEstimate, Utilization
 from nsysdiag.utilization.rules import ESTIMATE, MEASURED, UtilizationInput, alerts, headline
 from nsysdiag.utilization.sm_activity import MeasuredSm, estimate, while_computing
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 
 def utilization(
