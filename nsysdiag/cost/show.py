@@ -9,7 +9,6 @@ from nsysdiag.document.blocks import TERMINAL, TICKET, Cell, Column, Lines, Sect
 from nsysdiag.document.kinds import TEXT, money
 
 if TYPE_CHECKING:
-    from nsysdiag.cost.words import CostRow
     from nsysdiag.document.context import Context
 
 
@@ -28,17 +27,19 @@ def section(context: Context) -> Section | None:
         Column("1,000 steps", amount),
     ]
     best = [BEST] if any(row.kind == "best" for row in rows) else []
+    cells = [
+        [
+            Cell(value, strong=row.kind == "sum")
+            for value in (row.device, row.what, row.amount.hour, row.amount.run, row.amount.thousand_steps)
+        ]
+        for row in rows
+    ]
     return Section(
         "cost",
         "What it costs",
         [
             Lines(cost_lines(report), TERMINAL),
-            Table("What time without compute costs", columns, [_cells(row) for row in rows], sortable=False),
+            Table("What time without compute costs", columns, cells, sortable=False),
             Lines([*price_sentences(report), TYPICAL, *best], TICKET),
         ],
     )
-
-
-def _cells(row: CostRow) -> list[Cell]:
-    values = (row.device, row.what, row.amount.hour, row.amount.run, row.amount.thousand_steps)
-    return [Cell(value, strong=row.kind == "sum") for value in values]

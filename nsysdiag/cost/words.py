@@ -103,20 +103,15 @@ def cost_rows(report: Report) -> list[CostRow]:
         if device.cost is not None:
             own = _rows(device.key, device.cost)
             rows += own if in_full else [row for row in own if row.kind == "sum"]
-            rows += _best_rows(report, device.key, device.cost)
+            if device.cost.best is not None:
+                what = f"At best saved by fixing “{_title(report, device.cost.best.finding)}”"
+                rows.append(CostRow(device.key, what, "best", device.cost.best.amount))
     return rows
 
 
 def _rows(device: str, cost: Cost | TotalCost) -> list[CostRow]:
     parts = [CostRow(device, label, "part", getattr(cost, name)) for name, label in PARTS.items()]
     return [*parts, CostRow(device, LOST, "sum", cost.lost)]
-
-
-def _best_rows(report: Report, device: str, cost: Cost) -> list[CostRow]:
-    if cost.best is None:
-        return []
-    what = f"At best saved by fixing “{_title(report, cost.best.finding)}”"
-    return [CostRow(device, what, "best", cost.best.amount)]
 
 
 def _lost(cost: Cost | TotalCost) -> str:

@@ -40,7 +40,9 @@ def read_gpu_metrics(trace: Trace) -> GpuMetricSamples:
     metricId can be another metric under another typeId."""
     if not trace.has("GPU_METRICS"):
         return GpuMetricSamples(False, {}, [])
-    names = _names(trace)
+    columns = trace.read("TARGET_INFO_GPU_METRICS", "typeId", "metricId", "metricName")
+    ids = zip(columns["typeId"].tolist(), columns["metricId"].tolist(), strict=True)
+    names = {pair: name for pair, name in zip(ids, columns.text("metricName").texts(), strict=True) if name}
     wanted = _wanted(names)
     pairs = sorted({pair for parts in wanted.values() for part in parts.values() for pair in part})
     rows = trace.read_split("GPU_METRICS", ("typeId", "metricId"), pairs, "timestamp", "value")
@@ -51,12 +53,6 @@ def read_gpu_metrics(trace: Trace) -> GpuMetricSamples:
         if series is not None:
             by_gpu[gpu][metric] = _on_shared_grid(series, by_gpu[gpu])
     return GpuMetricSamples(True, dict(by_gpu), sorted(set(names.values()) - used))
-
-
-def _names(trace: Trace) -> Names:
-    columns = trace.read("TARGET_INFO_GPU_METRICS", "typeId", "metricId", "metricName")
-    ids = zip(columns["typeId"].tolist(), columns["metricId"].tolist(), strict=True)
-    return {pair: name for pair, name in zip(ids, columns.text("metricName").texts(), strict=True) if name}
 
 
 def _wanted(names: Names) -> dict[tuple[int, str], dict[int, list[Pair]]]:
@@ -139,15 +135,14 @@ def gpu_numbers(devices: Sequence[DeviceTimeline], chips: list[Chip], measured: 
     numbers = {chip.number for chip in chips} or measured
     if len(numbers) == 1 and (chips or len(devices) == 1):
         return found | {device.key: next(iter(numbers)) for device in open_}
-    by_ordinal = {device.key: _by_ordinal(device, chips) for device in open_}
+    by_ordinal: dict[str, int] = {}
+    for device in open_:
+        ordinals = {ordinal for _, ordinal in device.ids}
+        possible = {chip.number for chip in chips if chip.ordinal in ordinals}
+        if len(ordinals) == len(possible) == 1:
+            by_ordinal[device.key] = next(iter(possible))
     claimed = Counter([*found.values(), *by_ordinal.values()])
-    return found | {key: number for key, number in by_ordinal.items() if number is not None and claimed[number] == 1}
-
-
-def _by_ordinal(device: DeviceTimeline, chips: list[Chip]) -> int | None:
-    ordinals = {ordinal for _, ordinal in device.ids}
-    numbers = {chip.number for chip in chips if chip.ordinal in ordinals}
-    return next(iter(numbers)) if len(ordinals) == len(numbers) == 1 else None
+    return found | {key: number for key, number in by_ordinal.items() if claimed[number] == 1}
 
 
 def chip_of(number: int, chips: list[Chip]) -> Chip | None:

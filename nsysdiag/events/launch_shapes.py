@@ -33,7 +33,10 @@ def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
     blocks, threads, registers, shared = (kernels.integers(name) for name in SHAPE_COLUMNS)
     # Almost always the blocks fit as they are; else their place among the numbers that occur does.
     grids, grid = (None, blocks) if blocks.max(initial=0) < 1 << _BLOCKS_BITS else _places(blocks)
-    key = _packed(grid, threads, registers, shared)
+    # One number a shape: comparing numbers is faster than comparing rows.
+    key = (grid << _THREADS_BITS) | threads
+    key = (key << _REGISTERS_BITS) | registers
+    key = (key << _SHARED_BITS) | shared
     known = blocks > 0
     for values, least, bits in (
         (threads, 1, _THREADS_BITS),
@@ -48,13 +51,6 @@ def launch_shapes(kernels: Columns) -> tuple[LaunchShapes, IntArray]:
         place = np.full(len(key), -1, dtype=np.int32)
         shapes, place[known] = _places(key[known])
     return _unpacked(shapes, grids), place
-
-
-def _packed(grid: IntArray, threads: IntArray, registers: IntArray, shared: IntArray) -> IntArray:
-    """One number a shape: comparing numbers is faster than comparing rows."""
-    key = (grid << _THREADS_BITS) | threads
-    key = (key << _REGISTERS_BITS) | registers
-    return (key << _SHARED_BITS) | shared
 
 
 def _unpacked(key: IntArray, grids: IntArray | None) -> LaunchShapes:

@@ -10,7 +10,7 @@ from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, FindingRule, severity
-from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
+from nsysdiag.report import DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_count, format_ns
 
 MOST_EVIDENCE = 4
@@ -40,6 +40,7 @@ def _finding(
     share = ns / device.window_ns
     rows = _longest(device, sightings, mine, thresholds.rows)
     advice, fix = _advice(device, rule)
+    what = typed.kernel(rows[0].name) if rows else None
     return Finding(
         id=f"f-{device.key}-{rule.id}",
         cause=rule.id,
@@ -53,8 +54,12 @@ def _finding(
         nvtx=[],
         evidence=_evidence(device, rule),
         advice=advice,
-        call=typed.kernel(rows[0].name) if rows else None,
-        chain=_chain(device, rule, rows, fix),
+        call=what,
+        chain=[
+            f"{what or rule.title} and similar ones run alone on {device.key}",
+            f"no kernel runs for {format_ns(ns)}",
+            fix,
+        ],
         rows=rows,
     )
 
@@ -75,16 +80,11 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
             f"{typed.kernel(row.short_name)}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
             for row in device.communication.kernels[:MOST_EVIDENCE]
         ]
-    return [
-        f"{row.operation}{_between(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
-        for row in device.copies.rows[:MOST_EVIDENCE]
-    ]
-
-
-def _between(row: CopyRow) -> str:
-    """The memory on both sides, as far as the trace says."""
-    source = f" from {row.src}" if row.src else ""
-    return source + (f" to {row.dst}" if row.dst else "")
+    lines = []
+    for row in device.copies.rows[:MOST_EVIDENCE]:
+        memory = (f" from {row.src}" if row.src else "") + (f" to {row.dst}" if row.dst else "")
+        lines.append(f"{row.operation}{memory}: {format_count(row.count)}, {format_ns(row.total_ns)} in all")
+    return lines
 
 
 def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
@@ -99,9 +99,3 @@ def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
         special = "Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True."
         return [special, *rule.advice], "pin the host memory and copy on a stream of its own"
     return list(rule.advice), rule.fix
-
-
-def _chain(device: DeviceReport, rule: FindingRule, rows: list[EvidenceRow], fix: str) -> list[str]:
-    what = typed.kernel(rows[0].name) if rows else rule.title
-    total = device.exposed_comm_ns if rule is EXPOSED_COMM else device.exposed_copy_ns
-    return [f"{what} and similar ones run alone on {device.key}", f"no kernel runs for {format_ns(total)}", fix]

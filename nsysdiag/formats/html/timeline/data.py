@@ -57,7 +57,8 @@ def timeline_data(report: Report, causes: Causes) -> Value:
     starts = [levels.start_ns for _device, levels in drawn]
     spans = [levels.host_span[0] for _device, levels in drawn if levels.host_span]
     origin = min([*starts, *spans, *(int(each.start[0]) for each in gaps if each.count)])
-    blob, cause_ids = Blob(), _cause_ids(drawn)
+    ids = ([*levels.cause_ids, *device.gaps_packed.cause_ids] for device, levels in drawn)
+    blob, cause_ids = Blob(), list(dict.fromkeys(each for some in ids for each in some))
     keys = [device.key for device in report.devices]
     threads = _Threads(drawn)
     writer = _Writer(blob, origin, cause_ids, threads)
@@ -78,11 +79,6 @@ def timeline_data(report: Report, causes: Causes) -> Value:
         "names": writer.names.written(blob),
         "bytes": blob.text(),
     }
-
-
-def _cause_ids(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
-    ids = [[*levels.cause_ids, *device.gaps_packed.cause_ids] for device, levels in drawn]
-    return list(dict.fromkeys(each for some in ids for each in some))
 
 
 class _Threads:

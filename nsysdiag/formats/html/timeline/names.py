@@ -53,7 +53,8 @@ class Directory:
 
     def written(self, blob: Blob) -> Value:
         """The directory for the scripts: forms, which of them each name is, and the numbers in their holes."""
-        shown = [_shown(name) for name in self._known]
+        pairs = ((clip(name, LONGEST_NAME), clip(_short(name), LONGEST_SHORT)) for name in self._known)
+        shown: list[Shown] = [whole if whole == short else (short, whole) for whole, short in pairs]
         often = Counter(_form(each) for each in shown if isinstance(each, str))
         forms: dict[object, int] = {}
         columns: dict[str, tuple[int, list[int]]] = {}
@@ -78,15 +79,11 @@ def _counted(name: str, forms: dict[object, int], columns: dict[str, tuple[int, 
     pieces = _form(name).split(HOLE)
     if len(pieces) == 1:
         return _place(forms, name)
-    own = [columns.setdefault(_label(piece), (len(columns), [])) for piece in pieces[:-1]]
+    before = (found.group() if (found := _BEFORE.search(piece)) else "" for piece in pieces[:-1])
+    own = [columns.setdefault(word, (len(columns), [])) for word in before]
     for (_at, column), number in zip(own, _NUMBER.findall(name), strict=True):
         column.append(int(number))
     return _place(forms, (HOLE.join(pieces), *(at for at, _column in own)))
-
-
-def _label(piece: str) -> str:
-    found = _BEFORE.search(piece)
-    return found.group() if found else ""
 
 
 def _form(name: str) -> str:
@@ -97,12 +94,6 @@ def _differences(blob: Blob, column: list[int]) -> Place:
     """Each number less the one before it; even numbers stand for differences from 0 up, odd ones for those below."""
     steps = np.diff(np.array(column, dtype=np.int64), prepend=np.int64(0))
     return blob.add(to_planes(np.where(steps < 0, -2 * steps - 1, 2 * steps)))
-
-
-def _shown(name: str) -> Shown:
-    """A name fit to be shown, with its short form where there is one."""
-    whole, short = clip(name, LONGEST_NAME), clip(_short(name), LONGEST_SHORT)
-    return whole if whole == short else (short, whole)
 
 
 def _short(name: str) -> str:
