@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show import tables, views, words
+from nsysdiag.comparison.show import changes, tables, views, words
 from nsysdiag.comparison.show.rows import flows, levels, title
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -65,7 +65,7 @@ def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> lis
         _waterfall(device, causes),
         _renaming(device, causes),
         _timelines(device, causes),
-        tables.changes(device, causes, several=several),
+        changes.changes(device, causes, several=several),
         tables.gap_groups(device, causes, several=several),
         tables.kernels(device, several=several),
         tables.copies(device),

@@ -1,27 +1,23 @@
-"""The tables of a comparison: times before and after, gaps, kernels, copies, figures and findings."""
+"""The tables of both sides: recurring gaps, kernels, copies, figures and findings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
+from nsysdiag.comparison.show.cells import ALL, TERMINAL_ROWS, TIMES, judged, share_of_before, short, timed
 from nsysdiag.comparison.show.rows import (
     changed_gap_groups,
     changed_kernels,
     entry,
-    has_roots,
     lone_findings,
-    split,
-    title,
 )
 from nsysdiag.document.blocks import (
-    NOT_PAGE,
     PAGE,
     TICKET,
     Block,
     Cell,
     Column,
-    Details,
     Entry,
     Limit,
     Name,
@@ -33,43 +29,25 @@ from nsysdiag.document.kinds import BYTES, FIGURE, KEY, KEYS, MARK, NAME, SIDE, 
 from nsysdiag.document.names import brief
 from nsysdiag.document.view import severity_rank
 from nsysdiag.document.words import SEVERITY_ICONS, path_label
-from nsysdiag.units import format_signed_ns, format_signed_share
+from nsysdiag.units import format_signed_ns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.comparison.facts import (
-        Change,
         DeviceComparison,
         FindingChange,
         KernelChange,
-        PartChange,
         SignatureChange,
     )
     from nsysdiag.document.bars import LegendEntry
     from nsysdiag.document.view import Causes
 
 RUNS = Kind("runs", words.count_label)
-TOP_CAUSES, FIRST, MOST_ROWS = 10, 15, 300
-ALL = Limit(page=MOST_ROWS, ticket=0, summary=0, brief=0)
-TERMINAL_ROWS, MARKDOWN_ROWS = 4, 6
-TIMES = (Column("Before", SIDE), Column("After", SIDE), Column("Change", SIGNED))
-COUNTS = (
-    "Less time is better. A change counts where its 95% interval leaves 0 out and it is larger than “counts above”: "
-    "what chance or drift alone may bring."
-)
-TOGETHER = " Devices are judged together: where one alone changed, its interval must leave 0 out by more."
-ROOTS = "At the root: each wait counted as what the thread did that ended it. The same idle time, cut again"
+FIRST = 15
 UNKNOWN = (
     "Whether a change is chance is unknown where a report does not hold the gap's time for each iteration, or where "
     "the gap may be below those that a report keeps."
-)
-OVERVIEW = (
-    Column("Part", KEY, head=True),
-    *TIMES,
-    Column("Of before", FIGURE, spare=True),
-    Column("95% interval", FIGURE, spare=True),
-    Column("Verdict", MARK),
 )
 SIGNATURES = (
     Column("Side", TEXT, pick=True),
@@ -112,92 +90,12 @@ FINDINGS = (
 )
 
 
-def _short(*, several: bool) -> Limit:
-    """What formats other than the page show of a table: nothing where there are several devices."""
-    return Limit(page=0, ticket=0 if several else MARKDOWN_ROWS, summary=TERMINAL_ROWS, brief=0)
-
-
-def _times(change: Change) -> tuple[int, int, int]:
-    return change.before_ns, change.after_ns, change.change_ns
-
-
-def _judged(change: Change) -> Cell:
-    mark = words.change_mark(change.verdict)
-    return Cell(mark, tone=words.tone(mark))
-
-
-def _share(change: Change) -> str | None:
-    return format_signed_share(change.change_ns, change.before_ns) if change.before_ns else None
-
-
-def changes(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
-    """The parts of the time, and the idle time by cause: each level adds up to the one above."""
-    parts = [row for row in device.parts if row.change.before_ns or row.change.after_ns]
-    if not parts and not device.ledger:
-        return None
-    blocks = [
-        Table("Time for a unit of work", OVERVIEW, _overview(device, parts, causes), limit=NOT_PAGE),
-        _parts("The parts of the time; they add up to the length", "Part", parts, causes),
-        *_folded("The idle time by cause; the causes add up to it", device.ledger, device, causes),
-        *(_folded(ROOTS, device.root_ledger, device, causes) if has_roots(device) else []),
-        Paragraph(COUNTS + (TOGETHER if several else ""), "quiet", PAGE),
-    ]
-    return Section("changes", "What changed", blocks)
-
-
-def _overview(device: DeviceComparison, parts: Sequence[PartChange], causes: Causes) -> list[tuple[object, ...]]:
-    """Length, parts, and under the idle time its causes, of which small ones share a row."""
-    shown, tiny = split(device.ledger, device)
-    rows = [("Length", device.length), *((title(row.id, causes), row.change) for row in parts)]
-    rows += [(f"… {title(row.id, causes)}", row.change) for row in shown[:TOP_CAUSES]]
-    found: list[tuple[object, ...]] = [
-        (label, *_times(change), _share(change), words.interval_ns(change), _judged(change)) for label, change in rows
-    ]
-    if rest := [row.change for row in (*shown[TOP_CAUSES:], *tiny)]:
-        before, after, change = (sum(times) for times in zip(*map(_times, rest), strict=True))
-        found.append((f"… {len(rest):,} more", before, after, change, None, None, None))
-    return found
-
-
-def _parts(caption: str, head: str, rows: Sequence[PartChange], causes: Causes, *, sortable: bool = True) -> Table:
-    columns = (
-        Column(head, KEY, head=True),
-        *TIMES,
-        Column("95% interval", FIGURE),
-        Column("Counts above", SIDE),
-        Column("Verdict", MARK),
-    )
-    cells = [
-        (
-            entry(row.id, causes),
-            *_times(row.change),
-            Cell(words.interval_ns(row.change), order=row.change.low_ns or 0),
-            row.change.least_ns,
-            _judged(row.change),
-        )
-        for row in rows
-    ]
-    return Table(caption, columns, cells, sortable=sortable, limit=PAGE)
-
-
-def _folded(caption: str, rows: Sequence[PartChange], device: DeviceComparison, causes: Causes) -> list[Block]:
-    shown, tiny = split(rows, device)
-    if not shown or len(tiny) < 2:
-        shown, tiny = list(rows), []
-    note = "Causes with less than half a percent of the length on both sides, and without a change that counts"
-    table = _parts(note, "Cause", tiny, causes, sortable=False)
-    return [
-        _parts(caption, "Cause", shown, causes),
-        Details(f"{len(tiny):,} more with next to no time on either side", [table]),
-    ]
-
-
 def gap_groups(device: DeviceComparison, causes: Causes, *, several: bool) -> Section | None:
     """The kinds of gaps of both sides; the terminal has a few lines for each that changed."""
     if not device.signatures:
         return None
     changed = changed_gap_groups(device)
-    limit = _short(several=several)
+    limit = short(several=several)
     terminal = Limit(page=0, ticket=0, summary=None, brief=0)
     caption = "Gaps between the same operations, in the same NVTX range, for a unit of work"
     blocks: list[Block] = [
@@ -216,8 +114,8 @@ def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, 
     rows = [
         (
             words.status_word(row.status),
-            *_timed(row.change),
-            _judged(row.change),
+            *timed(row.change),
+            judged(row.change),
             row.count_before,
             row.count_after,
             _causes(row, causes) or None,
@@ -229,11 +127,6 @@ def _gap_groups(caption: str, found: Sequence[SignatureChange], causes: Causes, 
     ]
     note = "In names # stands for a counter and … for what tells nothing apart."
     return Table(caption, SIGNATURES, rows, note=note, noun="kinds", first=FIRST, limit=limit)
-
-
-def _timed(change: Change) -> tuple[object, ...]:
-    """Times whose difference shows its interval to the pointer."""
-    return change.before_ns, change.after_ns, Cell(change.change_ns, hint=f"95% interval {words.interval_ns(change)}")
 
 
 def _causes(row: SignatureChange, causes: Causes) -> list[LegendEntry]:
@@ -261,7 +154,7 @@ def kernels(device: DeviceComparison, *, several: bool) -> Section | None:
     changed = changed_kernels(device)
     blocks = [
         _kernels("Kernels by name, for a unit of work", device.kernels, ALL),
-        _kernels("Those that changed", changed, _short(several=several)),
+        _kernels("Those that changed", changed, short(several=several)),
     ]
     return Section("kernels", "Kernels", blocks)
 
@@ -275,9 +168,9 @@ def _kernels(caption: str, found: Sequence[KernelChange], limit: Limit) -> Table
             row.count_after,
             row.mean_before_ns,
             row.mean_after_ns,
-            *_timed(row.change),
-            _share(row.change),
-            _judged(row.change),
+            *timed(row.change),
+            share_of_before(row.change),
+            judged(row.change),
         )
         for row in found
     ]
@@ -355,7 +248,7 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
             FINDINGS,
             _findings(lone_findings(device), causes),
             noun="findings",
-            limit=_short(several=several),
+            limit=short(several=several),
         ),
     ]
     return Section("findings", "Findings", blocks)
