@@ -189,9 +189,9 @@ def test_names_of_an_unknown_kind_are_refused() -> None:
 
 
 def test_settings_that_hold_names() -> None:
-    settings = {"nvtx": "secret*", "config": "/home/ann/secret.toml", "gaps": "10", "communication_patterns": "a, b"}
+    settings = {"nvtx": "secret*", "config": "/home/ann/secret.toml", "gaps": 10, "communication_patterns": ["a", "b"]}
     made = redacted(replace(samples.one_device(), settings=settings)).settings
-    assert (made["gaps"], made["communication_patterns"]) == ("10", "pattern 1, pattern 2")
+    assert (made["gaps"], made["communication_patterns"]) == (10, ["pattern 1", "pattern 2"])
     assert "secret" not in str(made)
 
 
