@@ -37,7 +37,7 @@ EVIDENCE = (
 )
 LEFT_OUT = [
     (name, evidence)
-    for name, evidence in crossed([name for name in SCENARIOS if not SCENARIOS[name].not_yet], EVIDENCE, 8)
+    for name, evidence in crossed([name for name in SCENARIOS if not SCENARIOS[name].not_yet], EVIDENCE, 16)
     if getattr(SCENARIOS[name].capture, evidence)
 ]
 BLURRED = 0.93
@@ -101,7 +101,7 @@ def test_the_ledger_is_true(name: str, shared: Shared) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", some(list(SCENARIOS), 5))
+@pytest.mark.parametrize("name", some(list(SCENARIOS), 10))
 def test_the_order_of_rows_means_nothing(name: str, tmp_path: Path) -> None:
     simulation, capture = scenario(name), SCENARIOS[name].capture
     for folder in ("plain", "shuffled"):
@@ -130,7 +130,7 @@ CAPTURES = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("seed", "capture"), crossed(range(6), CAPTURES, 3))
+@pytest.mark.parametrize(("seed", "capture"), crossed(range(6), CAPTURES, 6))
 def test_arbitrary_programs(seed: int, capture: Capture, tmp_path: Path) -> None:
     """Where many small things meet, microseconds go to a neighbouring cause; a thousandth of the idle time may."""
     simulation = arbitrary(seed)

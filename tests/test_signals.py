@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.levels import some
+
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="sends signals")
 
 ROOT = Path(__file__).parent.parent
@@ -104,7 +106,7 @@ class TestDuringImports:
         assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", SENTENCES[number])
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("tenth", range(1, 11))
+    @pytest.mark.parametrize("tenth", some(range(1, 11), 3))
     def test_of_a_command(self, tmp_path: Path, imports: int, tenth: int) -> None:
         number = list(SENTENCES)[tenth % 3]
         done = program(tmp_path, *DEMO, number=number, at=imports * tenth // 10)
@@ -119,7 +121,7 @@ class TestDuringImports:
         assert list((tmp_path / "private").iterdir()) == []
 
     @pytest.mark.slow
-    @pytest.mark.parametrize("quarter", range(1, 5))
+    @pytest.mark.parametrize("quarter", some(range(1, 5), 2))
     def test_and_again_while_it_tidies_up(self, tmp_path: Path, imports: int, quarter: int) -> None:
         """The third one ends it at once, and may leave a folder that the next start removes."""
         done = program(tmp_path, *DEMO, number=signal.SIGTERM, at=imports * quarter // 4, send="storm()")
