@@ -23,11 +23,11 @@ FILES = [path for path in sorted(FOLDER.glob("*.sqlite")) if THOROUGH or "-after
 ADDRESS = re.compile("0x[0-9a-f]+")
 
 pytestmark = pytest.mark.real
-every_trace = pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
-some_traces = pytest.mark.parametrize("trace", some(FILES, 3) or [Path("none")], ids=lambda path: path.stem)
+every_other_trace = pytest.mark.parametrize("trace", some(FILES, 2) or [Path("none")], ids=lambda path: path.stem)
+some_traces = pytest.mark.parametrize("trace", some(FILES, 6) or [Path("none")], ids=lambda path: path.stem)
 
 
-@every_trace
+@every_other_trace
 def test_a_slice_with_the_same_verdict(trace: Path, tmp_path: Path) -> None:
     found = sliced(trace, tmp_path)
     size, full = found.path.stat().st_size, trace.stat().st_size

@@ -32,7 +32,7 @@ SMALL_BYTES = 2 << 20
 
 pytestmark = pytest.mark.real
 every_trace = pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
-some_traces = pytest.mark.parametrize("trace", some(FILES, 3) or [Path("none")], ids=lambda path: path.stem)
+some_traces = pytest.mark.parametrize("trace", some(FILES, 5) or [Path("none")], ids=lambda path: path.stem)
 every_small_trace = pytest.mark.parametrize(
     "trace",
     [path for path in FILES if path.stat().st_size <= SMALL_BYTES] or [Path("none")],

@@ -85,7 +85,7 @@ def test_waits_lead_to_their_roots(name: str, shared: Shared) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 6))
+@pytest.mark.parametrize(("name", "variant"), crossed(SEEN, list(VARIANTS), 12))
 def test_other_captures_lead_there_too(name: str, variant: str, shared: Shared) -> None:
     found = reported(name, shared, VARIANTS[variant])
     # A write into a pipe is shorter than that, and nothing else tells who ended a read.

@@ -75,6 +75,7 @@ def test_memory_is_little_more_than_the_file(folder: Path) -> None:
     assert peak_bytes(trace, folder / "out.json") - empty < 1.6 * trace.stat().st_size
 
 
+@pytest.mark.thorough
 def test_time_grows_about_as_the_trace_does(folder: Path) -> None:
     small = write_large(folder / "small.sqlite", 50_000)
     large = write_large(folder / "large.sqlite", 200_000)

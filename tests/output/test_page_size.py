@@ -66,6 +66,6 @@ def test_two_gpus_and_thousands_of_names(tmp_path: Path) -> None:
     assert size_of(two_ranks(20, 250).write(tmp_path / "ranks.sqlite")) < MOST
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_a_large_trace(tmp_path: Path) -> None:
     assert size_of(write_large(tmp_path / "large.sqlite", 200_000)) < MOST_OF_LARGE

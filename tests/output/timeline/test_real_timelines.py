@@ -11,6 +11,7 @@ import pytest
 from nsysdiag.document.packed import unpack
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.timeline.data import timelines
+from tests.levels import some
 from tests.output.page import parse
 from tests.output.timeline.test_data import Block, data_of
 from tests.shared import Shared
@@ -24,7 +25,7 @@ MOST_PAGE, MOST_JSON = 500_000, 4 << 20
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize("trace", FILES or [Path("none")], ids=lambda path: path.stem)
+@pytest.mark.parametrize("trace", some(FILES, 2) or [Path("none")], ids=lambda path: path.stem)
 def test_a_real_timeline(trace: Path, shared: Shared) -> None:
     report = shared.report(trace)
     assert len(msgspec.json.encode(report.timeline)) < MOST_JSON
