@@ -259,12 +259,6 @@ def lengths_sentence(row: SignatureRow) -> str:
     return f"p50 {format_ns(row.median_ns)}, p95 {format_ns(row.p95_ns)}, max {format_ns(row.max_ns)} {where}"
 
 
-def between_label(row: SignatureRow, room: int) -> str:
-    """The operations on both sides of a recurring gap, in `room` characters."""
-    half = max(12, (room - 3) // 2)
-    return f"{clip(row.previous_op, half)} → {clip(row.next_op, half)}"
-
-
 def calibration_sentence(device: DeviceReport) -> str:
     """The two thresholds of a device and where they come from."""
     floor = "learnt from this trace" if device.floor_calibrated else "default"
