@@ -172,7 +172,7 @@ def test_thresholds_are_settings(tmp_path: Path) -> None:
     strict = Settings(thresholds=Thresholds(input=2.0))
     report = report_of(trace, tmp_path, strict)
     assert report.devices[0].verdict.id == "io_wait-bound"
-    assert report.settings == {"thresholds": "input 2.0"}
+    assert report.settings == {"thresholds": {"input": 2.0}}
 
 
 @pytest.mark.parametrize(("untraced", "told"), [(60_000, True), (40_000, False)])

@@ -139,7 +139,7 @@ class TestOneDevice:
         settings = Settings(findings=FindingThresholds(smallest=0.1))
         report = report_of(late().osrt("read", 150_000, 170_000), tmp_path, settings)
         assert [each.cause for each in report.findings] == ["uncovered"]
-        assert report.settings == {"findings": "smallest 0.1"}
+        assert report.settings == {"findings": {"smallest": 0.1}}
 
     def test_no_data_loading_without_evidence(self, tmp_path: Path) -> None:
         """A lock, a read, and ranges that are called after data: three causes, none of them data loading."""
