@@ -48,7 +48,7 @@ def test_a_part_is_what_that_time_of_the_whole_is(trace: Path, needed: int) -> N
     (device,) = report.devices
     (warning,) = [each for each in report.trace.warnings if "memory limit" in each]
     assert "only the time from" in warning
-    assert report.settings == {"memory_limit": str(limit)}
+    assert report.settings == {"memory_limit": limit}
     assert "as far as the memory limit allows" in device.window.reason
     assert 0.1 * KERNELS < device.ops.kernel < 0.4 * KERNELS
     low, high = device.window.start_ns, device.window.end_ns
