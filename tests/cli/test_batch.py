@@ -114,7 +114,7 @@ class TestOutputs:
         (folder / "my.toml").write_text("gaps = 7")
         cli("batch", "runs", "-o", "out", "--config", "my.toml")
         saved = json.loads((folder / "out/runs/rank0/report.json").read_bytes())
-        assert saved["settings"] == {"config": "my.toml", "gaps": "7"}
+        assert saved["settings"] == {"config": "my.toml", "gaps": 7}
         result = cli("batch", "runs", "out/runs/rank0/report.json", "-o", "again")  # without: another analysis
         assert result.code == 0
         (folder / "nsysdiag.toml").write_text("gaps = 9")  # found by itself: no saved report is refused for it

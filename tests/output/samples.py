@@ -573,6 +573,22 @@ def finding(identifier: str = "f-sync-1a2b", **changes: object) -> Finding:
     return msgspec.structs.replace(made, **changes)
 
 
+PHRASES = Phrases(
+    names={
+        "kernel": ["vectorized_elementwise_kernel<AddFunctor, …>"],
+        "range": ["train", "forward"],
+        "thread": ["python", "worker"],
+    },
+    sentences=[
+        "idle before {kernel[0]} in {range[0]} › {range[1]}",
+        "cudaStreamSynchronize (waits for a stream) on thread 4242 '{thread[0]}'",
+        "{thread[0]} 4242 waited for a lock",
+        "{thread[1]} 4250 read a file",
+    ],
+)
+"""The names in the sentences of these samples."""
+
+
 def report(devices: list[DeviceReport], findings: list[Finding], **trace: object) -> Report:
     info = TraceInfo(
         file="train.sqlite",
@@ -586,7 +602,7 @@ def report(devices: list[DeviceReport], findings: list[Finding], **trace: object
     )
     return Report(
         schema_version=SCHEMA_VERSION,
-        phrases=Phrases(names={}, sentences=[]),
+        phrases=PHRASES,
         tool=Tool(name="nsysdiag", version="0.0.0"),
         trace=msgspec.structs.replace(info, **trace),
         devices=devices,
