@@ -1,0 +1,74 @@
+"""Every kind of block in text and Markdown, folded and inside of others."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+from rich.console import Console
+
+from nsysdiag.document.bars import BarChart
+from nsysdiag.document.blocks import (
+    EVERYWHERE,
+    Block,
+    Chain,
+    Chart,
+    Command,
+    Custom,
+    Detail,
+    Details,
+    Entry,
+    Fact,
+    Facts,
+    Heading,
+    Lines,
+    Paragraph,
+)
+from nsysdiag.document.markdown import markdown_blocks
+from nsysdiag.document.text import text_blocks
+
+INSIDE: list[Block] = [Heading("Inner title"), Paragraph("An inner sentence.")]
+BLOCKS: list[Block] = [
+    Heading("A title"),
+    Paragraph("A sentence."),
+    Lines(["one line", "another line"]),
+    Chain(["root", "effect"]),
+    Command("nsys profile python train.py"),
+    Facts([Fact("Window", "743 ms")], limit=EVERYWHERE),
+    Chart(BarChart(0, 0, 1, [], [], [], [], [], cut=False), "what the chart shows", limit=EVERYWHERE),
+    Details("Folded on the page", INSIDE, limit=EVERYWHERE),
+    Entry("An entry", INSIDE, mark="▲ high"),
+    Custom("none.html", {}, [Paragraph("Instead of the drawing.")]),
+]
+SAID = (
+    "A title",
+    "A sentence.",
+    "one line",
+    "another line",
+    "root",
+    "effect",
+    "nsys profile python train.py",
+    "743 ms",
+    "what the chart shows",
+    "Folded on the page",
+    "Inner title",
+    "An inner sentence.",
+    "An entry",
+    "Instead of the drawing.",
+)
+
+
+def in_order(text: str) -> list[str]:
+    """What of the above is in a text, in its order."""
+    return sorted((each for each in SAID if each in text), key=text.index)
+
+
+def test_in_text() -> None:
+    written = StringIO()
+    console = Console(width=80, file=written)
+    for line in text_blocks(BLOCKS, Detail.SUMMARY, 80, 2):
+        console.print(line)
+    assert in_order(written.getvalue()) == list(SAID)
+
+
+def test_in_markdown() -> None:
+    assert in_order("\n".join(markdown_blocks(BLOCKS, 2))) == list(SAID)
