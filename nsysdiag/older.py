@@ -16,6 +16,12 @@ from nsysdiag.saved import check_size
 FORMER = "1"
 _NUMBERS = ("start_ns", "end_ns", "gaps", "memory_limit")
 _DRAINS = {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"}
+_THRESHOLDS = {
+    "bubble_gap_ns": "launch_bound_gap_ns",
+    "bubble_run": "launch_bound_run",
+    "bubble_launches": "launch_bound_launches",
+    "collapse_depth": "drain_depth",
+}
 _RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
     ("", {"untold": "not_recorded"}),
     ("not_recorded.*", {"told_by": "tool"}),
@@ -23,6 +29,7 @@ _RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
     ("devices.*", {"trouble": "triage"}),
     ("devices.*.launch", {"run_ahead": "queue_depth", "bubbles": "launch_bound"}),
     ("devices.*.launch.queue_depth", _DRAINS),
+    ("settings", {"trouble": "triage"}),
 )
 """Where a record stands in a report, and its renamed fields."""
 
@@ -74,6 +81,7 @@ def _struct(text: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for part in text.split(", "):
         name, _, value = part.rpartition(" ")
+        name = _THRESHOLDS.get(name, name)
         inner, gpu = (found.setdefault("gpus", {}), name[5:]) if name.startswith("gpus.") else (found, name)
         inner[gpu] = value if gpu == "currency" else msgspec.json.decode(value, type=int | float)
     return found

@@ -81,7 +81,9 @@ def test_settings_that_were_texts_are_values() -> None:
         "nvtx": "step 1, 2",
         "findings": "smallest 0.1, most 30",
         "cost": "gpu_hour_cost 2.5, currency EUR, gpus.RTX 4090 0.4",
-        "thresholds": "verdict (busy 0.5)",
+        "thresholds": "busy 0.25, bubble_gap_ns 7, collapse_depth 2",
+        "trouble": "feed 0.2",
+        "memory": "inner (a 0.5)",
         "redacted": "keyed",
     }
     assert json.loads(as_version_2(json.dumps({"settings": old}).encode()))["settings"] == {
@@ -92,7 +94,9 @@ def test_settings_that_were_texts_are_values() -> None:
         "nvtx": "step 1, 2",
         "findings": {"smallest": 0.1, "most": 30},
         "cost": {"gpu_hour_cost": 2.5, "currency": "EUR", "gpus": {"RTX 4090": 0.4}},
-        "thresholds": "verdict (busy 0.5)",
+        "thresholds": {"busy": 0.25, "launch_bound_gap_ns": 7, "drain_depth": 2},
+        "triage": {"feed": 0.2},
+        "memory": "inner (a 0.5)",
         "redacted": "keyed",
     }
 

@@ -61,10 +61,6 @@ class Names:
             self._known[kind, text] = known
         return known
 
-    def knows(self, kind: str, text: str) -> bool:
-        """Whether the name was asked for before."""
-        return (kind, text) in self._known
-
     def hashed(self, text: str, digits: int) -> str:
         """The beginning of the keyed hash of a text. Without a key there is none: ValueError."""
         if self._key is None:
