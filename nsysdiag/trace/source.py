@@ -65,7 +65,7 @@ class Source:
     def _fold(self, journals: list[Journal]) -> Path:
         """Copy the database with its journals, and let SQLite apply them to the copy."""
         copy = self._private_folder() / "trace.sqlite"
-        names = " and ".join(f"'{printable(self.path.name)}{each.suffix}'" for each in journals)
+        names = " and ".join(f"'{typed.file(printable(self.path.name))}{each.suffix}'" for each in journals)
         try:
             copied(self._real, journals, copy)
             with closing(sqlite3.connect(copy)) as connection:
@@ -74,12 +74,11 @@ class Source:
                 connection.execute("PRAGMA journal_mode=DELETE").fetchall()  # moves a write-ahead log over
         except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
             raise InputError(
-                f"'{printable(self.path)}' has unfinished changes in {names}, "
+                f"'{printable(self.path)}' has unfinished changes in {typed.plain(names)}, "
                 f"which could not be applied to a copy: {printable(error)}",
                 hint="close the program that has it open, or " + EXPORT_HINT,
             ) from error
-        shown = " and ".join(f"'{typed.file(printable(self.path.name))}{each.suffix}'" for each in journals)
-        self.warnings.append(f"unfinished changes in {shown}: read from a private copy with those changes applied")
+        self.warnings.append(f"unfinished changes in {names}: read from a private copy with those changes applied")
         return copy
 
     def fingerprint(self, schema: str) -> str:
