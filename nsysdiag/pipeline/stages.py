@@ -16,6 +16,14 @@ def kernels(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list
 Steps run in the order in which they are written, those for the background in a second thread; one that is deferred
 runs when a later step first calls for it. What a step made is dropped after the last step that needs it, and between
 steps what was spilled leaves the memory.
+
+The steps for the items of a list run item by item. One that is joined waits until all items have come to it and is made
+once, from the list of what a step made for each:
+
+```
+@each_device.joined("signal")
+def phases(signals: list[DeviceSignal], first_call: FirstCall) -> Phases: ...
+```
 """
 
 from __future__ import annotations
@@ -50,7 +58,8 @@ class Each:
 class Step:
     """Makes `name` out of `needs`. What a step with `spills` makes is large and long needed: its arrays are in files.
     One with `trims` leaves much free memory behind, which goes back to the system. Of one that is `deferred` later
-    steps get a function that makes it at its first call. `progress` is reported first."""
+    steps get a function that makes it at its first call. One that `joins` another is made once for all items of a
+    list: its first parameter is what that step made for each. `progress` is reported first."""
 
     name: str
     needs: tuple[str, ...]
@@ -60,6 +69,7 @@ class Step:
     spills: bool = False
     trims: bool = False
     progress: tuple[str, float] | None = None
+    joins: str | None = None
 
 
 class Steps(list[Step]):
@@ -79,6 +89,20 @@ class Steps(list[Step]):
         def added(make: Function) -> Function:
             needs = tuple(inspect.signature(make).parameters)
             self.append(Step(make.__name__, needs, make, background, deferred, spills, trims, progress))
+            return make
+
+        return added
+
+    def joined(self, name: str) -> Callable[[Function], Function]:
+        """Add a function as the next step, made once from what the step `name` made for all items of a list."""
+
+        def added(make: Function) -> Function:
+            _, *others = inspect.signature(make).parameters
+
+            def called(**values: Any) -> Any:
+                return make(values.pop(name), **values)
+
+            self.append(Step(make.__name__, (name, *others), called, joins=name))
             return make
 
         return added
@@ -104,8 +128,8 @@ class Steps(list[Step]):
     def run(self, goal: Callable[..., T], progress: Progress | None = None, **given: Any) -> T:
         """What the step `goal` makes of what is `given`. Raises what any of the steps raises."""
         with Background() as background:
-            made: T = _Run(background, progress).result(self.leading_to(goal), given)
-        return made
+            made: list[T] = _Run(background, progress).results(self.leading_to(goal), [given])
+        return made[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +137,24 @@ class _Run:
     background: Background
     progress: Progress | None
 
-    def result(self, steps: list[Step], values: dict[str, Any]) -> Any:
-        """What the last step makes. `values`, by name, is used up."""
+    def results(self, steps: list[Step], items: list[dict[str, Any]]) -> list[Any]:
+        """What the last step makes for each of the items: the values by name that its steps begin with, used up."""
         last_use = {name: at for at, step in enumerate(steps) for name in step.needs}
-        for at, step in enumerate(steps):
+        first = 0
+        for join in [*(at for at, step in enumerate(steps) if step.joins), len(steps)]:
+            for values in items:
+                self._run(steps, range(first, join), last_use, values)
+            if join < len(steps) and items:
+                self._join(steps[join], [self._needs(steps[join], join, last_use, values) for values in items], items)
+            first = join + 1
+        return [_finished(values[steps[-1].name]) for values in items]
+
+    def _run(self, steps: list[Step], which: range, last_use: dict[str, int], values: dict[str, Any]) -> None:
+        for at in which:
+            step = steps[at]
             if step.progress is not None and self.progress is not None:
                 self.progress(*step.progress)
-            needs = {name: values[name] if last_use[name] > at else values.pop(name) for name in step.needs}
+            needs = self._needs(step, at, last_use, values)
             if step.background:
                 values[step.name] = self.background.begin(self._made, step, needs)
             elif step.deferred:
@@ -130,7 +165,17 @@ class _Run:
             evict()
             if step.trims:
                 trim()
-        return _finished(values[steps[-1].name])
+
+    def _needs(self, step: Step, at: int, last_use: dict[str, int], values: dict[str, Any]) -> dict[str, Any]:
+        return {name: values[name] if last_use[name] > at else values.pop(name) for name in step.needs}
+
+    def _join(self, step: Step, needs: list[dict[str, Any]], items: list[dict[str, Any]]) -> None:
+        """What else a joined step needs is the same for all items."""
+        name = step.joins or ""
+        made = self._made(step, {**needs[-1], name: [_finished(each[name]) for each in needs]})
+        for values in items:
+            values[step.name] = made
+        evict()
 
     def _made(self, step: Step, needs: dict[str, Any]) -> Any:
         if isinstance(step.make, Each):
@@ -141,13 +186,9 @@ class _Run:
 
     def _each(self, each: Each, needs: dict[str, Any]) -> list[Any]:
         items = _finished(needs.pop(each.of))
-        made = []
-        for at, item in enumerate(items):
-            # The last one uses up what the others share.
-            values = needs if at == len(items) - 1 else dict(needs)
-            values[each.item] = item
-            made.append(self.result(each.steps, values))
-        return made
+        values = [{**needs, each.item: item} for item in items]
+        needs.clear()  # the last item uses up what all share
+        return self.results(each.steps, values)
 
 
 def _finished(value: Any) -> Any:
