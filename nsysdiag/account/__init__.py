@@ -1,0 +1,1 @@
+"""Every nanosecond of a device's time counted to one bottleneck."""

@@ -1,0 +1,127 @@
+"""Which bottleneck each nanosecond of a device counts to: a division of its window, exact and without remainder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+
+from nsysdiag.account.credit import Made, Waits, made_by_waits
+from nsysdiag.arrays.claim import Owned, claim
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect, subtract, union
+from nsysdiag.causes.cause import Family
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.assignment import Slices
+
+BOTTLENECKS: tuple[Family, ...] = get_args(Family)
+CODE: dict[str, int] = {name: code for code, name in enumerate(BOTTLENECKS)}
+WAITING_FOR_A_SYNC = ("host", "launch", "unknown")
+"""What a thread does after a wait that it could have done during it. Input is left out: it has a root of its own."""
+NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
+"""What an MPI call around it does not explain."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bottlenecks:
+    """The time of a device by bottleneck: disjoint `spans`, sorted by start, which make up the window; `code` is an
+    index into BOTTLENECKS. `made` is the idle time that synchronizations made, which counts to `sync`."""
+
+    spans: Intervals
+    code: IntArray
+    made: Made
+    waits: Waits
+
+    def within(self, parts: Intervals) -> dict[str, int]:
+        """Nanoseconds by bottleneck inside each of the set `parts`, those with none left out."""
+        found = {name: self._of(code, parts) for code, name in enumerate(BOTTLENECKS)}
+        return {name: ns for name, ns in found.items() if ns}
+
+    def set_of(self, name: Family) -> Intervals:
+        """The time that counts to one bottleneck, as a set."""
+        return union(self.spans[self.code == CODE[name]])
+
+    def _of(self, code: int, parts: Intervals) -> int:
+        mine = self.code == code
+        return int(coverage(union(self.spans[mine]), parts).sum()) if mine.any() else 0
+
+
+def bottlenecks(
+    split: WindowSplit,
+    slices: Slices,
+    family: IntArray,
+    lane: IntArray,
+    mpi: Intervals,
+    waits: Waits,
+    migrations: Intervals,
+    hollow: Intervals,
+    axis: ThreadAxis,
+) -> Bottlenecks:
+    """Divides a device's window. `family` is the bottleneck of each slice by its cause, `lane` the thread that launched
+    after each slice's gap (-1: unknown), `mpi` the time inside MPI calls on the thread axis, `migrations` the set of
+    time in which pages of unified memory moved, `hollow` that in which kernels left most of the chip empty.
+
+    ```
+    slice                 [host          ][launch]
+    inside MPI                 [----)
+    made by a wait        [--)
+    counts to             [sync)[communication)[host)[launch]
+    ```
+    """
+    every = Intervals(slices.rows.start, slices.rows.end)
+    inside, outside = _inside_mpi(every, family, lane, mpi, axis)
+    eligible = np.isin(family[outside.owner], [CODE[name] for name in WAITING_FOR_A_SYNC])
+    made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
+    ends = np.full(len(outside), 0, dtype=np.int64)
+    ends[made.slice] = made.ns
+    sync = Intervals(outside.spans.start, outside.spans.start + ends)
+    rest = Intervals(sync.end, outside.spans.end)
+    parts = [
+        (inside.spans, np.full(len(inside), CODE["communication"])),
+        (sync, np.full(len(sync), CODE["sync"])),
+        (rest, family[outside.owner]),
+        *_busy(split, migrations, hollow),
+    ]
+    spans = Intervals(*(np.concatenate([getattr(part, side) for part, _ in parts]) for side in ("start", "end")))
+    code = np.concatenate([codes for _, codes in parts]).astype(np.int8)
+    order = np.flatnonzero(spans.end > spans.start)
+    order = order[np.argsort(spans.start[order], kind="stable")]
+    return Bottlenecks(spans[order], code[order], Made(outside.owner[made.slice], made.wait, made.ns), waits)
+
+
+def _inside_mpi(
+    spans: Intervals, family: IntArray, lane: IntArray, mpi: Intervals, axis: ThreadAxis
+) -> tuple[Owned, Owned]:
+    """Slices cut where their thread was inside an MPI call: what is inside, and what is not; `owner` is the slice."""
+    row = np.arange(len(spans))
+    able = (lane >= 0) & ~np.isin(family, [CODE[name] for name in NOT_INSIDE_MPI])
+    if len(mpi) == 0 or not able.any():
+        return Owned.empty(), Owned.of(spans, row)
+    placed = axis.place(lane[able], spans[able])
+    inside, left, _ = claim(Owned.of(placed, row[able]), mpi)
+    outside = _in_time(left, axis)
+    others = Owned(spans[~able], row[~able])
+    both = Intervals(*(np.append(getattr(outside.spans, side), getattr(others.spans, side)) for side in ("start", "end")))
+    return _in_time(inside, axis), Owned.of(both, np.append(outside.owner, others.owner))
+
+
+def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:
+    begun = axis.time(placed.spans.start)
+    return Owned(Intervals(begun, begun + (placed.spans.end - placed.spans.start)), placed.owner)
+
+
+def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[tuple[Intervals, IntArray]]:
+    compute, communication, copies = split.parts
+    paging = intersect(union(compute, copies), migrations)
+    working = subtract(compute, paging)
+    parts = {
+        "memory": paging,
+        "parallelism": intersect(working, hollow),
+        "kernels": subtract(working, hollow),
+        "communication": communication,
+        "copies": subtract(copies, paging),
+    }
+    return [(part, np.full(len(part), CODE[name])) for name, part in parts.items()]
+
+

@@ -1,0 +1,90 @@
+"""Idle time that synchronizations made: what the host did after a wait, and could have done during it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.causes.evidence import Layer
+from nsysdiag.events.axis import ThreadAxis
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Calls in which threads waited for the device, by where they begin on the thread axis, one after another in each
+    lane. `credit_ns` is how long the device worked meanwhile; 0 for blocking copies, which have to wait. `name` is an
+    index into `names`."""
+
+    spans: Intervals
+    credit_ns: IntArray
+    name: IntArray
+    names: list[str]
+
+    @classmethod
+    def of(
+        cls, synchronizations: list[Layer], copies: list[Layer], device: int, busy: Intervals, axis: ThreadAxis
+    ) -> Waits:
+        """The synchronizations that wait for the device of this number, as far as the trace says for which they wait,
+        and all blocking copies; `busy` is the set of time in which the device worked."""
+        layers = [layer for layer in synchronizations if layer.device in (None, device)]
+        words: dict[str, int] = {}
+        parts = [(layer, True) for layer in layers] + [(layer, False) for layer in copies]
+        start, end, name, counts = (
+            np.concatenate([np.empty(0, dtype=np.int64), *columns])
+            for columns in zip(*(_columns(layer, counts, words) for layer, counts in parts), strict=True)
+        )
+        order = np.argsort(start, kind="stable")
+        spans = Intervals(start, end)[order]
+        begun = axis.time(spans.start)
+        worked = coverage(busy, Intervals(begun, begun + (spans.end - spans.start)))
+        return cls(spans, worked * counts[order], name[order], list(words))
+
+
+def _columns(layer: Layer, counts: bool, words: dict[str, int]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    code = np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int64)
+    return layer.spans.start, layer.spans.end, code[layer.name], np.full(len(layer), counts, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Parts of slices, each from the beginning of its slice: idle time that a synchronization made. `wait` is its row
+    in the waits, `slice` that of the slice."""
+
+    slice: IntArray
+    wait: IntArray
+    ns: IntArray
+
+
+def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: BoolArray, axis: ThreadAxis) -> Made:
+    """Which idle time of the `eligible` slices the last wait of their thread made.
+
+    ```
+    device   [====A====).....host.....[==B==)........host.......
+    thread   [-- wait --][   host    ][w][   host               ]
+    credit   10          uses 10          3 uses 3; what was left of the first wait is gone
+    ```
+
+    While the device worked, the waiting thread could have done what it did next: had it not waited, the device would
+    not have been idle meanwhile. So a wait makes no more idle time than it waited for work, nor any after the next wait
+    of the same thread. `spans` are the slices in time, `lane` is the thread that launched next, -1 for none.
+    """
+    chosen = np.flatnonzero(eligible & (lane >= 0))
+    begins = axis.position(lane[chosen], spans.start[chosen])
+    order = np.argsort(begins, kind="stable")
+    chosen, begins = chosen[order], begins[order]
+    wait = nearest_before(waits.spans.start, begins)
+    if len(waits.spans) == 0 or len(chosen) == 0:
+        return Made(chosen[:0], wait[:0], chosen[:0].astype(np.int64))
+    last = np.maximum(wait, 0)
+    over = (wait >= 0) & (waits.spans.end[last] <= begins)
+    over &= waits.spans.start[last] // axis.stride == lane[chosen]
+    chosen, wait = chosen[over], wait[over]
+    length = spans.end[chosen] - spans.start[chosen]
+    before = np.cumsum(length) - length
+    first = np.flatnonzero(np.append(True, wait[1:] != wait[:-1]))[: len(wait)]
+    before -= np.repeat(before[first], np.diff(np.append(first, len(wait))))
+    ns = np.clip(waits.credit_ns[wait] - before, 0, length)
+    used = ns > 0
+    return Made(chosen[used], wait[used], ns[used])
