@@ -13,7 +13,7 @@ import msgspec
 
 from nsysdiag.cost.facts import Cost, TotalCost
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.facts import Triage
+from nsysdiag.diagnosis.facts import Diagnosis, Saves
 from nsysdiag.fields import (
     COUNT,
     NO_BUDGET,
@@ -61,6 +61,7 @@ from nsysdiag.fields import (
 )
 from nsysdiag.host.facts import HostReport
 from nsysdiag.memory.facts import CopyRate, DeviceMemory, ExposedCopies, Pinning, TinyCopies, UnifiedMemory
+from nsysdiag.phases.facts import Phase
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Column, Packed, Record
@@ -659,7 +660,6 @@ class DeviceReport(Record, frozen=True):
     ]
     notes: list[Sentence]
     root_labels: NsByLabel = {}
-    triage: Annotated[Triage | None, WhyNone("nothing ran on this GPU")] = None
     cost: Annotated[Cost | None, WhyNone("this GPU has no price: give one with --gpu-hour-cost or in [cost]")] = None
     gpu_metrics: Annotated[
         GpuMetrics | None, WhyNone("its GPU counters were not captured: --gpu-metrics-devices=all brings them")
@@ -694,10 +694,12 @@ class EvidenceRow(Record, frozen=True):
 class Finding(Record, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
 
-    `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are at most what the devices lost.
-    `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are never added up.
+    `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `saves` is how much
+    shorter a step or the judged time would get, None where nothing tells. `lost_ns` is exclusive: no nanosecond counts
+    for two findings, so together they are at most what the devices lost. `ceiling_ns` is what a fix may bring at best;
+    ceilings of different findings overlap and are never added up.
 
-    Where: the device, `nvtx` (the place in the program), `gaps` gaps, most of them of `signature`, in or around `call`
+    Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of `signature`, in or around `call`
     (an API or OS function, or what stands for it). `chain` leads from root to fix, one step each; `rows` are the
     rows of the trace that show it best, the longest first."""
 
@@ -718,6 +720,10 @@ class Finding(Record, frozen=True):
     gaps: TotalCount = 0
     chain: list[Sentence] = []
     rows: list[EvidenceRow] = []
+    devices: list[OwnText] = []
+    bottleneck: OwnText = ""
+    share: Share = 0.0
+    saves: Saves | None = None
 
 
 class CauseInfo(Record, frozen=True):
@@ -756,4 +762,6 @@ class Report(Record, frozen=True):
     not_recorded: list[NotRecorded] = []
     cost: TotalCost | None = None
     host: HostReport | None = None
+    diagnosis: Diagnosis | None = None
+    phases: list[Phase] = []
     phrases: Phrases | None = None

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
 import numpy as np
 
 from nsysdiag.account.credit import Made, Waits, made_by_waits
 from nsysdiag.arrays.claim import Owned, claim
-from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, intersect, subtract, union
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.causes.cause import Family
 from nsysdiag.events.axis import ThreadAxis
-from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.busy import WindowSplit
 
 BOTTLENECKS: tuple[Family, ...] = get_args(Family)
 CODE: dict[str, int] = {name: code for code, name in enumerate(BOTTLENECKS)}
@@ -26,25 +26,23 @@ NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
 @dataclass(frozen=True, slots=True)
 class Bottlenecks:
     """The time of a device by bottleneck: disjoint `spans`, sorted by start, which make up the window; `code` is an
-    index into BOTTLENECKS. `made` is the idle time that synchronizations made, which counts to `sync`."""
+    index into BOTTLENECKS, `slice` the slice of idle time that each is a part of, -1 for work. `made` is the idle time
+    that synchronizations made, which counts to `sync`."""
 
     spans: Intervals
     code: IntArray
+    slice: IntArray
     made: Made
     waits: Waits
 
-    def within(self, parts: Intervals) -> dict[str, int]:
-        """Nanoseconds by bottleneck inside each of the set `parts`, those with none left out."""
-        found = {name: self._of(code, parts) for code, name in enumerate(BOTTLENECKS)}
-        return {name: ns for name, ns in found.items() if ns}
+    def each_of(self, parts: Intervals) -> dict[str, IntArray]:
+        """The ns of each of `parts` by bottleneck, of those that have any."""
+        present = np.unique(self.code).tolist()
+        return {BOTTLENECKS[code]: coverage(union(self.spans[self.code == code]), parts) for code in present}
 
     def set_of(self, name: Family) -> Intervals:
         """The time that counts to one bottleneck, as a set."""
         return union(self.spans[self.code == CODE[name]])
-
-    def _of(self, code: int, parts: Intervals) -> int:
-        mine = self.code == code
-        return int(coverage(union(self.spans[mine]), parts).sum()) if mine.any() else 0
 
 
 def bottlenecks(
@@ -73,21 +71,20 @@ def bottlenecks(
     inside, outside = _inside_mpi(every, family, lane, mpi, axis)
     eligible = np.isin(family[outside.owner], [CODE[name] for name in WAITING_FOR_A_SYNC])
     made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
-    ends = np.full(len(outside), 0, dtype=np.int64)
-    ends[made.slice] = made.ns
-    sync = Intervals(outside.spans.start, outside.spans.start + ends)
-    rest = Intervals(sync.end, outside.spans.end)
+    begins = outside.spans.start.copy()
+    begins[made.slice] = made.spans.end
+    made = replace(made, slice=outside.owner[made.slice])
     parts = [
-        (inside.spans, np.full(len(inside), CODE["communication"])),
-        (sync, np.full(len(sync), CODE["sync"])),
-        (rest, family[outside.owner]),
+        (inside.spans, np.full(len(inside), CODE["communication"]), inside.owner),
+        (made.spans, np.full(len(made.spans), CODE["sync"]), made.slice),
+        (Intervals(begins, outside.spans.end), family[outside.owner], outside.owner),
         *_busy(split, migrations, hollow),
     ]
-    spans = Intervals(*(np.concatenate([getattr(part, side) for part, _ in parts]) for side in ("start", "end")))
-    code = np.concatenate([codes for _, codes in parts]).astype(np.int8)
+    spans = Intervals(*(np.concatenate([getattr(part[0], side) for part in parts]) for side in ("start", "end")))
+    code, row = np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
     order = np.flatnonzero(spans.end > spans.start)
     order = order[np.argsort(spans.start[order], kind="stable")]
-    return Bottlenecks(spans[order], code[order], Made(outside.owner[made.slice], made.wait, made.ns), waits)
+    return Bottlenecks(spans[order], code[order].astype(np.int8), row[order].astype(np.int32), made, waits)
 
 
 def _inside_mpi(
@@ -101,9 +98,9 @@ def _inside_mpi(
     placed = axis.place(lane[able], spans[able])
     inside, left, _ = claim(Owned.of(placed, row[able]), mpi)
     outside = _in_time(left, axis)
-    others = Owned(spans[~able], row[~able])
-    both = Intervals(*(np.append(getattr(outside.spans, side), getattr(others.spans, side)) for side in ("start", "end")))
-    return _in_time(inside, axis), Owned.of(both, np.append(outside.owner, others.owner))
+    start = np.append(outside.spans.start, spans.start[~able])
+    end = np.append(outside.spans.end, spans.end[~able])
+    return _in_time(inside, axis), Owned.of(Intervals(start, end), np.append(outside.owner, row[~able]))
 
 
 def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:
@@ -111,7 +108,7 @@ def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:
     return Owned(Intervals(begun, begun + (placed.spans.end - placed.spans.start)), placed.owner)
 
 
-def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[tuple[Intervals, IntArray]]:
+def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[tuple[Intervals, IntArray, IntArray]]:
     compute, communication, copies = split.parts
     paging = intersect(union(compute, copies), migrations)
     working = subtract(compute, paging)
@@ -122,6 +119,4 @@ def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[
         "communication": communication,
         "copies": subtract(copies, paging),
     }
-    return [(part, np.full(len(part), CODE[name])) for name, part in parts.items()]
-
-
+    return [(part, np.full(len(part), CODE[name]), np.full(len(part), -1)) for name, part in parts.items()]

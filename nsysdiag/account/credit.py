@@ -49,12 +49,12 @@ def _columns(layer: Layer, counts: bool, words: dict[str, int]) -> tuple[IntArra
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Parts of slices, each from the beginning of its slice: idle time that a synchronization made. `wait` is its row
-    in the waits, `slice` that of the slice."""
+    """Idle time that waits made: parts of slices, of which `slice` is the row, each from the beginning of its slice
+    on; `wait` is the row of the wait."""
 
     slice: IntArray
     wait: IntArray
-    ns: IntArray
+    spans: Intervals
 
 
 def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: BoolArray, axis: ThreadAxis) -> Made:
@@ -70,21 +70,25 @@ def made_by_waits(waits: Waits, spans: Intervals, lane: IntArray, eligible: Bool
     not have been idle meanwhile. So a wait makes no more idle time than it waited for work, nor any after the next wait
     of the same thread. `spans` are the slices in time, `lane` is the thread that launched next, -1 for none.
     """
-    chosen = np.flatnonzero(eligible & (lane >= 0))
+    chosen = np.flatnonzero(eligible & (lane >= 0)) if len(waits.spans) else np.empty(0, dtype=np.int64)
     begins = axis.position(lane[chosen], spans.start[chosen])
     order = np.argsort(begins, kind="stable")
     chosen, begins = chosen[order], begins[order]
     wait = nearest_before(waits.spans.start, begins)
-    if len(waits.spans) == 0 or len(chosen) == 0:
-        return Made(chosen[:0], wait[:0], chosen[:0].astype(np.int64))
     last = np.maximum(wait, 0)
-    over = (wait >= 0) & (waits.spans.end[last] <= begins)
+    over = (wait >= 0) & (waits.spans.end[last] <= begins) if len(chosen) else np.empty(0, dtype=np.bool_)
     over &= waits.spans.start[last] // axis.stride == lane[chosen]
     chosen, wait = chosen[over], wait[over]
-    length = spans.end[chosen] - spans.start[chosen]
+    ns = _used(wait, waits.credit_ns[wait], (spans.end - spans.start)[chosen])
+    used = ns > 0
+    begun = spans.start[chosen[used]]
+    return Made(chosen[used], wait[used], Intervals(begun, begun + ns[used]))
+
+
+def _used(wait: IntArray, credit: IntArray, length: IntArray) -> IntArray:
+    """How much of each length the credit of its wait still covers; those of one wait stand together, in order."""
     before = np.cumsum(length) - length
     first = np.flatnonzero(np.append(True, wait[1:] != wait[:-1]))[: len(wait)]
-    before -= np.repeat(before[first], np.diff(np.append(first, len(wait))))
-    ns = np.clip(waits.credit_ns[wait] - before, 0, length)
-    used = ns > 0
-    return Made(chosen[used], wait[used], ns[used])
+    before = before - np.repeat(before[first], np.diff(np.append(first, len(wait))))
+    used: IntArray = np.clip(credit - before, 0, length)
+    return used

@@ -17,6 +17,7 @@ from nsysdiag.gaps.launch_frame import Case, DeviceSide, Explained
 
 Family = Literal[
     "kernels",
+    "parallelism",
     "communication",
     "copies",
     "input",

@@ -1,47 +1,48 @@
-"""What limits a device: how its work comes, and the kinds of bottleneck in the order of their repair."""
+"""What holds a job up, as plain data: one bottleneck by one account, and what repairing it would bring."""
 
 from __future__ import annotations
 
-from nsysdiag.fields import Count, Ns, OwnText, Sentence, Share, TotalNs
+from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 
 
-class Workload(Record, frozen=True):
-    """How work comes to the device, which decides what it is measured by.
+class Saves(Record, frozen=True):
+    """How much shorter the judged step or window gets if a finding were repaired: `ns`, between `low_ns` and `high_ns`,
+    of the `of_ns` that it takes. `per` is `step` or `window`; `method` is `bound` where the figure is the most that
+    the repair can bring."""
 
-    `kind`: `steps`, iterations of about the same length (training); `bursts`, work that comes irregularly with long
-    idle stretches between (serving); `unclear`. `why` says what shows it. Of bursts, `between_ns` is the idle time
-    between them, which is no loss where nothing was asked for; `judged_ns` is the time that all shares are of: the
-    window, of bursts without what is between them."""
-
-    kind: OwnText
-    why: Sentence
-    judged_ns: TotalNs
-    bursts: Count = 0
-    median_burst_ns: Ns | None = None
-    between_ns: TotalNs = 0
+    ns: Ns
+    low_ns: Ns
+    high_ns: Ns
+    per: OwnText
+    of_ns: Ns
+    method: OwnText
 
 
-class TriageKind(Record, frozen=True):
-    """One kind of bottleneck: `feed`, `communication`, `batch`, `runtime`, `kernels` or `sizing`.
+class Part(Record, frozen=True):
+    """A bottleneck and its share of the judged time."""
 
-    `holds` is None where the trace cannot tell. `share` is the part of the judged time that a repair could touch, None
-    where it is no matter of time. `evidence` are sentences with the numbers, also where it does not hold; `advice` is
-    given where it does."""
-
-    id: OwnText
-    title: OwnText
-    holds: bool | None
-    share: Share | None
-    evidence: list[Sentence]
-    advice: list[Sentence] = []
+    bottleneck: OwnText
+    share: Share
 
 
-class Triage(Record, frozen=True):
-    """All kinds in the order in which they are worth repairing, and the one that comes first: `id` is `none` where none
-    holds, and `unresolved` where the trace cannot tell whether work reaches the device in time."""
+class Diagnosis(Record, frozen=True):
+    """What holds the job up. `bottleneck` is the largest part of the judged time, `share` its part of that, `second` the
+    next one of 10 % or more. `basis` says what is judged: `steady`, phases that repeat; `phase`, one that repeats two to
+    four times; `cold`, the start of a program that has no steady state; `window`, everything; `none`, no GPU rows.
+    `phase` is the place in the report's phases of the one that the headline is about. `action` is the finding that
+    would save most, `saves` how much. `findings` are in the order of what they save."""
 
-    id: OwnText
-    sentence: Sentence
-    workload: Workload
-    kinds: list[TriageKind]
+    headline: Sentence
+    bottleneck: OwnText
+    share: Share
+    basis: OwnText
+    phase: Index | None
+    second: Part | None
+    action: Sentence | None
+    saves: Saves | None
+    unknown_share: Share
+    frameworks: list[OwnText]
+    findings: list[HashedId]
+    gpus_present: Count | None
+    gpus_used: Count

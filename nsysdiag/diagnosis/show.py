@@ -1,19 +1,15 @@
-"""What happened on each device, and what limits it: all kinds of bottleneck in the order of their repair, with the
-evidence for and against."""
+"""What holds the job up: the headline, the phases, and each device at a glance."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.words import TITLE, holds_word, triage_sentences, workload_sentence
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     NOT_PAGE,
     PAGE,
     TERMINAL,
-    TICKET,
     Block,
-    Cell,
     Chart,
     Column,
     Entry,
@@ -38,19 +34,49 @@ if TYPE_CHECKING:
 
 LENGTH, MOST_IDS = 900, 300
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
-COLUMNS = (
-    Column("Kind", TEXT, head=True),
-    Column("Holds", TEXT),
+PHASES = (
+    Column("Phase", TEXT, head=True),
+    Column("Time", TIME),
+    Column("Share of the job", BAR, limit=PAGE),
+    Column("Most time", TEXT),
     Column("Share", SHARE),
-    Column("Evidence", TEXT, length=LENGTH),
-    Column("What to do", TEXT, length=LENGTH),
+    Column("Judged", TEXT),
 )
 
 
 def overview(context: Context) -> Section:
     """Each device at a glance, or what a trace without GPU work holds instead."""
-    blocks = [_glance(device) for device in context.report.devices] or _nothing(context.report)
-    return Section("overview", "Overview", blocks)
+    report = context.report
+    blocks = [_glance(device) for device in report.devices] or _nothing(report)
+    return Section("overview", "Overview", [*_judgment(report), *blocks])
+
+
+def _judgment(report: Report) -> list[Block]:
+    """Empty for a report of an older version."""
+    found = report.diagnosis
+    if found is None or not report.devices:
+        return []
+    return [
+        Paragraph(found.headline, "verdict"),
+        *([Paragraph(f"Fix first: {found.action}", "good")] if found.action else []),
+        *([_phases(report)] if len(report.phases) > 1 else []),
+    ]
+
+
+def _phases(report: Report) -> Table:
+    whole = sum(phase.end_ns - phase.start_ns for phase in report.phases)
+    rows = [
+        (
+            phase.name,
+            phase.end_ns - phase.start_ns,
+            part(phase.end_ns - phase.start_ns, whole),
+            phase.bottleneck,
+            phase.share,
+            "yes" if phase.judged else "",
+        )
+        for phase in report.phases
+    ]
+    return Table("Phases of the job", PHASES, rows, sortable=False)
 
 
 def _glance(device: DeviceReport) -> Entry:
@@ -123,39 +149,6 @@ def _nothing(report: Report) -> list[Block]:
         Lines(tables),
         *recapture(report, "To see the GPU, capture again with"),
     ]
-
-
-def triage(device: DeviceReport, _context: Context) -> Section | None:
-    """None where nothing ran."""
-    found = device.triage
-    if found is None:
-        return None
-    rows = [
-        (
-            kind.title,
-            Cell(holds_word(kind), strong=bool(kind.holds)),
-            kind.share,
-            " ".join(kind.evidence) or None,
-            " ".join(kind.advice) or None,
-        )
-        for kind in found.kinds
-    ]
-    return Section(
-        "triage",
-        TITLE,
-        [
-            Lines(triage_sentences(found), TERMINAL),
-            Paragraph(found.sentence, tone="strong", limit=TICKET),
-            Paragraph(workload_sentence(found), tone="quiet", limit=TICKET),
-            Table(
-                "Bottlenecks in the order in which they are worth repairing",
-                COLUMNS,
-                rows,
-                note="Shares are of the judged time, and say what a repair could touch at most.",
-                sortable=False,
-            ),
-        ],
-    )
 
 
 def method(context: Context) -> Section | None:

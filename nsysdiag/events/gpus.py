@@ -140,6 +140,11 @@ def _natural(key: str) -> tuple[int, str]:
     return (int(number), key) if number.lstrip("-").isdigit() else (0, key)
 
 
+def gpus_present(trace: Trace) -> int | None:
+    """How many GPUs the machine has; None where the trace does not say."""
+    return len(np.unique(trace.read("TARGET_INFO_GPU", "id")["id"])) or None
+
+
 def describe(trace: Trace, gpu_id: int | None, ids: list[tuple[int, int]]) -> Gpu:
     """A GPU: by its id, else by the process's device number, else what all GPUs have in common."""
     old = trace.read("TARGET_INFO_CUDA_GPU", "deviceId", "pid", "name", *_OLD_LIMITS)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import BoolArray, IntArray, nearest_before
-from nsysdiag.causes import BLOCKING_COPY, CAUSES, PLACE, SYNCHRONIZATION, blocking_copy, sync, variant_of
+from nsysdiag.account.bottlenecks import CODE, Bottlenecks
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.causes import CAUSES, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.causes.variant import AFTER_READ_BACK
@@ -40,8 +41,10 @@ class Attribution:
 
 @dataclass(frozen=True, slots=True)
 class Shares(Rows):
-    """A row a slice, then one a sync-drained gap: whose time it is. `lost` is the slice's ns, `drained` the ns of a gap
-    that a call of this kind opened; a row has one of them. `slice` is the slice's place, -1 for a drained gap."""
+    """A row for each part of a slice inside the time that findings are about, then one for each part that a wait made:
+    whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
+    another cause explains it; a row has one of them. `slice` is the slice's place, -1 for what a wait made. `family` is
+    an index into BOTTLENECKS."""
 
     gap: IntArray
     slice: IntArray
@@ -49,26 +52,47 @@ class Shares(Rows):
     kind: IntArray
     path: IntArray
     lost: IntArray
-    drained: IntArray
+    made: IntArray
+    family: IntArray
 
 
-def shares_of(context: GapContext, evidence: LayeredEvidence, keys: GapKeys, attribution: Attribution) -> Shares:
-    """All slices and all sync-drained gaps of a device, each with cause, kind and NVTX path."""
-    rows, count = context.slices.rows, len(context.slices.rows)
-    slices = Shares(
-        gap=rows.gap,
-        slice=np.arange(count, dtype=np.int32),
-        cause=attribution.cause,
-        kind=_kinds(context, evidence, attribution),
-        path=keys.path[rows.gap],
-        lost=context.slices.ns,
-        drained=np.broadcast_to(np.int64(0), count),
+def shares_of(
+    context: GapContext,
+    evidence: LayeredEvidence,
+    keys: GapKeys,
+    attribution: Attribution,
+    kinds: IntArray,
+    families: IntArray,
+    found: Bottlenecks,
+    focus: Intervals,
+) -> Shares:
+    """What of all idle time, and of what waits made, is inside the set `focus`, with cause, variant and NVTX path.
+    `kinds` and `families` are the variant and the bottleneck of each slice; inside MPI calls that is communication."""
+    lost = np.where(found.slice >= 0, coverage(focus, found.spans), 0)
+    inside = np.flatnonzero(lost)
+    row = found.slice[inside]
+    gap = context.slices.rows.gap[row]
+    explained = Shares(
+        gap=gap,
+        slice=row,
+        cause=attribution.cause[row],
+        kind=kinds[row],
+        path=keys.path[gap],
+        lost=lost[inside],
+        made=np.broadcast_to(np.int64(0), len(inside)),
+        family=np.where(found.code[inside] == CODE["communication"], CODE["communication"], families[row]),
     )
-    return Shares.concatenate([slices, _drained(context, evidence, keys)])
+    return Shares.concatenate([explained, _made(context, evidence, keys, found, focus)])
 
 
-def _kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribution) -> IntArray:
-    """The kind of each slice, an index into the kinds of its cause; found once for each combination of its words."""
+def inside_mpi(shares: Shares) -> BoolArray:
+    """The rows of idle time that went by inside MPI calls."""
+    in_mpi: BoolArray = (shares.slice >= 0) & (shares.family == CODE["communication"])
+    return in_mpi
+
+
+def slice_kinds(context: GapContext, evidence: LayeredEvidence, attribution: Attribution) -> IntArray:
+    """The variant of each slice, an index into those of its cause; found once for each combination of its words."""
     rows, texts = context.slices.rows, [*context.slices.texts, ""]
     labels = [*attribution.labels, ""]
     after = np.zeros(len(rows), dtype=np.bool_)
@@ -130,32 +154,29 @@ class _CallsAt:
         return result
 
 
-def _drained(context: GapContext, evidence: LayeredEvidence, keys: GapKeys) -> Shares:
-    """A row for each sync-drained gap, under the cause and kind of the call that emptied the queue."""
-    gap = np.flatnonzero(context.drained.flag)
-    calls = _CallsAt.of(context, evidence, gap, context.frame.gaps.opened[gap])
-    # One number for what is known of a call: 0 nothing, 1 a sync after a read-back, 2 a read-back, 3 pageable memory.
-    known = np.select(
-        [calls.after_read_back(), calls.flagged(evidence.facts.read_back), calls.flagged(evidence.facts.pageable)],
-        [1, 2, 3],
-    )
-    present, code = distinct(joint(context.drained.name[gap], known, 4))
-    drained = [_drained_kind(typed.plain(context.drained.names[each // 4]), each % 4) for each in present.tolist()]
-    causes, kinds = (np.array([each[side] for each in drained], dtype=np.int32) for side in (0, 1))
+def _made(
+    context: GapContext, evidence: LayeredEvidence, keys: GapKeys, found: Bottlenecks, focus: Intervals
+) -> Shares:
+    """A row for each part of a slice that a synchronization made, under the variant of the call."""
+    made, waits = found.made, found.waits
+    ns = coverage(focus, made.spans)
+    inside = np.flatnonzero(ns)
+    wait, gap = made.wait[inside], context.slices.rows.gap[made.slice[inside]]
+    begun = context.axis.time(waits.spans.start[wait])
+    after = _CallsAt.of(context, evidence, gap, begun).after_read_back()
+    present, code = distinct(joint(waits.name[wait], after.astype(np.int64), 2))
+    kinds = np.array([_kind_of_wait(typed.plain(waits.names[each // 2]), bool(each % 2)) for each in present.tolist()])
     return Shares(
         gap=gap.astype(np.int32),
         slice=np.full(len(gap), -1, dtype=np.int32),
-        cause=causes[code],
-        kind=kinds[code],
+        cause=np.full(len(gap), PLACE[SYNCHRONIZATION], dtype=np.int8),
+        kind=kinds.astype(np.int32)[code],
         path=keys.path[gap],
         lost=np.zeros(len(gap), dtype=np.int64),
-        drained=(context.frame.gaps.end - context.frame.gaps.start)[gap],
+        made=ns[inside],
+        family=np.full(len(gap), CODE["sync"], dtype=np.int8),
     )
 
 
-def _drained_kind(name: str, known: int) -> tuple[int, int]:
-    if blocking_copy.COPIES.fullmatch(name.partition(" ")[0]):
-        label = blocking_copy.LABELS[known - 2 if known >= 2 else 2]
-        return PLACE[BLOCKING_COPY], variant_of(BLOCKING_COPY, label, name, None)
-    hint = AFTER_READ_BACK if known == 1 else None
-    return PLACE[SYNCHRONIZATION], variant_of(SYNCHRONIZATION, sync.label_of(name), name, hint)
+def _kind_of_wait(name: str, after_read_back: bool) -> int:
+    return variant_of(SYNCHRONIZATION, sync.label_of(name), name, AFTER_READ_BACK if after_read_back else None)

@@ -36,7 +36,7 @@ def opening(cause: str, *, call: str | None, label: str, thread: str, code: str)
     )
 
 
-def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, drained: bool) -> str:
+def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count: int, made: bool) -> str:
     """What that did to the device, over `count` gaps."""
     times = f"{format_ns(median_ns)} at a time, {format_count(count)} times"
     if 2 * median_ns * count < total_ns:
@@ -44,8 +44,8 @@ def effect(cause: str, *, total_ns: int, longest_ns: int, median_ns: int, count:
     if 2 * longest_ns >= total_ns:
         rest = f", and {format_ns(total_ns - longest_ns)} in {format_count(count - 1)} more" if count > 1 else ""
         times = f"{format_ns(longest_ns)} in one gap{rest}"
-    if drained:
-        return f"the queue runs dry, and stays so for {times}"
+    if made:
+        return f"the queue is empty when the call returns, and stays so for {times}"
     late = CAUSES[cause].side in ("host", "call", "root")
     return f"the queue is empty for {times}" if late else f"the device waits {times}"
 

@@ -5,69 +5,77 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag import typed
-from nsysdiag.arrays.intervals import BoolArray, Intervals, contains, union
+from nsysdiag.arrays.intervals import BoolArray, contains
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, FindingRule, severity
+from nsysdiag.findings.judged import JudgedTime
+from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FindingRule, severity
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_count, format_ns
 
 MOST_EVIDENCE = 4
 
 
-def exposed_findings(device: DeviceReport, sightings: Sightings, thresholds: FindingThresholds) -> list[Finding]:
-    """Exposed copies and exposed communication, where they reach the smallest share of the window."""
+def exposed_findings(
+    device: DeviceReport, judged: JudgedTime, sightings: Sightings, mpi_ns: int, thresholds: FindingThresholds
+) -> list[Finding]:
+    """Exposed copies, exposed communication and idle time inside MPI calls (`mpi_ns`), where they reach the smallest
+    share of the judged time. Overlap hides no more than there is compute to hide it under."""
     operations = sightings.context.device.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
-    found = [
-        _finding(device, sightings, EXPOSED_COPY, device.exposed_copy_ns, copies, thresholds),
-        _finding(
-            device, sightings, EXPOSED_COMM, device.exposed_comm_ns, sightings.context.device.communication, thresholds
-        ),
-    ]
-    return [each for each in found if each.ceiling_ns >= max(thresholds.smallest * device.window_ns, 1)]
+    parts = (
+        (EXPOSED_COPY, judged.exposed_copy_ns, copies),
+        (EXPOSED_COMM, judged.exposed_comm_ns, sightings.context.device.communication),
+        (EXPOSED_MPI, mpi_ns, np.zeros(len(operations), dtype=np.bool_)),
+    )
+    least = max(thresholds.smallest * judged.ns, 1)
+    return [_finding(device, judged, sightings, rule, ns, mine, thresholds) for rule, ns, mine in parts if ns >= least]
 
 
 def _finding(
     device: DeviceReport,
+    judged: JudgedTime,
     sightings: Sightings,
     rule: FindingRule,
     ns: int,
     mine: BoolArray,
     thresholds: FindingThresholds,
 ) -> Finding:
-    share = ns / device.window_ns
-    rows = _longest(device, sightings, mine, thresholds.rows)
-    advice, fix = _advice(device, rule)
+    rows = _longest(judged, sightings, mine, thresholds.rows)
+    advice, fix = _advice(device, judged, rule)
     what = typed.kernel(rows[0].name) if rows else None
+    running = f"{what or rule.title} and similar ones run alone on {device.key}"
     return Finding(
-        id=f"f-{device.key}-{rule.id}",
+        id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
-        severity=severity(share, thresholds),
+        severity=severity(judged.share(ns), thresholds),
         title=rule.title,
         lost_ns=ns,
-        lost_share=round(share, 6),
-        ceiling_ns=ns,
+        lost_share=round(judged.share(ns), 6),
+        ceiling_ns=min(ns, judged.compute_ns),
         confidence=1.0,
         nvtx=[],
         evidence=_evidence(device, rule),
         advice=advice,
-        call=what,
-        chain=[
-            f"{what or rule.title} and similar ones run alone on {device.key}",
-            f"no kernel runs for {format_ns(ns)}",
-            fix,
-        ],
+        call=what if rule is not EXPOSED_MPI else _first_mpi(device),
+        chain=[running if rows else rule.meaning, f"no kernel runs for {format_ns(ns)}", fix],
         rows=rows,
+        devices=[device.key],
+        bottleneck=rule.bottleneck,
+        share=round(judged.share(ns), 6),
     )
 
 
-def _longest(device: DeviceReport, sightings: Sightings, mine: BoolArray, most: int) -> list[EvidenceRow]:
-    """The longest operations of the kind inside the window; how much of each is exposed is not known."""
+def _first_mpi(device: DeviceReport) -> str | None:
+    return typed.api(device.communication.mpi[0].name) if device.communication.mpi else None
+
+
+def _longest(judged: JudgedTime, sightings: Sightings, mine: BoolArray, most: int) -> list[EvidenceRow]:
+    """The longest operations of the kind inside the judged time; how much of each is exposed is not known."""
     operations = sightings.context.device.operations
-    inside = contains(union(Intervals.of(device.window.parts)), operations.start)
+    inside = contains(judged.parts, operations.start)
     chosen = np.flatnonzero(mine & sightings.context.device.running & inside)
     length = operations.end[chosen] - operations.start[chosen]
     order = np.lexsort((operations.start[chosen], -length))[:most]
@@ -80,6 +88,11 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
             f"{typed.kernel(row.short_name)}: {format_count(row.count)} kernels, {format_ns(row.total_ns)} in all"
             for row in device.communication.kernels[:MOST_EVIDENCE]
         ]
+    if rule is EXPOSED_MPI:
+        return [
+            f"{typed.api(row.name)}: {format_count(row.count)} calls, the GPU idle {format_ns(row.idle_ns)} inside them"
+            for row in device.communication.mpi[:MOST_EVIDENCE]
+        ]
     lines = []
     for row in device.copies.rows[:MOST_EVIDENCE]:
         memory = (f" from {row.src}" if row.src else "") + (f" to {row.dst}" if row.dst else "")
@@ -87,9 +100,9 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
     return lines
 
 
-def _advice(device: DeviceReport, rule: FindingRule) -> tuple[list[str], str]:
+def _advice(device: DeviceReport, judged: JudgedTime, rule: FindingRule) -> tuple[list[str], str]:
     """What to do, by the copies that take most time, and its short form."""
-    if rule is EXPOSED_COMM:
+    if rule is not EXPOSED_COPY:
         return list(rule.advice), rule.fix
     largest = device.copies.rows[0] if device.copies.rows else None
     if largest is not None and largest.operation.startswith("memset"):

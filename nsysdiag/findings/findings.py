@@ -10,52 +10,46 @@ from __future__ import annotations
 import hashlib
 
 from nsysdiag.causes import CAUSES
-from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.findings.attribution import shares_of
-from nsysdiag.findings.empty_iterations import EmptyIterations
+from nsysdiag.findings.attribution import Shares, inside_mpi
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
-from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.rules import severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.report import DeviceReport, Finding
 
+NOT_SAVED = ("profiler", "unknown")
+"""Bottlenecks of which no repair of the program promises anything."""
 
-def findings_of(device: DeviceReport, context: FindingContext, empty: EmptyIterations | None) -> list[Finding]:
-    """The findings of one device: every cause and exposed work that takes, or may bring, at least 1 % of the window."""
-    if device.window_ns == 0:
+
+def findings_of(device: DeviceReport, context: FindingContext, shares: Shares) -> list[Finding]:
+    """The findings of one device: every cause and exposed work that takes, or may bring, at least 1 % of the judged
+    time."""
+    judged, thresholds = context.judged, context.thresholds
+    if judged.ns == 0:
         return []
-    thresholds = context.thresholds
-    shares = shares_of(context.gaps, context.evidence, context.keys, context.attribution)
-    spots = spots_of(shares, device.window_ns, device.busy_ns, thresholds)[: thresholds.most]
     sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
+    in_mpi = inside_mpi(shares)
+    own = shares.take(~in_mpi)
+    spots = spots_of(own, judged.ns, thresholds)[: thresholds.most]
     found = [
-        _of_spot(device, context, spot, story_of(device, context, sightings, shares.take(spot.rows), spot))
+        _of_spot(device, context, spot, story_of(device, context, sightings, own.take(spot.rows), spot))
         for spot in spots
     ]
-    found += exposed_findings(device, sightings, thresholds)
-    return ranked(found + pointers_of(device, sightings, empty, thresholds), thresholds.most)
-
-
-def ranked(findings: list[Finding], most: int = FindingThresholds().most) -> list[Finding]:
-    """The dozen that may bring most, those that alone cost most first, of equal ones by id."""
-    kept = sorted(findings, key=lambda finding: (-finding.ceiling_ns, -finding.lost_ns, finding.id))[:most]
-    return sorted(kept, key=lambda finding: (-finding.lost_ns, -finding.ceiling_ns, finding.id))
+    return [*found, *exposed_findings(device, judged, sightings, int(shares.lost[in_mpi].sum()), thresholds)]
 
 
 def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:
-    rule = CAUSES[spot.cause]
-    share = spot.ceiling_ns / device.window_ns
+    rule, judged = CAUSES[spot.cause], context.judged
     return Finding(
-        id=_id(device, spot, story),
+        id=_id(spot, story),
         cause=spot.cause,
         device=device.key,
-        severity=severity(share, context.thresholds, unresolved=rule.unresolved),
+        severity=severity(judged.share(spot.ceiling_ns), context.thresholds, unresolved=rule.unresolved),
         title=story.title,
         lost_ns=spot.lost_ns,
-        lost_share=round(spot.lost_ns / device.window_ns, 6),
-        ceiling_ns=spot.ceiling_ns,
+        lost_share=round(judged.share(spot.lost_ns), 6),
+        ceiling_ns=0 if rule.unresolved or spot.family in NOT_SAVED else spot.ceiling_ns,
         confidence=story.confidence,
         nvtx=story.path,
         evidence=story.evidence,
@@ -65,15 +59,19 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
         gaps=story.gaps,
         chain=story.chain,
         rows=story.rows,
+        devices=[device.key],
+        bottleneck=spot.family,
+        share=round(judged.share(spot.ceiling_ns), 6),
     )
 
 
-def _id(device: DeviceReport, spot: Spot, story: Story) -> str:
-    """The same in every trace of the program: by device, cause, kind and place."""
+def _id(spot: Spot, story: Story) -> str:
+    """The same in every trace of the program, and on every device: by cause, bottleneck, variant and place."""
+    family = "" if spot.family == CAUSES[spot.cause].family else f"-{spot.family}"
     if spot.rest:
-        return f"f-{device.key}-{spot.cause}-rest"
+        return f"f-{spot.cause}{family}-rest"
     if spot.kind is None:
-        return f"f-{device.key}-{spot.cause}"
+        return f"f-{spot.cause}{family}"
     text = "\x1f".join((story.kind, *story.path))
     place = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return f"f-{device.key}-{spot.cause}-{place}"
+    return f"f-{spot.cause}{family}-{place}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nsysdiag.account.bottlenecks import BOTTLENECKS
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
@@ -20,25 +21,26 @@ from nsysdiag.report import Thread
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Part of one cause's time. `rows` are its places in the shares; `kind` and `path` are None for a spot of several
+    """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind` and `path` are None for a spot of several
     places; `rest` marks what a cause has besides its large places."""
 
     cause: str
+    family: str
     kind: int | None
     path: int | None
     rest: bool
     rows: IntArray
     lost_ns: int
-    drained_ns: int
+    made_ns: int
     ceiling_ns: int
 
     @property
-    def runs_dry(self) -> bool:
-        """Are the gaps that its calls opened more than what it loses itself?"""
-        return self.drained_ns > self.lost_ns
+    def mostly_made(self) -> bool:
+        """Did its calls make more idle time than they lose themselves?"""
+        return self.made_ns > self.lost_ns
 
 
-def spots_of(shares: Shares, window_ns: int, busy_ns: int, thresholds: FindingThresholds) -> list[Spot]:
+def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> list[Spot]:
     """The spots of a device that reach the smallest share of the window, those that may bring most first.
 
     A cause is divided only if two of its places or more are large, and never one that cannot be explained:
@@ -47,41 +49,39 @@ def spots_of(shares: Shares, window_ns: int, busy_ns: int, thresholds: FindingTh
     sync   forward 9 %   loss 4 %   a, b, c 0.5 % each    ->  forward, loss, the rest
     sync   forward 9 %              a, b, c 0.5 % each    ->  one
     ```
-
-    No host can hide more idle time than there is work to hide it under, so the ceiling of drained gaps is `busy_ns`.
     """
     least = max(thresholds.smallest * window_ns, 1)
     found: list[Spot] = []
-    for cause in np.unique(shares.cause).tolist():
-        rows = np.flatnonzero(shares.cause == cause)
-        whole = _spot(shares, list(CAUSES)[cause], rows, busy_ns)
+    key = joint(shares.cause, shares.family, len(BOTTLENECKS))
+    for each in np.unique(key).tolist():
+        cause, family = divmod(each, len(BOTTLENECKS))
+        whole = _spot(shares, (list(CAUSES)[cause], BOTTLENECKS[family]), np.flatnonzero(key == each))
         if whole.ceiling_ns < least:
             continue
         divisible = not CAUSES[whole.cause].unresolved
-        found += _divided(shares, whole, busy_ns, least, thresholds.places) if divisible else [whole]
+        found += _divided(shares, whole, least, thresholds.places) if divisible else [whole]
     return sorted(found, key=lambda spot: (-spot.ceiling_ns, -spot.lost_ns, spot.cause))
 
 
 def _spot(
     shares: Shares,
-    cause: str,
+    cause: tuple[str, str],
     rows: IntArray,
-    busy_ns: int,
     *,
     kind: int | None = None,
     path: int | None = None,
     rest: bool = False,
 ) -> Spot:
-    lost, drained = int(shares.lost[rows].sum()), int(shares.drained[rows].sum())
-    return Spot(cause, kind, path, rest, rows, lost, drained, max(lost, min(drained, busy_ns)))
+    lost, made = int(shares.lost[rows].sum()), int(shares.made[rows].sum())
+    return Spot(*cause, kind, path, rest, rows, lost, made, lost + made)
 
 
-def _divided(shares: Shares, whole: Spot, busy_ns: int, least: float, most: int) -> list[Spot]:
+def _divided(shares: Shares, whole: Spot, least: float, most: int) -> list[Spot]:
     rows = whole.rows
     width = int(shares.path[rows].max()) + 1
     present, code = distinct(joint(shares.kind[rows], shares.path[rows], width))
-    lost, drained = (_by_place(code, len(present), side[rows]) for side in (shares.lost, shares.drained))
-    ceiling = np.maximum(lost, np.minimum(drained, busy_ns))
+    lost, made = (_by_place(code, len(present), side[rows]) for side in (shares.lost, shares.made))
+    ceiling = lost + made
     large = np.flatnonzero(ceiling >= least)
     if len(large) < 2:
         return [whole]
@@ -89,15 +89,14 @@ def _divided(shares: Shares, whole: Spot, busy_ns: int, least: float, most: int)
     places = [
         _spot(
             shares,
-            whole.cause,
+            (whole.cause, whole.family),
             rows[code == at],
-            busy_ns,
             kind=int(present[at]) // width,
             path=int(present[at]) % width,
         )
         for at in large.tolist()
     ]
-    rest = _spot(shares, whole.cause, rows[~np.isin(code, large)], busy_ns, rest=True)
+    rest = _spot(shares, (whole.cause, whole.family), rows[~np.isin(code, large)], rest=True)
     return [*places, rest] if rest.ceiling_ns >= least else places
 
 
@@ -109,8 +108,8 @@ def _by_place(code: IntArray, places: int, ns: IntArray) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class SpotGaps:
-    """The time of a spot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. Where the
-    gaps that its calls opened are more than what it loses itself, they are those gaps."""
+    """The time of a spot by gap: `gap` are its gaps in order of time, `ns` what each contributes, never 0. Where its
+    calls made more idle time than they lose themselves, it is that time."""
 
     gap: IntArray
     ns: IntArray
@@ -119,7 +118,7 @@ class SpotGaps:
     def of(cls, shares: Shares, spot: Spot) -> SpotGaps:
         """The gaps of a spot whose shares these are."""
         total = np.zeros(int(shares.gap.max()) + 1, dtype=np.int64)
-        np.add.at(total, shares.gap, shares.drained if spot.runs_dry else shares.lost)
+        np.add.at(total, shares.gap, shares.made if spot.mostly_made else shares.lost)
         gap = np.flatnonzero(total)
         return cls(gap, total[gap])
 

@@ -13,17 +13,20 @@ from nsysdiag.findings.chains import thread_words
 from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
+from nsysdiag.findings.text import FindingContext
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding, IterationReport, SlowIteration, Thread
 from nsysdiag.units import format_count, format_ns, format_share
 
 _WORK = {"compute": "compute", "exposed_comm": "exposed communication", "exposed_copy": "exposed copies"}
 
 
-def pointers_of(
-    device: DeviceReport, sightings: Sightings, empty: EmptyIterations | None, thresholds: FindingThresholds
-) -> list[Finding]:
+def pointers_of(device: DeviceReport, context: FindingContext, empty: EmptyIterations | None) -> list[Finding]:
     """Slow iterations, and iterations without work."""
-    found = []
+    found: list[Finding] = []
+    if not device.window_ns:
+        return found
+    sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
+    thresholds = context.thresholds
     if device.iterations is not None and device.iterations.slow:
         slow = _slow(device, device.iterations, sightings, thresholds)
         found += [slow] if slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
@@ -38,6 +41,7 @@ def _pointer(
     ceiling_ns: int,
     thresholds: FindingThresholds,
     *,
+    bottleneck: str,
     title: str,
     evidence: list[str],
     chain: list[str],
@@ -45,7 +49,7 @@ def _pointer(
     nvtx: list[str],
 ) -> Finding:
     return Finding(
-        id=f"f-{device.key}-{rule.id}",
+        id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
         severity=severity(ceiling_ns / device.window_ns, thresholds),
@@ -59,6 +63,9 @@ def _pointer(
         advice=list(rule.advice),
         chain=[*chain, rule.fix],
         rows=rows[: thresholds.rows],
+        devices=[device.key],
+        bottleneck=bottleneck,
+        share=round(ceiling_ns / device.window_ns, 6),
     )
 
 
@@ -80,6 +87,7 @@ def _slow(
         SLOW_ITERATIONS,
         extra,
         thresholds,
+        bottleneck=_bottleneck(worst),
         title=f"{SLOW_ITERATIONS.title} than the median one",
         evidence=[
             f"iteration {each.index}: +{format_ns(each.extra_ns)}: {', '.join(_more(each)[:2])}" for each in slow[:4]
@@ -88,6 +96,14 @@ def _slow(
         rows=_first_operations(iterations, sightings, slow),
         nvtx=[iterations.name] if iterations.source == "nvtx" else [],
     )
+
+
+def _bottleneck(slow: SlowIteration) -> str:
+    """That of what a slow iteration has most more of."""
+    most = max(slow.more, key=lambda name: slow.more[name], default="")
+    if most in CAUSES:
+        return CAUSES[most].family
+    return {"exposed_comm": "communication", "exposed_copy": "copies"}.get(most, "kernels")
 
 
 def _more(slow: SlowIteration) -> list[str]:
@@ -127,6 +143,7 @@ def _empty(
         EMPTY_ITERATIONS,
         ns,
         thresholds,
+        bottleneck=EMPTY_ITERATIONS.bottleneck,
         title=f"{count} of {all_of} iterations have no work for the device",
         evidence=[
             f"{count} of {all_of} instances of “{typed.nvtx(empty.name)}” launched nothing to it",

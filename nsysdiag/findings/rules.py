@@ -13,10 +13,11 @@ from nsysdiag.report import CauseInfo
 class FindingRule:
     """A finding beside those of the causes: its name in the report, what it says, and what to do about it.
 
-    `fix` is the short form of `advice` that ends a causal chain; `thresholds` names the settings that it depends on
+    `bottleneck` is what its time counts to; `fix` is the short form of `advice` that ends a causal chain; `thresholds` names the settings that it depends on
     (fields of FindingThresholds), `sources` the documents (keys of SOURCES)."""
 
     id: str
+    bottleneck: str
     title: str
     meaning: str
     color: str
@@ -30,6 +31,7 @@ class FindingRule:
 
 EXPOSED_COPY = FindingRule(
     id="exposed_copy",
+    bottleneck="copies",
     title="Copies that no kernel hides",
     meaning="The device copied or set memory while no kernel ran beside it.",
     color="#a16207",
@@ -48,6 +50,7 @@ stream 9         [=copy==)          no kernel runs beside it
 )
 EXPOSED_COMM = FindingRule(
     id="exposed_comm",
+    bottleneck="communication",
     title="Communication that no compute hides",
     meaning="Communication kernels ran while no other kernel did.",
     color="#7e57c2",
@@ -65,8 +68,62 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
         "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
     ),
 )
+EXPOSED_MPI = FindingRule(
+    id="exposed_mpi",
+    bottleneck="communication",
+    title="GPU idle inside MPI calls",
+    meaning="The device was idle while the thread that launched next was inside an MPI call.",
+    color="#5c6bc0",
+    picture="""
+device  [==A==).........................[==next==)
+thread     [MPI_Sendrecv        ][launch]
+""",
+    tables=("MPI_OTHER_EVENTS", "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "NVTX_EVENTS"),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="exchange boundaries while the interior computes",
+    advice=(
+        "Compute the boundary first, exchange it with non-blocking MPI while the interior computes.",
+        "Call reductions less often, or without blocking (MPI_Iallreduce): a residual every n steps.",
+        "Whether it is transfer or waiting for a late rank shows in the traces of all ranks: nsysdiag ranks.",
+    ),
+)
+KERNELS = FindingRule(
+    id="kernels",
+    bottleneck="kernels",
+    title="Kernel time",
+    meaning="The device computed, and kernels filled the chip as far as the trace shows.",
+    color="#2e7d32",
+    picture="""
+device  [==A==)[==A==)[==A==)[==A==)
+""",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="profile the kernel with Nsight Compute",
+    advice=("What limits a kernel, this trace cannot tell: profile it with Nsight Compute.",),
+)
+PARALLELISM = FindingRule(
+    id="parallelism",
+    bottleneck="parallelism",
+    title="Kernels that leave most of the chip empty",
+    meaning="All kernels that ran at the time had fewer blocks than half of the SMs, or counters saw few SMs at work.",
+    color="#9e9d24",
+    picture="""
+device  [==A: 2 blocks on 108 SMs==)
+""",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="launch more blocks, or run kernels side by side",
+    advice=(
+        "Launch more blocks: at least as many as the GPU has SMs, better several times as many.",
+        "Where the work is that small, run independent kernels side by side on several streams, or several processes.",
+    ),
+)
 SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
+    bottleneck="host",
     title="Some iterations take far longer",
     meaning="Steady iterations, at most the ten longest, that exceed the median one by three times the usual deviation and 5 %. Points "
     "to time that other findings account for: nothing is counted twice.",
@@ -86,6 +143,7 @@ device  [step 1)[step 2)[step 3              )[step 4)
 )
 EMPTY_ITERATIONS = FindingRule(
     id="empty_iterations",
+    bottleneck="host",
     title="Iterations without work for the device",
     meaning="A range of the program repeats, and in some of its instances nothing was launched to the device. Points "
     "to time that other findings account for: nothing is counted twice.",
@@ -104,7 +162,10 @@ launches   |  |                    |  |                     steps 2 and 4 launch
         "Where a program only uses the device now and then, batch its work, or give the device to another job meanwhile.",
     ),
 )
-FINDING_RULES = {rule.id: rule for rule in (EXPOSED_COPY, EXPOSED_COMM, SLOW_ITERATIONS, EMPTY_ITERATIONS)}
+FINDING_RULES = {
+    rule.id: rule
+    for rule in (EXPOSED_COPY, EXPOSED_COMM, EXPOSED_MPI, KERNELS, PARALLELISM, SLOW_ITERATIONS, EMPTY_ITERATIONS)
+}
 
 
 def severity(share: float, thresholds: FindingThresholds | None = None, *, unresolved: bool = False) -> str:

@@ -18,6 +18,7 @@ from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.hotspots import Spot, SpotGaps, symbols_in
+from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.kernels.names import normal_kernel
@@ -37,12 +38,14 @@ Times = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
-    """What findings of a device are made from. `attribution` is the cause that each slice counts for."""
+    """What findings of a device are made from. `attribution` is the cause that each slice counts for, `judged` the time
+    that they are about."""
 
     gaps: GapContext
     evidence: LayeredEvidence
     keys: GapKeys
     attribution: Attribution
+    judged: JudgedTime
     thresholds: FindingThresholds
 
 
@@ -101,7 +104,8 @@ def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings
 
 def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> _Facts:
     gaps = SpotGaps.of(shares, spot)
-    slices = shares.slice[shares.slice >= 0]
+    explained = shares.slice >= 0
+    slices, ns = shares.slice[explained], shares.lost[explained]
     symbols = symbols_in(context.gaps, slices) if CAUSES[spot.cause].sampled else {}
     kind, alone = _kind(shares, spot, symbols, context.thresholds)
     return _Facts(
@@ -111,10 +115,8 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         kind=kind,
         alone=alone,
         path=gaps.path(context.keys, spot),
-        labels=_by_words(
-            context.attribution.label[slices], context.attribution.labels, context.gaps.slices.lengths(slices)
-        ),
-        calls=_calls(context, shares, slices),
+        labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
+        calls=_calls(context, shares, slices, ns),
         symbols=symbols,
         root=_root(device, context, gaps),
     )
@@ -123,7 +125,7 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
 def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Variant, bool]:
     """The kind with most of the spot's time, and whether that is almost all of it."""
     kinds = CAUSES[spot.cause].variants
-    groups = group_totals(shares.kind, np.maximum(shares.lost, shares.drained))
+    groups = group_totals(shares.kind, shares.lost + shares.made)
     kind, share = kinds[int(groups.code[0])], int(groups.total[0]) / max(int(groups.total.sum()), 1)
     hints = (
         (IN_COLLECTOR, "garbage collector", thresholds.collector),
@@ -144,12 +146,12 @@ def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
     return {words[each]: (total, count) for each, total, count in zip(*columns, strict=True)}
 
 
-def _calls(context: FindingContext, shares: Shares, slices: IntArray) -> Times:
-    """The calls behind the spot; where it has no time of its own, those that emptied the queue."""
+def _calls(context: FindingContext, shares: Shares, slices: IntArray, ns: IntArray) -> Times:
+    """The calls behind the spot; where it has no time of its own, those that made idle time."""
     rows, drained = context.gaps.slices, context.gaps.drained
-    found = _by_words(rows.rows.text[slices], rows.texts, rows.lengths(slices))
+    found = _by_words(rows.rows.text[slices], rows.texts, ns)
     calls = shares.slice < 0
-    return found or _by_words(drained.name[shares.gap[calls]], drained.names, shares.drained[calls])
+    return found or _by_words(drained.name[shares.gap[calls]], drained.names, shares.made[calls])
 
 
 def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root | None:
@@ -200,8 +202,10 @@ def _evidence(context: FindingContext, facts: _Facts) -> list[str]:
         )
     start = int(context.gaps.frame.gaps.start[facts.gaps.longest])
     lines.append(f"longest: {format_ns(int(facts.gaps.ns.max()))} in the gap at {format_moment(start)}")
-    if facts.spot.drained_ns:
-        lines.append(f"{format_ns(facts.spot.drained_ns)} of gaps began when such a call had emptied the queue")
+    if facts.spot.made_ns:
+        lines.append(
+            f"{format_ns(facts.spot.made_ns)} of idle time after it: the thread could have launched while it waited"
+        )
     return lines
 
 
@@ -235,7 +239,7 @@ def _chain(context: FindingContext, facts: _Facts) -> list[str]:
         longest_ns=int(gaps.ns.max()),
         median_ns=gaps.median_ns,
         count=len(gaps.gap),
-        drained=facts.spot.runs_dry,
+        made=facts.spot.mostly_made,
     )
     following = context.keys.next_names[int(context.keys.following[gaps.typical(context.keys)])]
     roots = chains.from_root(facts.root, cause)
@@ -251,7 +255,7 @@ def _label(facts: _Facts) -> str:
 def _rows(context: FindingContext, sightings: Sightings, facts: _Facts) -> list[EvidenceRow]:
     """The rows behind the longest slices, or the calls that emptied the queue before the longest gaps."""
     most = context.thresholds.rows
-    if not facts.spot.runs_dry:
+    if not facts.spot.mostly_made:
         return sightings.rows(facts.slices, most)
     order = np.argsort(-facts.gaps.ns, kind="stable")[:most]
     pairs = [(int(facts.gaps.gap[at]), int(facts.gaps.ns[at])) for at in order.tolist()]

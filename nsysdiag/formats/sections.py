@@ -46,7 +46,6 @@ OPENING: tuple[Callable[[Context], Section | None], ...] = (
     ranks.devices,
 )
 PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
-    diagnosis.triage,
     ledger.section,
     signatures.section,
     iterations.section,

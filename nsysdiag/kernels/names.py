@@ -160,3 +160,12 @@ def _part(part: str, *, nvfuser: bool) -> str:
     if part.isdecimal() or _HASH.fullmatch(part) or _ARGUMENT_SIGNATURE.fullmatch(part):
         return COUNTER
     return _NVFUSER_ID.sub(rf"\1{COUNTER}", part) if nvfuser and _NVFUSER_ID.fullmatch(part) else part
+
+
+SINGLE_PRECISION = re.compile(r"sgemm|simt_s|_f32f32_f32f32_f32|fp32", re.IGNORECASE)
+TENSOR = re.compile(r"tf32|tensorop|[hs](884|1688|16816)|bf16|f16|fp16", re.IGNORECASE)
+
+
+def is_single_precision(kernel: str) -> bool:
+    """Whether a kernel is named for a matrix product in single precision without tensor cores."""
+    return SINGLE_PRECISION.search(kernel) is not None and TENSOR.search(kernel) is None

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from msgspec import structs
 
+from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.diagnosis.device import device_triage
-from nsysdiag.diagnosis.facts import Triage
+from nsysdiag.diagnosis.focus import Focus
+from nsysdiag.diagnosis.judge import device_verdict
 from nsysdiag.diagnosis.missing import DOUBTED, Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.findings.attribution import Attribution
+from nsysdiag.findings.attribution import Attribution, shares_of
 from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.findings import findings_of
+from nsysdiag.findings.judged import JudgedTime
+from nsysdiag.findings.kernels import kernel_findings
+from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.gaps.calibration import Calibration
 from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.iterations.device import DeviceIterations
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.ledger.drained import Drained
 from nsysdiag.ledger.ledger import Ledger, Totals, coverage
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
-from nsysdiag.pipeline import device_figures, device_ledger, device_roots
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.phases import JobPhases
+from nsysdiag.pipeline import device_account, device_figures, device_ledger, device_roots
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.report import (
@@ -53,7 +56,7 @@ from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.wakeups.root_attribution import RootSlices
 
-steps = Steps([*device_ledger.steps, *device_roots.steps, *device_figures.steps])
+steps = Steps([*device_ledger.steps, *device_roots.steps, *device_account.steps, *device_figures.steps])
 
 
 @steps.step()
@@ -67,7 +70,6 @@ def undiagnosed(
     gaps: Gaps,
     drained: Drained,
     calibration: Calibration,
-    verdict: Verdict,
     largest: list[Gap],
     packed_gaps: GapsPacked,
     signatures: list[SignatureRow],
@@ -108,7 +110,7 @@ def undiagnosed(
         floor_calibrated=calibration.floor_calibrated,
         launch_latency_ns=calibration.latency_ns,
         launch_latency_calibrated=calibration.latency_calibrated,
-        verdict=verdict,
+        verdict=Verdict(id="", sentence=""),
         gap_count=len(gaps),
         gaps=largest,
         gaps_packed=packed_gaps,
@@ -128,28 +130,15 @@ def undiagnosed(
 
 
 @steps.step()
-def root_context(context: GapContext, root_slices: RootSlices) -> GapContext:
-    """The gaps by root cause."""
-    return replace(context, slices=root_slices.slices)
-
-
-@steps.step()
-def triage(
-    undiagnosed: DeviceReport,
-    root_context: GapContext,
-    window: AnalysisWindow,
-    split: WindowSplit,
-    iterations: DeviceIterations,
-    settings: Settings,
-) -> Triage | None:
-    """The bottleneck."""
-    return device_triage(undiagnosed, root_context, window.parts, split, iterations.steady, settings)
-
-
-@steps.step()
-def report(undiagnosed: DeviceReport, triage: Triage | None) -> DeviceReport:
+def report(undiagnosed: DeviceReport, devices_in_phases: list[PhaseDevice], focus: Focus) -> DeviceReport:
     """The device's part of the report."""
-    return structs.replace(undiagnosed, triage=triage)
+    return structs.replace(undiagnosed, verdict=device_verdict(undiagnosed, devices_in_phases, focus))
+
+
+@steps.step()
+def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTime:
+    """The time that findings are about."""
+    return JudgedTime.of(split, window.parts, focus.parts)
 
 
 @steps.step()
@@ -159,13 +148,23 @@ def findings(
     root_slices: RootSlices,
     layered: LayeredEvidence,
     keys: GapKeys,
+    kinds: IntArray,
+    families: IntArray,
+    bottlenecks: Bottlenecks,
+    judged: JudgedTime,
     without_work: EmptyIterations | None,
     missing: Missing,
     settings: Settings,
 ) -> list[Finding]:
     """What is worth doing something about; less sure where rows are missing."""
-    context = FindingContext(root_context, layered, keys, Attribution.by_root(root_slices), settings.findings)
-    found = findings_of(report, context, without_work)
+    attribution = Attribution.by_root(root_slices)
+    shares = shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
+    context = FindingContext(root_context, layered, keys, attribution, judged, settings.findings)
+    found = [
+        *findings_of(report, context, shares),
+        *kernel_findings(report, judged, bottlenecks, settings.findings),
+        *pointers_of(report, context, without_work),
+    ]
     if not missing.reasons():
         return found
     return [structs.replace(each, confidence=DOUBTED * each.confidence) for each in found]
@@ -196,6 +195,11 @@ def result(
     split: WindowSplit,
     collectives: Collectives,
     meetings: Collectives,
+    job_phases: JobPhases,
+    devices_in_phases: list[PhaseDevice],
+    focus: Focus,
 ) -> DeviceResult:
     """What the steps after the devices need of one."""
-    return DeviceResult(report, root_slices.slices, findings, lanes, split, collectives, meetings)
+    return DeviceResult(
+        report, root_slices.slices, findings, lanes, split, collectives, meetings, job_phases, devices_in_phases, focus
+    )

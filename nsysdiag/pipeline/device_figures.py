@@ -6,7 +6,7 @@ import numpy as np
 from msgspec import structs
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, intersect, union
-from nsysdiag.causes import ALLOCATION, PLACE, PREEMPTION, SYNCHRONIZATION
+from nsysdiag.causes import ALLOCATION
 from nsysdiag.communication.communication import collective_kinds, mpi_calls
 from nsysdiag.config.settings import Settings
 from nsysdiag.copies.copies import copy_report
@@ -16,8 +16,6 @@ from nsysdiag.counters.measured import with_sm_active
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.health import device_notes
 from nsysdiag.diagnosis.missing import Missing
-from nsysdiag.diagnosis.verdict import VerdictInput
-from nsysdiag.diagnosis.verdict import verdict as judge
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity
@@ -31,13 +29,11 @@ from nsysdiag.iterations.device import DeviceIterations
 from nsysdiag.iterations.packing import pack_iterations
 from nsysdiag.iterations.report import idle_parts
 from nsysdiag.iterations.window import AnalysisWindow
-from nsysdiag.launches.launches import median_work_ns
 from nsysdiag.launches.report import launch_report
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
-from nsysdiag.ledger.drained import Drained
-from nsysdiag.ledger.ledger import Ledger, Totals, coverage
+from nsysdiag.ledger.ledger import Ledger
 from nsysdiag.memory import unified
 from nsysdiag.memory.device import device_memory
 from nsysdiag.memory.facts import DeviceMemory, UnifiedMemory
@@ -51,7 +47,6 @@ from nsysdiag.report import (
     Launch,
     OpCounts,
     SignatureRow,
-    Verdict,
     Window,
 )
 from nsysdiag.wakeups.root_attribution import RootSlices
@@ -71,43 +66,6 @@ def launch(
 ) -> Launch:
     """How work reached the device."""
     return launch_report(context, window, inside, activity, layered, untraced, settings.thresholds)
-
-
-@steps.step()
-def drained_ns(gaps: Gaps, slices: Slices, drained: Drained) -> int:
-    """All of the sync-drained gaps, and synchronization in the others: nothing counted twice."""
-    rows, whole = slices.rows, int((gaps.end - gaps.start)[drained.flag].sum())
-    other = (rows.cause == PLACE[SYNCHRONIZATION]) & ~drained.flag[rows.gap]
-    return whole + int(slices.lengths(other).sum())
-
-
-@steps.step()
-def verdict(
-    device: DeviceTimeline,
-    inside: BoolArray,
-    split: WindowSplit,
-    ledger: Ledger,
-    root_totals: Totals,
-    drained_ns: int,
-    launch: Launch,
-    missing: Missing,
-    settings: Settings,
-) -> Verdict:
-    """The sentence about the device."""
-    return judge(
-        VerdictInput(
-            split=split,
-            ledger=root_totals.total,
-            drained_ns=drained_ns,
-            coverage=coverage(ledger.total),
-            median_interval_ns=launch.median_interval_ns,
-            median_work_ns=median_work_ns(device, inside, launch.median_kernel_ns),
-            labels=root_totals.labels,
-            off_cpu_ns=ledger.total.get(PREEMPTION, 0),
-            missing=missing,
-            thresholds=settings.thresholds,
-        )
-    )
 
 
 @steps.step()

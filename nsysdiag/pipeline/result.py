@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nsysdiag.diagnosis.focus import Focus
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import DeviceReport, Finding
 from nsysdiag.timeline.timeline import DeviceLanes
 
@@ -15,7 +18,8 @@ from nsysdiag.timeline.timeline import DeviceLanes
 class DeviceResult:
     """The report of one device, the slices behind its root ledger, its findings, and the timeline without the lanes of
     threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels, and the MPI
-    calls in which its threads met those of other ranks."""
+    calls in which its threads met those of other ranks; the phases of the job, what the device did in each, and those that
+    are judged."""
 
     report: DeviceReport
     slices: Slices
@@ -24,3 +28,6 @@ class DeviceResult:
     split: WindowSplit
     collectives: Collectives
     meetings: Collectives
+    job_phases: JobPhases
+    phases: list[PhaseDevice]
+    focus: Focus

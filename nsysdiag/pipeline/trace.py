@@ -6,10 +6,11 @@ import msgspec
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_warnings, recapture
+from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.host import HostActivity
-from nsysdiag.findings.findings import ranked
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.host import report as host_steps
 from nsysdiag.host.facts import HostReport
@@ -88,18 +89,33 @@ def timelines(results: list[DeviceResult], host: HostActivity, host_trace: HostT
 
 
 @steps.step()
+def judgment(trace: Trace, results: list[DeviceResult], ranks: RankComparison | None, settings: Settings) -> Judgment:
+    """What holds the job up, and what to do about it."""
+    found = [finding for result in results for finding in result.findings]
+    return judge(
+        results[0].job_phases if results else NO_PHASES,
+        [result.phases for result in results],
+        results[0].focus if results else NO_FOCUS,
+        with_waits(found, ranks),
+        frameworks=[],
+        gpus_present=gpus_present(trace),
+        limits=settings.findings,
+    )
+
+
+@steps.step()
 def report(
     trace: Trace,
     settings: Settings,
     results: list[DeviceResult],
     row_warnings: list[str],
     ranks: RankComparison | None,
+    judgment: Judgment,
     timelines: Timelines,
     host_report: HostReport | None,
 ) -> Report:
     """The report."""
     capabilities, devices = trace.capabilities(), [result.report for result in results]
-    found = [finding for result in results for finding in result.findings]
     made = Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),
@@ -115,7 +131,7 @@ def report(
             sha256=trace.sha256,
         ),
         devices=devices,
-        findings=with_waits(ranked(found, settings.findings.most), ranks),
+        findings=judgment.findings,
         causes=cause_infos(),
         recapture=recapture(devices, capabilities),
         settings=settings.changed(partial=trace.partial),
@@ -123,5 +139,7 @@ def report(
         ranks=ranks,
         not_recorded=list(NOT_RECORDED),
         host=host_report,
+        diagnosis=judgment.diagnosis,
+        phases=judgment.phases,
     )
     return finished(made, timelines.sentences)

@@ -18,12 +18,12 @@ import re
 from collections.abc import Callable, Hashable
 
 from nsysdiag.config.settings import Settings
-from nsysdiag.diagnosis.runtime import is_single_precision
 from nsysdiag.events.calls import clean_api_name
 from nsysdiag.events.identity import is_profiler
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
 from nsysdiag.events.program_code import file_name, has_name, name_of, origin_of, origin_of_python
 from nsysdiag.iterations.iterations import OPERATOR
+from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.pseudonyms import MARK
 from nsysdiag.share.redaction import forms
 from nsysdiag.share.redaction.names import Names

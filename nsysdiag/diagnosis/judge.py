@@ -1,0 +1,154 @@
+"""What holds a job up: one bottleneck, one action, by one account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.causes import CAUSES, PREEMPTION
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.facts import Diagnosis, Part
+from nsysdiag.diagnosis.focus import KERNELS, Focus, added, job_account, window_ns, working
+from nsysdiag.diagnosis.savings import job_findings, saved_share
+from nsysdiag.diagnosis.sentences import (
+    Said,
+    action_sentence,
+    detail_of,
+    headline,
+    phase_sentence,
+    verdict_sentence,
+)
+from nsysdiag.phases.facts import Phase, PhaseDevice
+from nsysdiag.phases.phases import JobPhases
+from nsysdiag.report import DeviceReport, Finding, Verdict
+
+SECOND = 0.1
+"""The next part of the judged time is named from here on."""
+VERDICTS = {
+    "kernels": "gpu-bound",
+    "parallelism": "parallelism-bound",
+    "communication": "comm-bound",
+    "copies": "copy-bound",
+    "input": "input-bound",
+    "sync": "sync-bound",
+    "launch": "launch-bound",
+    "unknown": "unresolved",
+}
+"""The verdict that follows from a bottleneck; of all others it is the cause with most time."""
+NO_WORK, CONTENDED = "no-gpu-work", "contended"
+NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
+NO_FOCUS = Focus(Intervals.empty(), [], None)
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """The bottleneck with most of an account, its share, and the next one of SECOND or more."""
+
+    bottleneck: str
+    share: float
+    second: Part | None
+    unknown: float
+
+
+def leading(account: dict[str, int]) -> Leading:
+    """Kernels, whether they fill the chip or not, are one candidate, which has the name of its larger part."""
+    total = sum(account.values())
+    if not total:
+        return Leading("unknown", 0.0, None, 0.0)
+    ns = {name: value for name, value in account.items() if name not in KERNELS}
+    working = {name: account.get(name, 0) for name in KERNELS}
+    ns[max(working, key=lambda name: working[name])] = sum(working.values())
+    ordered = sorted((name for name in ns if ns[name]), key=lambda name: (-ns[name], name))
+    first, behind = ordered[0], ordered[1:]
+    second = next((Part(each, round(ns[each] / total, 6)) for each in behind[:1] if ns[each] >= SECOND * total), None)
+    return Leading(first, round(ns[first] / total, 6), second, round(account.get("unknown", 0) / total, 6))
+
+
+def phase_records(found: JobPhases, devices: list[list[PhaseDevice]], judged: list[int]) -> list[Phase]:
+    """The phases of the report; `devices` holds a record for each device and phase."""
+    records = []
+    for at, phase in enumerate(found.phases):
+        mine = [each[at] for each in devices]
+        most = leading(job_account(mine))
+        records.append(
+            Phase(
+                name=phase.name,
+                start_ns=phase.start,
+                end_ns=phase.end,
+                judged=at in judged,
+                bottleneck=most.bottleneck,
+                share=most.share,
+                sentence=phase_sentence(phase, most.bottleneck, most.share),
+                steps=phase.steps,
+                devices=mine,
+            )
+        )
+    return records
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """What the report says of the job."""
+
+    diagnosis: Diagnosis
+    phases: list[Phase]
+    findings: list[Finding]
+
+
+def judge(
+    found: JobPhases,
+    devices: list[list[PhaseDevice]],
+    focus: Focus,
+    findings: list[Finding],
+    *,
+    frameworks: list[str],
+    gpus_present: int | None,
+    limits: FindingThresholds,
+) -> Judgment:
+    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all."""
+    judged = [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []
+    active = working(judged)
+    phase = None if focus.phase is None else found.phases[focus.phase]
+    basis = found.basis if focus.phase is None else found.basis_of(focus.phase)
+    steps = phase.steps if phase is not None and basis in ("steady", "phase") else None
+    merged = job_findings(
+        findings, {each.key: window_ns(each) for each in active}, steps.median_ns if steps else None, limits
+    )
+    most = leading(job_account(judged))
+    said = Said(
+        basis=basis,
+        phase=phase,
+        judged_ns=max((sum(each.account.values()) for each in active), default=0),
+        details={each.bottleneck: detail for each in reversed(merged) if (detail := detail_of(each))},
+    )
+    action = next((each for each in merged if saved_share(each)), None)
+    diagnosis = Diagnosis(
+        headline=headline(said, most.bottleneck, most.share, most.second, action),
+        bottleneck=most.bottleneck,
+        share=most.share,
+        basis=basis,
+        phase=focus.phase,
+        second=most.second,
+        action=None if action is None else action_sentence(action),
+        saves=None if action is None else action.saves,
+        unknown_share=most.unknown,
+        frameworks=frameworks,
+        findings=[each.id for each in merged],
+        gpus_present=gpus_present,
+        gpus_used=len(active),
+    )
+    return Judgment(diagnosis, phase_records(found, devices, found.judged), merged)
+
+
+def device_verdict(report: DeviceReport, phases: list[PhaseDevice], focus: Focus) -> Verdict:
+    """That of one device, by its own account of the judged phases."""
+    account = added([phases[at] for at in focus.places]).account if focus.places else {}
+    if not report.window_ns or not sum(account.values()):
+        return Verdict(id=NO_WORK, sentence="No GPU work in this window.")
+    most = leading(account)
+    known = VERDICTS.get(most.bottleneck)
+    if known is None:
+        ledger = {cause: ns for cause, ns in report.root_ledger.items() if CAUSES[cause].family == most.bottleneck}
+        largest = max(ledger, key=lambda cause: (ledger[cause], cause), default=most.bottleneck)
+        known = CONTENDED if largest == PREEMPTION else f"{largest}-bound"
+    return Verdict(id=known, sentence=verdict_sentence(most.bottleneck, most.share, most.second))

@@ -1,0 +1,62 @@
+"""Findings of all devices as the job's: merged, with what each would save of a step, in that order."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.findings.rules import severity
+from nsysdiag.report import Finding
+
+STEP, WINDOW = "step", "window"
+
+
+def job_findings(
+    found: list[Finding], judged_ns: dict[str, int], step_ns: int | None, limits: FindingThresholds
+) -> list[Finding]:
+    """The dozen that matter most. `judged_ns` is the judged time of each device that works, by its key; `step_ns` that
+    of a step, None where there is none: savings are then of the judged time."""
+    groups: dict[str, list[Finding]] = {}
+    for finding in found:
+        if judged_ns.get(finding.device, 0):
+            groups.setdefault(finding.id, []).append(finding)
+    merged = [_merged(group, judged_ns, step_ns, limits) for group in groups.values()]
+    return sorted(merged, key=_rank)[: limits.most]
+
+
+def saved_share(finding: Finding) -> float:
+    """How much of a step, or of the judged time, it saves; 0 where nothing tells."""
+    return finding.saves.ns / finding.saves.of_ns if finding.saves else 0.0
+
+
+def _rank(finding: Finding) -> tuple[float, float, str]:
+    return (-saved_share(finding), -finding.share, finding.id)
+
+
+def _merged(group: list[Finding], judged_ns: dict[str, int], step_ns: int | None, limits: FindingThresholds) -> Finding:
+    """The finding of the device that lost most, with the sums of all; a step is as long as on the slowest device, so
+    the largest share that a device may save is what the job may."""
+    first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, each.device))
+    total = sum(judged_ns.values())
+    time = {each.device: each.share * judged_ns[each.device] for each in group}
+    share = sum(time.values()) / total
+    saved = max(each.ceiling_ns / judged_ns[each.device] for each in group)
+    saves = _saves(min(saved, 1.0), step_ns or max(judged_ns.values()), STEP if step_ns else WINDOW)
+    lost = sum(each.lost_ns for each in group)
+    return replace(
+        first,
+        devices=sorted(each.device for each in group),
+        lost_ns=lost,
+        lost_share=round(min(lost / total, 1.0), 6),
+        ceiling_ns=max(each.ceiling_ns for each in group),
+        gaps=sum(each.gaps for each in group),
+        share=round(min(share, 1.0), 6),
+        saves=saves,
+        severity=severity(saved or share, limits, unresolved=first.bottleneck in ("unknown", "profiler")),
+    )
+
+
+def _saves(share: float, of_ns: int, per: str) -> Saves | None:
+    ns = round(share * of_ns)
+    return Saves(ns=ns, low_ns=0, high_ns=ns, per=per, of_ns=of_ns, method="bound") if ns else None

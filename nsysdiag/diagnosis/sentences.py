@@ -1,0 +1,129 @@
+"""The sentences of a diagnosis: what takes the time, of which time, and what to repair first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag import typed
+from nsysdiag.diagnosis.facts import Part, Saves
+from nsysdiag.diagnosis.focus import KERNELS
+from nsysdiag.phases.phases import FoundPhase
+from nsysdiag.report import Finding
+from nsysdiag.units import format_count, format_ns, format_share
+
+TAKES = {
+    "kernels": "Kernels take",
+    "parallelism": "Kernels that leave most of the GPU empty take",
+    "communication": "Communication takes",
+    "copies": "Copies with no kernel beside them take",
+    "input": "Waiting for input takes",
+    "host": "The host keeps the GPU waiting for",
+    "sync": "Synchronization keeps the GPU idle for",
+    "launch": "Launching work takes",
+    "memory": "Memory management takes",
+    "startup": "Start-up takes",
+    "other_process": "Another process has the GPU for",
+    "profiler": "The profiler itself takes",
+    "unknown": "Idle time that the trace cannot explain takes",
+}
+NOUNS = {
+    "kernels": "kernels",
+    "parallelism": "kernels that leave most of the GPU empty",
+    "communication": "communication",
+    "copies": "copies",
+    "input": "waiting for input",
+    "host": "waiting for the host",
+    "sync": "synchronization",
+    "launch": "launching work",
+    "memory": "memory management",
+    "startup": "start-up",
+    "other_process": "another process on the GPU",
+    "profiler": "the profiler's overhead",
+    "unknown": "idle time without evidence",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a headline needs beside the account: the basis, the judged phase, its length, and by bottleneck what stands
+    behind it, as the end of a sentence."""
+
+    basis: str
+    phase: FoundPhase | None
+    judged_ns: int
+    details: dict[str, str]
+
+
+def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
+    """The bottleneck with its share and what it is made of, the next one, and what can be repaired first where that
+    is something else."""
+    if said.basis == "none":
+        return "The trace holds no GPU work: nothing can be said about the GPU."
+    first = f"{TAKES[bottleneck]} {format_share(share, 1)} of {_time(said)}"
+    detail = said.details.get(bottleneck)
+    sentences = [f"{first}: {detail}." if detail else f"{first}."]
+    if said.basis == "cold":
+        sentences.insert(0, "The trace holds no steady state, only the start of a program.")
+    if second is not None:
+        sentences.append(f"Next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}.")
+    other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
+    if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
+        what, share_of_it = _capital(NOUNS[action.bottleneck]), format_share(action.share, 1)
+        sentences.append(f"{what} ({share_of_it}) can be repaired first.")
+    return " ".join(sentences)
+
+
+def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:
+    """One phase in a sentence."""
+    length = format_ns(phase.end - phase.start)
+    steps = ""
+    if phase.steps is not None:
+        steps = f", {format_count(phase.steps.count)} steps of {format_ns(phase.steps.median_ns)}"
+    return f"{_capital(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}."
+
+
+def verdict_sentence(bottleneck: str, share: float, second: Part | None) -> str:
+    """One device in a sentence."""
+    text = f"{TAKES[bottleneck]} {format_share(share, 1)} of the judged time"
+    return f"{text}; next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}." if second else f"{text}."
+
+
+def action_sentence(action: Finding) -> str:
+    """What to repair first, and what that saves."""
+    advice = action.advice[0] if action.advice else action.title
+    return f"{action.title}: {saves_words(action.saves)}. {advice}" if action.saves else f"{action.title}. {advice}"
+
+
+def saves_words(saves: Saves) -> str:
+    """`saves up to 12.3% of a step (4.1 ms)`."""
+    of = "a step" if saves.per == "step" else "the judged time"
+    if saves.method == "bound":
+        return f"saves up to {format_share(saves.high_ns, saves.of_ns)} of {of} ({format_ns(saves.high_ns)})"
+    low, high = format_share(saves.low_ns, saves.of_ns), format_share(saves.high_ns, saves.of_ns)
+    return f"saves {low} to {high} of {of}"
+
+
+def _time(said: Said) -> str:
+    phase = said.phase
+    if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
+        few = f" ({format_count(phase.steps.count)} of them: indicative)" if said.basis == "phase" else ""
+        return f"each {format_ns(phase.steps.median_ns)} step{few}"
+    length = format_ns(said.judged_ns)
+    if said.basis == "steady":
+        return f"the steady phase ({length})"
+    if said.basis == "phase":
+        return f"the part that repeats ({length}, few repeats: indicative)"
+    return f"the {length} judged"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def detail_of(finding: Finding) -> str | None:
+    """What stands behind a bottleneck, by its largest finding: the call, and where in the program."""
+    what = finding.call
+    where = typed.nvtx(finding.nvtx[-1]) if finding.nvtx else None
+    if what and where:
+        return f"mostly {what} in {where}"
+    return f"mostly {what}" if what else (f"mostly in {where}" if where else None)

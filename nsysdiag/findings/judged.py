@@ -1,0 +1,31 @@
+"""The time of one device that findings are about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nsysdiag.arrays.intervals import Intervals, intersect
+from nsysdiag.ledger.busy import WindowSplit
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedTime:
+    """The set `parts` of a device's window, and how many ns of it the device computed, communicated and copied with
+    nothing else running; the rest of `ns` it was idle."""
+
+    parts: Intervals
+    ns: int
+    compute_ns: int
+    exposed_comm_ns: int
+    exposed_copy_ns: int
+
+    @classmethod
+    def of(cls, split: WindowSplit, window: Intervals, focus: Intervals) -> JudgedTime:
+        """What of a device's window is inside the set `focus`."""
+        parts = intersect(window, focus)
+        compute, communication, copies = (intersect(part, focus).total() for part in split.parts)
+        return cls(parts, parts.total(), compute, communication, copies)
+
+    def share(self, ns: int) -> float:
+        """Part of the judged time, 0 where there is none."""
+        return ns / self.ns if self.ns else 0.0

@@ -1,0 +1,71 @@
+"""The phases of a job in the report, each with what every device did in it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from nsysdiag.fields import (
+    CauseId,
+    Count,
+    Moment,
+    NsByCause,
+    OwnText,
+    Period,
+    Sentence,
+    Share,
+    TotalNs,
+)
+from nsysdiag.record import Record
+
+PhaseName = Literal["start-up", "steady", "pause", "teardown"]
+"""Before the first part that repeats, a part that repeats, between two of them, and after the last."""
+Basis = Literal["steady", "phase", "window", "cold", "none"]
+"""What is judged: phases that repeat; such with two to four repeats; the window as a whole; a start without a steady
+phase; nothing, as no GPU work was recorded."""
+AccountBase = Literal["window", "start"]
+
+
+class PhaseSteps(Record, frozen=True):
+    """The whole steps of a loop inside a phase: how many, the median time from the start of one to the start of the
+    next, and what shows them (`nvtx`, `anchor`)."""
+
+    count: Count
+    median_ns: Period
+    source: OwnText
+
+
+class PhaseDevice(Record, frozen=True):
+    """What one device did in a phase, inside the window of that device; over all phases these figures add up to the
+    device's. compute_ns + exposed_comm_ns + exposed_copy_ns + idle_ns is the part of its window in the phase, `ledger`
+    sums to idle_ns.
+
+    `outside_ns` is the part of the phase outside the device's window. `account` is the judged time by bottleneck: it
+    sums to the four parts (`account_base` window), or to them and `outside_ns` (start)."""
+
+    key: OwnText
+    compute_ns: TotalNs
+    exposed_comm_ns: TotalNs
+    exposed_copy_ns: TotalNs
+    idle_ns: TotalNs
+    outside_ns: TotalNs
+    ledger: NsByCause
+    account: dict[CauseId, TotalNs]
+    account_base: AccountBase = "window"
+
+
+class Phase(Record, frozen=True):
+    """A part [start_ns, end_ns) of the job's time. Phases touch, and together they cover the time from the first to the
+    last launched operation of all devices; a start-up begins with the first CUDA call.
+
+    `judged` ones are what the diagnosis is about. `share` is the part of the phase's device time that `bottleneck`
+    takes."""
+
+    name: PhaseName
+    start_ns: Moment
+    end_ns: Moment
+    judged: bool
+    bottleneck: OwnText
+    share: Share
+    sentence: Sentence
+    steps: PhaseSteps | None
+    devices: list[PhaseDevice]

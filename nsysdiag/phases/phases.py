@@ -1,0 +1,207 @@
+"""The phases of a job: start-up, steady phases, pauses and teardown, and which of them can be judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
+from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
+from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
+from nsysdiag.phases.names import job_work
+from nsysdiag.phases.signal import DeviceSignal, Loop, job_window, loops_of, signal_of, window_edges, working
+from nsysdiag.phases.steady import REPEATED, Segments, merged
+
+FEWEST_REPEATS = 5
+"""Fewer repeats show no steady state."""
+JUDGED_SHARE = 0.1
+"""Of the time of all steady phases: a shorter one is not judged."""
+LEAST_KERNELS = 0.1
+"""Of the kernel time of the job: with less of it in steady phases, these are not what the job does."""
+SHORT_STEADY = 0.2
+"""Of the window: steady phases that take less may be a small part of a start."""
+STARTING_OR_UNKNOWN, STARTING = 0.6, 0.4
+"""Of the window: what start-up, memory and unknown causes take of a start, and of that start-up and memory."""
+BUSY_WINDOW, BUSY_SINCE_START = 0.5, 0.02
+"""What the GPU works of the window, and of the time since the first CUDA call, in a trace that is no mere start."""
+OUTSIDE_LOOP = 2
+"""Times the least length of a part: what is longer could be a part, and is none because it is like the loop."""
+WEAK_STEADY = 0.5
+"""Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPhase:
+    """A phase [start, end) in ns. `repeats` is how often its work repeats: the number of steps where a loop is known,
+    else how often the kernels that carry 60 % of the kernel time run. `steps` are whole steps of `loop` inside it."""
+
+    name: PhaseName
+    start: int
+    end: int
+    strong: bool = False
+    repeats: int = 0
+    steps: PhaseSteps | None = None
+    loop: Loop | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPhases:
+    """The phases of a job in time. They touch and cover its window [start, end), from the first to the last launched
+    operation of all devices; a start-up begins before that, with the first CUDA call.
+
+    `judged` are places in `phases`. `reason` says why the basis is what it is."""
+
+    start: int
+    end: int
+    phases: list[FoundPhase]
+    basis: Basis
+    reason: str
+    judged: list[int]
+
+    def basis_of(self, phase: int) -> Basis:
+        """The basis of what is said of one judged phase: one with few repeats is no steady state, whatever others
+        are."""
+        few = self.basis == "steady" and self.phases[phase].repeats < FEWEST_REPEATS
+        return "phase" if few else self.basis
+
+
+def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narrowed: bool) -> JobPhases:
+    """The phases of the job that the devices of `signals` worked for.
+
+    `first_call_ns` is the time of the first CUDA call of its processes, None where it is not known; `narrowed` says
+    that the user chose the time, which is then judged as it is."""
+    window, active = job_window(signals), working(signals)
+    if window is None or not active:
+        return JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
+    lo, hi = window
+    if narrowed:
+        return _whole(lo, hi, [], "the time was chosen")
+    loops = loops_of(active, lo, hi)
+    work = job_work([signal.device for signal in active], lo, hi)
+    changes = Changes.of(work, loops)
+    cuts = job_cuts(signal_of(active, work, window_edges(lo, hi, loops)), changes)
+    found = merged(cuts, loops, active, work)
+    return _judged(found, active, loops, first_call_ns)
+
+
+def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], first_call_ns: int | None) -> JobPhases:
+    lo, hi = int(found.borders[0]), int(found.borders[-1])
+    first = min(lo if first_call_ns is None else first_call_ns, lo)
+    phases = _named(found, loops, first)
+    open_loop = any(phase.loop is not None and not phase.loop.closed for phase in phases if phase.name == "steady")
+    if open_loop:
+        return _whole(lo, hi, loops, "what repeats is a part of a step")
+    cold = _cold(found, signals)
+    if cold is not None:
+        if _worked(found, hi - first, len(signals)):
+            return _whole(lo, hi, loops, "the GPU is busy, but nothing repeats")
+        return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))))
+    if not found.strong.any() and found.busy_ns[found.steady].sum() < WEAK_STEADY * found.busy_ns.sum():
+        return _whole(lo, hi, loops, "most of the work is done once")
+    judged = _judged_places(phases)
+    enough = any(phases[at].repeats >= FEWEST_REPEATS for at in judged)
+    if enough:
+        return JobPhases(lo, hi, phases, "steady", "work repeats", judged)
+    return JobPhases(lo, hi, phases, "phase", "work repeats less than five times", judged)
+
+
+def _whole(lo: int, hi: int, loops: list[Loop], reason: str) -> JobPhases:
+    """The window as the one phase."""
+    return JobPhases(lo, hi, [_with_steps("steady", lo, hi, 0, loops)], "window", reason, [0])
+
+
+def _cold(found: Segments, signals: list[DeviceSignal]) -> str | None:
+    """Why the trace holds no more than the start of a program; None where it does, or a strong phase."""
+    if found.strong.any():
+        return None
+    if not found.steady.any():
+        return "nothing repeats"
+    if found.kernel_ns[found.steady].sum() < LEAST_KERNELS * found.kernel_ns.sum():
+        return "what repeats takes little of the kernel time"
+    window = int(found.borders[-1] - found.borders[0])
+    span = Intervals(found.borders[:1], found.borders[-1:])
+    time = np.array([[coverage(each, span)[0] for each in (one.startup, one.memory, one.unknown)] for one in signals])
+    startup, memory, unknown = time.mean(axis=0) / window
+    starting = startup + memory >= STARTING and startup + memory + unknown >= STARTING_OR_UNKNOWN
+    if starting and found.lengths[found.steady].sum() < SHORT_STEADY * window:
+        return "start-up takes most of the time"
+    return None
+
+
+def _worked(found: Segments, since_start: int, devices: int) -> bool:
+    """Whether the GPU worked for long enough to be judged though nothing repeats. A window of one or two operations is
+    busy by definition: there it has to be so of the time since the first CUDA call."""
+    busy = float(found.busy_ns.sum()) / devices
+    few = int(found.operations.sum()) < REPEATED
+    window = since_start if few else int(found.borders[-1] - found.borders[0])
+    return busy >= BUSY_WINDOW * window and busy >= BUSY_SINCE_START * since_start
+
+
+def _judged_places(phases: list[FoundPhase]) -> list[int]:
+    """The strong phases, and those that take enough of the steady time."""
+    steady = [at for at, phase in enumerate(phases) if phase.name == "steady"]
+    time = sum(phases[at].end - phases[at].start for at in steady)
+    return [at for at in steady if phases[at].strong or phases[at].end - phases[at].start >= JUDGED_SHARE * time]
+
+
+def _named(found: Segments, loops: list[Loop], first: int) -> list[FoundPhase]:
+    """The phases: steady ones, and all that is between two of them, before the first or after the last as one.
+
+    A start-up begins at `first`, the first CUDA call. Where the window begins with a steady phase, the time before it
+    is a start-up of its own, unless it is shorter than any phase."""
+    lo, hi = int(found.borders[0]), int(found.borders[-1])
+    phases: list[FoundPhase] = []
+    until = first
+    for phase in _steady_phases(found, loops):
+        if not phases and phase.start == lo and lo - first < LEAST_LENGTH * (hi - lo):
+            until = lo
+        if phase.start > until:
+            phases.append(FoundPhase("pause" if phases else "start-up", until, phase.start))
+        phases.append(phase)
+        until = phase.end
+    if until < hi:
+        phases.append(FoundPhase("teardown" if phases else "start-up", until, hi))
+    return phases
+
+
+def _steady_phases(found: Segments, loops: list[Loop]) -> list[FoundPhase]:
+    """The steady phases, without what sticks out of their loops into what is not steady."""
+    phases = []
+    for at in np.flatnonzero(found.steady).tolist():
+        start, end = (int(each) for each in found.borders[at : at + 2])
+        phase = _with_steps("steady", start, end, int(found.repeats[at]), loops, strong=bool(found.strong[at]))
+        before, after = at > 0 and found.steady[at - 1], at + 1 < len(found) and found.steady[at + 1]
+        phases.append(_trimmed(phase, int(found.borders[-1] - found.borders[0]), start=not before, end=not after))
+    return phases
+
+
+def _trimmed(phase: FoundPhase, window: int, *, start: bool, end: bool) -> FoundPhase:
+    """A phase from the first to the last border of its steps, where more than a step is outside of them, but too little
+    for a part of its own: a short start before the first step, which the least length hides."""
+    if phase.loop is None or phase.steps is None:
+        return phase
+    inside = phase.loop.starts[(phase.loop.starts >= phase.start) & (phase.loop.starts <= phase.end)]
+    first, last = int(inside[0]), int(inside[-1])
+    least, most = phase.steps.median_ns, OUTSIDE_LOOP * LEAST_LENGTH * window
+    return replace(
+        phase,
+        start=first if start and least <= first - phase.start <= most else phase.start,
+        end=last if end and least <= phase.end - last <= most else phase.end,
+    )
+
+
+def _with_steps(
+    name: PhaseName, start: int, end: int, repeats: int, loops: list[Loop], *, strong: bool = False
+) -> FoundPhase:
+    """A phase with the steps of the loop that has most whole steps' time in it."""
+    best: tuple[int, Loop, IntArray] | None = None
+    for loop in loops:
+        inside = loop.starts[(loop.starts >= start) & (loop.starts <= end)]
+        if len(inside) >= 2 and (best is None or inside[-1] - inside[0] > best[0]):
+            best = int(inside[-1] - inside[0]), loop, inside
+    if best is None or 2 * best[0] < end - start:
+        return FoundPhase(name, start, end, strong, repeats)
+    _, loop, inside = best
+    steps = PhaseSteps(count=len(inside) - 1, median_ns=max(int(np.median(np.diff(inside))), 1), source=loop.source)
+    return FoundPhase(name, start, end, strong, steps.count, steps, loop)

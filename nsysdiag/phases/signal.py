@@ -1,0 +1,168 @@
+"""The work of a job over time as numbers: windows, and what the devices did in each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, coverage, union
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.phases.names import JobWork
+
+WINDOWS = 200
+"""Of a job. Half as many blur borders, twice as many show the parts of steps; 150 to 300 find the same phases."""
+LONGEST = 12
+"""Names with a column of their own."""
+LEAST_WORK = 0.05
+"""A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
+STEPS_OF_A_WINDOW = 2
+"""So that what differs within a step is no change from window to window."""
+IRREGULAR = 4
+"""Times the median step: a longer step, longer than a window too, holds a pause or a warm-up."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns. `source` and `name` are those of the
+    iterations. `closed` is False where the repeats are known to be parts of a step, such as the layers of a model in a
+    slice of a trace."""
+
+    starts: IntArray
+    source: str
+    name: str
+    closed: bool = True
+
+    def __len__(self) -> int:
+        return max(len(self.starts) - 1, 0)
+
+    @property
+    def length(self) -> int:
+        """From the start of the first step to the end of the last, in ns."""
+        return int(self.starts[-1] - self.starts[0]) if len(self) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSignal:
+    """What one device gives to the phases of the job: its operations, its window (a set), how that was spent, the idle
+    time by root causes of the families `startup`, `memory` and `unknown` (sets), and all loops found on it."""
+
+    device: DeviceTimeline
+    window: Intervals
+    split: WindowSplit
+    startup: Intervals
+    memory: Intervals
+    unknown: Intervals
+    loops: tuple[Loop, ...] = ()
+    first_call_ns: int | None = None
+    narrowed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Window i is [edges[i], edges[i + 1]) in ns, `values[i]` the share of it that each feature takes, a mean over
+    devices. `sets` holds for each device and feature when it was so."""
+
+    edges: IntArray
+    values: FloatArray
+    sets: list[list[Intervals]]
+
+    @property
+    def weights(self) -> FloatArray:
+        """The length of each window as a multiple of a WINDOWS-th of all."""
+        weights: FloatArray = np.diff(self.edges) * (WINDOWS / max(int(self.edges[-1] - self.edges[0]), 1))
+        return weights
+
+    def until(self, times: IntArray) -> FloatArray:
+        """[time, feature]: ns of each feature from the first edge to each of `times`, a mean over devices."""
+        return _until(self.sets, int(self.edges[0]), times)
+
+
+def job_window(signals: list[DeviceSignal]) -> tuple[int, int] | None:
+    """From the start of the first to the end of the last window of the devices; None where none has one."""
+    spans = [signal.window for signal in signals if len(signal.window)]
+    if not spans:
+        return None
+    return min(int(span.start[0]) for span in spans), max(int(span.end[-1]) for span in spans)
+
+
+def working(signals: list[DeviceSignal]) -> list[DeviceSignal]:
+    """The devices that are not merely touched."""
+    most = max((signal.split.busy_ns for signal in signals), default=0)
+    return [signal for signal in signals if signal.split.busy_ns > 0 and signal.split.busy_ns >= LEAST_WORK * most]
+
+
+def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
+    """Loops inside [lo, hi) that do not overlap, by time: of those that do, the one that covers most time, of equal
+    ones the one with fewer steps, which are the larger period."""
+    every = [_within(loop, lo, hi) for signal in signals for loop in signal.loops]
+    found: list[Loop] = []
+    for loop in sorted(every, key=lambda each: (-each.length, len(each))):
+        if len(loop) and all(loop.starts[0] >= one.starts[-1] or loop.starts[-1] <= one.starts[0] for one in found):
+            found.append(loop)
+    return sorted(found, key=lambda each: int(each.starts[0]))
+
+
+def step_borders(loops: list[Loop]) -> IntArray:
+    """The borders of the steps of all loops, sorted."""
+    return np.unique(np.concatenate([np.empty(0, np.int64), *(loop.starts for loop in loops)]))
+
+
+def signal_of(signals: list[DeviceSignal], work: JobWork, edges: IntArray) -> Signal:
+    """What the devices did in each of the windows between `edges`; `work` is theirs."""
+    rank = np.full(len(work.total), LONGEST, np.int8)
+    longest = np.argsort(-work.total, kind="stable")[:LONGEST]
+    rank[longest] = np.arange(len(longest))
+    sets = []
+    for signal, its in zip(signals, work.devices, strict=True):
+        column = rank[its.name]
+        named = [union(its.spans[column == each]) for each in range(LONGEST + 1)]
+        compute, communication, copies = signal.split.parts
+        sets.append([*named, compute, copies, communication, signal.startup, signal.memory])
+    values = np.diff(_until(sets, int(edges[0]), edges), axis=0) / np.diff(edges)[:, None]
+    return Signal(edges, values, sets)
+
+
+def _until(sets: list[list[Intervals]], lo: int, times: IntArray) -> FloatArray:
+    spans = Intervals(np.full(len(times), lo, np.int64), times)
+    every = [[coverage(each, spans) for each in of_device] for of_device in sets]
+    mean: FloatArray = np.mean(np.array(every, np.float64), axis=0)
+    return mean.T
+
+
+def window_edges(lo: int, hi: int, loops: list[Loop]) -> IntArray:
+    """The borders of about WINDOWS windows of [lo, hi): equal ones, but whole steps, two at least, inside loops.
+
+    ```
+    no loop     |    |    |    |    |    |    |    |    |
+    steps                  |..|..|..|..|..|..|..|        .   borders of steps
+    windows     |    |    | |     |     |     |  |  |    |
+    ```
+    """
+    count = min(WINDOWS, hi - lo)
+    grid = lo + (hi - lo) * np.arange(count + 1, dtype=np.int64) // count
+    for loop in loops:
+        grid = _snapped(grid, loop, (hi - lo) // count)
+    return np.unique(np.concatenate([grid, [lo, hi]]))
+
+
+def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:
+    """Times inside regular steps of the loop move to the nearest border of every second step; the ends of the loop are
+    borders too."""
+    step = np.diff(loop.starts)
+    borders = loop.starts[::STEPS_OF_A_WINDOW]
+    at = np.searchsorted(loop.starts, grid, side="right") - 1
+    inside = (at >= 0) & (at < len(step))
+    at = np.clip(at, 0, len(step) - 1)
+    regular = inside & (step[at] <= max(IRREGULAR * float(np.median(step)), width))
+    behind = np.clip(np.searchsorted(borders, grid), 1, max(len(borders) - 1, 1))
+    before, after = borders[behind - 1], borders[np.minimum(behind, len(borders) - 1)]
+    nearest = np.where(grid - before <= after - grid, before, after)
+    return np.concatenate([np.where(regular, nearest, grid), loop.starts[[0, -1]]])
+
+
+def _within(loop: Loop, lo: int, hi: int) -> Loop:
+    """The steps of a loop whose borders are in [lo, hi]."""
+    starts = loop.starts[(loop.starts >= lo) & (loop.starts <= hi)]
+    return Loop(np.unique(starts), loop.source, loop.name, loop.closed)

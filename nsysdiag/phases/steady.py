@@ -1,0 +1,229 @@
+"""Which parts of a job repeat, and which neighbours are one part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, pieces
+from nsysdiag.phases.names import JobWork, NamedWork
+from nsysdiag.phases.signal import DeviceSignal, Loop, step_borders
+
+REPEATED = 3
+"""A name that occurs so often repeats."""
+REPEATED_SHARE = 0.6
+"""Of the kernel time of a steady part: what repeated names take at least."""
+ALIKE_HALVES, STRONG_HALVES = 0.7, 0.95
+"""Cosine of the kernel mixes of both halves. A part with other kernels in its second half does not repeat."""
+LEAST_BUSY = 0.02
+MOST_STARTUP = 0.15
+COPIES_FOR_KERNELS = 3
+"""Where copies take so many times as long as kernels, copies are the work that repeats."""
+STRONG_OPERATIONS = 200
+ALIKE, ALIKE_BUSY = 0.8, 0.15
+"""Cosine of the kernel mixes, and difference of the busy shares, of parts that are one."""
+TWO_STEPS = 2
+"""Borders: two steps have three."""
+LONGEST_PERIOD = 4
+"""Parts of a step that are looked for: each takes 4 % of the window at least, so more would not repeat often."""
+ALIKE_LENGTHS = 3
+"""Times the shorter: parts of steps differ by less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Segments:
+    """Parts of the job's window: part i is [borders[i], borders[i + 1]) in ns.
+
+    `mix` is the work by device and name in ns: the kernels, or all where copies count as kernels. `account` is the
+    share of the devices' time by what they did: compute, communication, copies, and idle by start-up, memory and the
+    rest. `kernel_ns` and `busy_ns` are sums over devices. `repeats` is how often the names occur that carry 60 % of the
+    kernel time; `operations` is the count on the busiest device; `steady` and `strong` are what follows."""
+
+    borders: IntArray
+    mix: FloatArray
+    account: FloatArray
+    kernel_ns: FloatArray
+    busy_ns: FloatArray
+    repeats: IntArray
+    operations: IntArray
+    steady: BoolArray
+    strong: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.borders) - 1
+
+    @property
+    def lengths(self) -> IntArray:
+        """In ns."""
+        return np.diff(self.borders)
+
+    @property
+    def busy(self) -> FloatArray:
+        """The share of time with any work, a mean over devices."""
+        share: FloatArray = self.account[:, :3].sum(axis=1)
+        return share
+
+    def like(self, one: int, other: int) -> bool:
+        """Whether two parts do the same work, as often."""
+        same_work = cosine(self.mix[one], self.mix[other]) > ALIKE
+        return same_work and abs(float(self.busy[one] - self.busy[other])) <= ALIKE_BUSY
+
+    def like_account(self, one: int, other: int) -> bool:
+        """Whether two parts spend their time alike: in the same work, or both in none, and idle for the same."""
+        idle = max(float(self.busy[one]), float(self.busy[other])) < LEAST_BUSY
+        near = float(np.abs(self.account[one] - self.account[other]).max()) <= ALIKE_BUSY
+        return near and (idle or cosine(self.mix[one], self.mix[other]) > ALIKE)
+
+
+def cosine(one: FloatArray, other: FloatArray) -> float:
+    """Of two mixes; 0 where either is empty."""
+    norm = float(np.linalg.norm(one) * np.linalg.norm(other))
+    return float(one @ other) / norm if norm else 0.0
+
+
+def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> Segments:
+    """The parts between `borders`. Halves meet between steps of `loops` where there are any; `work` is that of the
+    devices of `signals`."""
+    halves = _halves(borders, step_borders(loops))
+    table = [_by_name(device, halves, len(work.kernel)) for device in work.devices]
+    time = np.concatenate([each[0] for each in table], axis=1)
+    count = np.stack([each[1][::2] + each[1][1::2] for each in table], axis=1)
+    kernel = np.tile(work.kernel, len(work.devices))
+    in_kernels, of_all = time[:, kernel].sum(axis=1), time.sum(axis=1)
+    kernel_ns = in_kernels[::2] + in_kernels[1::2]
+    by_copies = of_all[::2] + of_all[1::2] - kernel_ns >= COPIES_FOR_KERNELS * kernel_ns
+    time = np.where(kernel[None, :] | np.repeat(by_copies, 2)[:, None], time, 0.0)
+    mix = time[::2] + time[1::2]
+    flat = np.where(np.arange(count.shape[2]) > 0, count, 0).reshape(len(count), -1)  # 0: those not told apart
+    # Copies are many in a step: where there are kernels at all, those say how often it repeats.
+    judged = np.where(kernel[None, :] | (kernel_ns == 0)[:, None], mix, 0.0)
+    repeats = np.array([_repeats(*each) for each in zip(judged, flat, strict=True)], np.int64)
+    repeated = np.where(flat >= REPEATED, mix, 0.0).sum(axis=1) >= REPEATED_SHARE * np.maximum(mix.sum(axis=1), 1)
+    alike = np.array([cosine(*pair) for pair in zip(time[::2], time[1::2], strict=True)])
+    account, busy_ns = _accounts(borders, signals)
+    operations = count.sum(axis=2).max(axis=1)
+    works = (account[:, :3].sum(axis=1) >= LEAST_BUSY) & (account[:, 3] <= MOST_STARTUP)
+    many = (alike >= STRONG_HALVES) & (operations >= STRONG_OPERATIONS)
+    steady = repeated & works & (alike >= ALIKE_HALVES) & (many | ~_within_steps(borders, loops))
+    computes = steady & (kernel_ns > 0)
+    # Copies alone repeat too where a large upload is made of many: a phase only where no work repeats.
+    steady = computes if computes.any() else steady
+    return Segments(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many)
+
+
+def _halves(borders: IntArray, steps: IntArray) -> IntArray:
+    """The borders, and between any two their middle, or the border of a step next to it."""
+    middle = borders[:-1] + np.diff(borders) // 2
+    if len(steps):
+        at = np.clip(np.searchsorted(steps, middle), 1, max(len(steps) - 1, 1))
+        before, after = steps[at - 1], steps[np.minimum(at, len(steps) - 1)]
+        nearest = np.where(middle - before <= after - middle, before, after)
+        middle = np.where((nearest > borders[:-1]) & (nearest < borders[1:]), nearest, middle)
+    return np.append(np.stack([borders[:-1], middle], axis=1).ravel(), borders[-1])
+
+
+def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
+    """Whether at least half of each part is in a loop without two whole steps of it being in the part, which then is no
+    repeat of anything."""
+    start, end = borders[:-1], borders[1:]
+    within = np.zeros(len(start), np.bool_)
+    for loop in loops:
+        inside = np.searchsorted(loop.starts, end, side="right") - np.searchsorted(loop.starts, start)
+        shared = np.minimum(end, loop.starts[-1]) - np.maximum(start, loop.starts[0])
+        within |= (2 * shared >= end - start) & (inside <= TWO_STEPS)
+    return within
+
+
+def _by_name(work: NamedWork, borders: IntArray, names: int) -> tuple[FloatArray, IntArray]:
+    """[part, name]: ns of the operations inside each part, and how many begin in it."""
+    start, end = work.spans.start, work.spans.end
+    parts = len(borders) - 1
+    first = np.searchsorted(borders, start, side="right") - 1
+    whole = (first >= 0) & (end <= borders[np.minimum(first + 1, parts)])
+    time = np.zeros(parts * names)
+    time += np.bincount((first * names + work.name)[whole], (end - start)[whole], parts * names)
+    crossing = np.flatnonzero(~whole)
+    query, spans = pieces(Intervals(borders[:-1], borders[1:]), work.spans[crossing])
+    part = np.searchsorted(borders, spans.start, side="right") - 1
+    time += np.bincount(part * names + work.name[crossing[query]], spans.end - spans.start, parts * names)
+    begins = (first >= 0) & (first < parts)
+    count = np.bincount((first * names + work.name)[begins], minlength=parts * names)
+    return time.reshape(parts, names), count.reshape(parts, names)
+
+
+def _repeats(time: FloatArray, count: IntArray) -> int:
+    """The largest number so that names that occur at least as often carry 60 % of the time; 0 where there is none."""
+    order = np.argsort(-count, kind="stable")
+    until = np.cumsum(time[order])
+    total = float(until[-1]) if len(until) else 0.0
+    return int(count[order[np.searchsorted(until, REPEATED_SHARE * total)]]) if total > 0 else 0
+
+
+def _accounts(borders: IntArray, signals: list[DeviceSignal]) -> tuple[FloatArray, FloatArray]:
+    """[part, kind]: the share of time by what the devices did; [part]: ns with any work, a sum over devices."""
+    parts = Intervals(borders[:-1], borders[1:])
+    table = np.zeros((len(signals), len(parts), 6))
+    for row, each in zip(table, signals, strict=True):
+        sets = (*each.split.parts, each.startup, each.memory)
+        row[:, :5] = np.stack([coverage(one, parts) for one in sets], axis=1)
+    length = np.maximum(np.diff(borders), 1)
+    shares: FloatArray = table.mean(axis=0) / length[:, None]
+    shares[:, 5] = np.maximum(1 - shares[:, :5].sum(axis=1), 0.0)
+    return shares, table[:, :, :3].sum(axis=(0, 2))
+
+
+def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> Segments:
+    """The parts between `borders` after those that are one were put together: steady neighbours that do the same, and
+    parts that follow each other in turn and are those of a step."""
+
+    def measured(kept: Iterable[int]) -> Segments:
+        return segments_of(found.borders[sorted(kept)], loops, signals, work)
+
+    found = segments_of(borders, loops, signals, work)
+    found = _neighbours(found, measured)
+    while joined := _joined_run(found, measured):
+        found = joined
+    return _neighbours(found, measured)
+
+
+Measure = Callable[[Iterable[int]], Segments]
+"""The parts between those borders of the parts so far that are kept, by their places."""
+
+
+def _neighbours(found: Segments, measured: Measure) -> Segments:
+    """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one."""
+    same = [at for at in range(1, len(found)) if found.steady[at - 1] and found.steady[at] and found.like(at - 1, at)]
+    return measured(set(range(len(found.borders))).difference(same)) if same else found
+
+
+def _joined_run(found: Segments, measured: Measure) -> Segments | None:
+    """With the longest run of parts in turn as one, if that is steady as a whole; None where there is no such run.
+
+    ```
+    parts    |  A  | B |  A  | B |  A  |        five parts, two of a step
+    ```
+    """
+    runs = [_run(found, first, period) for period in range(2, LONGEST_PERIOD + 1) for first in range(len(found))]
+    for first, behind in sorted(filter(None, runs), key=lambda run: run[0] - run[1]):
+        joined = measured(at for at in range(len(found.borders)) if not first < at < behind)
+        if joined.steady[first]:
+            return joined
+    return None
+
+
+def _run(found: Segments, first: int, period: int) -> tuple[int, int] | None:
+    """How far the parts from `first` on are each like the one a period before: [first, behind), two periods at least.
+    The last part may be cut short."""
+    behind = first + period
+    while behind < len(found) and found.like_account(behind - period, behind):
+        if behind + 1 < len(found) and not _alike_long(found, behind - period, behind):
+            break
+        behind += 1
+    return (first, behind) if behind >= first + 2 * period else None
+
+
+def _alike_long(found: Segments, one: int, other: int) -> bool:
+    short, long = sorted((int(found.lengths[one]), int(found.lengths[other])))
+    return long <= ALIKE_LENGTHS * short

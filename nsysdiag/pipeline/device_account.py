@@ -1,0 +1,150 @@
+"""The steps of one device that count its time to bottlenecks, and meet those of the others in the phases of the job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.bottlenecks import bottlenecks as divide
+from nsysdiag.account.credit import Waits
+from nsysdiag.account.families import slice_families
+from nsysdiag.account.filling import hollow_time
+from nsysdiag.account.phases import Outside, device_phases, outside_of
+from nsysdiag.arrays.intervals import IntArray, Intervals, union
+from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
+from nsysdiag.counters.report import Measured
+from nsysdiag.diagnosis.focus import Focus, focus_of
+from nsysdiag.events.device import DeviceActivity, DeviceTimeline
+from nsysdiag.events.host import HostActivity
+from nsysdiag.findings.attribution import Attribution, slice_kinds
+from nsysdiag.gap_groups.details import GapContext
+from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.iterations.iterations import Iterations
+from nsysdiag.iterations.window import AnalysisWindow
+from nsysdiag.kernels.residency import residency
+from nsysdiag.ledger.assignment import Slices
+from nsysdiag.ledger.busy import WindowSplit
+from nsysdiag.ledger.classify import LayeredEvidence
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.phases.phases import JobPhases, find_phases
+from nsysdiag.phases.signal import DeviceSignal, Loop
+from nsysdiag.pipeline.stages import Steps
+from nsysdiag.wakeups.root_attribution import RootSlices
+
+steps = Steps()
+
+
+@steps.step()
+def root_context(context: GapContext, root_slices: RootSlices) -> GapContext:
+    """The gaps by root cause."""
+    return replace(context, slices=root_slices.slices)
+
+
+@steps.step(spills=True)
+def kinds(root_context: GapContext, root_slices: RootSlices, layered: LayeredEvidence) -> IntArray:
+    """The variant of its root cause that each slice shows."""
+    return slice_kinds(root_context, layered, Attribution.by_root(root_slices))
+
+
+@steps.step()
+def device_waits(device: DeviceTimeline, layered: LayeredEvidence, split: WindowSplit, host: HostActivity) -> Waits:
+    """The calls in which threads waited for the device."""
+    before = layered.before
+    return Waits.of(before[SYNCHRONIZATION], before[BLOCKING_COPY], device.number, split.busy, host.axis)
+
+
+@steps.step()
+def hollow(
+    device: DeviceTimeline, activity: DeviceActivity, split: WindowSplit, measured: Measured | None
+) -> Intervals | None:
+    """The compute time in which most of the chip was empty; None where the trace cannot tell."""
+    return hollow_time(device, split, residency(activity.shapes, device.gpu), measured)
+
+
+@steps.step(spills=True)
+def families(root_slices: RootSlices, kinds: IntArray, keys: GapKeys) -> IntArray:
+    """The bottleneck of each slice by its root cause."""
+    rows = root_slices.slices.rows
+    return slice_families(rows.cause, kinds, rows.gap, keys)
+
+
+@steps.step(spills=True)
+def bottlenecks(
+    device: DeviceTimeline,
+    split: WindowSplit,
+    root_slices: RootSlices,
+    families: IntArray,
+    lane: IntArray,
+    host: HostActivity,
+    device_waits: Waits,
+    hollow: Intervals | None,
+) -> Bottlenecks:
+    """All time of the window by bottleneck."""
+    rows, operations = root_slices.slices.rows, device.operations
+    return divide(
+        split,
+        root_slices.slices,
+        families,
+        lane[rows.gap],
+        union(host.mpi.spans),
+        device_waits,
+        union(Intervals(operations.start, operations.end)[operations.migration]),
+        Intervals.empty() if hollow is None else hollow,
+        host.axis,
+    )
+
+
+@steps.step()
+def outside(window: AnalysisWindow, layered: LayeredEvidence, lane: IntArray) -> Outside | None:
+    """What the program did from its first CUDA call to the device's first work."""
+    return None if window.narrowed else outside_of(window.parts, layered, lane)
+
+
+@steps.step()
+def signal(
+    device: DeviceTimeline,
+    window: AnalysisWindow,
+    split: WindowSplit,
+    bottlenecks: Bottlenecks,
+    repeating: Iterations | None,
+    outside: Outside | None,
+) -> DeviceSignal:
+    """What the device tells about the phases of the job."""
+    loops = () if repeating is None else (Loop(repeating.starts, repeating.source, repeating.name),)
+    return DeviceSignal(
+        device=device,
+        window=window.parts,
+        split=split,
+        startup=bottlenecks.set_of("startup"),
+        memory=bottlenecks.set_of("memory"),
+        unknown=bottlenecks.set_of("unknown"),
+        loops=loops,
+        first_call_ns=None if outside is None else outside.begin,
+        narrowed=window.narrowed,
+    )
+
+
+@steps.joined("signal")
+def job_phases(signals: list[DeviceSignal]) -> JobPhases:
+    """The phases of the job, of all its devices."""
+    calls = [each.first_call_ns for each in signals if each.first_call_ns is not None]
+    return find_phases(signals, min(calls, default=None), narrowed=any(each.narrowed for each in signals))
+
+
+@steps.step()
+def devices_in_phases(
+    job_phases: JobPhases,
+    device: DeviceTimeline,
+    slices: Slices,
+    split: WindowSplit,
+    bottlenecks: Bottlenecks,
+    outside: Outside | None,
+) -> list[PhaseDevice]:
+    """What the device did in each phase."""
+    return device_phases(job_phases, device.key, slices, split, bottlenecks, outside)
+
+
+@steps.joined("devices_in_phases")
+def focus(devices: list[list[PhaseDevice]], job_phases: JobPhases) -> Focus:
+    """The time that findings are about."""
+    return focus_of(job_phases, devices)
