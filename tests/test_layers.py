@@ -9,7 +9,7 @@ import pytest
 
 SUBJECTS = (
     "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
-    "iterations gap_groups"
+    "iterations gap_groups phases"
 )
 PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
@@ -37,6 +37,7 @@ LAYERS = [
     "wakeups kernels copies memory communication utilization host",
     "gap_groups",
     "launches counters timeline",
+    "phases",
     "pipeline.result",
     "diagnosis findings ranks",
     "comparison",

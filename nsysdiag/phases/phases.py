@@ -10,7 +10,7 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.names import job_work
-from nsysdiag.phases.signal import DeviceSignal, Loop, job_window, loops_of, signal_of, window_edges, working
+from nsysdiag.phases.signal import WINDOWS, DeviceSignal, Loop, job_window, loops_of, signal_of, window_edges, working
 from nsysdiag.phases.steady import REPEATED, Segments, merged
 
 FEWEST_REPEATS = 5
@@ -177,13 +177,13 @@ def _steady_phases(found: Segments, loops: list[Loop]) -> list[FoundPhase]:
 
 
 def _trimmed(phase: FoundPhase, window: int, *, start: bool, end: bool) -> FoundPhase:
-    """A phase from the first to the last border of its steps, where more than a step is outside of them, but too little
-    for a part of its own: a short start before the first step, which the least length hides."""
+    """A phase from the first to the last border of its steps, where a step or a window is outside of them, but too
+    little for a part of its own: a short start before the first step, which the least length hides."""
     if phase.loop is None or phase.steps is None:
         return phase
     inside = phase.loop.starts[(phase.loop.starts >= phase.start) & (phase.loop.starts <= phase.end)]
     first, last = int(inside[0]), int(inside[-1])
-    least, most = phase.steps.median_ns, OUTSIDE_LOOP * LEAST_LENGTH * window
+    least, most = min(phase.steps.median_ns, window // WINDOWS), OUTSIDE_LOOP * LEAST_LENGTH * window
     return replace(
         phase,
         start=first if start and least <= first - phase.start <= most else phase.start,

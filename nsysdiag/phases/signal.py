@@ -163,6 +163,5 @@ def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:
 
 
 def _within(loop: Loop, lo: int, hi: int) -> Loop:
-    """The steps of a loop whose borders are in [lo, hi]."""
-    starts = loop.starts[(loop.starts >= lo) & (loop.starts <= hi)]
-    return Loop(np.unique(starts), loop.source, loop.name, loop.closed)
+    """The steps of a loop inside [lo, hi), the outermost ones cut there: after its last operation a step is idle."""
+    return Loop(np.unique(np.clip(loop.starts, lo, hi)), loop.source, loop.name, loop.closed)

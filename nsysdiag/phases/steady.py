@@ -24,6 +24,8 @@ COPIES_FOR_KERNELS = 3
 STRONG_OPERATIONS = 200
 ALIKE, ALIKE_BUSY = 0.8, 0.15
 """Cosine of the kernel mixes, and difference of the busy shares, of parts that are one."""
+WARM_UP_REPEATS, WARM_UP_SLOWER = 0.1, 1.5
+"""Repeats of a warm-up, and the time of each, as a multiple of those of the loop that it is for."""
 TWO_STEPS = 2
 """Borders: two steps have three."""
 LONGEST_PERIOD = 4
@@ -107,9 +109,10 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     works = (account[:, :3].sum(axis=1) >= LEAST_BUSY) & (account[:, 3] <= MOST_STARTUP)
     many = (alike >= STRONG_HALVES) & (operations >= STRONG_OPERATIONS)
     steady = repeated & works & (alike >= ALIKE_HALVES) & (many | ~_within_steps(borders, loops))
-    computes = steady & (kernel_ns > 0)
-    # Copies alone repeat too where a large upload is made of many: a phase only where no work repeats.
+    computes = steady & (kernel_ns > 0) & (repeats > 1)
+    # Copies alone repeat too where a large upload is made of many: a phase only where no kernel repeats.
     steady = computes if computes.any() else steady
+    steady &= ~_warm_ups(borders, mix, repeats, steady)
     return Segments(borders, mix, account, kernel_ns, busy_ns, repeats, operations, steady, steady & many)
 
 
@@ -134,6 +137,18 @@ def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
         shared = np.minimum(end, loop.starts[-1]) - np.maximum(start, loop.starts[0])
         within |= (2 * shared >= end - start) & (inside <= TWO_STEPS)
     return within
+
+
+def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray) -> BoolArray:
+    """The steady parts that warm up for the next one: they run its kernels too, but far less often, and take longer for
+    each time."""
+    found = np.zeros(len(steady), np.bool_)
+    slowness = np.diff(borders) / np.maximum(repeats, 1)
+    for at in np.flatnonzero(steady[:-1] & steady[1:]).tolist():
+        shared = mix[at + 1][mix[at] > 0].sum() >= REPEATED_SHARE * mix[at + 1].sum()
+        few = repeats[at] <= WARM_UP_REPEATS * repeats[at + 1]
+        found[at] = shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[at + 1]
+    return found
 
 
 def _by_name(work: NamedWork, borders: IntArray, names: int) -> tuple[FloatArray, IntArray]:

@@ -1,0 +1,128 @@
+"""What is judged, and on what basis: each rule with a near miss."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.phases.jobs import DOWNLOAD, MS, UPLOAD, Job, named
+
+STEP = ((1, 4 * MS), (2, 3 * MS), (0, 3 * MS))
+
+
+def test_the_user_s_range_is_judged_as_it_is() -> None:
+    job = Job().kernel(9, MS).idle(800 * MS, "startup").steps(300, *STEP)
+    chosen, free = job.phases(narrowed=True), job.phases()
+    assert (chosen.basis, named(chosen), chosen.judged) == ("window", ["steady"], [0])
+    assert (free.basis, free.judged) == ("steady", [1])
+
+
+@pytest.mark.parametrize(("closed", "basis"), [(False, "window"), (True, "steady")])
+def test_what_repeats_in_a_slice_is_no_step(*, closed: bool, basis: str) -> None:
+    """The layers of a model are no steps of the program."""
+    found = Job().steps(17, *STEP, loop=True, closed=closed).phases()
+    assert found.basis == basis
+
+
+@pytest.mark.parametrize(("count", "basis"), [(2, "phase"), (4, "phase"), (5, "steady")])
+def test_few_repeats_are_no_steady_state(count: int, basis: str) -> None:
+    """Each step runs its kernels three times, so that names repeat."""
+    parts = (1, 20 * MS), (2, 30 * MS), (1, 20 * MS), (2, 30 * MS), (1, 20 * MS), (2, 30 * MS), (0, 50 * MS)
+    found = Job().steps(count, *parts, loop=True).phases()
+    assert (found.basis, named(found)) == (basis, ["steady"])
+    assert found.phases[0].repeats == count
+    assert found.basis_of(0) == basis
+
+
+@pytest.mark.parametrize(("count", "basis"), [(4, "phase"), (5, "steady")])
+def test_few_repeats_of_unknown_steps(count: int, basis: str) -> None:
+    found = Job().steps(count, (1, 20 * MS), (2, 30 * MS), (0, 50 * MS)).phases()
+    assert (found.basis, found.phases[0].repeats) == (basis, count)
+
+
+def test_one_phase_with_few_repeats_beside_another() -> None:
+    """The basis of the job is that of the better phase, and each has its own."""
+    job = Job().steps(4, (5, 60 * MS), (6, 60 * MS), (0, 60 * MS), loop=True).idle(900 * MS)
+    found = job.steps(100, *STEP, loop=True).phases()
+    assert named(found) == ["steady", "pause", "steady"]
+    assert (found.basis, found.judged) == ("steady", [0, 2])
+    assert [found.basis_of(at) for at in found.judged] == ["phase", "steady"]
+
+
+def starting(startup_ms: int, unknown_ms: int, steps: int) -> Job:
+    """A start of 8 s, of which so much has a cause, and steps of 10 ms."""
+    job = Job().kernel(9, MS)
+    job.idle(startup_ms * MS, "startup").idle(unknown_ms * MS, "unknown")
+    return job.idle((8_000 - startup_ms - unknown_ms) * MS).steps(steps, *STEP)
+
+
+@pytest.mark.parametrize(
+    ("startup_ms", "unknown_ms", "steps", "basis"),
+    [
+        (5_000, 2_000, 60, "cold"),
+        (5_000, 100, 60, "steady"),  # 59 % of the window
+        (3_300, 4_700, 60, "steady"),  # start-up alone takes 38 %
+        (3_700, 4_300, 60, "cold"),
+        (5_000, 2_000, 99, "cold"),
+        (5_000, 2_000, 120, "steady"),  # strong: 240 operations
+    ],
+)
+def test_a_loop_that_is_a_small_part_of_a_start(startup_ms: int, unknown_ms: int, steps: int, basis: str) -> None:
+    found = starting(startup_ms, unknown_ms, steps).phases(first_call_ns=100 * MS)
+    assert (found.basis, named(found)) == (basis, ["start-up", "steady"])
+    assert found.judged == ([0, 1] if basis == "cold" else [1])
+
+
+@pytest.mark.parametrize(("steps", "basis"), [(90, "cold"), (98, "cold"), (99, "steady")])
+def test_a_strong_phase_is_judged_however_long_the_start(steps: int, basis: str) -> None:
+    """99 steps are 198 operations; the two at the border belong to them."""
+    job = Job().kernel(9, MS).idle(8_000 * MS, "startup").kernel(1, MS).kernel(2, MS).steps(steps, *STEP)
+    assert job.phases(first_call_ns=100 * MS).basis == basis
+
+
+def with_large_kernels(large_ms: int) -> Job:
+    """One-off kernels, then a loop of 60 steps with 7 ms of kernels each."""
+    job = Job()
+    for name in range(20, 30):
+        job.kernel(name, large_ms * MS // 10).idle(large_ms * MS, "unknown")
+    return job.idle(500 * MS).steps(60, *STEP)
+
+
+@pytest.mark.parametrize(("large_ms", "basis"), [(4_200, "cold"), (420 * 8, "window"), (300, "steady")])
+def test_a_loop_with_little_of_the_kernel_time(large_ms: int, basis: str) -> None:
+    """420 ms of kernels in the loop: under a tenth; over a tenth, but under half of the busy time; over half."""
+    assert with_large_kernels(large_ms).phases(first_call_ns=100 * MS).basis == basis
+
+
+def once(copy_ms: int, kernel_ms: int, idle_ms: int) -> Job:
+    """Upload, four different kernels, download; idle time between them."""
+    job = Job().copy(UPLOAD, copy_ms * MS).idle(idle_ms * MS)
+    for name in range(1, 5):
+        job.kernel(name, kernel_ms * MS)
+    return job.idle(idle_ms * MS).copy(DOWNLOAD, copy_ms * MS)
+
+
+def test_upload_kernels_download_is_no_start_up() -> None:
+    found = once(50, 100, 10).phases(first_call_ns=0)
+    assert (found.basis, named(found), found.judged) == ("window", ["steady"], [0])
+
+
+def test_the_same_mostly_idle_is_one() -> None:
+    found = once(50, 100, 300).phases(first_call_ns=0)
+    assert (found.basis, named(found)) == ("cold", ["start-up"])
+
+
+@pytest.mark.parametrize(("first_call_ms", "basis"), [(-20_000, "window"), (-30_000, "cold")])
+def test_the_same_at_the_end_of_a_long_start_is_one(first_call_ms: int, basis: str) -> None:
+    """500 ms of work: 2 % of 25 s."""
+    assert once(50, 100, 10).phases(first_call_ns=first_call_ms * MS).basis == basis
+
+
+def test_weak_repeats_in_a_busy_window() -> None:
+    """Steady, but under half of the busy time and not strong: most of the work is done once."""
+    job = Job().copy(UPLOAD, 1_000 * MS)
+    job.steps(60, *STEP)
+    weak = job.copy(DOWNLOAD, 1_000 * MS).phases(first_call_ns=0)
+    assert (weak.basis, named(weak), weak.judged) == ("window", ["steady"], [0])
+    job = Job().copy(UPLOAD, 200 * MS)
+    job.steps(60, *STEP)
+    assert job.copy(DOWNLOAD, 200 * MS).phases(first_call_ns=0).basis == "steady"

@@ -1,0 +1,229 @@
+"""Phases of jobs with known borders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsysdiag.phases.phases import find_phases
+from nsysdiag.phases.signal import Loop
+from tests.phases.jobs import DOWNLOAD, MIGRATION, MS, UPLOAD, Job, assert_exact, borders, named
+
+STEP = ((1, 4 * MS), (2, 3 * MS), (0, 3 * MS))
+"""10 ms, of which the device is busy 7."""
+
+
+def near(found: int, expected: int, step: int = 10 * MS) -> bool:
+    """Within one step."""
+    return abs(found - expected) <= step
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("start_ms", [30, 200, 1_900])
+def test_a_start_a_loop_and_a_teardown(start_ms: int, *, known: bool) -> None:
+    """
+    window  [first kernels, idle][400 steps of 10 ms][idle .. download]
+    """
+    job = Job().kernel(9, MS).idle(start_ms * MS, "startup").kernel(8, MS)
+    begin = job.now
+    end = job.steps(400, *STEP, loop=known).now
+    job.idle(300 * MS).copy(DOWNLOAD, 100 * MS)
+    found = job.phases(first_call_ns=20 * MS)
+    assert_exact(found, (100 * MS, job.now))
+    assert named(found) == ["start-up", "steady", "teardown"]
+    assert borders(found)[0] == 20 * MS
+    assert near(borders(found)[1], begin)
+    assert near(borders(found)[2], end)
+    assert (found.basis, found.judged) == ("steady", [1])
+    assert found.phases[1].strong
+    assert found.phases[1].repeats >= 390
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_warm_up_steps_are_part_of_the_start(*, known: bool) -> None:
+    """Ten steps ten times as long as the others, with kernels of their own for tuning."""
+    job = Job().steps(10, (1, 4 * MS), (5, 20 * MS), (2, 3 * MS), (0, 73 * MS))
+    begin = job.now
+    job.steps(300, *STEP)
+    if known:
+        starts = np.append(100 * MS + np.arange(10) * 100 * MS, begin + np.arange(301) * 10 * MS)
+        job.loops.append(Loop(starts, "nvtx", "step"))
+    found = job.phases()
+    assert named(found) == ["start-up", "steady"]
+    assert near(borders(found)[1], begin)
+    assert found.judged == [1]
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_two_loops_with_a_pause(*, known: bool) -> None:
+    job = Job()
+    ends = [job.steps(1_000, (1, 3 * MS), (0, MS // 10), loop=known).now, job.idle(600 * MS).now]
+    ends.append(job.steps(1_000, (1, MS // 2), (0, MS // 2), loop=known).now)
+    found = job.phases()
+    assert named(found) == ["steady", "pause", "steady"]
+    assert all(near(*pair, 3 * MS) for pair in zip(borders(found)[1:], ends, strict=True))
+    assert found.judged == [0, 2]
+
+
+def test_two_loops_without_a_pause() -> None:
+    """Training and evaluation: other kernels, so two phases."""
+    job = Job().steps(300, *STEP)
+    change = job.now
+    job.steps(200, (3, 5 * MS), (4, 3 * MS), (0, 2 * MS))
+    found = job.phases()
+    assert named(found) == ["steady", "steady"]
+    assert near(borders(found)[1], change)
+
+
+def test_a_slow_drift_is_one_phase() -> None:
+    """Steps from 10 to 16 ms: each like the one before, the last ones busy 44 % where the first are 70 %."""
+    job = Job()
+    for at in range(400):
+        job.steps(1, *STEP).idle(at * 6 * MS // 400)
+    found = job.phases()
+    assert named(found) == ["steady"]
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("every", [2, 3, 7, 10, 25, 50, 100])
+def test_periodic_slow_steps_are_no_phases(every: int, *, known: bool) -> None:
+    job = Job()
+    starts = [job.now]
+    for at in range(400):
+        job.steps(1, *STEP)
+        if at % every == every - 1:
+            job.idle(25 * MS)
+        starts.append(job.now)
+    if known:
+        job.loops.append(Loop(np.array(starts, np.int64), "nvtx", "step"))
+    found = job.phases()
+    assert named(found) == ["steady"]
+    assert found.judged == [0]
+    if known:
+        steps = found.phases[0].steps
+        assert steps is not None
+        assert (steps.source, steps.count) == ("nvtx", 400)
+        assert steps.median_ns in (10 * MS, 35 * MS)
+
+
+def test_alternating_parts_are_a_step() -> None:
+    """Six steps of two parts, each part 8 % of the window."""
+    job = Job()
+    for _ in range(6):
+        job.steps(40, (1, 4 * MS), (0, MS)).steps(40, (2, 2 * MS), (0, 3 * MS))
+    found = job.phases()
+    assert named(found) == ["steady"]
+
+
+def test_parts_that_do_not_alternate_are_phases() -> None:
+    """The near miss of the same: A-B-C-D, all different."""
+    job = Job()
+    for name in range(1, 5):
+        job.steps(100, (name, 4 * MS), (0, MS))
+    assert named(job.phases()) == ["steady"] * 4
+
+
+def test_one_kernel_is_no_steady_state() -> None:
+    job = Job().kernel(1, 30 * MS)
+    found = job.phases(first_call_ns=0)
+    assert_exact(found, (100 * MS, 130 * MS))
+    assert (found.basis, named(found), found.judged) == ("cold", ["start-up"], [0])
+    assert borders(found) == [0, 130 * MS]
+
+
+def test_one_kernel_that_is_the_whole_run_is_judged() -> None:
+    found = Job().kernel(1, 50_000 * MS).phases(first_call_ns=0)
+    assert (found.basis, named(found), found.judged) == ("window", ["steady"], [0])
+
+
+def test_without_gpu_rows_nothing_is_judged() -> None:
+    found = find_phases([], None, narrowed=False)
+    assert (found.basis, found.phases, found.judged) == ("none", [], [])
+    nothing = Job().kernel(1, 0).signal(window=(5, 5))
+    assert find_phases([nothing], 3, narrowed=True).basis == "none"
+
+
+def test_a_device_that_is_merely_touched_changes_nothing() -> None:
+    """Two tiny kernels on a second device, in the start and at the end."""
+    job = Job().kernel(9, MS).idle(800 * MS, "startup").steps(300, *STEP).idle(400 * MS).copy(DOWNLOAD, MS)
+    touched = Job(now=101 * MS).kernel(9, 1_000).idle(3_900 * MS).kernel(9, 1_000)
+    alone = job.phases()
+    both = find_phases([job.signal(0), touched.signal(1)], None, narrowed=False)
+    assert borders(both)[:-1] == borders(alone)[:-1]
+    assert (both.basis, both.judged, named(both)) == (alone.basis, alone.judged, named(alone))
+
+
+def test_two_devices_in_step_are_one_job() -> None:
+    first = Job().idle(500 * MS).steps(300, *STEP)
+    second = Job().kernel(7, 5 * MS).idle(500 * MS, "startup").steps(299, *STEP)
+    found = find_phases([first.signal(0), second.signal(1)], None, narrowed=False)
+    assert_exact(found, (100 * MS, max(first.now - 3 * MS, second.now - 3 * MS)))
+    assert named(found) == ["start-up", "steady"]
+    assert near(borders(found)[1], 600 * MS)
+
+
+def test_names_that_repeat_on_different_devices_do_not_repeat() -> None:
+    """Each of eight devices runs ten kernels once: no name repeats on any."""
+    jobs = []
+    for number in range(8):
+        job = Job()
+        for name in range(10):
+            job.kernel(100 * name + 1, 5 * MS).idle(5 * MS, "unknown")
+        jobs.append(job.signal(number))
+    assert find_phases(jobs, 0, narrowed=False).basis != "steady"
+    assert not any(phase.repeats >= 3 for phase in find_phases(jobs, 0, narrowed=False).phases)
+
+
+def test_migrations_extend_no_phase() -> None:
+    job = Job().copy(MIGRATION, 50 * MS)
+    begin = job.now
+    end = job.steps(300, *STEP).now - 3 * MS
+    job.copy(MIGRATION, 500 * MS)
+    assert_exact(job.phases(), (begin, end))
+
+
+def test_graph_launches_repeat() -> None:
+    job = Job()
+    for _ in range(300):
+        job.graph(7 * MS).idle(3 * MS)
+    found = job.phases()
+    assert named(found) == ["steady"]
+    assert found.phases[0].repeats == 300
+
+
+def test_the_time_before_a_loop_that_begins_at_once_is_a_start_up() -> None:
+    """From the first CUDA call, unless it is shorter than any phase."""
+    job = Job().steps(300, *STEP)
+    far, near_ = job.phases(first_call_ns=100 * MS - 500 * MS), job.phases(first_call_ns=99 * MS)
+    assert (named(far), borders(far)[:2]) == (["start-up", "steady"], [-400 * MS, 100 * MS])
+    assert (named(near_), borders(near_)[0]) == (["steady"], 100 * MS)
+    assert far.judged == [1]
+
+
+def test_a_short_steady_phase_is_named_but_not_judged() -> None:
+    """Steady phases with less than a tenth of the steady time: the second loop has 6 %."""
+    job = Job().steps(300, *STEP).idle(400 * MS).steps(19, (3, 5 * MS), (4, 3 * MS), (0, 2 * MS))
+    found = job.phases()
+    assert named(found) == ["steady", "pause", "steady"]
+    assert found.judged == [0]
+
+
+def test_a_chunked_upload_is_no_steady_phase_beside_kernels() -> None:
+    job = Job().kernel(9, MS)
+    for _ in range(100):
+        job.copy(UPLOAD, 5 * MS)
+    begin = job.now
+    job.steps(100, *STEP)
+    found = job.phases()
+    assert named(found) == ["start-up", "steady"]
+    assert near(borders(found)[1], begin)
+
+
+def test_copies_that_repeat_alone_are_a_steady_phase() -> None:
+    """A test of bandwidth: there is nothing else."""
+    job = Job()
+    for _ in range(100):
+        job.copy(UPLOAD, 5 * MS).copy(DOWNLOAD, 5 * MS)
+    found = job.phases()
+    assert (found.basis, named(found)) == ("steady", ["steady"])
+    assert found.phases[0].repeats == 100
