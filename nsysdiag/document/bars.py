@@ -9,7 +9,7 @@ from nsysdiag.document.figures import percent, safe_color
 from nsysdiag.document.view import WORK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from nsysdiag.document.view import Share
 
@@ -67,6 +67,14 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
+class Label:
+    """What stands below a drawing; `x` is its middle in per cent of the width."""
+
+    x: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class LegendEntry:
     """What a colour means."""
 
@@ -77,7 +85,8 @@ class LegendEntry:
 
 @dataclass(frozen=True, slots=True)
 class BarChart:
-    """A drawing of `width` by HEIGHT units with slots of SLOT, and what is over it unstretched."""
+    """A drawing of `width` by HEIGHT units with slots of SLOT, and what is over it unstretched. `bottom` stands at the
+    floor, which is drawn then, `labels` below it."""
 
     width: int
     height: int
@@ -88,6 +97,8 @@ class BarChart:
     spots: list[Spot]
     legend: list[LegendEntry]
     cut: bool
+    bottom: str = ""
+    labels: Sequence[Label] = ()
 
     @property
     def kinds(self) -> set[str]:

@@ -15,7 +15,7 @@ from nsysdiag.document.bars import BarChart, LegendEntry
 from nsysdiag.document.curve import Curve, Strips
 from nsysdiag.document.figures import Stack
 from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.kinds import TEXT, Kind
+from nsysdiag.document.kinds import MARK, TEXT, Kind, Mark
 
 T = TypeVar("T")
 
@@ -61,27 +61,38 @@ TERMINAL = Limit(page=0, ticket=0)
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name from the trace, shown short. `whole` is shown with it where there is room, and on hover."""
+    """A name from the trace, shown short. `whole` is shown with it where there is room, and on hover. The page makes
+    it a link to `href`."""
 
     text: str
     whole: str = ""
+    href: str = ""
 
 
-Part = str | Name | LegendEntry
+Part = str | Name | LegendEntry | Mark
 Words = str | Sequence[Part]
-"""A sentence, or its parts where some are names from the trace, or causes with their colours."""
+"""A sentence, or its parts where some are names from the trace, causes with their colours, or judgements."""
 Tone = Literal["plain", "strong", "quiet", "note", "verdict", "good", "bad"]
 """How a text stands out: a `note` warns, a `verdict` says all in one sentence."""
 
 
 @dataclass(frozen=True, slots=True)
+class Remark:
+    """A smaller line below the value of a cell; the pointer shows `hint`."""
+
+    text: str
+    tone: Tone = "plain"
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
-    """A value with more to it: a kind of its own; a second, smaller line; a tag behind it; `strong` for sums; what the
-    pointer shows (`hint`), and what the column is sorted by (`order`)."""
+    """A value with more to it: a kind of its own; smaller lines below it (`note`), on the page alone; a tag behind it;
+    `strong` for sums; what the pointer shows (`hint`), and what the column is sorted by (`order`)."""
 
     value: object
     kind: Kind | None = None
-    note: str = ""
+    note: str | Sequence[Remark] = ""
     tag: str = ""
     strong: bool = False
     tone: Tone = "plain"
@@ -205,11 +216,12 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """Blocks that the page folds."""
+    """Blocks that the page folds; those that are `open` are unfolded at first."""
 
     title: str
     blocks: Sequence[Block]
     limit: Limit = PAGE
+    open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,6 +256,18 @@ class Section:
     id: str
     title: str
     blocks: Sequence[Block]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """Sections under a title. The page has `facts` beside the title, a list of `contents` where asked for, and is
+    called `tab` by the browser, or else by its title."""
+
+    title: str
+    sections: Sequence[Section]
+    facts: Words = ""
+    tab: str = ""
+    contents: bool = True
 
 
 def shown(blocks: Sequence[Block], detail: Detail) -> list[Block]:
@@ -282,6 +306,20 @@ def left_out(table: Table, detail: Detail) -> str:
 def named(label: str, name: str | None) -> list[Part]:
     """A label and the name behind it as parts of a sentence; nothing without a name."""
     return [label, Name(name)] if name else []
+
+
+def written_out(words: Words) -> str:
+    """A sentence as plain text."""
+    return words if isinstance(words, str) else "".join(map(_part, words))
+
+
+def _part(part: Part) -> str:
+    match part:
+        case Name(text=text) | LegendEntry(label=text):
+            return text
+        case Mark():
+            return MARK.show(part)
+    return part
 
 
 def as_cell(value: object) -> Cell:

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nsysdiag.document.bars import Line, Spot
+    from nsysdiag.document.bars import Label, Line, Spot
+
+
+Look = Literal["area", "line", "dots"]
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A filled area, or a line over it, with what the legend says of it."""
+    """A filled area, a line or dots over it, with what the legend says of it."""
 
     d: str
     label: str
-    is_area: bool
+    look: Look
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
     """Layers of `width` by `height` units; `lines` are the levels of the scale, `bottom` is what stands at its floor,
-    `limit` a level of its own. A spot is `spot_width` wide."""
+    `limit` a level of its own. A spot is `spot_width` wide; `labels` stand below."""
 
     width: int
     height: int
@@ -33,6 +36,7 @@ class Curve:
     spot_width: int
     bottom: str = ""
     limit: Line | None = None
+    labels: Sequence[Label] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.curve import Curve
 from nsysdiag.document.figures import Stack, percent
 from nsysdiag.document.histogram import Histogram
-from nsysdiag.document.kinds import KEY, MISSING
+from nsysdiag.document.kinds import KEY, MISSING, Mark
 from nsysdiag.document.names import clip
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ MACROS = {
     Entry: "entry",
 }
 
+MOST_HINT = 400
 EXACT = ("moment", "share", "side", "change")
 """Kinds whose short form says least."""
 
@@ -127,17 +128,23 @@ def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dic
 
 def _attributes(column: Column, cell: Cell) -> dict[str, str]:
     """What scripts sort and filter by, and what the pointer shows on the numbers that matter most."""
-    kind, value = cell.kind or column.kind, cell.value
+    kind, value, exact = cell.kind or column.kind, cell.value, ""
+    found: dict[str, str] = {}
     if isinstance(value, int | float) and kind.right:
         exact = kind.exact(value) if kind.exact and (column.strong or kind.id in EXACT) else ""
-        title = ", ".join(part for part in (exact, cell.hint) if part)
         found = {"data-v": f"{value:.6g}" if isinstance(value, float) else str(value)}
-        return found | ({"title": title} if title else {})
-    if cell.order is not None:
-        return {"data-v": str(cell.order)}
-    if kind is KEY:  # every cell of a column that can be filtered needs a value
-        return {"data-f": clip(value.label, 60) if isinstance(value, LegendEntry) else MISSING}
-    return {}
+    elif cell.order is not None:
+        found = {"data-v": str(cell.order)}
+    elif kind is KEY:  # every cell of a column that can be filtered needs a value
+        found = {"data-f": clip(value.label, 60) if isinstance(value, LegendEntry) else MISSING}
+    elif column.pick:
+        found = {"data-f": clip(_picked(value), column.length)}
+    title = ", ".join(part for part in (exact, clip(cell.hint, MOST_HINT)) if part)
+    return found | ({"title": title} if title else {})
+
+
+def _picked(value: object) -> str:
+    return value.word if isinstance(value, Mark) else str(value or MISSING)
 
 
 def width_of(share: float) -> str:

@@ -75,7 +75,7 @@ RATIO = Kind("ratio", lambda ratio: f"{ratio:,.2f}")
 FIGURE = Kind("figure")
 """str, aligned like a number"""
 TEXT = Kind("text", right=False)
-"""str"""
+"""str, or a sentence in parts"""
 NAME = Kind("name", right=False)
 """str or Name, from the trace"""
 KEY = Kind("key", right=False)
@@ -94,6 +94,8 @@ TIMES = Kind("times", lambda parts: ", ".join(f"{entry.label} {format_ns(ns)}" f
 """tuples of a LegendEntry and ns: what a time divides into"""
 STACK = Kind("stack", lambda stack: stack.said, right=False)
 """Stack, a stacked bar"""
+SPARK = Kind("spark", lambda spark: spark.said)
+"""Spark, a small line"""
 CODE = Kind("code", right=False)
 """str, for a computer: an option, a checksum"""
 HERTZ = Kind("hertz", format_hertz)

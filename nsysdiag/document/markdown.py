@@ -31,7 +31,7 @@ from nsysdiag.document.blocks import (
     named,
     shown,
 )
-from nsysdiag.document.kinds import BAR, CODE, MISSING, NAME, Kind
+from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, Kind, Mark
 from nsysdiag.document.markup import MARKER, code, fenced, table, text
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def _part(part: Part) -> str:
             return code(name, limit=MOST_NAME)
         case LegendEntry(label=label):
             return text(label)
+        case Mark():
+            return text(MARK.show(part))
     return part[: len(part) - len(part.lstrip())] + text(part) + part[len(part.rstrip()) :]  # blanks at its ends count
 
 
@@ -135,4 +137,4 @@ def _value(value: object, column: Column, kind: Kind) -> str:
             return text(label)
     if kind in (NAME, CODE):
         return code(str(value), in_table=True, limit=column.length)
-    return text(kind.show(value)) or MISSING
+    return (_sentence(value) if kind is TEXT and isinstance(value, tuple) else text(kind.show(value))) or MISSING

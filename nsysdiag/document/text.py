@@ -33,8 +33,9 @@ from nsysdiag.document.blocks import (
     cut,
     left_out,
     shown,
+    written_out,
 )
-from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME
+from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span
 from nsysdiag.document.words import counted
@@ -137,7 +138,7 @@ def _sentence(words: Words, style: str, width: int | None) -> Text:
     if isinstance(words, str):
         return Text(visible(words), style)
     names = [part.text for part in words if isinstance(part, Name)]
-    taken = sum(len(part if isinstance(part, str) else part.label) for part in words if not isinstance(part, Name))
+    taken = len(written_out([part for part in words if not isinstance(part, Name)]))
     room = max(LEAST_NAME, (width - taken) // max(1, len(names))) if width else max(map(len, names), default=0)
     text = Text(style=style)
     for part in words:
@@ -147,7 +148,7 @@ def _sentence(words: Words, style: str, width: int | None) -> Text:
             case LegendEntry(label=label):
                 text.append(visible(label), "cyan")
             case _:
-                text.append(visible(part))
+                text.append(visible(written_out([part])))
     return text
 
 
@@ -246,5 +247,6 @@ def _written(cell: Cell, column: Column, room: int) -> str:
     if value is None:
         return MISSING
     name = value.text if isinstance(value, Name) else value.label if isinstance(value, LegendEntry) else value
+    name = written_out(name) if kind is TEXT and isinstance(name, tuple) else name
     shown_as = name if isinstance(name, str) else kind.show(name)
     return (shown_as if column.kind.right else clip(shown_as, room - len(tag) if room > len(tag) else room)) + tag

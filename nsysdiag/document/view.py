@@ -22,6 +22,8 @@ WORK = {
     "exposed_comm": ("communication", "Exposed communication"),
     "exposed_copy": ("copies", "Exposed copies"),
 }
+PARTS = {**WORK, "idle": ("idle", "Idle")}
+"""The same and the idle time, which fill a window."""
 NOTABLE_ACTIVITY = 0.2
 """The share of active SMs from which on a gap was hardly one."""
 SEVERITIES = ("high", "medium", "low", "info")

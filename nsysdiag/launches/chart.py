@@ -34,8 +34,8 @@ def draw_depth(ahead: QueueDepth, most_spots: int) -> Curve | None:
         width=width,
         height=HEIGHT,
         layers=[
-            Layer(band(_levels(series.lowest, top), _levels(series.highest, top)), "lowest to highest", True),
-            Layer(stairs(_levels(series.mean, top)), "mean", False),
+            Layer(band(_levels(series.lowest, top), _levels(series.highest, top)), "lowest to highest", "area"),
+            Layer(stairs(_levels(series.mean, top)), "mean", "line"),
         ],
         lines=_lines(top),
         spots=[_spot(series, at, together) for at in range(0, len(series.mean), together)],

@@ -36,7 +36,7 @@ def draw_level(memory: DeviceMemory, most_spots: int) -> Curve | None:
     return Curve(
         width=SLOT * count,
         height=HEIGHT,
-        layers=[Layer(band(lowest, highest), "lowest to highest", True), Layer(stairs(highest), "highest", False)],
+        layers=[Layer(band(lowest, highest), "lowest to highest", "area"), Layer(stairs(highest), "highest", "line")],
         lines=level_lines(top, limit),
         limit=Line(percent(_place(limit, top), HEIGHT), f"limit {format_bytes(limit)}") if limit else None,
         spots=[_spot(level, at, together) for at in range(0, count, together)],

@@ -35,10 +35,12 @@ def draw_utilization(found: Utilization, end_ns: int, most_spots: int) -> Curve 
         height=HEIGHT,
         layers=[
             Layer(
-                _path(sampled, start, end_ns, closed=True), f"by time, samples of {format_ns(by_time.period_ns)}", True
+                _path(sampled, start, end_ns, closed=True),
+                f"by time, samples of {format_ns(by_time.period_ns)}",
+                "area",
             ),
             Layer(
-                _path(polled, start, end_ns, closed=False), f"by polling every {format_ns(by_period.period_ns)}", False
+                _path(polled, start, end_ns, closed=False), f"by polling every {format_ns(by_period.period_ns)}", "line"
             ),
         ],
         lines=[Line(percent(100 - level, 100), f"{level}%") for level in LEVELS],

@@ -24,6 +24,7 @@ from nsysdiag.document.blocks import (
     Lines,
     Name,
     Paragraph,
+    Remark,
     Section,
     Table,
     left_out,
@@ -31,7 +32,8 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.context import Context
 from nsysdiag.document.curve import Curve, Layer
-from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, NAME, SHARE, TEXT, TIME, part
+from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, Mark, part
+from nsysdiag.document.spark import draw_spark
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.report import DeviceReport
 from tests.output.page import Element, parse
@@ -61,7 +63,7 @@ TABLE = Table(
     total=7,
     limit=Limit(ticket=2, summary=1, brief=0),
 )
-CURVE = Curve(10, 1000, [Layer("M0 0H10", "highest", False)], [Line("0%", "all")], [Spot(0, "at 0 s: 7")], 10)
+CURVE = Curve(10, 1000, [Layer("M0 0H10", "highest", "line")], [Line("0%", "all")], [Spot(0, "at 0 s: 7")], 10)
 
 
 def toy(device: DeviceReport, _context: Context) -> Section:
@@ -187,3 +189,72 @@ def test_a_column_with_colours_can_be_filtered_by_every_cell(monkeypatch: pytest
     monkeypatch.setattr(sections, "PER_DEVICE", (lambda _device, _context: made,))
     found = section(anchor="keys").all("td")
     assert [cell.attributes["data-f"] for cell in found] == ["sync", "–"]
+
+
+MARKED = Section(
+    "marked",
+    "Marked",
+    [
+        Paragraph([Mark("▲", "Broken", "worse"), ". See ", Name("the toys", href="./toys.html"), "."], "verdict"),
+        Table(
+            "",
+            [
+                Column("Toy", NAME, head=True),
+                Column("State", MARK, pick=True),
+                Column("Why", TEXT),
+                Column("Runs", SPARK),
+            ],
+            [
+                (
+                    Name("bear", href="./bear.html"),
+                    Cell(
+                        Mark("◆", "Worn", "mixed"), note=[Remark("An ear is off.", "bad", "since May"), Remark("Wet.")]
+                    ),
+                    (Mark("●", "low", "low"), ": old | torn"),
+                    Cell(draw_spark([0.1, 0.2], "Wear"), order=0.1),
+                ),
+                ("duck", Mark("✓", "New", "better"), None, None),
+            ],
+            limit=EVERYWHERE,
+        ),
+        Details("Unfolded", [Paragraph("At once.")], open=True),
+    ],
+)
+
+
+@pytest.fixture
+def marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sections, "PER_DEVICE", (lambda _device, _context: MARKED,))
+
+
+@pytest.mark.usefixtures("marked")
+class TestJudgementsAndLinks:
+    def test_on_the_page(self) -> None:
+        found = section(anchor="marked")
+        assert [link.attributes["href"] for link in found.all("a")] == ["./toys.html", "./bear.html"]
+        first, second = (body.all("td") for body in found.all("tbody"))
+        assert [cell.attributes["data-f"] for cell in (first[0], second[0])] == ["Worn", "New"]
+        below = [
+            (each.attributes, each.text) for each in first[0].all("span") if "full" in each.attributes.get("class", "")
+        ]
+        assert below == [
+            ({"class": "full tone-bad", "title": "since May"}, "An ear is off."),
+            ({"class": "full"}, "Wet."),
+        ]
+        assert "judged-low" in first[1].all("span")[0].attributes["class"]
+        assert first[2].attributes["data-v"] == "0.1"
+        assert first[2].text.strip() == "10.0% → 20.0%"
+        assert (
+            first[2].all("svg")[0].attributes["aria-label"]
+            == "Wear: first 10.0%, last 20.0%, lowest 10.0%, highest 20.0%"
+        )
+        assert "open" in found.all("details")[0].attributes
+
+    def test_in_markdown_and_text(self) -> None:
+        text = written("md")
+        assert "**▲ Broken. See `the toys`.**" in text
+        assert "| `bear` | ◆ Worn | ● low: old \\| torn | 10.0% → 20.0% |" in text
+        assert "| `duck` | ✓ New | – | – |" in text
+        shown_as = written("txt")
+        assert "▲ Broken. See the toys." in shown_as
+        assert "● low: old | torn" in shown_as

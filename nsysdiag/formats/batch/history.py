@@ -3,13 +3,14 @@ sparkline of the idle share, a chart of any value from run to run with the names
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from nsysdiag.document.bars import HEIGHT, SLOT, Line, Spot
+from nsysdiag.document.bars import HEIGHT, SLOT, Label, Line, Spot
+from nsysdiag.document.curve import Curve, Layer
 from nsysdiag.document.figures import percent
 from nsysdiag.document.names import clip
+from nsysdiag.document.spark import Spark, draw_spark
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
@@ -18,22 +19,7 @@ if TYPE_CHECKING:
     from nsysdiag.ci.facts import HistoryLine
 
 MOST_SPARKS = 60
-SPARK_RANGE = 0.05
-"""The height of a sparkline is at least so much of the window: what is less is noise and looks like it."""
 _LATEST = 253_402_300_799
-
-
-@dataclass(frozen=True, slots=True)
-class Spark:
-    """The idle share over the runs: a line in a drawing of `width` by HEIGHT units, its last point, and its ends in
-    words. `change` is from the first to the last run."""
-
-    width: int
-    line: str
-    dot: str
-    text: str
-    label: str
-    change: float
 
 
 def series(history: Sequence[HistoryLine]) -> dict[tuple[str, str], list[HistoryLine]]:
@@ -55,24 +41,9 @@ def moment(line: HistoryLine) -> str:
 
 
 def spark(lines: Sequence[HistoryLine]) -> Spark | None:
-    """The latest runs as a sparkline, None where there are not two."""
+    """The idle share of the latest runs as a line, None where there are not two."""
     shares = [idle_share(line) for line in lines[-MOST_SPARKS:]]
-    if len(shares) < 2:
-        return None
-    low, high = min(shares), max(shares)
-    pad = max(SPARK_RANGE - (high - low), 0.0) / 2 + 0.1 * max(high - low, SPARK_RANGE)
-    lower, upper = low - pad, high + pad
-    points = [f"{SLOT * at} {round(HEIGHT * (upper - share) / (upper - lower))}" for at, share in enumerate(shares)]
-    first, last = (format_share(share, 1) for share in (shares[0], shares[-1]))
-    lowest, highest = (format_share(share, 1) for share in (low, high))
-    return Spark(
-        width=SLOT * (len(shares) - 1),
-        line="M" + "L".join(points),
-        dot=f"M{points[-1]}h0",
-        text=f"{first} → {last}",
-        label=f"Idle share over {len(shares)} runs: first {first}, last {last}, lowest {lowest}, highest {highest}",
-        change=shares[-1] - shares[0],
-    )
+    return draw_spark(shares, f"Idle share over {len(shares)} runs") if len(shares) > 1 else None
 
 
 LABEL_LENGTH = 16
@@ -82,30 +53,12 @@ STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5)
 MOST_LEVELS = 5
 
 
-@dataclass(frozen=True, slots=True)
-class LineChart:
-    """A drawing of `width` by `height` units with a slot a run; the line has gaps where a run has no value."""
-
-    width: int
-    height: int
-    line: str
-    dots: str
-    lines: list[Line]
-    spots: list[Spot]
-    spot_width: int
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The name of a run; `x` is the middle of its slot in per cent of the width."""
-
-    x: str
-    text: str
-
-
-def draw_line(values: Sequence[int | None], top: int, levels: dict[str, int], texts: Sequence[str]) -> LineChart:
-    """Values from 0 to `top`, which fills the height; `levels` has the text of each level and its value, `texts` what
-    the pointer shows of each value."""
+def draw_line(
+    values: Sequence[int | None], top: int, levels: dict[str, int], texts: Sequence[str], below: Sequence[Label] = ()
+) -> Curve:
+    """Values from 0 to `top`, which fills the height, a slot a run; the line has gaps where a run has no value.
+    `levels` has the text of each level and its value, `texts` what the pointer shows of each value, `below` the names
+    of the runs."""
     slots = max(len(values), FEWEST_SLOTS)
     points = [None if value is None else (_middle(at), _place(value, top)) for at, value in enumerate(values)]
     pieces, drawing = [], False
@@ -113,14 +66,16 @@ def draw_line(values: Sequence[int | None], top: int, levels: dict[str, int], te
         if point is not None:
             pieces.append(f"{'L' if drawing else 'M'}{point[0]} {point[1]}")
         drawing = point is not None
-    return LineChart(
+    dots = "".join(f"M{point[0]} {point[1]}h0" for point in points if point)
+    return Curve(
         width=slots * SLOT,
         height=HEIGHT,
-        line="".join(pieces),
-        dots="".join(f"M{point[0]} {point[1]}h0" for point in points if point),
+        layers=[Layer("".join(pieces), "", "line"), Layer(dots, "", "dots")],
         lines=[Line(percent(_place(value, top), HEIGHT), label) for label, value in levels.items() if value < top],
         spots=[Spot(at * SLOT, text) for at, text in enumerate(texts)],
         spot_width=SLOT,
+        bottom="0",
+        labels=below,
     )
 
 

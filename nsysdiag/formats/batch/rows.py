@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.document.kinds import Mark
 from nsysdiag.document.names import visible
-from nsysdiag.document.view import Part, severity_rank
+from nsysdiag.document.view import severity_rank
 from nsysdiag.document.words import counted
 
 if TYPE_CHECKING:
@@ -89,16 +89,6 @@ def shown_name(name: str) -> str:
 def idle_share(device: BatchDevice | None) -> float:
     """Idle time as a part of the window, 0..1; 0 without a device."""
     return device.idle_ns / device.window_ns if device and device.window_ns else 0.0
-
-
-def parts(device: BatchDevice) -> tuple[Part, ...]:
-    """Compute, exposed communication, exposed copies and idle: the sum is the window."""
-    return (
-        Part("compute", "Compute", device.compute_ns),
-        Part("communication", "Exposed communication", device.exposed_comm_ns),
-        Part("copies", "Exposed copies", device.exposed_copy_ns),
-        Part("idle", "Idle", device.idle_ns),
-    )
 
 
 def result(summary: BatchSummary) -> Mark:

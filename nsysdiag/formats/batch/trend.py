@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.axis import MOST_TICKS, time_levels
-from nsysdiag.document.bars import Bar, BarChart, draw_bars
+from nsysdiag.document.bars import Bar, BarChart, Label, draw_bars
+from nsysdiag.document.blocks import (
+    Block,
+    Cell,
+    Chart,
+    Column,
+    Details,
+    Document,
+    Heading,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+)
+from nsysdiag.document.curve import Curve
+from nsysdiag.document.kinds import CODE, COUNT, FIGURE, NAME, SHARE, TEXT, TIME
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes, Share, by_time, share_of
 from nsysdiag.document.words import counted
-from nsysdiag.formats.batch.history import (
-    FEWEST_SLOTS,
-    Label,
-    LineChart,
-    draw_line,
-    idle_share,
-    labels,
-    moment,
-    series,
-    share_levels,
-)
-from nsysdiag.formats.batch.index import framed
+from nsysdiag.formats.batch.history import FEWEST_SLOTS, draw_line, idle_share, labels, moment, series, share_levels
+from nsysdiag.formats.batch.index import drawn
 from nsysdiag.formats.batch.rows import rows, shown_name
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.formats.batch.summary import link
+from nsysdiag.units import format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,94 +42,154 @@ MOST_ROWS = 30
 UNFOLDED = 3
 TOP_CAUSES = 6
 OTHER = "other"
+CHIEF_CAUSES, MOST_CAUSE, MOST_TITLE = 3, 60, 120
 SCALE = 1_000_000
 """Shares are drawn as whole parts of a million."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A run as the table shows it."""
-
-    line: HistoryLine
-    name: str
-    at: str
-    idle: float
-    idle_text: str
-    causes: list[tuple[str, str]]
+INDEX = "index.html"
+LATEST = (
+    Column("Trace", NAME, head=True, length=80),
+    Column("GPU", CODE, length=30),
+    Column("Runs", COUNT),
+    Column("Latest", TEXT, length=40),
+    Column("Iteration", TIME),
+    Column("Before", TIME),
+    Column("Idle", SHARE),
+    Column("Before", SHARE),
+    Column("Budgets broken", COUNT),
+)
+RUNS = (
+    Column("Run", NAME, head=True, length=60),
+    Column("When (UTC)", FIGURE),
+    Column("Window", TIME),
+    Column("Iteration", TIME),
+    Column("Idle", SHARE, strong=True),
+    Column("Chief causes, of the window", TEXT, length=300),
+    Column("Budgets broken", COUNT),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Trend:
-    """One trace and GPU over its runs; a chart is None where no run has what it shows. `before` is the run before the
-    last one."""
+    """One trace and GPU over its runs, the newest last; `points` is how many of them charts show."""
 
     anchor: str
-    name: str
+    input: str
     device: str
-    count: int
-    sentence: str
-    iteration: LineChart | None
-    idle: LineChart
-    causes: BarChart | None
-    labels: list[Label]
-    runs: list[Run]
-    last: Run
-    before: Run | None
+    every: list[HistoryLine]
+    points: int
+
+    @property
+    def name(self) -> str:
+        """The trace as a link can show it."""
+        return shown_name(self.input)
+
+    @property
+    def drawn(self) -> list[HistoryLine]:
+        """The runs in the charts."""
+        return self.every[-self.points :]
+
+    @property
+    def listed(self) -> list[HistoryLine]:
+        """The runs in the table."""
+        return self.every[-MOST_ROWS:]
 
 
 def render(summary: BatchSummary, history: Sequence[HistoryLine], causes: Sequence[CauseInfo] = ()) -> bytes:
     """The whole page as UTF-8."""
+    return drawn(document(summary, history, Causes(causes)), summary)
+
+
+def document(summary: BatchSummary, history: Sequence[HistoryLine], causes: Causes) -> Document:
+    """The latest run of each trace and GPU beside the one before, and a section for each of them."""
     runs = series(history)
     # Those of this batch, the worst first; then those that only earlier runs had.
     here = [(row.entry.input, row.device.key) for row in rows(summary) if row.device]
     now = [key for key in here if key in runs]
     order = [*now, *sorted(runs.keys() - set(now))]
-    shown = order[:MOST_SERIES]
-    points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_OF_ALL // max(len(shown), 1)))
-    known = Causes(causes)
-    trends = [_trend(at, key, runs[key], points, known) for at, key in enumerate(shown)]
-    count = len({(each.line.at, each.line.run) for trend in trends for each in trend.runs})
-    notes = [f"Charts show the latest {points:,} runs of each."] if any(t.count > points for t in trends) else []
-    if any(trend.count > len(trend.runs) for trend in trends):
-        notes.append(f"Tables show the latest {MOST_ROWS} runs of each.")
-    return framed(
-        "trend.html",
-        summary,
-        trends=trends,
-        unfolded=UNFOLDED,
-        left_out=len(order) - len(shown),
-        notes=notes,
-        headline=f"{counted(len(order), 'trace and GPU', 'traces and GPUs')} over {counted(count, 'run')}.",
-    )
+    points = max(FEWEST_POINTS, min(MOST_POINTS, MOST_OF_ALL // max(min(len(order), MOST_SERIES), 1)))
+    trends = [Trend(f"t-{at}", *key, runs[key], points) for at, key in enumerate(order[:MOST_SERIES])]
+    sections = [
+        Section("latest", "Latest run and the one before", _overview(trends, len(order))),
+        *(_section(trend, causes, unfolded=at < UNFOLDED) for at, trend in enumerate(trends)),
+    ]
+    return Document("Traces over time", sections, [Name("All traces", href=link(INDEX))], contents=False)
 
 
-def _trend(at: int, key: tuple[str, str], every: list[HistoryLine], points: int, causes: Causes) -> Trend:
-    lines = every[-points:]
-    runs = [_run(line, causes) for line in reversed(every[-MOST_ROWS:])]
-    names = [_name(line) for line in lines]
-    return Trend(
-        anchor=f"t-{at}",
-        name=shown_name(key[0]),
-        device=key[1],
-        count=len(every),
-        sentence=_sentence(every),
-        iteration=_iterations(lines, names),
-        idle=_idle(lines, names),
-        causes=_causes(lines, names, causes),
-        labels=labels(names),
-        runs=runs,
-        last=runs[0],
-        before=runs[1] if len(runs) > 1 else None,
-    )
+def _overview(trends: Sequence[Trend], total: int) -> list[Block]:
+    count = len({(line.at, line.run) for trend in trends for line in trend.listed})
+    said = [f"{counted(total, 'trace and GPU', 'traces and GPUs')} over {counted(count, 'run')}."]
+    if any(len(trend.every) > trend.points for trend in trends):
+        said.append(f"Charts show the latest {trends[0].points:,} runs of each.")
+    if any(len(trend.every) > MOST_ROWS for trend in trends):
+        said.append(f"Tables show the latest {MOST_ROWS} runs of each.")
+    left_out = [Paragraph(f"{total - len(trends):,} more are left out.", "note")] if total > len(trends) else []
+    return [
+        Paragraph(" ".join(said)),
+        *left_out,
+        Table(
+            "The latest run of each trace and GPU, beside the one before", LATEST, list(map(_latest, trends)), first=50
+        ),
+    ]
+
+
+def _latest(trend: Trend) -> list[object]:
+    last, before = trend.every[-1], trend.every[-2] if len(trend.every) > 1 else None
+    return [
+        Name(trend.name, href=f"#{trend.anchor}"),
+        trend.device,
+        len(trend.every),
+        _name(last),
+        _time(last.iteration_ns),
+        _time(before.iteration_ns) if before else None,
+        _idle(last),
+        _idle(before) if before else None,
+        last.broken,
+    ]
+
+
+def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
+    """The charts and runs of one trace and GPU, folded under the sentence that says where it stands."""
+    sentence, names = _sentence(trend.every), [_name(line) for line in trend.drawn]
+    below = labels(names)
+    runs = Table("Runs, the newest first", RUNS, [_run(line, causes) for line in reversed(trend.listed)], first=10)
+    charts = [
+        ("Median iteration", "Median iteration over the runs", _iterations(trend.drawn, names, below)),
+        ("Idle share of the window", "Idle share over the runs", _idle_shares(trend.drawn, names, below)),
+        ("Idle by cause, of the window", "Idle share by cause over the runs", _causes(trend, names, below, causes)),
+    ]
+    found = [block for title, label, drawing in charts if drawing for block in _chart(title, label, sentence, drawing)]
+    title = clip(f"{trend.name}, {trend.device}", MOST_TITLE)
+    return Section(trend.anchor, title, [Details(sentence, [*found, runs], open=unfolded)])
+
+
+def _chart(title: str, label: str, sentence: str, drawing: BarChart | Curve) -> tuple[Block, Block]:
+    legend = drawing.legend if isinstance(drawing, BarChart) else ()
+    return Heading(title), Chart(drawing, f"{label}. {sentence}", legend=legend)
+
+
+def _run(line: HistoryLine, causes: Causes) -> list[object]:
+    chief = [(clip(causes.title(id), MOST_CAUSE), ns) for id, ns in by_time(line.causes)[:CHIEF_CAUSES] if ns]
+    return [
+        _name(line),
+        moment(line),
+        _time(line.window_ns),
+        _time(line.iteration_ns),
+        _idle(line),
+        ", ".join(f"{title} {format_share(ns, line.window_ns)}" for title, ns in chief),
+        line.broken,
+    ]
+
+
+def _time(ns: int | None) -> Cell | None:
+    return None if ns is None else Cell(ns, hint=format_exact_ns(ns))
+
+
+def _idle(line: HistoryLine) -> float | None:
+    return idle_share(line) if line.window_ns else None
 
 
 def _name(line: HistoryLine) -> str:
     return visible(line.run).strip() or moment(line)
-
-
-def _run(line: HistoryLine, causes: Causes) -> Run:
-    top = [(clip(causes.title(id), 60), format_share(ns, line.window_ns)) for id, ns in by_time(line.causes)[:3] if ns]
-    return Run(line, _name(line), moment(line), idle_share(line), format_share(line.idle_ns, line.window_ns), top)
 
 
 def _sentence(every: list[HistoryLine]) -> str:
@@ -139,21 +205,21 @@ def _sentence(every: list[HistoryLine]) -> str:
     return f"{now} in the last run; before it {then}."
 
 
-def _iterations(lines: list[HistoryLine], names: list[str]) -> LineChart | None:
+def _iterations(lines: list[HistoryLine], names: list[str], below: list[Label]) -> Curve | None:
     values = [line.iteration_ns for line in lines]
     top = max((value for value in values if value is not None), default=0)
     if top <= 0:
         return None
     texts = [f"{name}: {format_ns(v) if v is not None else 'not known'}" for name, v in zip(names, values, strict=True)]
     top = round(top * 1.1)
-    return draw_line(values, top, time_levels(top, MOST_TICKS), texts)
+    return draw_line(values, top, time_levels(top, MOST_TICKS), texts, below)
 
 
-def _idle(lines: list[HistoryLine], names: list[str]) -> LineChart:
+def _idle_shares(lines: list[HistoryLine], names: list[str], below: list[Label]) -> Curve:
     values: list[int | None] = [round(idle_share(line) * SCALE) for line in lines]
     texts = [f"{name}: {format_share(line.idle_ns, line.window_ns)}" for name, line in zip(names, lines, strict=True)]
     top = _ceiling(max(value or 0 for value in values))
-    return draw_line(values, top, share_levels(top, SCALE), texts)
+    return draw_line(values, top, share_levels(top, SCALE), texts, below)
 
 
 def _ceiling(highest: int) -> int:
@@ -161,9 +227,9 @@ def _ceiling(highest: int) -> int:
     return max(SCALE // 20, round(1.1 * highest))
 
 
-def _causes(lines: list[HistoryLine], names: list[str], causes: Causes) -> BarChart | None:
+def _causes(trend: Trend, names: list[str], below: list[Label], causes: Causes) -> BarChart | None:
     """Bars of the idle share by cause: those with the largest shares in all runs together, and all others as one."""
-    total: dict[str, float] = {}
+    lines, total = trend.drawn, dict[str, float]()
     for line in lines:
         for id, ns in line.causes.items():
             total[id] = total.get(id, 0.0) + (ns / line.window_ns if line.window_ns > 0 else 0.0)
@@ -183,4 +249,5 @@ def _causes(lines: list[HistoryLine], names: list[str], causes: Causes) -> BarCh
     if highest <= 0:
         return None
     ceiling = _ceiling(highest)
-    return draw_bars(bars, ceiling, share_levels(ceiling, SCALE), fewest=FEWEST_SLOTS)
+    chart = draw_bars(bars, ceiling, share_levels(ceiling, SCALE), fewest=FEWEST_SLOTS)
+    return replace(chart, bottom="0", labels=below) if chart else None

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from nsysdiag import units
 from nsysdiag.document import words
-from nsysdiag.document.blocks import Detail, Section, shown
+from nsysdiag.document.blocks import Detail, Document, Section, shown
 from nsysdiag.document.context import Context
 from nsysdiag.document.html import figures, html_of, width_of
 from nsysdiag.document.names import brief, clip, visible
@@ -112,17 +112,16 @@ def framed(
 
 
 def document(
-    title: str, facts: str, found: Sequence[Section], tool: Tool, settings: Mapping[str, object], options: RenderOptions
+    found: Document, tool: Tool, settings: Mapping[str, object], options: RenderOptions, *, styles: str = ""
 ) -> bytes:
-    """A page of sections that are blocks alone, as UTF-8."""
+    """A page of sections that are blocks alone, with `styles` after those of every page, as UTF-8."""
     return framed(
         "document.html",
         tool,
-        page_style(),
+        page_style() + styles,
         page_script(),
-        title=title,
-        facts=facts,
-        sections=[section for section in found if shown(section.blocks, Detail.PAGE)],
+        document=found,
+        sections=[section for section in found.sections if shown(section.blocks, Detail.PAGE)],
         html_of=lambda blocks, level: html_of(blocks, environment(), level, {}),
         tool=tool,
         settings=settings,

@@ -23,7 +23,7 @@ from nsysdiag.document.blocks import (
 )
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, BYTES, CODE, COUNT, NAME, SHARE, STACK, TEXT, TIME, TIMES, part, share_of
-from nsysdiag.document.view import WORK, Causes, by_time
+from nsysdiag.document.view import PARTS, Causes, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, instant
 from nsysdiag.ranks.show import words
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 TOP_RANKS, TOP_STRAGGLERS, TOP_LINES, TOP_ROWS, MOST_ROWS, MOST_REASONS = 64, 5, 8, 20, 50, 5
 NOT_TICKET = Limit(ticket=0)
 MARKDOWN = Limit(page=0, summary=0, brief=0)
-PARTS = {**WORK, "idle": ("idle", "Idle")}
 RANKS = (
     Column("Rank", NAME, head=True, length=60),
     Column("Time", STACK, limit=PAGE),

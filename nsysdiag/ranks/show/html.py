@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.document.blocks import Document
 from nsysdiag.document.words import counted
 from nsysdiag.formats.html.page import document
 from nsysdiag.ranks.show.blocks import sections
@@ -17,4 +18,4 @@ if TYPE_CHECKING:
 def render(report: RanksReport, options: RenderOptions) -> bytes:
     """The whole page as UTF-8."""
     facts = f"{counted(len(report.comparison.ranks), 'rank')} in {counted(len(report.traces), 'trace')}"
-    return document(TITLE, facts, sections(report), report.tool, report.settings, options)
+    return document(Document(TITLE, sections(report), facts), report.tool, report.settings, options)

@@ -48,7 +48,7 @@ def test_nothing_complains_and_nothing_is_wider_than_the_window(
     with reader(chromium, tmp_path, sample, page) as shown:
         shown.start()
         shown.value(OPEN)
-        for width in (1440, 800):
+        for width in (1440, 800, 390):
             shown.size(width, 1000)
             assert shown.value(WIDE) <= width
         assert shown.console == []
@@ -95,6 +95,15 @@ def test_pages_lead_to_each_other_and_to_the_reports(chromium: Chromium, tmp_pat
         shown.until("location.pathname.endsWith('trend.html') && document.readyState === 'complete'")
         shown.click_on(".masthead a")
         shown.until("location.pathname.endsWith('index.html') && document.readyState === 'complete'")
+
+
+def test_a_link_to_folded_runs_unfolds_them(chromium: Chromium, tmp_path: Path) -> None:
+    fold = "document.querySelector('#t-9 details').open"
+    with reader(chromium, tmp_path, "hostile", "trend.html") as shown:
+        shown.start()
+        assert shown.value(fold) is False
+        shown.click_on("a[href='#t-9']")
+        shown.until(fold)
 
 
 def test_hostile_addresses_stay_in_the_folder(chromium: Chromium, tmp_path: Path) -> None:

@@ -370,12 +370,14 @@ class TestMarkdown:
         text = markdown.render(BATCHES["good"]()).decode()
         places = [text.index(f"## {title}") for title in ("Not analysed", "Broken budgets", "All traces")]
         assert places == sorted(places)
-        rows = re.findall(r"^\| ([▲◆]) \w+ \|", text, flags=re.MULTILINE)
-        assert rows == ["▲", "▲", "◆", "◆"]
+        rows = re.findall(r"^\| \S+ \| ([▲◆] (?:fails|warns)) \|", text, flags=re.MULTILINE)
+        assert rows == ["▲ fails", "▲ fails", "◆ warns", "◆ warns"]
+        states = re.findall(r"^\| \S+ \| \S+ \| ([▲◆○✓✕] [\w ]+) \|", text, flags=re.MULTILINE)
+        assert states[:4] == ["✕ Not analysed", "▲ Budget broken", "◆ Warning", "○ No budgets"]
 
     def test_budgets_that_cannot_be_judged_have_a_table(self) -> None:
         text = markdown.render(summary(entry(unjudged=[unjudged()]))).decode()
-        assert "**Budgets not judged.**" in text
+        assert "**✕ Budgets not judged. 1 trace with 1 GPU: " in text
         assert re.search(r"## Budgets that cannot be judged\n\n.*\n.*\n\|.*nothing repeats in it", text)
 
     def test_rows_keep_their_cells(self) -> None:

@@ -1,0 +1,231 @@
+"""The summary of a batch as a document: what became of all traces, and a row a trace and GPU, the worst first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.blocks import (
+    PAGE,
+    Block,
+    Cell,
+    Column,
+    Document,
+    Limit,
+    Lines,
+    Name,
+    Paragraph,
+    Remark,
+    Section,
+    Table,
+    Words,
+)
+from nsysdiag.document.figures import Stack, stack
+from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, Mark
+from nsysdiag.document.names import clip
+from nsysdiag.document.view import PARTS
+from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS
+from nsysdiag.formats.batch.history import series, spark
+from nsysdiag.formats.batch.rows import FAIL, FAILED, headline, result, rows, shown_name
+from nsysdiag.units import format_exact_ns, format_ns, format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, HistoryLine
+    from nsysdiag.document.spark import Spark
+    from nsysdiag.formats.batch.rows import Row
+
+TREND = "trend.html"
+SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
+MARKDOWN = Limit(page=0, summary=0, brief=0)
+"""Markdown alone: on the page the rows say it."""
+SPARKS = Column("Idle over runs", SPARK, limit=PAGE)
+ROWS = (
+    Column("Trace", NAME, head=True, length=80),
+    Column("GPU", CODE, length=24),
+    Column("State", MARK, pick=True),
+    Column("Verdict", TEXT, length=SENTENCE),
+    Column("Window", TIME, limit=PAGE),
+    Column("Idle", SHARE, strong=True),
+    SPARKS,
+    Column("Busy", SHARE, limit=PAGE),
+    *(Column(title, SHARE) for title in ("Compute", "Communication", "Copies")),
+    Column("Iteration", TIME),
+    Column("Coverage", SHARE, limit=PAGE),
+    Column("Top finding", TEXT, length=TITLE),
+)
+TIMES = len(ROWS) - 5
+"""The columns from the window to the coverage."""
+CAPTION = (
+    "Compute, communication and copies are what the GPU was busy with, the latter two only where nothing else "
+    "hid them; with idle they make up the window."
+)
+FAILURES = (
+    Column("Trace", NAME, head=True, length=NAME_LENGTH),
+    Column("Why", TEXT, length=SENTENCE),
+    Column("What to do", TEXT, length=SENTENCE),
+)
+BROKEN = (
+    Column("Trace", NAME, head=True, length=NAME_LENGTH),
+    Column("State", MARK),
+    Column("GPU", CODE),
+    Column("Budget", CODE, length=NAME_LENGTH),
+    Column("Why", TEXT, length=SENTENCE),
+)
+UNJUDGED = (
+    Column("Trace", NAME, head=True, length=NAME_LENGTH),
+    Column("Budget", CODE, length=NAME_LENGTH),
+    Column("Why", TEXT, length=SENTENCE),
+)
+FAILS, WARNS = Mark("▲", "fails", "worse"), Mark("◆", "warns", "mixed")
+TONES = {"high": "worse", "medium": "mixed", "low": "low", "info": "info"}
+"""The colours of severities."""
+
+
+def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:
+    """All of it; with a `history` the page shows the idle share over the runs, and leads to their page."""
+    mark = result(summary)
+    sections = [
+        Section("overview", "Summary", [Paragraph([mark, f". {headline(summary)}"], "verdict")]),
+        Section("failed", "Not analysed", [_failed(summary)]),
+        Section("broken", "Broken budgets", [_broken(summary)]),
+        Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
+        Section("traces", "All traces, the worst first", _traces(summary, history)),
+        Section("health", "Health of the traces", _warnings(summary)),
+    ]
+    facts: Words = [Name("Over time", href=link(TREND))] if history else ""
+    return Document("Traces", sections, facts, f"{mark.word}: traces", contents=False)
+
+
+def link(path: str) -> str:
+    """A path within the folder as an address that leads nowhere else."""
+    parts = [part for part in path.encode("utf-8", "backslashreplace").split(b"/") if part not in (b"", b".", b"..")]
+    return "./" + quote(b"/".join(parts), safe="/-._~") if parts else ""
+
+
+def _failed(summary: BatchSummary) -> Table:
+    failed = [entry for entry in summary.entries if entry.status == FAILED]
+    cells = [(shown_name(entry.input), clip(entry.error, SENTENCE), clip(entry.hint, SENTENCE)) for entry in failed]
+    return Table("", FAILURES, cells, limit=MARKDOWN)
+
+
+def _broken(summary: BatchSummary) -> Table:
+    """Broken budgets, those that fail first."""
+    broken = [(entry, each) for entry in summary.entries for each in entry.budgets if each.broken]
+    broken.sort(key=lambda pair: pair[1].level != FAIL)
+    cells = [
+        (
+            shown_name(entry.input),
+            FAILS if budget.level == FAIL else WARNS,
+            budget.device,
+            budget.budget,
+            f"{clip(budget.sentence, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
+        )
+        for entry, budget in broken
+    ]
+    return Table("", BROKEN, cells, limit=MARKDOWN)
+
+
+def _unjudged(summary: BatchSummary) -> Table:
+    cells = [
+        (
+            shown_name(entry.input),
+            budget.budget,
+            f"{clip(budget.why, SENTENCE)} ({clip(budget.source, NAME_LENGTH)})",
+        )
+        for entry in summary.entries
+        for budget in entry.unjudged
+    ]
+    return Table("", UNJUDGED, cells, limit=MARKDOWN)
+
+
+def _warnings(summary: BatchSummary) -> list[Block]:
+    lines = [
+        f"{clip(entry.input, NAME_LENGTH)}: {clip(warning, SENTENCE)}"
+        for entry in summary.entries
+        for warning in entry.warnings
+    ]
+    more = len(lines) - MOST_WARNINGS
+    rest = [Paragraph(f"{more:,} more are in the reports.", "quiet", PAGE)] if more > 0 else []
+    return [Lines(lines[:MOST_WARNINGS], PAGE, "note"), *rest]
+
+
+def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[Block]:
+    found, runs = rows(summary), series(history)
+    if not found:
+        return [Paragraph("There are no traces.")]
+    sparks = [spark(runs.get((row.entry.input, row.device.key), [])) if row.device else None for row in found]
+    columns = [column for column in ROWS if column is not SPARKS or any(sparks)]
+    places = [at for at, column in enumerate(ROWS) if column in columns]
+    cells = [_row(row, line) for row, line in zip(found, sparks, strict=True)]
+    return [
+        Table(
+            "One row a trace and GPU",
+            columns,
+            [[row[at] for at in places] for row in cells],
+            note=CAPTION,
+            first=50,
+            legend=[LegendEntry(label, part, "") for part, label in PARTS.values()],
+        )
+    ]
+
+
+def _row(row: Row, line: Spark | None) -> list[object]:
+    """The cells of all columns."""
+    device = row.device
+    start = [
+        Name(shown_name(row.entry.input), href=link(row.entry.report)),
+        Cell(device.key, hint=device.name) if device else None,
+        Cell(row.mark, note=_judged(row)),
+        _verdict(row.entry, device),
+    ]
+    return [*start, *(_times(device, line) if device else [None] * TIMES), _finding(row.top) if row.top else None]
+
+
+def _judged(row: Row) -> list[Remark]:
+    """The budgets of a row that are broken, or that the trace cannot tell."""
+    broken = [
+        Remark(each.sentence, "bad" if each.level == FAIL else "plain", f"{each.budget}, {each.source}")
+        for each in row.broken
+    ]
+    return [*broken, *(Remark(f"{each.budget}: {each.why}", "bad", each.source) for each in row.unjudged)]
+
+
+def _verdict(entry: BatchEntry, device: BatchDevice | None) -> object:
+    if entry.status == FAILED:
+        why = clip(entry.error, SENTENCE) or "No reason is known."
+        return Cell(why, note=[Remark(entry.hint)] if entry.hint else ())
+    return clip(device.sentence, SENTENCE) if device else f"{NO_GPU_WORK}."
+
+
+def _times(device: BatchDevice, line: Spark | None) -> list[object]:
+    """The window, what of it was idle and busy, and with what; the line of runs, the iteration, the coverage."""
+    work = (device.compute_ns, device.exposed_comm_ns, device.exposed_copy_ns)
+    split = stack(
+        (label, ns, None, id) for (id, label), ns in zip(PARTS.values(), (*work, device.idle_ns), strict=True)
+    )
+    whole = Stack("How the window divides", split, device.window_ns, said=format_ns(device.window_ns))
+    idle, *shares = (
+        Cell(ns / device.window_ns if device.window_ns else None, hint=format_exact_ns(ns))
+        for ns in (device.idle_ns, device.busy_ns, *work)
+    )
+    return [
+        Cell(whole, STACK, hint=format_exact_ns(device.window_ns), order=device.window_ns),
+        idle,
+        Cell(line, order=line.change) if line else None,
+        *shares,
+        _time(device.iteration_ns),
+        device.coverage,
+    ]
+
+
+def _time(ns: int | None) -> Cell | None:
+    return None if ns is None else Cell(ns, hint=format_exact_ns(ns))
+
+
+def _finding(top: BatchFinding) -> Cell:
+    mark = Mark(SEVERITY_ICONS.get(top.severity, "○"), clip(top.severity, 20), TONES.get(top.severity, "same"))
+    lost = f"{format_ns(top.lost_ns)}, {format_share(top.lost_share, 1)} of the window"
+    return Cell((mark, f": {clip(top.title, TITLE)}"), note=lost)
