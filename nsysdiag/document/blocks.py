@@ -6,7 +6,7 @@ the page. Names, times and shares in it stay what they are; only renderers make 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Literal, TypeVar
@@ -238,10 +238,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """What the page draws with a template of its own; the other formats show `fallback`."""
+    """What the page draws with a template of its own, of the values that `view` makes; the other formats show
+    `fallback` and never ask for them. The page asks more than once: `view` keeps what takes long."""
 
     template: str
-    view: Mapping[str, object]
+    view: Callable[[], Mapping[str, object]]
     fallback: Sequence[Block] = ()
     limit: Limit = EVERYWHERE
 

@@ -72,8 +72,8 @@ def figures(blocks: Sequence[Block]) -> Iterator[object]:
         match block:
             case Chart(figure=found) if found:
                 yield found
-            case Custom(view=view) if view.get("figure"):
-                yield view["figure"]
+            case Custom(view=view):
+                yield from filter(None, [view().get("figure")])
             case Details(blocks=inner) | Entry(blocks=inner):
                 yield from figures(inner)
 
@@ -81,7 +81,7 @@ def figures(blocks: Sequence[Block]) -> Iterator[object]:
 def _drawn(block: Block, environment: Environment, macros: Any, level: int, values: Mapping[str, object]) -> Markup:
     if isinstance(block, Custom):
         draw = environment.get_template("macros.html").module
-        return Markup(environment.get_template(block.template).render(values, view=block.view, draw=draw))  # escaped
+        return Markup(environment.get_template(block.template).render(values, view=block.view(), draw=draw))  # escaped
     more: tuple[object, ...] = ()
     match block:
         case Table():

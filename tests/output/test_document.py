@@ -4,6 +4,7 @@ room. The toy subject is one function and one line in the registry."""
 from __future__ import annotations
 
 import pytest
+from jinja2 import ChoiceLoader, DictLoader
 
 from nsysdiag.document.bars import LegendEntry, Line, Spot
 from nsysdiag.document.blocks import (
@@ -35,6 +36,8 @@ from nsysdiag.document.curve import Curve, Layer
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, Mark, part
 from nsysdiag.document.spark import draw_spark
 from nsysdiag.formats import FORMATS, RenderOptions, sections
+from nsysdiag.formats.html.page import environment
+from nsysdiag.formats.html.sections.section import device_section
 from nsysdiag.report import DeviceReport
 from tests.output.page import Element, parse
 from tests.output.samples import SAMPLES
@@ -77,7 +80,7 @@ def toy(device: DeviceReport, _context: Context) -> Section:
             TABLE,
             Chart(CURVE, "Toys over time: at most 7", captions=["Of all boxes."], limit=NOT_BRIEF),
             Details("More toys", [Heading("Below the bed"), Paragraph("A bear.")], TICKET),
-            Custom("blocks.html", {}, [Paragraph("Where templates are not drawn.")], EVERYWHERE),
+            Custom("blocks.html", dict, [Paragraph("Where templates are not drawn.")], EVERYWHERE),
         ],
     )
 
@@ -169,6 +172,23 @@ class TestToySubject:
         assert written("json") == with_toys
 
 
+def test_what_the_page_alone_draws_is_made_for_it_alone_and_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def view(_context: Context, device: DeviceReport) -> dict[str, object]:
+        asked.append(device.key)
+        return {}
+
+    drawn = device_section("drawn", "Drawn", lambda _device: True, view, lambda _device, _context: [Paragraph("Told.")])
+    monkeypatch.setattr(sections, "PER_DEVICE", (drawn,))
+    monkeypatch.setattr("nsysdiag.formats.html.page.environment", lambda: environment().overlay(loader=WITH_DRAWN))
+    assert "Told." in written("md")
+    assert "Told." in written("txt")
+    assert asked == []
+    assert "Told." not in written("html")
+    assert asked == ["gpu0"]
+
+
 def test_empty_blocks_are_left_out() -> None:
     nothing = Table("Empty", TABLE.columns, [])
     for detail in Detail:
@@ -191,6 +211,9 @@ def test_a_column_with_colours_can_be_filtered_by_every_cell(monkeypatch: pytest
     assert [cell.attributes["data-f"] for cell in found] == ["sync", "–"]
 
 
+WITH_DRAWN = ChoiceLoader(
+    [DictLoader({"sections/drawn.html": "<p>Drawn.</p>"}), environment().loader or DictLoader({})]
+)
 MARKED = Section(
     "marked",
     "Marked",

@@ -3,6 +3,7 @@ length, the waterfall, what was renamed and the timelines with templates of its 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import changes, tables, views, words
@@ -111,7 +112,7 @@ def _length(device: DeviceComparison, causes: Causes, *, several: bool) -> Secti
         Lines([fact for fact in facts if fact]),
         *(Paragraph(note, "note") for note in device.notes),
     ]
-    drawn = Custom("sections/compare-length.html", views.length(device, causes), fallback)
+    drawn = Custom("sections/compare-length.html", partial(views.length, device, causes), fallback)
     return Section("length", "Length before and after", [drawn])
 
 
@@ -133,7 +134,7 @@ def _waterfall(device: DeviceComparison, causes: Causes) -> Section:
         )
     rows.append(("After", format_ns(after), None, Cell((0.0, after / high), tone="strong")))
     fallback = [Table("", STEPS, rows, limit=TERMINAL)]
-    drawn = Custom("sections/compare-waterfall.html", views.waterfall_view(device, causes), fallback)
+    drawn = Custom("sections/compare-waterfall.html", partial(views.waterfall_view, device, causes), fallback)
     return Section("waterfall", "From before to after", [drawn])
 
 
@@ -152,13 +153,13 @@ def _renaming(device: DeviceComparison, causes: Causes) -> Section:
         Paragraph(device.renaming.sentence, "strong", limit=NOT_PAGE),
         Table("", MOVES, rows, noun="moves", order="with most time", limit=FLOWS),
     ]
-    view = views.renaming(device, causes)
-    drawn = fallback if view is None else [Custom("sections/compare-renaming.html", view, fallback)]
-    return Section("renaming", words.RENAMING, drawn)
+    drawn = Custom("sections/compare-renaming.html", partial(views.renaming, device, causes), fallback)
+    return Section("renaming", words.RENAMING, [drawn] if device.moves else fallback)
 
 
 def _timelines(device: DeviceComparison, causes: Causes) -> Section | None:
-    view = views.timelines(device, causes)
-    if view is None:
+    """None where a side has none."""
+    if device.strip_before is None or device.strip_after is None:
         return None
+    view = partial(views.timelines, device, causes)
     return Section("timelines", "Both timelines on one scale", [Custom("sections/compare-timelines.html", view)])

@@ -68,10 +68,8 @@ def waterfall_view(device: DeviceComparison, causes: Causes) -> View:
     return {"drawn": waterfall(device, causes)}
 
 
-def renaming(device: DeviceComparison, causes: Causes) -> View | None:
-    """Where the time went by what it was counted as before and after; None where nothing moved."""
-    if not device.moves:
-        return None
+def renaming(device: DeviceComparison, causes: Causes) -> View:
+    """Where the time went by what it was counted as before and after; something moved."""
     found = device.renaming
     table = matrix(device, MOST_PARTS)
     moved = flows(device)
@@ -97,7 +95,6 @@ def _flow(move: Move, causes: Causes) -> Flow:
     return Flow(before, after, move)
 
 
-def timelines(device: DeviceComparison, causes: Causes) -> View | None:
-    """Both timelines on one scale; None where a side has none. Raises InputError where a saved one is damaged."""
-    drawn = strips(device, causes)
-    return {"strips": drawn} if drawn else None
+def timelines(device: DeviceComparison, causes: Causes) -> View:
+    """Both timelines on one scale; both sides have one. Raises InputError where a saved one is damaged."""
+    return {"strips": strips(device, causes)}

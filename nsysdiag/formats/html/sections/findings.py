@@ -55,10 +55,8 @@ class FindingView:
     same_device: str
 
 
-def view(context: Context) -> View | None:
-    """The findings; left out where there is no device to find anything about."""
-    if not context.report.devices and not context.report.findings:
-        return None
+def view(context: Context) -> View:
+    """The findings, which are left out where there is no device to find anything about."""
     findings = by_rank(context.report.findings)
     anchors = _anchors(findings)
     twins = [_twin(finding, findings) for finding in findings]
@@ -137,4 +135,10 @@ def _anchors(findings: list[Finding]) -> list[str]:
     return anchors
 
 
-section = report_section("findings", "Findings", view, lambda context: blocks(context.report))
+section = report_section(
+    "findings",
+    "Findings",
+    lambda context: context.report.devices or context.report.findings,
+    view,
+    lambda context: blocks(context.report),
+)

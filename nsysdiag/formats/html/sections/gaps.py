@@ -54,10 +54,8 @@ class GapView:
     key: str
 
 
-def view(context: Context, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View:
     """The longest gaps that the report holds, as many as the page has room for."""
-    if not device.gaps:
-        return None
     gaps = by_length(device.gaps)[: context.shared_rows(MAX_GAPS)]
     rows = [_draw(gap, gap_key(context.report, device.key, gap.start_ns), context.causes) for gap in gaps]
     return {
@@ -101,4 +99,4 @@ def _when(operation: Operation | None) -> str:
     return f"{operation.category}, {length} on stream {operation.stream}"
 
 
-section = device_section("gaps", "Longest gaps", view, longest)
+section = device_section("gaps", "Longest gaps", lambda device: device.gaps, view, longest)

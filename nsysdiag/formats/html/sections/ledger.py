@@ -72,4 +72,4 @@ def _draw(row: LedgerRow, longest: int) -> Row:
     )
 
 
-section = device_section("ledger", "What the GPU waited for", view, blocks)
+section = device_section("ledger", "What the GPU waited for", lambda _device: True, view, blocks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.blocks import Block, Custom, Section
@@ -17,17 +18,15 @@ View = dict[str, object]
 def report_section(
     id: str,
     title: str,
-    view: Callable[[Context], View | None],
+    there: Callable[[Context], object],
+    view: Callable[[Context], View],
     fallback: Callable[[Context], list[Block]] = lambda _context: [],
 ) -> Callable[[Context], Section | None]:
-    """`view` gives the values for `templates/sections/ID.html`, None to leave the section out; other formats show
-    the blocks of `fallback`."""
+    """`view` gives the values for `templates/sections/ID.html`, for the page alone; other formats show the blocks of
+    `fallback`. The section is left out where nothing of it is `there`."""
 
     def section(context: Context) -> Section | None:
-        values = view(context)
-        return (
-            None if values is None else Section(id, title, [Custom(f"sections/{id}.html", values, fallback(context))])
-        )
+        return _section(id, title, partial(view, context), fallback(context)) if there(context) else None
 
     return section
 
@@ -35,15 +34,18 @@ def report_section(
 def device_section(
     id: str,
     title: str,
-    view: Callable[[Context, DeviceReport], View | None],
+    there: Callable[[DeviceReport], object],
+    view: Callable[[Context, DeviceReport], View],
     fallback: Callable[[DeviceReport, Context], list[Block]] = lambda _device, _context: [],
 ) -> Callable[[DeviceReport, Context], Section | None]:
     """The same for each device."""
 
     def section(device: DeviceReport, context: Context) -> Section | None:
-        values = view(context, device)
-        if values is None:
-            return None
-        return Section(id, title, [Custom(f"sections/{id}.html", values, fallback(device, context))])
+        made = partial(view, context, device)
+        return _section(id, title, made, fallback(device, context)) if there(device) else None
 
     return section
+
+
+def _section(id: str, title: str, view: Callable[[], View], fallback: list[Block]) -> Section:
+    return Section(id, title, [Custom(f"sections/{id}.html", cache(view), fallback)])

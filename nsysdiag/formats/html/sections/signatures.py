@@ -19,10 +19,8 @@ if TYPE_CHECKING:
 MAX_ROWS = 50
 
 
-def view(context: Context, device: DeviceReport) -> View | None:
+def view(context: Context, device: DeviceReport) -> View:
     """The signatures with the most time."""
-    if not device.signatures:
-        return None
     rows = by_total(device.signatures)[: context.rows(MAX_ROWS)]
     drawn = [
         (row, context.causes.title(row.cause), safe_color(context.causes[row.cause].color), path_label(row.nvtx))
@@ -39,4 +37,4 @@ def view(context: Context, device: DeviceReport) -> View | None:
     }
 
 
-section = device_section("signatures", "Recurring gaps", view, groups)
+section = device_section("signatures", "Recurring gaps", lambda device: device.signatures, view, groups)

@@ -34,11 +34,9 @@ class Still:
     end: str
 
 
-def view(context: Context) -> View | None:
-    """The timeline, left out where the report holds none."""
+def view(context: Context) -> View:
+    """The timeline, which is left out where the report holds none."""
     drawn = timelines(context.report)
-    if not drawn:
-        return None
     stills = [_still(context, device, levels, len(drawn)) for device, levels in drawn[:MOST_STILLS]]
     return {
         "stills": stills,
@@ -113,4 +111,4 @@ def _lane_sentences(levels: TimelineLevels) -> Iterator[str]:
         yield f"{words.counted(levels.threads_left_out, 'more launching thread')} not drawn."
 
 
-section = report_section("timeline", "Timeline", view)
+section = report_section("timeline", "Timeline", lambda context: timelines(context.report), view)
