@@ -7,7 +7,8 @@ phrases        names      {"thread": ["loader"], "api": ["read"]}
 ```
 
 A sentence is a format string of Python over the lists of names: `sentence.format_map(names)` is what the report says.
-Sentences without names are not listed. So names can be replaced in a report without a look at its words.
+`{range[0]:.60}` is the beginning of a long name. Sentences without names are not listed. So names can be replaced in a
+report without a look at its words.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from nsysdiag.walk import rewritten
 _ID_OF = {kind: kind.name.lower() for kind in Text}
 KIND_OF = {name: kind for kind, name in _ID_OF.items()}
 """What a list of names holds, by its key."""
-_FIELD = re.compile(r"\{\{|\}\}|\{([a-z]{1,16})\[([0-9]{1,9})\]\}|[{}]")
+_FIELD = re.compile(r"\{\{|\}\}|\{([a-z]{1,16})\[([0-9]{1,9})\](?::\.([0-9]{1,9}))?\}|[{}]")
 _UNCHANGED = (Text.OWN, Text.PACKED, Text.SETTINGS, Text.TABLE)
 
 
@@ -40,8 +41,12 @@ class Phrases(Record, frozen=True):
         """All sentences as the report has them. Raises ValueError where they are no such format strings."""
         return [_FIELD.sub(self._part, sentence) for sentence in self.sentences]
 
+    def renamed(self, names: dict[str, list[str]]) -> Phrases:
+        """The same with other names, which are shown whole: of a pseudonym no part may be missing."""
+        return Phrases(names=names, sentences=[_FIELD.sub(_whole, sentence) for sentence in self.sentences])
+
     def _part(self, found: re.Match[str]) -> str:
-        kind, number = found[1], found[2]
+        kind, number, shown = found.groups()
         if kind is None:
             if len(found[0]) == 1:
                 raise ValueError("a brace stands alone")
@@ -49,7 +54,11 @@ class Phrases(Record, frozen=True):
         names = self.names.get(kind, ())
         if int(number) >= len(names):
             raise ValueError(f"there is no {kind} {number}")
-        return names[int(number)]
+        return names[int(number)][: None if shown is None else int(shown)]
+
+
+def _whole(found: re.Match[str]) -> str:
+    return found[0] if found[3] is None else f"{{{found[1]}[{found[2]}]}}"
 
 
 AnyReport = TypeVar("AnyReport", bound=Record)
@@ -101,6 +110,6 @@ class _Names:
     def _part(self, part: typed.Part) -> str:
         if isinstance(part, str):
             return part.replace("{", "{{").replace("}", "}}")
-        kind, name = part
-        known = self._names.setdefault(kind, {})
-        return f"{{{_ID_OF[kind]}[{known.setdefault(name, len(known))}]}}"
+        known = self._names.setdefault(part.kind, {})
+        shown = "" if part.shown is None else f":.{part.shown}"
+        return f"{{{_ID_OF[part.kind]}[{known.setdefault(part.text, len(known))}]{shown}}}"

@@ -6,6 +6,8 @@ plain(text)                          "waits in cudaMalloc"              what peo
 parts(text)                          "waits in ", (API, "cudaMalloc")   what redaction goes by
 ```
 
+Of a long name people may read the beginning only; the whole goes along unseen, so that redaction knows the name.
+
 A name is enclosed in characters that Unicode keeps for such use: they are in no text, and a trace that has them anyway
 gets them replaced. So sentences may be joined, formatted and used as keys as any other text.
 """
@@ -13,21 +15,38 @@ gets them replaced. So sentences may be joined, formatted and used as keys as an
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from nsysdiag.fields import Text
 
-_OPEN, _CLOSE, _REPLACED = "\ufdd0", "\ufdd1", "\ufffd"
+_OPEN, _CLOSE, _UNSEEN, _REPLACED = "\ufdd0", "\ufdd1", "\ufdd2", "\ufffd"
 _FIRST_KIND = 0xE100
 _KINDS = tuple(Text)
-_NAME = re.compile(f"{_OPEN}(.)([^{_OPEN}{_CLOSE}]*){_CLOSE}", re.DOTALL)
-_FOREIGN = str.maketrans(dict.fromkeys((_OPEN, _CLOSE), _REPLACED))
-Part = str | tuple[Text, str]
-"""Words of ours, or what a name is the name of, and the name."""
+_TEXT = f"[^{_OPEN}{_CLOSE}{_UNSEEN}]*"
+_NAME = re.compile(f"{_OPEN}(.)({_TEXT})(?:{_UNSEEN}({_TEXT}))?{_CLOSE}", re.DOTALL)
+_FOREIGN = str.maketrans(dict.fromkeys((_OPEN, _CLOSE, _UNSEEN), _REPLACED))
 
 
-def name(kind: Text, text: str) -> str:
-    """The name, to be put into a sentence. An empty one is no name."""
-    return f"{_OPEN}{chr(_FIRST_KIND + _KINDS.index(kind))}{text.translate(_FOREIGN)}{_CLOSE}" if text else ""
+class Named(NamedTuple):
+    """A whole name, what it is the name of, and how many characters of it are read: None for all."""
+
+    kind: Text
+    text: str
+    shown: int | None = None
+
+
+Part = str | Named
+"""Words of ours, or a name."""
+
+
+def name(kind: Text, text: str, shown: int | None = None) -> str:
+    """The name, to be put into a sentence; of a longer one people read `shown` characters. An empty one is no name."""
+    if not text or shown == 0:
+        return ""
+    text = text.translate(_FOREIGN)
+    if shown is not None and len(text) > shown:
+        text = f"{text[:shown]}{_UNSEEN}{text[shown:]}"
+    return f"{_OPEN}{chr(_FIRST_KIND + _KINDS.index(kind))}{text}{_CLOSE}"
 
 
 def api(text: str) -> str:
@@ -40,9 +59,9 @@ def kernel(text: str) -> str:
     return name(Text.KERNEL, text)
 
 
-def nvtx(text: str) -> str:
-    """An NVTX range in a sentence."""
-    return name(Text.RANGE, text)
+def nvtx(text: str, shown: int | None = None) -> str:
+    """An NVTX range in a sentence, with at most `shown` characters."""
+    return name(Text.RANGE, text, shown)
 
 
 def symbol(text: str) -> str:
@@ -81,21 +100,27 @@ def plain(text: str) -> str:
 
 
 def parts(text: str) -> list[Part]:
-    """Words and names in turn; together they are the plain text."""
+    """Words and names in turn; what is shown of them together is the plain text."""
     found: list[Part] = []
     done = 0
     for each in _NAME.finditer(text):
         found += [text[done : each.start()]] if each.start() > done else []
-        found.append((_KINDS[ord(each[1]) - _FIRST_KIND], each[2]))
+        unseen = each[3]
+        whole, shown = (each[2], None) if unseen is None else (each[2] + unseen, len(each[2]))
+        found.append(Named(_KINDS[ord(each[1]) - _FIRST_KIND], whole, shown))
         done = each.end()
     return [*found, text[done:]] if done < len(text) else found
 
 
 def cut(text: str, length: int) -> str:
-    """The beginning of the text, with at most `length` characters that people read."""
+    """The beginning of the text, with at most `length` characters that people read; its names stay whole, unseen."""
     kept = ""
     for part in parts(text):
-        words, kind = (part, None) if isinstance(part, str) else (part[1], part[0])
-        kept += words[:length] if kind is None else name(kind, words[:length])
-        length -= min(len(words), length)
+        if isinstance(part, str):
+            kept += part[:length]
+            length -= min(len(part), length)
+        else:
+            shown = min(len(part.text) if part.shown is None else part.shown, length)
+            kept += name(part.kind, part.text, shown)
+            length -= shown
     return kept

@@ -9,8 +9,12 @@ from hypothesis import strategies as st
 from nsysdiag import typed
 from nsysdiag.fields import Text
 
-WORDS = st.text(st.characters(exclude_characters="\ufdd0\ufdd1"), min_size=1, max_size=8)
-PARTS = st.lists(st.one_of(WORDS, st.tuples(st.sampled_from(list(Text)), WORDS)), max_size=6)
+WORDS = st.text(st.characters(exclude_characters="\ufdd0\ufdd1\ufdd2"), min_size=1, max_size=8)
+WHOLE = st.builds(typed.Named, st.sampled_from(list(Text)), WORDS, st.none())
+SHORT = st.builds(
+    lambda kind, text, rest: typed.Named(kind, text + rest, len(text)), st.sampled_from(list(Text)), WORDS, WORDS
+)
+PARTS = st.lists(st.one_of(WORDS, WHOLE, SHORT), max_size=6)
 
 
 def put_together(parts: list[typed.Part]) -> str:
@@ -28,15 +32,11 @@ def words_joined(parts: list[typed.Part]) -> list[typed.Part]:
     return found
 
 
-def kinds_in(text: str) -> list[Text]:
-    return [part[0] for part in typed.parts(text) if not isinstance(part, str)]
-
-
 @given(PARTS)
 def test_what_is_put_together_comes_apart(parts: list[typed.Part]) -> None:
     text = put_together(parts)
     assert typed.parts(text) == words_joined(parts)
-    assert typed.plain(text) == "".join(part if isinstance(part, str) else part[1] for part in parts)
+    assert typed.plain(text) == "".join(part if isinstance(part, str) else part.text[: part.shown] for part in parts)
     assert typed.has_names(text) == any(not isinstance(part, str) for part in parts)
 
 
@@ -44,15 +44,24 @@ def test_what_is_put_together_comes_apart(parts: list[typed.Part]) -> None:
 def test_a_cut_text_is_the_beginning_of_the_whole(parts: list[typed.Part], length: int) -> None:
     text = put_together(parts)
     assert typed.plain(typed.cut(text, length)) == typed.plain(text)[:length]
-    kept = kinds_in(typed.cut(text, length))
-    assert kept == kinds_in(text)[: len(kept)]
+    kept = [part for part in typed.parts(typed.cut(text, length)) if not isinstance(part, str)]
+    names = [part for part in parts if not isinstance(part, str)]
+    assert [part[:2] for part in kept] == [part[:2] for part in names][: len(kept)]
+    assert [part.shown for part in kept[:-1]] == [part.shown for part in names][: len(kept[:-1])]
+    assert typed.cut(typed.cut(text, length), length) == typed.cut(text, length)
 
 
-@pytest.mark.parametrize("text", ["\ufdd0", "a\ufdd1b", "\ufdd0\ue105x\ufdd1"])
+def test_of_a_long_name_the_beginning_is_read() -> None:
+    text = f"in {typed.nvtx('train_step', 5)}, {typed.nvtx('eval', 5)}"
+    assert typed.plain(text) == "in train, eval"
+    assert typed.parts(text) == ["in ", (Text.RANGE, "train_step", 5), ", ", (Text.RANGE, "eval", None)]
+
+
+@pytest.mark.parametrize("text", ["\ufdd0", "a\ufdd1b", "\ufdd0\ue105x\ufdd1", "a\ufdd2b"])
 def test_a_name_with_such_characters_stays_one_name(text: str) -> None:
     made = typed.kernel(text)
-    assert typed.parts(f"in {made} of") == ["in ", (Text.KERNEL, typed.plain(made)), " of"]
-    assert not {"\ufdd0", "\ufdd1"} & set(typed.plain(made))
+    assert typed.parts(f"in {made} of") == ["in ", (Text.KERNEL, typed.plain(made), None), " of"]
+    assert not {"\ufdd0", "\ufdd1", "\ufdd2"} & set(typed.plain(made))
 
 
 def test_an_empty_name_is_none() -> None:

@@ -166,9 +166,7 @@ def _title(facts: _Facts) -> str:
     if spot.rest:
         return f"{title}, elsewhere"
     title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title
-    return (
-        f"{title}, in {typed.nvtx(facts.path[-1][:LONGEST_PLACE])}" if spot.path is not None and facts.path else title
-    )
+    return f"{title}, in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if spot.path is not None and facts.path else title
 
 
 def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:

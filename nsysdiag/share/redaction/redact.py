@@ -130,7 +130,7 @@ class _Redaction:
         try:
             kinds = {KIND_OF[kind]: names for kind, names in phrases.names.items()}
             new = {kind.name.lower(): [self._one(kind, name) for name in names] for kind, names in kinds.items()}
-            made = replace(phrases, names=new)
+            made = phrases.renamed(new)
             self._sentences = dict(zip(reversed(phrases.finished()), reversed(made.finished()), strict=True))
         except (KeyError, ValueError) as error:
             raise InputError("the phrases of this report cannot be read: the file is damaged") from error

@@ -170,6 +170,17 @@ def test_sentences_follow_the_lists_of_names() -> None:
     assert made.phrases.sentences[0].format_map(made.phrases.names) == "a of b {x}" == made.trace.warnings[0]
 
 
+def test_a_name_of_which_a_sentence_has_the_beginning_is_the_same_name() -> None:
+    long = "forward of the encoder " + "x" * 100
+    made = reworded([f"in {typed.nvtx(long, 60)}", f"in {typed.nvtx(long)}", "{range[0]:.60}"])
+    assert made.trace.warnings[:2] == [f"in {long[:60]}", f"in {long}"]
+    assert made.phrases is not None
+    assert made.phrases.sentences[0].format_map(made.phrases.names) == f"in {long[:60]}"
+    short, whole, words = redacted(made).trace.warnings
+    assert short == whole == "in range 1"
+    assert words == "{range[0]:.60}"
+
+
 def test_a_report_without_phrases_cannot_be_redacted() -> None:
     with pytest.raises(InputError, match="older version"):
         redacted(replace(samples.one_device(), phrases=None))
