@@ -11,6 +11,7 @@ from nsysdiag.config.settings import FindingThresholds, Settings
 from nsysdiag.findings.findings import ranked
 from nsysdiag.findings.rules import severity
 from nsysdiag.report import Finding
+from nsysdiag.share.redaction import redacted
 from tests.builder import MAIN, TraceBuilder, global_pid, global_tid
 from tests.causes.example import NEIGHBOUR, first, late
 from tests.ledger.traces import report_of
@@ -195,6 +196,16 @@ class TestPlaces:
             "Input and output: reads, in loss",
         ]
         assert len({each.id for each in reads}) == 2
+
+    @pytest.mark.parametrize("key", [None, "a key that nobody guesses"])
+    def test_a_long_place_is_one_name_in_title_and_path(self, key: str | None, tmp_path: Path) -> None:
+        long = "forward of " + "the encoder " * 8
+        report = report_of(self.steps((long, 400_000), ("loss", 200_000), (long, 300_000)), tmp_path)
+        (read, _) = [each for each in report.findings if each.cause == "io_wait"]
+        assert read.title == f"Input and output: reads, in {long[:60]}"
+        (hidden, _) = [each for each in redacted(report, key).findings if each.cause == "io_wait"]
+        assert hidden.title == f"Input and output: reads, in {hidden.nvtx[0]}"
+        assert "encoder" not in hidden.nvtx[0]
 
     def test_small_places_stay_together(self, tmp_path: Path) -> None:
         """One place with 700_000 and three under 1 % of some 2 ms: one finding of the whole cause."""
