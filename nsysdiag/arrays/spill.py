@@ -59,7 +59,7 @@ def spill(record: T, kept: Iterable[object] = ()) -> T:
 
 def evict() -> None:
     """Take what was spilled out of memory. What is looked at comes back by itself."""
-    if _FORGET is None:
+    if _FORGET is None or not _mapped:
         return
     with _mapping:
         mapped = list(_mapped)

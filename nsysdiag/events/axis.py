@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nsysdiag import typed
+from nsysdiag.arrays.constant import is_constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.arrays.nesting import outermost
 from nsysdiag.errors import InputError
-from nsysdiag.events.identity import is_constant, joint, once
+from nsysdiag.events.identity import joint, once
 from nsysdiag.events.rows import distinct_values, picked, taken
 
 _POSITION_LIMIT = 1 << 62

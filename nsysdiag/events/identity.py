@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
-import numpy.typing as npt
 
+from nsysdiag.arrays.constant import constant, is_constant
 from nsysdiag.arrays.intervals import IntArray
 
 if TYPE_CHECKING:
@@ -47,11 +47,6 @@ def tid_of(thread: int | IntArray) -> int | IntArray:
     return found
 
 
-def is_constant(values: npt.NDArray[Any]) -> bool:
-    """Does one value stand for all rows, as in a column that is the same throughout?"""
-    return values.strides == (0,) and len(values) > 0
-
-
 def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:
     """One number for each pair of codes, the second of `width`; in 64 bits, as codes are kept in 32 where they fit."""
     return first.astype(np.int64, copy=False) * width + second
@@ -60,7 +55,7 @@ def joint(first: IntArray, second: IntArray | int, width: int) -> IntArray:
 def once(value: Any, of: Callable[[Any], Any]) -> Any:
     """`of` of a number or of all values of an array, worked out for one of them where they are the same."""
     if isinstance(value, np.ndarray) and is_constant(value):
-        return np.broadcast_to(of(value[:1])[0], len(value))
+        return constant(of(value[:1]), len(value))
     return of(value)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.launch_shapes import SHAPE_COLUMNS, LaunchShapes, launch_shapes
 from nsysdiag.events.rows import Rows
@@ -112,9 +113,10 @@ def read_operations(trace: Trace) -> RecordedOperations:
 
 def _operations(category: Category, columns: Columns, shape: IntArray | None) -> Operations:
     count = len(columns)
+    none = constant(np.full(1, -1, np.int32), count)
 
     def column(name: str) -> IntArray:
-        return columns[name] if name in _SPECIAL[category] else np.broadcast_to(np.int32(-1), count)
+        return columns[name] if name in _SPECIAL[category] else none
 
     return Operations(
         start=columns["start"],
@@ -124,7 +126,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
         context=columns["contextId"],
         stream=columns["streamId"],
         correlation=columns["correlationId"],
-        category=np.broadcast_to(np.int32(category), count),
+        category=constant(np.full(1, category, np.int32), count),
         name=column("demangledName"),
         short_name=column("shortName"),
         graph_node=column("graphNodeId"),
@@ -133,7 +135,7 @@ def _operations(category: Category, columns: Columns, shape: IntArray | None) ->
         dst_kind=column("memKind") if category is Category.MEMSET else column("dstKind"),
         size=column("bytes"),
         graph=column("graphExecId"),
-        shape=np.broadcast_to(np.int32(-1), count) if shape is None else shape,
+        shape=none if shape is None else shape,
     )
 
 

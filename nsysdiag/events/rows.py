@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag.arrays.constant import constant, is_constant
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.events.identity import is_constant
 
 
 def picked(mask: npt.NDArray[Any] | slice) -> npt.NDArray[Any] | slice:
@@ -27,7 +27,7 @@ def taken(values: npt.NDArray[Any], index: npt.NDArray[Any] | slice) -> npt.NDAr
     if isinstance(index, slice) or not is_constant(values):
         return values[index]
     count = int(np.count_nonzero(index)) if index.dtype == np.bool_ else len(index)
-    return np.broadcast_to(values[:1].reshape(()), count) if count else values[:0]
+    return constant(values, count) if count else values[:0]
 
 
 def distinct(values: IntArray) -> tuple[IntArray, IntArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,32 +92,36 @@ def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
     series = values[known] if metric.more_is_worse else -values[known]
     if np.ptp(series) < metric.least:  # no two medians are further apart
         return None
-    first = max(LEAST_AFTER, int(np.ceil(QUIET_SHARE * len(series))))
-    places = [
-        (_apart(series, at), -at)
-        for at in range(first, len(series) - LEAST_AFTER + 1)
-        if _lasts(series, at, metric.least, fewest)
-    ]
+    first, last = max(LEAST_AFTER, int(np.ceil(QUIET_SHARE * len(series)))), len(series) - LEAST_AFTER
+    before, after = _medians(series)[:-1], _medians(series[::-1])[-2::-1]
+    low, high = np.sort(np.abs([before, after]), axis=0)
+    changed = (after - before >= metric.least) & (high >= np.maximum(FACTOR * low, fewest))
+    worse = {
+        at: series > (before[at - 1] + after[at - 1]) / 2  # on the far side of the middle between both medians
+        for at in (np.flatnonzero(changed) + 1).tolist()
+        if first <= at <= last
+    }
+    places = [(_apart(far, at), -at) for at, far in worse.items() if _lasts(far, at)]
     return int(known[-max(places)[1]]) if places else None
 
 
-def _lasts(series: FloatArray, at: int, least: float, fewest: float) -> bool:
-    """Does the change at this place hold?"""
-    before, after = float(np.median(series[:at])), float(np.median(series[at:]))
-    low, high = sorted((abs(before), abs(after)))
-    if after - before < least or high < max(FACTOR * low, fewest):
-        return False
-    worse = _worse(series, at)
+def _medians(series: FloatArray) -> FloatArray:
+    """The median of the first value, of the first two, and so on to all. They are few: there is one for a window."""
+    ordered: list[float] = []
+    medians = []
+    for value in series.tolist():
+        insort(ordered, value)
+        middle = len(ordered) // 2
+        medians.append((ordered[middle] + ordered[-middle - 1]) / 2)
+    return np.array(medians)
+
+
+def _lasts(worse: BoolArray, at: int) -> bool:
+    """Do most of the values stay on their own side, and the first ones after the change do all?"""
     kept = worse[at:].mean() >= KEPT_SHARE and (~worse[:at]).mean() >= KEPT_SHARE
     return bool(kept and worse[at : at + LEAST_AFTER].all())
 
 
-def _worse(series: FloatArray, at: int) -> BoolArray:
-    """The values on the far side of the middle between both medians."""
-    return series > (np.median(series[:at]) + np.median(series[at:])) / 2
-
-
-def _apart(series: FloatArray, at: int) -> int:
+def _apart(worse: BoolArray, at: int) -> int:
     """How many of the values are on their own side."""
-    worse = _worse(series, at)
     return int(np.count_nonzero(worse[at:]) + np.count_nonzero(~worse[:at]))

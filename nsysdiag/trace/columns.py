@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from nsysdiag.arrays.constant import constant
 from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.trace.tables import TEXTS, ColumnSpec, ColumnType
 
@@ -104,8 +105,7 @@ def defaults(spec: ColumnSpec, rows: int) -> Values:
         return Text(np.full(rows, -1, np.int64), [])
     if spec.type is ColumnType.REAL:
         return np.full(rows, np.nan)
-    default: IntArray = np.full(1, spec.default, np.dtype(np.int32 if spec.compact else np.int64))
-    return np.broadcast_to(default[0], rows)
+    return constant(np.full(1, spec.default, np.dtype(np.int32 if spec.compact else np.int64)), rows)
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
