@@ -88,16 +88,19 @@ def timeline_script() -> PackedScript:
     return PackedScript(source, to_carried(zlib.compress(source.encode(), _SMALLEST)))
 
 
+@cache
 def page_style() -> str:
     """The style of every page."""
     return "".join(asset(f"{name}.css") for name in PAGE_STYLES)
 
 
+@cache
 def page_script() -> str:
     """The script of every page, which runs once its elements are there."""
     return lean("\n".join(asset(f"{name}.js") for name in PAGE_SCRIPTS) + assembled("tables", TABLE_SCRIPTS))
 
 
+@cache
 def content_hash(text: str) -> str:
     """The hash by which a content security policy allows an inline style or script."""
     digest = hashlib.sha256(text.encode()).digest()
