@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
+from typer.main import get_command
 
 from nsysdiag.cli.app import app
 from nsysdiag.cli.errors import run
@@ -19,6 +21,10 @@ if TYPE_CHECKING:
     from nsysdiag.report import Report
 
 
+command_of = cache(get_command)
+"""The commands of an application, put together once for all command lines."""
+
+
 @dataclass(frozen=True)
 class Result:
     """What a command line left behind: exit code, stdout as bytes and stderr as text."""
@@ -29,8 +35,10 @@ class Result:
 
 
 @pytest.fixture
-def cli(capfdbinary: pytest.CaptureFixture[bytes]) -> Callable[..., Result]:
+def cli(capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     """Run one command line: `cli("analyze", trace)`."""
+
+    monkeypatch.setattr("nsysdiag.cli.errors.get_command", command_of)
 
     def execute(*arguments: object) -> Result:
         code = run(app, [str(argument) for argument in arguments])

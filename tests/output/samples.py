@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import zlib
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import msgspec
 import numpy as np
@@ -110,7 +111,12 @@ def pack(gaps: list[tuple[int, int, int]], cause_ids: list[str]) -> GapsPacked:
 
 
 def squeeze(values: np.ndarray) -> str:
-    return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
+    return _squeezed(values.tobytes())
+
+
+@cache
+def _squeezed(values: bytes) -> str:
+    return base64.b64encode(zlib.compress(values, 9)).decode()
 
 
 def operation(name: str, start_ns: int, end_ns: int, category: str = "kernel") -> Operation:
