@@ -1,0 +1,108 @@
+"""Invariants of the list of findings: the job's, a dozen at most, by what they save."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+
+from tests.diagnosis.invariants.registry import invariant
+from tests.diagnosis.report_json import BOTTLENECKS, Json, diagnosis_of, saved_share
+
+MOST = 12
+SEVERITIES = (("high", 0.2), ("medium", 0.05), ("low", 0.01), ("info", 0.0))
+ROUNDING = 1e-3
+
+
+@invariant
+def at_most_a_dozen(report: Json) -> Iterator[str]:
+    """A dozen findings of the job, not of each device."""
+    if len(report["findings"]) > MOST:
+        yield f"{len(report['findings'])} findings"
+
+
+@invariant
+def each_finding_is_one(report: Json) -> Iterator[str]:
+    """The same finding of several devices is one finding with the devices named."""
+    ids = Counter(finding["id"] for finding in report["findings"])
+    yield from (f"{count} findings with the id {name}" for name, count in ids.items() if count > 1)
+    said = Counter((finding["cause"], finding["title"], tuple(finding["nvtx"])) for finding in report["findings"])
+    yield from (f"{count} times {title!r}" for (_, title, _), count in said.items() if count > 1)
+
+
+@invariant
+def findings_are_of_the_job(report: Json) -> Iterator[str]:
+    """Findings name devices and bottlenecks that there are; `device` is one of `devices`."""
+    keys = {device["key"] for device in report["devices"]}
+    for finding in report["findings"]:
+        if not finding["devices"] or not set(finding["devices"]) <= keys:
+            yield f"{finding['id']}: devices {finding['devices']}"
+        elif finding["device"] not in finding["devices"]:
+            yield f"{finding['id']}: {finding['device']} is none of its devices"
+        if finding["bottleneck"] not in BOTTLENECKS:
+            yield f"{finding['id']}: {finding['bottleneck']!r} is no bottleneck"
+
+
+@invariant
+def the_diagnosis_names_findings(report: Json) -> Iterator[str]:
+    """`diagnosis.findings` are ids of findings, in their order."""
+    order = {finding["id"]: at for at, finding in enumerate(report["findings"])}
+    named = diagnosis_of(report)["findings"]
+    if missing := [name for name in named if name not in order]:
+        yield f"no findings: {missing}"
+    elif [order[name] for name in named] != sorted({order[name] for name in named}):
+        yield "the findings of the diagnosis are in another order"
+
+
+def _place(finding: Json) -> float | None:
+    """The share that a finding is ordered by: what it saves, of an unknown one its share of the time."""
+    share = saved_share(finding)
+    if share is None and finding["bottleneck"] == "unknown":
+        return float(finding["lost_share"])
+    return share
+
+
+@invariant
+def findings_are_ordered(report: Json) -> Iterator[str]:
+    """By the share that they save, unknown ones by their share of the time; then those that save nothing known."""
+    places = [(finding["id"], _place(finding)) for finding in report["findings"]]
+    placed = [(name, share) for name, share in places if share is not None]
+    for (name, share), (after, larger) in pairwise(placed):
+        if larger > share + ROUNDING:
+            yield f"{after} ({larger:.3f}) stands behind {name} ({share:.3f})"
+    rest = [finding for finding, (_, share) in zip(report["findings"], places, strict=True) if share is None]
+    for one, after in pairwise(rest):
+        if after["lost_share"] > one["lost_share"] + ROUNDING:
+            yield f"{after['id']} ({after['lost_share']:.3f} of the time) stands behind {one['id']}"
+    with_savings = [at for at, finding in enumerate(report["findings"]) if saved_share(finding) is not None]
+    without = [at for at, (_, share) in enumerate(places) if share is None]
+    if with_savings and without and min(without) < max(with_savings):
+        yield "a finding without savings stands before one with them"
+
+
+@invariant
+def severity_is_by_what_is_saved(report: Json) -> Iterator[str]:
+    """20, 5 and 1 % of the judged time; what is unknown is `info`."""
+    for finding in report["findings"]:
+        share = saved_share(finding)
+        if finding["bottleneck"] == "unknown":
+            expected = {"info"}
+        elif share is None:
+            expected = {name for name, _ in SEVERITIES}
+        else:
+            expected = {_severity(share - ROUNDING), _severity(share + ROUNDING)}
+        if finding["severity"] not in expected:
+            yield f"{finding['id']} is {finding['severity']}, saving {share}"
+
+
+def _severity(share: float) -> str:
+    return next((name for name, least in SEVERITIES if share >= least), "info")
+
+
+@invariant
+def nothing_minor_stands_above_what_is_high(report: Json) -> Iterator[str]:
+    """No finding of severity `info`, unknown ones apart, stands above one of severity `high`."""
+    known = [finding for finding in report["findings"] if finding["bottleneck"] != "unknown"]
+    severities = [finding["severity"] for finding in known]
+    if "info" in severities and "high" in severities[severities.index("info") :]:
+        yield f"severities in the order {severities}"

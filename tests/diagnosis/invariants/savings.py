@@ -1,0 +1,99 @@
+"""Invariants of predicted savings: nothing saves more than there is of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from tests.diagnosis.invariants.registry import invariant
+from tests.diagnosis.report_json import (
+    Json,
+    devices_of,
+    diagnosis_of,
+    judged_phases,
+    saved_share,
+    sentences,
+    shares_of,
+    working,
+)
+
+SLACK = 0.01
+"""A step is judged by its median, shares are of the whole phase."""
+METHODS = frozenset({"replay", "bound"})
+PER = frozenset({"step", "window"})
+OVERLAP = re.compile(r"overlap", re.IGNORECASE)
+AT_BEST = re.compile(r"at best[^.;]*?([\d,]+(?:\.\d+)?) ?(ns|µs|us|ms|min|s|h)\b")
+UNITS = {"ns": 1, "µs": 10**3, "us": 10**3, "ms": 10**6, "s": 10**9, "min": 60 * 10**9, "h": 3600 * 10**9}
+
+
+def _saving(report: Json) -> Iterator[tuple[str, Json]]:
+    for finding in report["findings"]:
+        if finding["saves"]:
+            yield finding["id"], finding["saves"]
+    if diagnosis_of(report)["saves"]:
+        yield "the diagnosis", diagnosis_of(report)["saves"]
+
+
+@invariant
+def savings_have_bounds(report: Json) -> Iterator[str]:
+    """0 <= low <= ns <= high, and no more than what it is of."""
+    for name, saves in _saving(report):
+        if not 0 <= saves["low_ns"] <= saves["ns"] <= saves["high_ns"] or saves["ns"] > saves["of_ns"]:
+            yield f"{name}: {saves}"
+        if saves["method"] not in METHODS or saves["per"] not in PER:
+            yield f"{name}: {saves['method']!r} per {saves['per']!r}"
+
+
+@invariant
+def ceilings_are_at_most_the_savings(report: Json) -> Iterator[str]:
+    """`ceiling_ns` is at most the highest saving, times the steps where it is per step."""
+    steps = [phase["steps"]["count"] for phase in judged_phases(report) if phase["steps"]]
+    for finding in report["findings"]:
+        if saves := finding["saves"]:
+            times = max(steps, default=1) if saves["per"] == "step" else 1
+            if finding["ceiling_ns"] > saves["high_ns"] * times:
+                yield f"{finding['id']}: the ceiling is {finding['ceiling_ns']}, the highest saving {saves['high_ns']}"
+
+
+def _largest(report: Json, finding: Json, *names: str) -> float:
+    """The largest share of these parts of the judged time, of the devices of a finding."""
+    devices = devices_of(judged_phases(report))
+    found = [sum(shares_of(devices[key])[name] for name in names) for key in finding["devices"] if key in devices]
+    return max(found, default=0.0)
+
+
+@invariant
+def a_synchronization_saves_idle_time_at_most(report: Json) -> Iterator[str]:
+    """Without it the GPU can give back its idle time, and where there are peers, what they wait for."""
+    peers = len(working(devices_of(judged_phases(report)))) > 1
+    parts = ("idle_ns", "exposed_comm_ns") if peers else ("idle_ns",)
+    for finding in report["findings"]:
+        share = saved_share(finding)
+        if share is None or finding["bottleneck"] != "sync":
+            continue
+        most = _largest(report, finding, *parts)
+        if share > most + SLACK:
+            yield f"{finding['id']} saves {share:.3f}, idle is {most:.3f}"
+
+
+@invariant
+def overlapping_saves_the_smaller_side_at_most(report: Json) -> Iterator[str]:
+    """Copies can hide behind kernels, or behind the host's work, no longer than those last."""
+    for finding in report["findings"]:
+        share = saved_share(finding)
+        if share is None or finding["bottleneck"] != "copies" or not OVERLAP.search(finding["title"]):
+            continue
+        sides = [_largest(report, finding, name) for name in ("compute_ns", "idle_ns")]
+        most = min(_largest(report, finding, "exposed_copy_ns"), max(sides))
+        if share > most + SLACK:
+            yield f"{finding['id']} saves {share:.3f} by overlap, {most:.3f} can overlap"
+
+
+@invariant
+def at_best_is_within_the_judged_time(report: Json) -> Iterator[str]:
+    """No sentence promises more time than was judged."""
+    totals = [sum(device["account"].values()) for device in devices_of(judged_phases(report)).values()]
+    for text in sentences(report):
+        for number, unit in AT_BEST.findall(text):
+            if float(number.replace(",", "")) * UNITS[unit] > max(totals, default=0) * (1 + SLACK):
+                yield f"more than the judged time: {text!r}"
