@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.diagnosis.cut_ends import launched_before_the_begin, run_after_the_end
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import RowsOf, distinct_values, taken
@@ -26,7 +27,8 @@ _BEGIN, _END = re.compile(r"cu(da)?StreamBeginCapture.*"), re.compile(r"cu(da)?S
 @dataclass(frozen=True, slots=True)
 class Missing:
     """Of a device: `unseen` of the `launches` of its processes have no operation, `unlaunched` of its `operations` no
-    launch, and `malformed` of them were left out. `reported` says that nsys lost events."""
+    launch, and `malformed` of them were left out. `reported` says that nsys lost events. Not among them are the cut
+    ends of a slice: `before` operations were launched before it began, `after` launches run after it ends."""
 
     unseen: int = 0
     launches: int = 0
@@ -34,6 +36,8 @@ class Missing:
     operations: int = 0
     malformed: int = 0
     reported: bool = False
+    before: int = 0
+    after: int = 0
 
     @property
     def unseen_share(self) -> float:
@@ -57,14 +61,27 @@ class Missing:
         return rows >= FEWEST and rows >= NOTABLE * self.operations
 
     def note(self) -> list[str]:
-        """A sentence for the device, where anything is missing."""
+        """Sentences for the device, where anything is missing, and where the trace is a slice."""
         reasons = self.reasons()
         if not reasons:
-            return []
+            return self._slice_note()
         return [
             f"The trace is incomplete: {'; '.join(reasons)}. Busy and idle time are those of what was recorded."
-            " Capture a shorter time, or fewer kinds of events."
+            " Capture a shorter time, or fewer kinds of events.",
+            *self._slice_note(),
         ]
+
+    def _slice_note(self) -> list[str]:
+        """Where the trace begins or ends in the midst of queued work."""
+        ends = [
+            f"{format_count(count)} {what}"
+            for count, what in (
+                (self.before, "operations were launched before it begins"),
+                (self.after, "kernels were launched and start after it ends"),
+            )
+            if count >= FEWEST
+        ]
+        return [f"The trace is a slice of a longer run: {', and '.join(ends)}."] if ends else []
 
 
 def _of(part: int, whole: int) -> str:
@@ -73,16 +90,23 @@ def _of(part: int, whole: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class UnseenLaunches:
-    """The process of each kernel launch of a trace, and whether anything but the call was recorded of it."""
+    """The process of each kernel launch of a trace, whether nothing but the call was recorded of it, and whether that
+    is because it runs after the end of the trace."""
 
     process: IntArray
     unseen: BoolArray
+    after: BoolArray
     known: bool = True
 
     @classmethod
     def unknown(cls) -> UnseenLaunches:
         """Of a trace of which only a part was read: at its borders launches and operations are parted anyway."""
-        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_), known=False)
+        return cls._none(known=False)
+
+    @classmethod
+    def _none(cls, *, known: bool = True) -> UnseenLaunches:
+        nothing = np.empty(0, dtype=np.bool_)
+        return cls(np.empty(0, dtype=np.int64), nothing, nothing, known=known)
 
     @classmethod
     def of(cls, activity: DeviceActivity) -> UnseenLaunches:
@@ -91,10 +115,12 @@ class UnseenLaunches:
         launches = np.flatnonzero(_named(names, _KERNEL_LAUNCH)[calls.name]) if len(calls) else np.empty(0, np.int64)
         launches = launches[(calls.returned[launches] == 0) & (calls.correlation[launches] > 0)]
         if len(launches) == 0 or activity.left_out_gpus:
-            return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.bool_))
+            return cls._none()
         launches = launches[is_outermost(activity, launches)]
         launches = launches[~_into_graphs(activity, launches)]
-        return cls(process_of(taken(calls.thread, launches)), ~has_operations(activity, launches))
+        unseen = ~has_operations(activity, launches)
+        after = run_after_the_end(activity, launches, unseen)
+        return cls(process_of(taken(calls.thread, launches)), unseen & ~after, after)
 
 
 def missing_of(
@@ -106,14 +132,17 @@ def missing_of(
     # Impossible rows are reported by themselves.
     unseen = max(int(np.count_nonzero(mine & launches.unseen)) - device.malformed, 0)
     unlaunched = (device.launch < 0) & ~device.operations.migration & (device.operations.correlation > 0)
+    before = launched_before_the_begin(device, activity)
     traced = len(activity.api_calls.rows) > 0 and launches.known
     return Missing(
         unseen=unseen,
         launches=int(np.count_nonzero(mine)),
-        unlaunched=int(np.count_nonzero(unlaunched)) if traced else 0,
+        unlaunched=int(np.count_nonzero(unlaunched & ~before)) if traced else 0,
         operations=len(device.operations) + device.malformed,
         malformed=device.malformed,
         reported=reported,
+        before=int(np.count_nonzero(before & unlaunched)) if traced else 0,
+        after=int(np.count_nonzero(mine & launches.after)),
     )
 
 

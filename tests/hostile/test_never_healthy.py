@@ -166,3 +166,76 @@ def test_an_empty_window_is_a_mistake_and_no_verdict(healthy: Path) -> None:
 def test_only_work_without_length(tmp_path: Path) -> None:
     trace = TraceBuilder().process().gpu().kernel(5_000, 5_000, launch=(1_000, 2_000))
     assert only(analyze(trace.write(tmp_path / "trace.sqlite"))).verdict.id == "no-gpu-work"
+
+
+def sliced(*, running: int = 12_000_000, queued: int = 20, session: int = 0) -> TraceBuilder:
+    """A slice: `queued` kernels of 100 us from before it, 100 launched in it, a last kernel runs while `queued` more
+    are launched; `session` ns later the process makes one more call."""
+    trace = TraceBuilder().process().gpu()
+    for number in range(queued):
+        trace.kernel(1_000 + 100_000 * number, 99_000 + 100_000 * number, correlation=1 + number)
+    begin = 100_000 * queued
+    for number in range(100):
+        at = begin + 100_000 * number
+        trace.kernel(at + 1_000, at + 99_000, launch=(20_000 * number, 20_000 * number + 5_000))
+    at = begin + 100 * 100_000
+    trace.kernel(at, at + running, name="flash", launch=(at - 9_000, at - 4_000))
+    for number in range(queued):
+        trace.api("cudaLaunchKernel", at + running + 10_000 * number, at + running + 10_000 * number + 5_000)
+    return trace.api("cudaGetLastError", at + running + session + 300_000, at + running + session + 300_500)
+
+
+def notes(trace: TraceBuilder, folder: Path) -> list[str]:
+    return only(analyze(trace.write(folder / "trace.sqlite"))).notes
+
+
+def test_the_cut_ends_of_a_slice_are_no_lost_rows(tmp_path: Path) -> None:
+    device = only(analyze(sliced().write(tmp_path / "trace.sqlite")))
+    assert "incomplete" not in device.verdict.sentence
+    assert device.notes == [
+        "The trace is a slice of a longer run: 20 operations were launched before it begins, "
+        "and 20 kernels were launched and start after it ends."
+    ]
+
+
+def test_a_short_cut_end_is_not_worth_a_word(tmp_path: Path) -> None:
+    assert notes(sliced(queued=9), tmp_path) == []
+
+
+def test_calls_that_go_on_long_after_the_last_kernel(tmp_path: Path) -> None:
+    """Nothing that the trace holds runs for as long as the kernels have not come."""
+    (said,) = (note for note in notes(sliced(session=13_000_000), tmp_path) if "incomplete" in note)
+    assert "20 of 121 (16.5%) kernel launches have no kernel in it" in said
+
+
+def test_a_synchronization_came_back_after_them(tmp_path: Path) -> None:
+    trace = sliced()
+    trace.api("cudaDeviceSynchronize", 24_210_000, 24_220_000).api("cudaGetLastError", 24_230_000, 24_231_000)
+    assert any("20 of 121 (16.5%) kernel launches have no kernel in it" in note for note in notes(trace, tmp_path))
+
+
+def test_more_than_fit_into_the_queue(tmp_path: Path) -> None:
+    trace = sliced()
+    for number in range(1_010):
+        trace.api("cudaLaunchKernel", 24_200_000 + 50 * number, 24_200_000 + 50 * number + 40)
+    assert any("1,030 of 1,131 (91.1%) kernel launches" in note for note in notes(trace, tmp_path))
+
+
+def test_operations_without_a_launch_behind_the_first_call(tmp_path: Path) -> None:
+    trace = sliced()
+    for number in range(20):
+        trace.kernel(24_300_000 + 2_000 * number, 24_301_000 + 2_000 * number, correlation=500 + number)
+    said = notes(trace, tmp_path)
+    assert any("20 of 141 (14.2%) operations have no launch in it" in note for note in said)
+    assert any("20 operations were launched before it begins" in note for note in said)
+
+
+def test_more_operations_without_a_launch_than_were_ever_queued(tmp_path: Path) -> None:
+    trace = TraceBuilder().process().gpu()
+    for number in range(1_025):
+        trace.kernel(1_000 * number, 1_000 * number + 900, correlation=1 + number)
+    for number in range(100):
+        at = 1_025_000 + 100_000 * number
+        trace.kernel(at + 50_000, at + 99_000, launch=(at, at + 5_000), correlation=2_000 + number)
+    (said,) = notes(trace, tmp_path)
+    assert "1,025 of 1,125 (91.1%) operations have no launch in it" in said
