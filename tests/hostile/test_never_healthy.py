@@ -233,9 +233,8 @@ def test_operations_without_a_launch_behind_the_first_call(tmp_path: Path) -> No
 def test_more_operations_without_a_launch_than_were_ever_queued(tmp_path: Path) -> None:
     trace = TraceBuilder().process().gpu()
     for number in range(1_025):
-        trace.kernel(1_000 * number, 1_000 * number + 900, correlation=1 + number)
+        trace.kernel(1_000 * number + 50, 1_000 * number + 950, correlation=1 + number)
     for number in range(100):
         at = 1_025_000 + 100_000 * number
         trace.kernel(at + 50_000, at + 99_000, launch=(at, at + 5_000), correlation=2_000 + number)
-    (said,) = notes(trace, tmp_path)
-    assert "1,025 of 1,125 (91.1%) operations have no launch in it" in said
+    assert any("1,025 of 1,125 (91.1%) operations have no launch in it" in note for note in notes(trace, tmp_path))
