@@ -11,7 +11,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, union
 from nsysdiag.events.calls import ApiCalls, CallRows, issue_times, match_launches
-from nsysdiag.events.event_waits import StreamWaits, read_stream_waits, synchronized_devices
+from nsysdiag.events.event_waits import StreamWaits, read_stream_waits
 from nsysdiag.events.gpus import DeviceKeys, Gpu, TimeSlices, busiest, describe, device_keys, read_time_slices
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.launch_shapes import LaunchShapes
@@ -23,6 +23,7 @@ from nsysdiag.events.operations import (
 )
 from nsysdiag.events.rows import RowsOf, distinct, distinct_values, picked
 from nsysdiag.events.streams import Streams, describe_streams
+from nsysdiag.events.synchronized import synchronized_devices
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -136,7 +137,7 @@ def device_activity(
         synchronized: IntArray = np.broadcast_to(np.int32(-1), len(api_calls.rows))
     else:
         number_of = {pair: number for number, pairs in enumerate(keys.ids) for pair in pairs}
-        synchronized = synchronized_devices(trace, api_calls, number_of)
+        synchronized = synchronized_devices(trace, api_calls, every, index, number_of)
     waits, stream_code, stream_keys, synchronized_stream = read_stream_waits(trace, api_calls, every, issued)
     activity = DeviceActivity(
         devices=[],

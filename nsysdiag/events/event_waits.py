@@ -9,7 +9,6 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.calls import ApiCalls, issue_times, match_launches
-from nsysdiag.events.identity import pid_of
 from nsysdiag.events.operations import Operations
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.events.streams import stream_codes
@@ -77,20 +76,6 @@ def _made_by(names: tuple[str, ...], call: IntArray, api_calls: ApiCalls) -> Int
     codes = [at for at, name in enumerate(api_calls.names) if name in names]
     rows = np.flatnonzero(call >= 0)
     return rows[np.isin(api_calls.rows.name[call[rows]], codes)] if len(rows) else rows
-
-
-def synchronized_devices(trace: Trace, api_calls: ApiCalls, number_of: dict[tuple[int, int], int]) -> IntArray:
-    """For each call the number of the device that it synchronized with; -1 where nothing says so.
-
-    `number_of` maps (pid, the process's device number) to the number of the device.
-    """
-    result = np.full(len(api_calls.rows), -1, dtype=np.int32)
-    sync = trace.read("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "globalPid", "deviceId", "correlationId")
-    call = match_launches(sync["globalPid"], sync["correlationId"], api_calls.rows)
-    for (pid, ordinal), number in number_of.items():
-        theirs = (call >= 0) & (pid_of(sync["globalPid"]) == pid) & (sync["deviceId"] == ordinal)
-        result[call[theirs]] = number
-    return result
 
 
 def _record_of(sync: Columns, waits: IntArray, time: IntArray, records: Columns, record_time: IntArray) -> IntArray:

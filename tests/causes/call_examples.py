@@ -41,6 +41,68 @@ def for_another_device() -> Ledgered:
     )
 
 
+def _two_contexts() -> TraceBuilder:
+    """`late` in context 1 of device 0; C in context 2 of device 1."""
+    return late().kernel(20_000, 205_000, device=1, context=2, stream=14, launch=(5_100, 5_200))
+
+
+@fires("sync")
+def for_another_device_by_its_context() -> Ledgered:
+    """
+    device 0  [==A==)40_000                 70_000[launch B][==B==)
+    device 1     [==========C=============)
+    thread                [cudaStreamSynchronize: 60_000]             in the context of C; the row says device 0
+    """
+    trace = _two_contexts().api("cudaStreamSynchronize", 150_000, 210_000, correlation=700)
+    trace.sync_row(150_000, 210_000, correlation=700, device=0, context=2, stream=14)
+    return Ledgered(
+        trace,
+        {"sync": 60_000, "uncovered": 110_000, **CALL},
+        labels={"sync": {"waits for another device": 60_000}},
+        key="gpu0",
+    )
+
+
+@fires("sync")
+def in_its_own_context_of_two() -> Ledgered:
+    """
+    device 0  [==A==)40_000                 70_000[launch B][==B==)
+    device 1     [==========C=============)
+    thread                [cudaStreamSynchronize: 60_000]             in the context of A and B
+    """
+    trace = _two_contexts().api("cudaStreamSynchronize", 150_000, 210_000, correlation=700)
+    trace.sync_row(150_000, 210_000, correlation=700, device=0, context=1, stream=7)
+    return Ledgered(
+        trace,
+        {"sync": 60_000, "uncovered": 110_000, **CALL},
+        labels={"sync": {"waits for a stream": 60_000}},
+        key="gpu0",
+    )
+
+
+@fires("sync")
+def in_a_context_without_work() -> Ledgered:
+    """
+    device 0  [==A==)40_000                 70_000[launch B][==B==)
+    device 1     [==========C=============)[D]
+    thread                [cudaStreamSynchronize: 60_000][sync]       in a third context: what the row says is not
+                                                                      believed, as the other one's is wrong
+    """
+    trace = TraceBuilder().kernel(10_000, 110_000, device=1, context=2, stream=14, launch=(1_000, 5_000))
+    trace.kernel(20_000, 205_000, launch=(5_100, 5_200))
+    trace.kernel(300_000, 400_000, device=1, context=2, stream=14, launch=(280_000, 290_000))
+    trace.api("cudaStreamSynchronize", 150_000, 210_000, correlation=700)
+    trace.sync_row(150_000, 210_000, correlation=700, device=0, context=3, stream=7)
+    trace.api("cudaStreamSynchronize", 410_000, 420_000, correlation=701)
+    trace.sync_row(410_000, 420_000, correlation=701, device=0, context=2, stream=14)
+    return Ledgered(
+        trace,
+        {"sync": 60_000, "uncovered": 110_000, **CALL},
+        labels={"sync": {"waits for a stream": 60_000}},
+        key="gpu1",
+    )
+
+
 @fires("sync")
 def for_the_first_device() -> Ledgered:
     """
