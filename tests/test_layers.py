@@ -9,7 +9,7 @@ import pytest
 
 SUBJECTS = (
     "launches counters timeline wakeups kernels copies memory communication utilization host diagnosis cost ranks "
-    "iterations gap_groups phases"
+    "iterations gap_groups phases programs"
 )
 PRESENTATION = "words rows markdown chart entries show"
 """Files of a subject that show it. `facts` are its records, all others compute."""
@@ -34,10 +34,13 @@ LAYERS = [
     "ledger",
     "stacks",
     "iterations",
-    "wakeups kernels copies memory communication utilization host",
+    "wakeups kernels copies memory communication utilization host programs",
     "gap_groups",
     "launches counters timeline",
     "phases",
+    "account",
+    "findings.judged",
+    "diagnosis.focus",
     "pipeline.result",
     "diagnosis findings ranks",
     "comparison",

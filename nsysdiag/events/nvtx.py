@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,11 +63,12 @@ class PythonMarks(Rows):
 
 @dataclass(frozen=True, slots=True)
 class NvtxRanges:
-    """All ranges of the trace in the order of the export."""
+    """All ranges of the trace in the order of the export; `domains` are the names of all domains that were made."""
 
     rows: RangeRows
     names: list[str]
     python: PythonMarks
+    domains: list[str] = field(default_factory=list)
 
 
 def read_ranges(trace: Trace) -> NvtxRanges:
@@ -107,7 +108,7 @@ def read_ranges(trace: Trace) -> NvtxRanges:
         marks = marks[in_domain(PYTHON_DOMAIN, columns["globalTid"][marks], columns["domainId"][marks])]
         category = trace.read("NVTX_EVENTS", "category").integers("category")
         python = PythonMarks(start[marks], columns["globalTid"][marks], category[marks])
-    return NvtxRanges(rows, names, python)
+    return NvtxRanges(rows, names, python, sorted({text for text in domains if text}))
 
 
 def _names(trace: Trace, text: IntArray, values: list[str], ids: IntArray) -> tuple[IntArray, list[str]]:

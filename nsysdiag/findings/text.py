@@ -39,7 +39,7 @@ Times = dict[str, tuple[int, int]]
 @dataclass(frozen=True, slots=True)
 class FindingContext:
     """What findings of a device are made from. `attribution` is the cause that each slice counts for, `judged` the time
-    that they are about."""
+    that they are about, `frameworks` those of the programs (ids of programs.facts), by which advice is chosen."""
 
     gaps: GapContext
     evidence: LayeredEvidence
@@ -47,6 +47,7 @@ class FindingContext:
     attribution: Attribution
     judged: JudgedTime
     thresholds: FindingThresholds
+    frameworks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,8 @@ from nsysdiag.phases.phases import JobPhases
 from nsysdiag.pipeline import device_account, device_figures, device_ledger, device_roots
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
+from nsysdiag.programs.detection import ids_of
+from nsysdiag.programs.facts import Framework
 from nsysdiag.report import (
     Communication,
     Copies,
@@ -154,12 +156,13 @@ def findings(
     judged: JudgedTime,
     without_work: EmptyIterations | None,
     missing: Missing,
+    frameworks: list[Framework],
     settings: Settings,
 ) -> list[Finding]:
     """What is worth doing something about; less sure where rows are missing."""
-    attribution = Attribution.by_root(root_slices)
+    attribution, made_with = Attribution.by_root(root_slices), tuple(ids_of(frameworks))
     shares = shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
-    context = FindingContext(root_context, layered, keys, attribution, judged, settings.findings)
+    context = FindingContext(root_context, layered, keys, attribution, judged, settings.findings, made_with)
     found = [
         *findings_of(report, context, shares),
         *kernel_findings(report, judged, bottlenecks, settings.findings),

@@ -43,6 +43,9 @@ from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.drained import draining_calls
 from nsysdiag.ledger.untraced_graphs import untraced_graphs
 from nsysdiag.pipeline.stages import Steps
+from nsysdiag.programs.detection import frameworks_of
+from nsysdiag.programs.facts import Framework
+from nsysdiag.programs.names import names_of
 from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace
@@ -157,6 +160,12 @@ def unseen(trace: Trace, activity: DeviceActivity) -> UnseenLaunches:
 def tables(trace: Trace, ranges: NvtxRanges) -> HostTables:
     """What threads and CPUs did, table by table."""
     return read_host_tables(trace, ranges)
+
+
+@steps.step()
+def frameworks(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, tables: HostTables) -> list[Framework]:
+    """What the programs are made with, by names."""
+    return frameworks_of(names_of(trace, activity, ranges, tables.samples))
 
 
 @steps.step()

@@ -1,0 +1,50 @@
+"""The frameworks of the programs in a trace as plain data."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from nsysdiag.fields import OwnText, Sentence
+from nsysdiag.record import Record
+
+FrameworkId = Literal[
+    "pytorch",
+    "jax",
+    "tensorflow",
+    "cupy",
+    "triton",
+    "tensorrt",
+    "vllm",
+    "sglang",
+    "openacc",
+    "openmp-target",
+    "kokkos",
+    "julia",
+    "mpi",
+]
+"""What can be told from a trace. A program with none of them is plain CUDA."""
+FRAMEWORKS: tuple[FrameworkId, ...] = get_args(FrameworkId)
+"""In the order in which they are listed, and in which their advice goes before that of others: what a program is
+written in comes before what it is run by."""
+TITLES: dict[FrameworkId, str] = {
+    "pytorch": "PyTorch",
+    "jax": "JAX",
+    "tensorflow": "TensorFlow",
+    "cupy": "CuPy",
+    "triton": "Triton",
+    "tensorrt": "TensorRT",
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "openacc": "OpenACC",
+    "openmp-target": "OpenMP target offload",
+    "kokkos": "Kokkos",
+    "julia": "Julia",
+    "mpi": "MPI",
+}
+
+
+class Framework(Record, frozen=True):
+    """A framework that a trace shows, and by what: one sentence for each kind of name, with a name that was found."""
+
+    id: OwnText
+    evidence: list[Sentence]

@@ -1,0 +1,122 @@
+"""The names by which a framework is told: one rule a framework, a pattern for each kind of name.
+
+A name counts only where the framework itself gave it. `ncclDevKernel` is in programs of all kinds, `python` runs
+everything, and a library that a process merely loaded is in no call chain: none of them tells. Sources are the name
+registries of the projects themselves:
+
+* PyTorch: namespaces of ATen and c10 in kernels; operators as NVTX ranges (torch.autograd.profiler.emit_nvtx); thread
+  names of c10::setThreadName (`pt_main_thread`, `pt_autograd_0`).
+* XLA: names of fusions (`loop_add_fusion`); modules as NVTX ranges (`XlaModule:#hlo_module=jit_step`), where JAX begins
+  the names of its modules with `jit_` or `pmap_`. TensorFlow compiles by XLA too, and has names of its own beside that.
+* Triton: Inductor's kernels (`triton_poi_fused_add_0`), which PyTorch makes; signatures of arguments (`_0d1d2d`) before
+  Triton 3; its libraries.
+* TensorRT: its NVTX domain, `trt_` and `__myl_` kernels. Compilers: clang's `__omp_offloading_…`, the NVIDIA HPC
+  compilers' `nvkernel_…_F1L20_2` (OpenMP) and `main_42_gpu` (OpenACC; `do concurrent` is named so as well).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from nsysdiag.programs.facts import FrameworkId
+
+Pattern = re.Pattern[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Patterns are looked for anywhere in a name, unless they say where; None: no name of this kind tells.
+
+    `kernel` is about whole kernel names, `range` about NVTX ranges, `domain` about NVTX domains, `module` about the
+    file names of libraries in call chains, `process` about programs and threads, `table` about tables with rows."""
+
+    kernel: Pattern | None = None
+    range: Pattern | None = None
+    domain: Pattern | None = None
+    module: Pattern | None = None
+    process: Pattern | None = None
+    table: Pattern | None = None
+
+
+def _name(pattern: str) -> Pattern:
+    return re.compile(pattern)
+
+
+RULES: dict[FrameworkId, Rule] = {
+    "pytorch": Rule(
+        kernel=_name(
+            r"\bat::(native|cuda)::|\bc10::(cuda|BFloat16|Half|complex)\b|\btorch::|\btriton_(poi|red|per)_fused"
+        ),
+        range=_name(
+            r"^(aten|autograd|c10d|c10d_functional|prims|torch)::|^FSDP::|^DistributedDataParallel\.|"
+            r"^FullyShardedDataParallel\.|^(enumerate\(DataLoader\)|Optimizer\.(step|zero_grad))#|"
+            r"^Torch-Compiled Region"
+        ),
+        module=_name(r"^lib(torch(_\w+)?|c10(_cuda)?)(-\w+)?\.(so|dylib|dll)"),
+        process=_name(r"^torchrun$|^pt_(main_thread|autograd|nccl|data_)"),
+    ),
+    "jax": Rule(
+        kernel=_name(r"^(loop|input|transpose|scatter|concatenate|gemm)_(\w+_)*fusion(_\d+)*$"),
+        range=_name(r"hlo_module=(jit|pjit|pmap)_"),
+        module=_name(r"^(libjax|_?jaxlib|xla_extension|xla_cuda_plugin|pjrt_c_api_gpu)"),
+    ),
+    "tensorflow": Rule(
+        kernel=_name(r"\btensorflow::"),
+        domain=_name(r"^tensorflow(-\w+)?$"),
+        module=_name(r"^(lib|_pywrap_)tensorflow"),
+    ),
+    "cupy": Rule(
+        kernel=_name(r"^cupyx?_\w"),
+        module=_name(r"^cupyx?[_.]"),
+    ),
+    "triton": Rule(
+        kernel=_name(r"^triton_(poi|red|per|tem|unk|mm|bmm|split_scan)_|^\w+_0d1d2(d|e|c|$)"),
+        module=_name(r"^libtriton(\.|-)|^__triton_launcher"),
+    ),
+    "tensorrt": Rule(
+        kernel=_name(r"^(trt_|__my(e|el|elin|l)_)|\bnvinfer1::|\bgenericReformat::|\bcask_trt::"),
+        domain=_name(r"^TensorRT$"),
+        module=_name(r"^(lib)?nvinfer"),
+        process=_name(r"^trtexec$"),
+    ),
+    "vllm": Rule(
+        kernel=_name(r"\bvllm::"),
+        module=_name(r"^_vllm_"),
+        process=_name(r"^(VLLM::|vllm$)"),
+    ),
+    "sglang": Rule(
+        kernel=_name(r"\bsglang::"),
+        module=_name(r"^sgl_kernel"),
+        process=_name(r"^sglang(::|$)"),
+    ),
+    "openacc": Rule(
+        kernel=_name(r"^\w+_\d+_gpu(__red)?$"),
+        module=_name(r"^libacc(host|device|cuda)"),
+        table=_name(r"^CUPTI_ACTIVITY_KIND_OPENACC_"),
+    ),
+    "openmp-target": Rule(
+        kernel=_name(r"^__omp_offloading_|^nvkernel_\w+_F\d+L\d+_\d+|\$_omp_fn\$\d+"),
+        module=_name(r"^libomptarget"),
+    ),
+    "kokkos": Rule(
+        kernel=_name(r"\bKokkos::"),
+        range=_name(r"^Kokkos::"),
+        module=_name(r"^libkokkos"),
+    ),
+    "julia": Rule(
+        kernel=_name(r"^julia_\w+_\d+$|CuKernelContext|CuDeviceArray"),
+        module=_name(r"^libjulia"),
+        process=_name(r"^julia(\.exe)?$"),
+    ),
+    "mpi": Rule(
+        domain=_name(r"^MPI$"),
+        module=_name(r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll"),
+        process=_name(r"^MPI Rank \d+$"),
+        table=_name(r"^MPI_(P2P|COLLECTIVES|START_WAIT|OTHER)_EVENTS"),
+    ),
+}
+MADE_WITH: dict[FrameworkId, FrameworkId] = {"vllm": "pytorch", "sglang": "pytorch"}
+"""What is told together with another one: these are PyTorch programs whatever else shows."""
+COMPILED_BY_XLA: FrameworkId = "jax"
+"""Kernels alone do not tell XLA's frameworks apart: they count for this one unless TensorFlow shows."""
