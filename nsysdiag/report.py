@@ -699,9 +699,9 @@ class Finding(Record, frozen=True):
     for two findings, so together they are at most what the devices lost. `ceiling_ns` is what a fix may bring at best;
     ceilings of different findings overlap and are never added up.
 
-    Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of `signature`, in or around `call`
-    (an API or OS function, or what stands for it). `chain` leads from root to fix, one step each; `rows` are the
-    rows of the trace that show it best, the longest first."""
+    Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
+    `signature`, in or around `call` (an API or OS function, or what stands for it). `chain` leads from root to
+    fix, one step each; `rows` are the rows of the trace that show it best, the longest first."""
 
     id: HashedId
     cause: CauseId

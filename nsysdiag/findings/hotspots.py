@@ -21,8 +21,8 @@ from nsysdiag.report import Thread
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind` and `path` are None for a spot of several
-    places; `rest` marks what a cause has besides its large places."""
+    """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind`
+    and `path` are None for a spot of several places; `rest` marks what a cause has besides its large places."""
 
     cause: str
     family: str

@@ -22,6 +22,8 @@ from nsysdiag.phrases import finished
 from nsysdiag.pipeline import device, reading
 from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
+from nsysdiag.programs.detection import ids_of
+from nsysdiag.programs.facts import Framework
 from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks, with_waits
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
@@ -89,7 +91,13 @@ def timelines(results: list[DeviceResult], host: HostActivity, host_trace: HostT
 
 
 @steps.step()
-def judgment(trace: Trace, results: list[DeviceResult], ranks: RankComparison | None, settings: Settings) -> Judgment:
+def judgment(
+    trace: Trace,
+    results: list[DeviceResult],
+    ranks: RankComparison | None,
+    frameworks: list[Framework],
+    settings: Settings,
+) -> Judgment:
     """What holds the job up, and what to do about it."""
     found = [finding for result in results for finding in result.findings]
     return judge(
@@ -97,7 +105,7 @@ def judgment(trace: Trace, results: list[DeviceResult], ranks: RankComparison | 
         [result.phases for result in results],
         results[0].focus if results else NO_FOCUS,
         with_waits(found, ranks),
-        frameworks=[],
+        frameworks=ids_of(frameworks),
         gpus_present=gpus_present(trace),
         limits=settings.findings,
     )
