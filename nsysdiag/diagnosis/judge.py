@@ -20,7 +20,7 @@ from nsysdiag.diagnosis.sentences import (
 )
 from nsysdiag.phases.facts import Phase, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
-from nsysdiag.report import DeviceReport, Finding, Verdict
+from nsysdiag.report import Finding, Verdict
 
 SECOND = 0.1
 """The next part of the judged time is named from here on."""
@@ -93,6 +93,8 @@ class Judgment:
     diagnosis: Diagnosis
     phases: list[Phase]
     findings: list[Finding]
+    verdicts: dict[str, Verdict]
+    """By the key of the device."""
 
 
 def judge(
@@ -137,18 +139,18 @@ def judge(
         gpus_present=gpus_present,
         gpus_used=len(active),
     )
-    return Judgment(diagnosis, phase_records(found, devices, found.judged), merged)
+    verdicts = {each.key: device_verdict(each) for each in judged}
+    return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
 
 
-def device_verdict(report: DeviceReport, phases: list[PhaseDevice], focus: Focus) -> Verdict:
+def device_verdict(judged: PhaseDevice) -> Verdict:
     """That of one device, by its own account of the judged phases."""
-    account = added([phases[at] for at in focus.places]).account if focus.places else {}
-    if not report.window_ns or not sum(account.values()):
+    if not sum(judged.account.values()):
         return Verdict(id=NO_WORK, sentence="No GPU work in this window.")
-    most = leading(account)
+    most = leading(judged.account)
     known = VERDICTS.get(most.bottleneck)
     if known is None:
-        ledger = {cause: ns for cause, ns in report.root_ledger.items() if CAUSES[cause].family == most.bottleneck}
+        ledger = {cause: ns for cause, ns in judged.ledger.items() if CAUSES[cause].family == most.bottleneck}
         largest = max(ledger, key=lambda cause: (ledger[cause], cause), default=most.bottleneck)
         known = CONTENDED if largest == PREEMPTION else f"{largest}-bound"
     return Verdict(id=known, sentence=verdict_sentence(most.bottleneck, most.share, most.second))

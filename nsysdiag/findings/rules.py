@@ -88,6 +88,22 @@ thread     [MPI_Sendrecv        ][launch]
         "Whether it is transfer or waiting for a late rank shows in the traces of all ranks: nsysdiag ranks.",
     ),
 )
+LATE_RANK = FindingRule(
+    id="late_rank",
+    bottleneck="communication",
+    title="Waiting for a late GPU",
+    meaning="The device waited inside a collective or an MPI call for another one that came late.",
+    color="#ad1457",
+    picture="""
+gpu 0  [==step==)[AllReduce, waits........)
+gpu 1  [==step==)....reads files...[AllReduce)
+""",
+    tables=("CUPTI_ACTIVITY_KIND_KERNEL", "MPI_COLLECTIVES_EVENTS"),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="repair what makes it late",
+    advice=("Find out why that device comes late: its own part of the report says what it waits for.",),
+)
 KERNELS = FindingRule(
     id="kernels",
     bottleneck="kernels",
@@ -164,7 +180,16 @@ launches   |  |                    |  |                     steps 2 and 4 launch
 )
 FINDING_RULES = {
     rule.id: rule
-    for rule in (EXPOSED_COPY, EXPOSED_COMM, EXPOSED_MPI, KERNELS, PARALLELISM, SLOW_ITERATIONS, EMPTY_ITERATIONS)
+    for rule in (
+        EXPOSED_COPY,
+        EXPOSED_COMM,
+        EXPOSED_MPI,
+        LATE_RANK,
+        KERNELS,
+        PARALLELISM,
+        SLOW_ITERATIONS,
+        EMPTY_ITERATIONS,
+    )
 }
 
 

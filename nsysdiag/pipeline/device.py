@@ -9,7 +9,6 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.diagnosis.focus import Focus
-from nsysdiag.diagnosis.judge import device_verdict
 from nsysdiag.diagnosis.missing import DOUBTED, Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -62,7 +61,7 @@ steps = Steps([*device_ledger.steps, *device_roots.steps, *device_account.steps,
 
 
 @steps.step()
-def undiagnosed(
+def report(
     device: DeviceTimeline,
     shown_window: Window,
     split: WindowSplit,
@@ -86,7 +85,7 @@ def undiagnosed(
     unified_memory: UnifiedMemory | None,
     allocated: DeviceMemory | None,
 ) -> DeviceReport:
-    """All figures of the device."""
+    """The device's part of the report; its verdict is that of the judge, who sees all devices."""
     drained_lengths = (gaps.end - gaps.start)[drained.flag]
     covered = coverage(ledger.total)
     return DeviceReport(
@@ -129,12 +128,6 @@ def undiagnosed(
         unified_memory=unified_memory,
         memory=allocated,
     )
-
-
-@steps.step()
-def report(undiagnosed: DeviceReport, devices_in_phases: list[PhaseDevice], focus: Focus) -> DeviceReport:
-    """The device's part of the report."""
-    return structs.replace(undiagnosed, verdict=device_verdict(undiagnosed, devices_in_phases, focus))
 
 
 @steps.step()

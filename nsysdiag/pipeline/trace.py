@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import structs
 
 from nsysdiag.config.settings import Settings
 from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_warnings, recapture
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
+from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
@@ -24,7 +26,7 @@ from nsysdiag.pipeline.result import DeviceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.programs.detection import ids_of
 from nsysdiag.programs.facts import Framework
-from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks, with_waits
+from nsysdiag.ranks.comparison import ITERATIONS, compare_ranks
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.ranks.timeline import meet_by_mpi, rank_timeline
 from nsysdiag.report import SCHEMA_VERSION, Report, Tool, TraceInfo
@@ -99,12 +101,13 @@ def judgment(
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
-    found = [finding for result in results for finding in result.findings]
+    late = lateness([result.report for result in results], ranks)
+    found = with_late([finding for result in results for finding in result.findings], late, settings.findings)
     return judge(
         results[0].job_phases if results else NO_PHASES,
-        [result.phases for result in results],
+        [followed(result.phases, late.get(result.report.key)) for result in results],
         results[0].focus if results else NO_FOCUS,
-        with_waits(found, ranks),
+        found,
         frameworks=ids_of(frameworks),
         gpus_present=gpus_present(trace),
         limits=settings.findings,
@@ -123,7 +126,8 @@ def report(
     host_report: HostReport | None,
 ) -> Report:
     """The report."""
-    capabilities, devices = trace.capabilities(), [result.report for result in results]
+    capabilities = trace.capabilities()
+    devices = [structs.replace(each.report, verdict=judgment.verdicts[each.report.key]) for each in results]
     made = Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),

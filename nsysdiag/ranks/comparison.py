@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
-from msgspec.structs import replace
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, intersect
 from nsysdiag.causes import CAUSES
 from nsysdiag.events.collectives import KINDS
-from nsysdiag.findings.rules import EXPOSED_COMM
 from nsysdiag.ranks.clocks import Clocks, bring_together
-from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, RankWait, Straggler
+from nsysdiag.ranks.facts import CollectiveGroup, RankComparison, RankRow, Straggler
 from nsysdiag.ranks.matching import candidates, communicator_name, confirmed
 from nsysdiag.ranks.stragglers import Lateness, lateness_of, rank_waits, stragglers
 from nsysdiag.ranks.timeline import WORK, RankTimeline
-from nsysdiag.report import Finding
 from nsysdiag.units import format_ns, format_share
 
 COMPARED = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns", "wait_ns")
 EVEN, WORTH_SAYING = 0.01, 0.05
-MOST_WAITS, MOSTLY = 3, 0.5
 COLLECTIVES, ITERATIONS, WINDOW = "collectives", "iterations", "window"
 WORK_TITLES = {
     "compute": "compute",
@@ -165,36 +161,6 @@ def _sentence(found: list[Lateness], late: list[Straggler], clocks: Clocks) -> s
         f"by {format_ns(first.late_ns)} in all, "
         f"and the others wait {format_ns(first.caused_ns)} for it{f'. Why: {why}' if why else ''}."
     )
-
-
-def with_waits(findings: list[Finding], ranks: RankComparison | None) -> list[Finding]:
-    """The findings, those about exposed communication with the ranks that the device waited for inside of it."""
-    waits = [wait for wait in ranks.waits if wait.late_rank is not None] if ranks is not None else []
-    return [_with_waits(each, waits) if each.cause == EXPOSED_COMM.id else each for each in findings]
-
-
-def _with_waits(finding: Finding, waits: list[RankWait]) -> Finding:
-    its = [wait for wait in waits if wait.rank == finding.device]
-    if not its:
-        return finding
-    evidence = [
-        f"waited {format_ns(wait.wait_ns)} for {typed.rank(wait.late_rank)}{_because(wait)}"
-        for wait in its[:MOST_WAITS]
-    ]
-    advice = list(finding.advice)
-    if sum(wait.wait_ns for wait in its) >= MOSTLY * finding.lost_ns:
-        advice.insert(
-            0,
-            f"Most of it is waiting, not transfer: find out why {typed.rank(its[0].late_rank)} comes late.",
-        )
-    return replace(finding, evidence=[*finding.evidence, *evidence], advice=advice)
-
-
-def _because(wait: RankWait) -> str:
-    if not wait.causes:
-        return ""
-    name, ns = max(wait.causes.items(), key=lambda item: item[1])
-    return f", late because of: {_title(name)} {format_share(ns, wait.wait_ns)}"
 
 
 def _title(name: str) -> str:

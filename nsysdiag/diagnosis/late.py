@@ -1,0 +1,149 @@
+"""Time that devices waited for a late one, followed to why that one was late."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from nsysdiag import typed
+from nsysdiag.causes import CAUSES
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.ranks.facts import RankComparison, RankWait
+from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.units import format_ns, format_share
+
+COMMUNICATION = "communication"
+OF_WORK = {"compute": "kernels", "exposed_comm": COMMUNICATION, "exposed_copy": "copies"}
+"""The bottlenecks of what a late device may have had more of, beside causes."""
+MOST_WAITED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Of the communication of one device the `share` that is waiting for other devices, divided by why these were late:
+    shares of that by cause or kind of work. `ranks` are the late ones, those waited for longest first."""
+
+    share: float
+    reasons: dict[str, float]
+    ranks: list[str]
+
+
+def followed(phases: list[PhaseDevice], late: Lateness | None) -> list[PhaseDevice]:
+    """The phases of a device with what it waited for others counted to why these were late."""
+    return phases if late is None else [_followed(each, late) for each in phases]
+
+
+def _followed(device: PhaseDevice, late: Lateness) -> PhaseDevice:
+    account = dict(device.account)
+    ns = account.get(COMMUNICATION, 0)
+    for reason, part in late.reasons.items() if ns else ():
+        moved, family = int(ns * late.share * part), family_of_reason(reason)
+        account[COMMUNICATION] -= moved
+        account[family] = account.get(family, 0) + moved
+    return replace(device, account={name: value for name, value in account.items() if value})
+
+
+def family_of_reason(reason: str) -> str:
+    """The bottleneck to which a cause, or a kind of work, counts."""
+    return CAUSES[reason].family if reason in CAUSES else OF_WORK.get(reason, COMMUNICATION)
+
+
+def lateness(devices: list[DeviceReport], ranks: RankComparison | None) -> dict[str, Lateness]:
+    """By device, for those that waited for late ones in collectives or in MPI calls."""
+    found = {}
+    for device in devices:
+        waits = [each for each in (ranks.waits if ranks else []) if each.rank == device.key and each.late_rank]
+        exposed = device.exposed_comm_ns + sum(row.idle_ns for row in device.communication.mpi)
+        waited = sum(each.wait_ns for each in waits)
+        if waited and exposed:
+            found[device.key] = Lateness(min(waited / exposed, 1.0), _reasons(waits, waited), _late(waits))
+    return found
+
+
+def _reasons(waits: list[RankWait], waited: int) -> dict[str, float]:
+    total: dict[str, int] = {}
+    for wait in waits:
+        for reason, ns in wait.causes.items():
+            total[reason] = total.get(reason, 0) + ns
+    return {reason: ns / waited for reason, ns in sorted(total.items(), key=lambda item: (-item[1], item[0]))}
+
+
+def _late(waits: list[RankWait]) -> list[str]:
+    return [wait.late_rank for wait in sorted(waits, key=lambda each: -each.wait_ns) if wait.late_rank]
+
+
+def with_late(findings: list[Finding], late: dict[str, Lateness], limits: FindingThresholds) -> list[Finding]:
+    """The findings, those about communication without what was waiting for late devices, which is one of its own."""
+    found: list[Finding] = []
+    for finding in findings:
+        mine = late.get(finding.device)
+        if mine is None or finding.cause not in (EXPOSED_COMM.id, EXPOSED_MPI.id):
+            found.append(finding)
+            continue
+        found.append(_waiting(finding, mine, findings, limits))
+        rest = _rest(finding, mine, limits)
+        found += [rest] if rest.share >= limits.smallest else []
+    return found
+
+
+def _rest(finding: Finding, mine: Lateness, limits: FindingThresholds) -> Finding:
+    left = 1 - mine.share
+    share = finding.share * left
+    return replace(
+        finding,
+        lost_ns=finding.lost_ns - round(finding.lost_ns * mine.share),
+        lost_share=round(finding.lost_share * left, 6),
+        ceiling_ns=min(finding.ceiling_ns, finding.lost_ns - round(finding.lost_ns * mine.share)),
+        share=round(share, 6),
+        severity=severity(share, limits),
+    )
+
+
+def _waiting(finding: Finding, mine: Lateness, others: list[Finding], limits: FindingThresholds) -> Finding:
+    """What a device waits for the late one, with the advice of the finding that made that one late."""
+    lost, share = round(finding.lost_ns * mine.share), finding.share * mine.share
+    rank, reason = mine.ranks[0], next(iter(mine.reasons), "")
+    family = family_of_reason(reason)
+    behind = [each for each in others if each.device == rank and each.bottleneck == family]
+    root = max(behind, key=lambda each: each.share, default=None)
+    name = typed.rank(rank)
+    return replace(
+        finding,
+        id=f"f-{LATE_RANK.id}-{family}",
+        cause=LATE_RANK.id,
+        severity=severity(share, limits),
+        title=f"{LATE_RANK.title}: {name}",
+        lost_ns=lost,
+        lost_share=round(finding.lost_share * mine.share, 6),
+        ceiling_ns=lost,
+        evidence=[
+            f"{format_ns(lost)} of waiting in collectives or MPI calls until {name} comes",
+            *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
+            *(root.evidence[:MOST_WAITED] if root else []),
+        ],
+        advice=root.advice if root else list(LATE_RANK.advice),
+        chain=[
+            *(root.chain[:1] if root else []),
+            f"{name} comes late",
+            f"others wait {format_ns(lost)}",
+            LATE_RANK.fix,
+        ],
+        call=root.call if root else None,
+        nvtx=root.nvtx if root else [],
+        rows=root.rows if root else [],
+        bottleneck=family,
+        share=round(share, 6),
+    )
+
+
+def _most(reasons: dict[str, float]) -> list[tuple[str, float]]:
+    return list(reasons.items())[:MOST_WAITED]
+
+
+def _name(reason: str) -> str:
+    if reason in CAUSES:
+        return CAUSES[reason].title.lower()
+    return {"compute": "more compute", "exposed_comm": "other communication"}.get(reason, "copies")
