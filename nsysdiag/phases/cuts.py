@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, complement, union
+from nsysdiag.arrays.intervals import FloatArray, IntArray, union
 from nsysdiag.phases.names import JobWork
-from nsysdiag.phases.signal import Loop, Signal, step_borders
+from nsysdiag.phases.signal import DeviceSignal, Loop, Signal, step_borders
 
 LEAST_LENGTH = 0.04
 """Of a phase, as a share of the job's window."""
@@ -85,26 +85,25 @@ def moved_cuts(cost: FloatArray, edges: IntArray, cuts: list[int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Times at which a phase can begin, sorted: borders of steps, and where work or idle time begins."""
+    """Times at which a phase can begin, in sorted arrays: borders of steps, and where operations or idle time begin."""
 
     steps: IntArray
-    work: IntArray
+    work: list[IntArray]
 
     @classmethod
-    def of(cls, work: JobWork, loops: list[Loop]) -> Changes:
+    def of(cls, signals: list[DeviceSignal], work: JobWork, loops: list[Loop]) -> Changes:
         """Of all devices and loops. Idle time begins where no device works any more."""
-        spans = [device.spans for device in work.devices]
-        busy = union(*spans)
-        idle = complement(busy, int(busy.start[0]), int(busy.end[-1])) if len(busy) else Intervals.empty()
-        return cls(step_borders(loops), np.unique(np.concatenate([idle.start, *(span.start for span in spans)])))
+        idle = union(*(signal.split.busy for signal in signals)).end
+        return cls(step_borders(loops), [idle, *(device.spans.start for device in work.devices)])
 
     def between(self, lo: int, hi: int) -> IntArray:
-        """Those in (lo, hi): borders of steps, or where there are none the others."""
-        for times in (self.steps, self.work):
-            found = times[np.searchsorted(times, lo, side="right") : np.searchsorted(times, hi, side="left")]
-            if len(found):
-                return found
-        return np.empty(0, np.int64)
+        """Those in (lo, hi), sorted: borders of steps, or where there are none the others."""
+        steps = _inside(self.steps, lo, hi)
+        return steps if len(steps) else np.unique(np.concatenate([_inside(each, lo, hi) for each in self.work]))
+
+
+def _inside(times: IntArray, lo: int, hi: int) -> IntArray:
+    return times[np.searchsorted(times, lo, side="right") : np.searchsorted(times, hi, side="left")]
 
 
 def job_cuts(signal: Signal, changes: Changes) -> IntArray:

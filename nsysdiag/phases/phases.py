@@ -79,7 +79,7 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
         return _whole(lo, hi, [], "the time was chosen")
     loops = loops_of(active, lo, hi)
     work = job_work([signal.device for signal in active], lo, hi)
-    changes = Changes.of(work, loops)
+    changes = Changes.of(active, work, loops)
     cuts = job_cuts(signal_of(active, work, window_edges(lo, hi, loops)), changes)
     found = merged(cuts, loops, active, work)
     return _judged(found, active, loops, first_call_ns)

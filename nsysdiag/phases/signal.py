@@ -25,7 +25,7 @@ IRREGULAR = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns. `source` and `name` are those of the
+    """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend. `source` and `name` are those of the
     iterations. `closed` is False where the repeats are known to be parts of a step, such as the layers of a model in a
     slice of a trace."""
 
@@ -105,8 +105,8 @@ def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
 
 
 def step_borders(loops: list[Loop]) -> IntArray:
-    """The borders of the steps of all loops, sorted."""
-    return np.unique(np.concatenate([np.empty(0, np.int64), *(loop.starts for loop in loops)]))
+    """The borders of the steps of loops that follow each other."""
+    return np.concatenate([np.empty(0, np.int64), *(loop.starts for loop in loops)])
 
 
 def signal_of(signals: list[DeviceSignal], work: JobWork, edges: IntArray) -> Signal:
@@ -164,4 +164,6 @@ def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:
 
 def _within(loop: Loop, lo: int, hi: int) -> Loop:
     """The steps of a loop inside [lo, hi), the outermost ones cut there: after its last operation a step is idle."""
-    return Loop(np.unique(np.clip(loop.starts, lo, hi)), loop.source, loop.name, loop.closed)
+    starts = np.clip(loop.starts, lo, hi)
+    starts = starts[np.append(True, starts[1:] > starts[:-1])] if len(starts) else starts
+    return Loop(starts, loop.source, loop.name, loop.closed)
