@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, coverage
+from nsysdiag.arrays.intervals import Intervals, coverage
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
+from nsysdiag.phases.merging import merged
 from nsysdiag.phases.names import job_work
-from nsysdiag.phases.signal import WINDOWS, DeviceSignal, Loop, job_window, loops_of, signal_of, window_edges, working
-from nsysdiag.phases.steady import REPEATED, Segments, merged
+from nsysdiag.phases.signal import (
+    DeviceSignal,
+    Loop,
+    job_window,
+    loops_of,
+    signal_of,
+    whole_steps,
+    window_edges,
+    working,
+)
+from nsysdiag.phases.steady import REPEATED, Segments
 
 FEWEST_REPEATS = 5
 """Fewer repeats show no steady state."""
@@ -25,8 +35,6 @@ STARTING_OR_UNKNOWN, STARTING = 0.6, 0.4
 """Of the window: what start-up, memory and unknown causes take of a start, and of that start-up and memory."""
 BUSY_WINDOW, BUSY_SINCE_START = 0.5, 0.02
 """What the GPU works of the window, and of the time since the first CUDA call, in a trace that is no mere start."""
-OUTSIDE_LOOP = 2
-"""Times the least length of a part: what is longer could be a part, and is none because it is like the loop."""
 WEAK_STEADY = 0.5
 """Of the busy time: steady phases that hold less, none of them strong, are not what the job does."""
 
@@ -153,7 +161,9 @@ def _named(found: Segments, loops: list[Loop], first: int) -> list[FoundPhase]:
     lo, hi = int(found.borders[0]), int(found.borders[-1])
     phases: list[FoundPhase] = []
     until = first
-    for phase in _steady_phases(found, loops):
+    for at in np.flatnonzero(found.steady).tolist():
+        start, end = (int(each) for each in found.borders[at : at + 2])
+        phase = _with_steps("steady", start, end, int(found.repeats[at]), loops, strong=bool(found.strong[at]))
         if not phases and phase.start == lo and lo - first < LEAST_LENGTH * (hi - lo):
             until = lo
         if phase.start > until:
@@ -165,43 +175,14 @@ def _named(found: Segments, loops: list[Loop], first: int) -> list[FoundPhase]:
     return phases
 
 
-def _steady_phases(found: Segments, loops: list[Loop]) -> list[FoundPhase]:
-    """The steady phases, without what sticks out of their loops into what is not steady."""
-    phases = []
-    for at in np.flatnonzero(found.steady).tolist():
-        start, end = (int(each) for each in found.borders[at : at + 2])
-        phase = _with_steps("steady", start, end, int(found.repeats[at]), loops, strong=bool(found.strong[at]))
-        before, after = at > 0 and found.steady[at - 1], at + 1 < len(found) and found.steady[at + 1]
-        phases.append(_trimmed(phase, int(found.borders[-1] - found.borders[0]), start=not before, end=not after))
-    return phases
-
-
-def _trimmed(phase: FoundPhase, window: int, *, start: bool, end: bool) -> FoundPhase:
-    """A phase from the first to the last border of its steps, where a step or a window is outside of them, but too
-    little for a part of its own: a short start before the first step, which the least length hides."""
-    if phase.loop is None or phase.steps is None:
-        return phase
-    inside = phase.loop.starts[(phase.loop.starts >= phase.start) & (phase.loop.starts <= phase.end)]
-    first, last = int(inside[0]), int(inside[-1])
-    least, most = min(phase.steps.median_ns, window // WINDOWS), OUTSIDE_LOOP * LEAST_LENGTH * window
-    return replace(
-        phase,
-        start=first if start and least <= first - phase.start <= most else phase.start,
-        end=last if end and least <= phase.end - last <= most else phase.end,
-    )
-
-
 def _with_steps(
     name: PhaseName, start: int, end: int, repeats: int, loops: list[Loop], *, strong: bool = False
 ) -> FoundPhase:
     """A phase with the steps of the loop that has most whole steps' time in it."""
-    best: tuple[int, Loop, IntArray] | None = None
-    for loop in loops:
-        inside = loop.starts[(loop.starts >= start) & (loop.starts <= end)]
-        if len(inside) >= 2 and (best is None or inside[-1] - inside[0] > best[0]):
-            best = int(inside[-1] - inside[0]), loop, inside
-    if best is None or 2 * best[0] < end - start:
+    found = whole_steps(loops, start, end)
+    if found is None:
         return FoundPhase(name, start, end, strong, repeats)
-    _, loop, inside = best
-    steps = PhaseSteps(count=len(inside) - 1, median_ns=max(int(np.median(np.diff(inside))), 1), source=loop.source)
+    loop, borders = found
+    length = max(int(np.median(np.diff(borders))), 1)
+    steps = PhaseSteps(count=len(borders) - 1, median_ns=length, source=loop.source)
     return FoundPhase(name, start, end, strong, steps.count, steps, loop)

@@ -25,9 +25,10 @@ IRREGULAR = 4
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend. `source` and `name` are those of the
-    iterations. `closed` is False where the repeats are known to be parts of a step, such as the layers of a model in a
-    slice of a trace."""
+    """Steps that repeat on a device: step i is [starts[i], starts[i + 1]) in ns; `starts` ascend.
+
+    `source` and `name` are those of the iterations. `closed` is False where the repeats are known to be parts of a
+    step, such as the layers of a model in a slice of a trace."""
 
     starts: IntArray
     source: str
@@ -102,6 +103,16 @@ def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
         if len(loop) and all(loop.starts[0] >= one.starts[-1] or loop.starts[-1] <= one.starts[0] for one in found):
             found.append(loop)
     return sorted(found, key=lambda each: int(each.starts[0]))
+
+
+def whole_steps(loops: list[Loop], start: int, end: int) -> tuple[Loop, IntArray] | None:
+    """The loop that has most time in whole steps inside [start, end], and the borders of these; None where steps take
+    less than half of that time."""
+    found = [(loop, loop.starts[(loop.starts >= start) & (loop.starts <= end)]) for loop in loops]
+    longest = max(found, key=lambda pair: int(pair[1][-1] - pair[1][0]) if len(pair[1]) > 1 else 0, default=None)
+    if longest is None or len(longest[1]) < 2:
+        return None
+    return longest if 2 * (longest[1][-1] - longest[1][0]) >= end - start else None
 
 
 def step_borders(loops: list[Loop]) -> IntArray:

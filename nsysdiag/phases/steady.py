@@ -1,8 +1,7 @@
-"""Which parts of a job repeat, and which neighbours are one part."""
+"""Which parts of a job repeat."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,10 +27,6 @@ WARM_UP_REPEATS, WARM_UP_SLOWER = 0.1, 1.5
 """Repeats of a warm-up, and the time of each, as a multiple of those of the loop that it is for."""
 TWO_STEPS = 2
 """Borders: two steps have three."""
-LONGEST_PERIOD = 4
-"""Parts of a step that are looked for: each takes 4 % of the window at least, so more would not repeat often."""
-ALIKE_LENGTHS = 3
-"""Times the shorter: parts of steps differ by less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,58 +182,3 @@ def _accounts(borders: IntArray, signals: list[DeviceSignal]) -> tuple[FloatArra
     shares: FloatArray = table.mean(axis=0) / length[:, None]
     shares[:, 5] = np.maximum(1 - shares[:, :5].sum(axis=1), 0.0)
     return shares, table[:, :, :3].sum(axis=(0, 2))
-
-
-def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> Segments:
-    """The parts between `borders` after those that are one were put together: steady neighbours that do the same, and
-    parts that follow each other in turn and are those of a step."""
-
-    def measured(kept: Iterable[int]) -> Segments:
-        return segments_of(found.borders[sorted(kept)], loops, signals, work)
-
-    found = segments_of(borders, loops, signals, work)
-    found = _neighbours(found, measured)
-    while joined := _joined_run(found, measured):
-        found = joined
-    return _neighbours(found, measured)
-
-
-Measure = Callable[[Iterable[int]], Segments]
-"""The parts between those borders of the parts so far that are kept, by their places."""
-
-
-def _neighbours(found: Segments, measured: Measure) -> Segments:
-    """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one."""
-    same = [at for at in range(1, len(found)) if found.steady[at - 1] and found.steady[at] and found.like(at - 1, at)]
-    return measured(set(range(len(found.borders))).difference(same)) if same else found
-
-
-def _joined_run(found: Segments, measured: Measure) -> Segments | None:
-    """With the longest run of parts in turn as one, if that is steady as a whole; None where there is no such run.
-
-    ```
-    parts    |  A  | B |  A  | B |  A  |        five parts, two of a step
-    ```
-    """
-    runs = [_run(found, first, period) for period in range(2, LONGEST_PERIOD + 1) for first in range(len(found))]
-    for first, behind in sorted(filter(None, runs), key=lambda run: run[0] - run[1]):
-        joined = measured(at for at in range(len(found.borders)) if not first < at < behind)
-        if joined.steady[first]:
-            return joined
-    return None
-
-
-def _run(found: Segments, first: int, period: int) -> tuple[int, int] | None:
-    """How far the parts from `first` on are each like the one a period before: [first, behind), two periods at least.
-    The last part may be cut short."""
-    behind = first + period
-    while behind < len(found) and found.like_account(behind - period, behind):
-        if behind + 1 < len(found) and not _alike_long(found, behind - period, behind):
-            break
-        behind += 1
-    return (first, behind) if behind >= first + 2 * period else None
-
-
-def _alike_long(found: Segments, one: int, other: int) -> bool:
-    short, long = sorted((int(found.lengths[one]), int(found.lengths[other])))
-    return long <= ALIKE_LENGTHS * short

@@ -227,3 +227,42 @@ def test_copies_that_repeat_alone_are_a_steady_phase() -> None:
     found = job.phases()
     assert (found.basis, named(found)) == ("steady", ["steady"])
     assert found.phases[0].repeats == 100
+
+
+def without_first(job: Job, steps: int) -> Job:
+    """The loop of a job, of which the first steps were not found."""
+    (loop,) = job.loops
+    job.loops = [Loop(loop.starts[steps:], loop.source, loop.name)]
+    return job
+
+
+@pytest.mark.parametrize("missed", [1, 10])
+def test_steps_that_were_not_found_are_no_start_up(missed: int) -> None:
+    found = without_first(Job().steps(300, *STEP, loop=True), missed).phases()
+    assert named(found) == ["steady"]
+    steps = found.phases[0].steps
+    assert steps is not None
+    assert steps.count == 300 - missed
+
+
+def test_a_part_of_a_step_is_no_start_up() -> None:
+    """Steps of 500 ms, counted from their last kernel: what runs before the first of these is part of a step."""
+    job = Job()
+    starts = []
+    for _ in range(30):
+        job.kernel(1, 100 * MS).kernel(2, 200 * MS).idle(150 * MS)
+        starts.append(job.now)
+        job.kernel(3, 50 * MS)
+    job.loops.append(Loop(np.array(starts, np.int64), "anchor", "step"))
+    assert named(job.phases()) == ["steady"]
+
+
+def test_a_start_too_short_for_a_phase_of_its_own_ends_where_the_steps_begin() -> None:
+    """1 % of the window, in kernels of its own."""
+    job = Job()
+    for name in range(10, 15):
+        job.kernel(name, 5 * MS).idle(MS)
+    begin = job.now
+    job.steps(300, *STEP, loop=True)
+    found = job.phases()
+    assert (named(found), borders(found)[1]) == (["start-up", "steady"], begin)

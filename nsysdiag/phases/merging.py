@@ -1,0 +1,137 @@
+"""Which parts of a job are one: steady neighbours, and the parts of a step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.phases.names import JobWork
+from nsysdiag.phases.signal import WINDOWS, DeviceSignal, Loop, whole_steps
+from nsysdiag.phases.steady import REPEATED_SHARE, Segments, segments_of
+
+LONGEST_PERIOD = 4
+"""Parts of a step that are looked for: each takes 4 % of the window at least, so more would not repeat often."""
+ALIKE_LENGTHS = 3
+"""Times the shorter: parts of steps differ by less."""
+
+
+def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], work: JobWork) -> Segments:
+    """The parts between `borders` after those that are one were put together: steady neighbours that do the same, and
+    parts that follow each other in turn and are those of a step. Steady parts end where their steps do."""
+
+    def measured(kept: Iterable[int]) -> Segments:
+        return segments_of(found.borders[sorted(kept)], loops, signals, work)
+
+    found = segments_of(borders, loops, signals, work)
+    found = _neighbours(found, measured)
+    while joined := _joined_run(found, measured):
+        found = joined
+    return _trimmed(_neighbours(found, measured), loops, lambda borders: segments_of(borders, loops, signals, work))
+
+
+Measure = Callable[[Iterable[int]], Segments]
+"""The parts between those borders of the parts so far that are kept, by their places."""
+
+
+def _neighbours(found: Segments, measured: Measure) -> Segments:
+    """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one."""
+    same = [at for at in range(1, len(found)) if found.steady[at - 1] and found.steady[at] and found.like(at - 1, at)]
+    return measured(set(range(len(found.borders))).difference(same)) if same else found
+
+
+def _joined_run(found: Segments, measured: Measure) -> Segments | None:
+    """With the longest run of parts in turn as one, if that is steady as a whole; None where there is no such run.
+
+    ```
+    parts    |  A  | B |  A  | B |  A  |        five parts, two of a step
+    ```
+    """
+    runs = [_run(found, first, period) for period in range(2, LONGEST_PERIOD + 1) for first in range(len(found))]
+    for first, behind in sorted(filter(None, runs), key=lambda run: run[0] - run[1]):
+        joined = measured(at for at in range(len(found.borders)) if not first < at < behind)
+        if joined.steady[first]:
+            return joined
+    return None
+
+
+def _run(found: Segments, first: int, period: int) -> tuple[int, int] | None:
+    """How far the parts from `first` on are each like the one a period before: [first, behind), two periods at least.
+    The last part may be cut short."""
+    behind = first + period
+    while behind < len(found) and found.like_account(behind - period, behind):
+        if behind + 1 < len(found) and not _alike_long(found, behind - period, behind):
+            break
+        behind += 1
+    return (first, behind) if behind >= first + 2 * period else None
+
+
+def _alike_long(found: Segments, one: int, other: int) -> bool:
+    short, long = sorted((int(found.lengths[one]), int(found.lengths[other])))
+    return long <= ALIKE_LENGTHS * short
+
+
+def _trimmed(found: Segments, loops: list[Loop], measured: Callable[[IntArray], Segments]) -> Segments:
+    """With parts of their own for what sticks out of the steps of a steady part and does other work: a short start
+    before the first step, which the least length hides.
+
+    ```
+    part     |.....=====.=====.=====.=====.=====...|
+    steps          |     |     |     |     |     |
+    parts    |  1  |             2               |3|
+    ```
+    """
+    ends = {at: _ends_of_steps(found, at, loops) for at in np.flatnonzero(found.steady).tolist()}
+    every = {time for pair in ends.values() for time in pair} - set(found.borders.tolist())
+    if not every:
+        return found
+    parts = measured(np.union1d(found.borders, list(every)))
+    alike = set()
+    for first, last in ends.values():
+        before, behind = (int(np.searchsorted(parts.borders, time)) for time in (first, last))
+        if first in every and not _other_work(parts, before - 1, before, loops):
+            alike.add(first)
+        if last in every and not _other_work(parts, behind, behind - 1, loops):
+            alike.add(last)
+    if alike == every:
+        return found
+    parts = measured(np.union1d(found.borders, list(every - alike))) if alike else parts
+    return _marked(parts, found, ends)
+
+
+def _other_work(parts: Segments, outside: int, steps: int, loops: list[Loop]) -> bool:
+    """Whether the part `outside` is unlike the part `steps` beside it. One shorter than a step may be a part of a step,
+    which is unlike the whole: there only names count that the steps do not have."""
+    inside = whole_steps(loops, int(parts.borders[steps]), int(parts.borders[steps + 1]))
+    if inside is None or parts.lengths[outside] >= np.median(np.diff(inside[1])):
+        return not parts.like(outside, steps)
+    mix = parts.mix[outside]
+    return float(mix[parts.mix[steps] == 0].sum()) > (1 - REPEATED_SHARE) * float(mix.sum())
+
+
+def _marked(parts: Segments, found: Segments, ends: dict[int, tuple[int, int]]) -> Segments:
+    """`parts`, of which those are steady that hold the steps of a steady part of `found`, and no others."""
+    steady, strong = np.zeros(len(parts), np.bool_), np.zeros(len(parts), np.bool_)
+    for at, (first, _) in ends.items():
+        inside = int(np.searchsorted(parts.borders, first, side="right")) - 1
+        steady[inside], strong[inside] = True, found.strong[at]
+    return replace(parts, steady=steady, strong=strong)
+
+
+def _ends_of_steps(found: Segments, at: int, loops: list[Loop]) -> tuple[int, int]:
+    """Where the whole steps of a steady part begin and end; its own ends where no step, and no window, is outside of
+    them, or where the next part is steady too."""
+    start, end = (int(each) for each in found.borders[at : at + 2])
+    inside = whole_steps(loops, start, end)
+    if inside is None:
+        return start, end
+    first, last = int(inside[1][0]), int(inside[1][-1])
+    window = int(found.borders[-1] - found.borders[0]) // WINDOWS
+    least = max(min(float(np.median(np.diff(inside[1]))), window), 1)
+    before, after = at > 0 and found.steady[at - 1], at + 1 < len(found) and found.steady[at + 1]
+    return (
+        first if first - start >= least and not before else start,
+        last if end - last >= least and not after else end,
+    )
