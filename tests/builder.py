@@ -637,6 +637,18 @@ class TraceBuilder:
             self.duration += ns
         return self
 
+    def between(self, start: int, end: int) -> TraceBuilder:
+        """Only rows that begin in [start, end), as an export of a part of a capture has them; those without a time
+        stay."""
+        for table, rows in self._rows.items():
+            self._rows[table] = [row for row in rows if start <= _began(row, start) < end]
+        return self
+
+    def thin_out(self, table: str, every: int) -> TraceBuilder:
+        """Lose every so many rows of a table."""
+        self._rows[table] = [row for at, row in enumerate(self._rows[table]) if at % every != every - 1]
+        return self
+
     # ---- the file ------------------------------------------------------------------------------------------
 
     def drop_table(self, name: str) -> TraceBuilder:
@@ -701,6 +713,11 @@ class TraceBuilder:
         places = ", ".join("?" * len(defaults))
         values = [tuple(row.get(name, default) for name, default in defaults.items()) for row in ordered]
         connection.executemany(f'INSERT INTO "{table}" VALUES ({places})', values)
+
+
+def _began(row: dict[str, Value], otherwise: int) -> int:
+    value = row.get("start", row.get("timestamp", otherwise))
+    return value if isinstance(value, int) else otherwise
 
 
 def _version_of(schema: str) -> int:

@@ -52,11 +52,12 @@ class Thread(OsThread):
         collective: Collective | None = None,
         recorded: bool = True,
         extended: bool = False,
+        shape: dict[str, int] | None = None,
     ) -> Body:
         """Launch a kernel. The operation is enqueued at `enqueue` of the call's length; `overhead` comes before that.
 
         `twin`: the driver's row inside the runtime's row, one correlation id. `flusher`: the thread that does the
-        overhead while this one waits. `recorded=False`: the API row gets lost.
+        overhead while this one waits. `recorded=False`: the API row gets lost. `shape`: gridX, blockX and the like.
         """
         name_of_call = "cudaLaunchKernelExC" if extended else "cudaLaunchKernel"
         with self.inside("api", name_of_call, "launch_call", recorded=recorded) as issued, ExitStack() as nested:
@@ -69,7 +70,7 @@ class Thread(OsThread):
                 inner.correlation = issued.correlation
             yield from self._room(target)
             yield Run(int(call * enqueue))
-            op = Op("kernel", name, duration, issued, stall, collective=collective)
+            op = Op("kernel", name, duration, issued, stall, collective=collective, shape=shape)
             target.enqueue(op)
             yield Run(call - int(call * enqueue))
 

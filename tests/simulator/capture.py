@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """`graphs`: node, graph or none (launches that leave no operation at all). `osrt_threshold` in ns."""
+    """`graphs`: node, graph or none (launches that leave no operation at all). `osrt_threshold` in ns. Without
+    `sync_device` synchronizations name device 0 whatever context they wait for, as real exports do."""
 
     schema: str = "3.24.8"
     api: bool = True
@@ -17,6 +18,7 @@ class Capture:
     nvtx: bool = True
     overhead: bool = True
     sync_rows: bool = True
+    sync_device: bool = True
     event_rows: bool = True
     context_switches: bool = True
     libraries: bool = True

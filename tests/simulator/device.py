@@ -37,7 +37,8 @@ class Wait:
 
 @dataclass(slots=True, eq=False)
 class Op:
-    """Work on a device. `pieces` are (until, reason): what held it back from its enqueue to its start."""
+    """Work on a device. `pieces` are (until, reason): what held it back from its enqueue to its start; `shape` are the
+    columns of a kernel's launch shape that differ from the usual one."""
 
     kind: str
     name: str
@@ -50,6 +51,7 @@ class Op:
     collective: Collective | None = None
     graph: GraphLaunch | None = None
     recorded: bool = True
+    shape: dict[str, int] | None = None
     stream: Stream = field(init=False)
     enqueued: int = -1
     start: int = -1

@@ -43,7 +43,7 @@ Body = Generator[Run | Block | Spin, None, None]
 
 @dataclass(slots=True, eq=False)
 class Call:
-    """Something a thread is inside of. `kind`: api, library, os or overhead; `cause` is what it is to blame for.
+    """Something a thread is inside of. `kind`: api, library, os, mpi or overhead; `cause` is what it is to blame for.
 
     `owner` is the thread whose row it is: a profiler's worker may do the work while this thread waits for it. A call
     that is not `recorded` lost its row; a `pseudo` call never had one, but others that begin and end it have. `label`
@@ -104,7 +104,8 @@ class Range:
 class Process:
     """A process with its CUDA contexts, one a device; `ordinal` numbers count its own visible devices.
 
-    A child that was forked without a word to the profiler has no `os_calls`, but scheduling and samples.
+    A child that was forked without a word to the profiler has no `os_calls`, but scheduling and samples. Samples of a
+    program that is not `python` have no frames of an interpreter.
     """
 
     def __init__(self, pid: int, name: str, gpus: list[Gpu]) -> None:
@@ -113,6 +114,7 @@ class Process:
         self.pid = pid
         self.name = name
         self.os_calls = True
+        self.python = True
         self.contexts = [Context(self, gpu, ordinal, ordinal + 1) for ordinal, gpu in enumerate(gpus)]
         self.threads: list[HostThread] = []
         self.correlations = 100

@@ -63,6 +63,11 @@ class OsThread(HostThread):
         """Wait for the disk."""
         yield from self.os_call(name, ns, "io_wait", blocked=True)
 
+    def mpi(self, name: str, ns: int) -> Body:
+        """A call of MPI, which asks again and again whether the others have come."""
+        with self.inside("mpi", name, ""):
+            yield Run(ns)
+
     def stuck(self, ns: int) -> Body:
         """Off the CPU in something that no table records: a page fault, a raw system call."""
         yield Run(ENTRY)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, TypedDict
 
-from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder
+from tests.builder import CONTEXT_START, SAVE_END, TraceBuilder, global_tid
 from tests.simulator.evidence import records_os_call
 from tests.simulator.truth import rows_of
 
@@ -102,6 +102,14 @@ def _call(trace: TraceBuilder, call: Call, capture: Capture) -> None:
         trace.api(call.name, call.start, call.end, thread=thread, correlation=call.correlation, returned=call.returned)
     elif call.kind == "os" and records_os_call(call, capture):
         trace.osrt(call.name, call.start, call.end, thread=thread)
+    elif call.kind == "mpi" and trace.knows("MPI_OTHER_EVENTS"):
+        named = {
+            "start": call.start,
+            "end": call.end,
+            "globalTid": global_tid(thread),
+            "textId": trace.string(call.name),
+        }
+        trace.row("MPI_OTHER_EVENTS", named)
     elif call.kind == "library" and capture.libraries and trace.knows("CUBLAS_EVENTS"):
         trace.library(call.name, call.start, call.end, thread=thread)
     elif call.kind == "overhead" and capture.records_overhead(call.name):
@@ -131,15 +139,16 @@ def _samples(trace: TraceBuilder, thread: HostThread, capture: Capture) -> None:
         while time < end:
             while span is not None and span.end <= time:
                 span = next(spans, None)
-            symbols = _call_chain(span, thread.frames) if span is not None else ("main",)
+            symbols = _call_chain(span, thread) if span is not None else ("main",)
             trace.sample(time, symbols=symbols, cpu=thread.core.number, thread=_id(thread))
             time += capture.sampling_period + chance.randint(-capture.sampling_period, capture.sampling_period) // 100
         wait = time - end
 
 
-def _call_chain(span: Span, frames: tuple[str, ...]) -> tuple[str, ...]:
+def _call_chain(span: Span, thread: HostThread) -> tuple[str, ...]:
     leaf = span.stack[-1].name if span.stack else span.symbol
-    return (leaf, *frames, "PyEval_EvalCode", "Py_RunMain", "main")
+    interpreter = ("PyEval_EvalCode", "Py_RunMain") if thread.process.python else ()
+    return (leaf, *thread.frames, *interpreter, "main")
 
 
 def _recorded_events(trace: TraceBuilder, process: Process) -> None:
@@ -177,7 +186,7 @@ def _synchronizations(trace: TraceBuilder, process: Process, capture: Capture) -
             event=event,
             event_sync=number if event != 0xFFFFFFFF else 0xFFFFFFFF,
             pid=process.pid,
-            device=call.device.ordinal,
+            device=call.device.ordinal if capture.sync_device else 0,
             context=call.device.number,
         )
 
@@ -191,7 +200,16 @@ def _operation(trace: TraceBuilder, row: Row) -> None:
     correlation = op.call.correlation if op.call is not None else 0
     if row.kind == "kernel":
         node = None if op.graph is None else op.graph.ops.index(op) + 1 + (op.graph.number << 8)
-        trace.kernel(row.start, row.end, name=op.name, thread=thread, correlation=correlation, graph_node=node, **where)
+        trace.kernel(
+            row.start,
+            row.end,
+            name=op.name,
+            thread=thread,
+            correlation=correlation,
+            graph_node=node,
+            shape=op.shape,
+            **where,
+        )
     elif row.kind == "graph":
         assert op.graph is not None
         trace.graph_trace(row.start, row.end, graph=op.graph.number, thread=thread, correlation=correlation, **where)

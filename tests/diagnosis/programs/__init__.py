@@ -1,0 +1,19 @@
+"""The programs, by subject. Each says what is true of it and what must never be said about it."""
+
+from __future__ import annotations
+
+from tests.diagnosis.programs import chips, copies, devices, families, neighbours, starts, steps, synchronizations
+from tests.diagnosis.programs.registry import PROGRAMS, Program
+
+__all__ = [
+    "PROGRAMS",
+    "Program",
+    "chips",
+    "copies",
+    "devices",
+    "families",
+    "neighbours",
+    "starts",
+    "steps",
+    "synchronizations",
+]

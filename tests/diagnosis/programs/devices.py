@@ -1,0 +1,151 @@
+"""Jobs on several GPUs: a late rank, a slow exchange, GPUs that are touched only, waits for another GPU."""
+
+from __future__ import annotations
+
+from tests.diagnosis.programs.registry import MS, US, Marks, program, read, solver
+from tests.diagnosis.readings import NO_PYTORCH, SMALLER
+from tests.simulator import EVERYTHING, Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.device import Collective
+from tests.simulator.host import Body
+
+RANKS, STEPS = 8, 25
+LATE = 3
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+
+
+def _ranks(sim: Simulation, marks: Marks, *, gemm: int, exchange: int, late_ns: int) -> None:
+    collectives: list[Collective] = [sim.collective(RANKS) for _ in range(STEPS)]
+
+    def rank(number: int, t: Thread) -> Body:
+        stream = t.process.null
+        for step in range(STEPS):
+            if number == 0 and step == 0:
+                marks.begin(t)
+            if number == LATE and late_ns:
+                yield from t.read_file(late_ns)
+            for _ in range(4):
+                yield from t.launch("gemm", gemm // 4, stream)
+            yield from t.launch(ALL_REDUCE, exchange, stream, collective=collectives[step], extended=True)
+            yield from t.synchronize(stream)
+        if number == 0:
+            marks.end(t)
+
+    for number in range(RANKS):
+        process = solver(sim, [number])
+        sim.thread(process, lambda t, number=number: rank(number, t), name=f"rank{number}")  # type: ignore[misc]
+
+
+@program(
+    read(
+        "input",
+        seconds=("kernels",),
+        step_ms=11,
+        lead=(50, 66),
+        headline=("read|file|input",),
+        named=(r"rank 3|gpu3|GPU 3",),
+        never=(NO_PYTORCH, SMALLER, r"(?i)interconnect|NVLink|bandwidth of the network"),
+    ),
+    {
+        "gpu0": {"compute": (0.3, 0.45), "exposed_comm": (0.5, 0.66)},
+        "gpu3": {"compute": (0.3, 0.45), "idle": (0.5, 0.66), "io_wait": (0.5, 0.66)},
+        "gpu7": {"compute": (0.3, 0.45), "exposed_comm": (0.5, 0.66)},
+    },
+    gpus=RANKS,
+    quick=True,
+)
+def late_rank_reads_files(sim: Simulation, marks: Marks) -> None:
+    """Seven ranks wait in the exchange for one that reads a file first: reading is what the job waits for.
+
+    rank 3   [read file ........][gemm ][==]
+    others   [gemm ][all-reduce, waiting ..]
+    """
+    _ranks(sim, marks, gemm=4 * MS, exchange=300 * US, late_ns=6 * MS)
+
+
+@program(
+    read(
+        "communication",
+        seconds=("kernels",),
+        lead=(55, 68),
+        headline=("communicat|AllReduce|all-reduce|NCCL",),
+        never=(NO_PYTORCH, SMALLER, r"(?i)is late\b|late rank"),
+    ),
+    {
+        "gpu0": {"compute": (0.33, 0.42), "exposed_comm": (0.55, 0.66)},
+        "gpu3": {"compute": (0.33, 0.42), "exposed_comm": (0.55, 0.66)},
+    },
+    gpus=RANKS,
+)
+def slow_exchange_of_equal_ranks(sim: Simulation, marks: Marks) -> None:
+    """All ranks come at the same time; the exchange itself is long.
+
+    each rank   [gemm ][all-reduce ......]
+    """
+    _ranks(sim, marks, gemm=3 * MS, exchange=5 * MS, late_ns=0)
+
+
+@program(
+    read(
+        "host",
+        seconds=("kernels",),
+        lead=(54, 64),
+        headline=("host|CPU|build_list",),
+        never=(NO_PYTORCH, SMALLER),
+    ),
+    {"gpu2": {"compute": (0.36, 0.43), "host_compute": (0.55, 0.63)}},
+    gpus=8,
+    working=frozenset({"gpu2"}),
+)
+def touches_eight_works_on_one(sim: Simulation, marks: Marks) -> None:
+    """Two tiny kernels on each GPU, all work on one of them.
+
+    gpu 2       k[== k ==].....[== k ==].....[== k ==].....k
+    the others  k..........................................k
+    """
+
+    def main(t: Thread) -> Body:
+        streams = [t.process.stream(number) for number in range(8)]
+        for stream in streams:
+            yield from t.launch("warm_up", 2 * US, stream)
+        marks.begin(t)
+        for _ in range(100):
+            yield from t.launch("force", 1 * MS, streams[2])
+            yield from t.synchronize(streams[2])
+            yield from t.compute(1_500 * US, "build_list")
+        marks.end(t)
+        for stream in streams:
+            yield from t.launch("check", 2 * US, stream)
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read(
+        "kernels",
+        seconds=(None, "sync"),
+        headline=("long_range",),
+        never=(NO_PYTORCH, SMALLER),
+    ),
+    {"gpu0": {"compute": (0.05, 0.1), "sync": (0.85, 0.95)}, "gpu1": {"compute": (0.95, 1.0)}},
+    gpus=2,
+    capture=EVERYTHING.but(sync_device=False),
+)
+def waits_for_another_gpu(sim: Simulation, marks: Marks) -> None:
+    """One thread, two GPUs; the synchronization is with the other one, and its row names device 0 all the same.
+
+    T      [l][l][sync with GPU 1 ......][l][l][sync
+    gpu 0    [k].........................[k]
+    gpu 1      [======== long ========]    [========
+    """
+
+    def main(t: Thread) -> Body:
+        first, second = t.process.stream(0), t.process.stream(1)
+        marks.begin(t)
+        for _ in range(60):
+            yield from t.launch("short_range", 200 * US, first)
+            yield from t.launch("long_range", 3 * MS, second)
+            yield from t.synchronize(second)
+        marks.end(t)
+
+    sim.thread(solver(sim), main, name="solver")

@@ -1,0 +1,237 @@
+"""Programs whose start, reference run or pauses are no part of what repeats."""
+
+from __future__ import annotations
+
+from tests.diagnosis.agreement import Steps
+from tests.diagnosis.programs.registry import MS, US, Marks, busy_step, program, read, solver, start_up
+from tests.diagnosis.readings import NO_PYTORCH, SMALLER
+from tests.simulator import Simulation
+from tests.simulator.actions import Thread
+from tests.simulator.host import Body
+
+STARTED = r"(?i)start-?up (takes|is|leads)|loading (takes|leads)"
+MOSTLY_KERNELS = {"compute": (0.9, 1.0), "idle": (0.0, 0.1)}
+
+
+def _steps(sim: Simulation, marks: Marks, start: int, count: int, *, ranges: bool) -> None:
+    def main(t: Thread) -> Body:
+        yield from start_up(t, start)
+        marks.begin(t)
+        for step in range(count):
+            if ranges:
+                t.push(f"step {step}")
+            yield from busy_step(t)
+            if ranges:
+                t.pop()
+        marks.end(t)
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read(
+        "kernels",
+        step_ms=4.3,
+        lead=(89, 100),
+        steps=Steps(58, 60, 4.0, 4.4),
+        headline=("advect|project",),
+        never=(NO_PYTORCH, SMALLER, STARTED),
+    ),
+    MOSTLY_KERNELS,
+    quick=True,
+)
+def long_start_then_steps(sim: Simulation, marks: Marks) -> None:
+    """A start as long as the steps after it; the steps are busy.
+
+    T    [context][load][load]...[try]..[try]..[ step ][ step ][ step ]
+    gpu           .......k......k....k......k..[======][======][======]
+    """
+    _steps(sim, marks, 300 * MS, 60, ranges=True)
+
+
+@program(
+    read(
+        "kernels",
+        step_ms=4.3,
+        lead=(89, 100),
+        steps=Steps(38, 40, 4.0, 4.4),
+        headline=("advect|project",),
+        never=(NO_PYTORCH, SMALLER, STARTED),
+    ),
+    MOSTLY_KERNELS,
+)
+def start_longer_than_the_steps(sim: Simulation, marks: Marks) -> None:
+    """The start takes ten times as long as all steps, which have no ranges."""
+    _steps(sim, marks, 1_800 * MS, 40, ranges=False)
+
+
+@program(
+    read(
+        "host",
+        seconds=("kernels",),
+        step_ms=1.1,
+        lead=(50, 62),
+        steps=Steps(290, 300, 1.0, 1.1),
+        headline=("host|CPU|exchange_halo",),
+        never=(NO_PYTORCH, SMALLER, r"(?i)gpu-bound|kernel-bound"),
+    ),
+    {"compute": (0.36, 0.42), "host_compute": (0.53, 0.62)},
+)
+def reference_then_loop(sim: Simulation, marks: Marks) -> None:
+    """A reference run keeps the GPU busy; the run that matters does not.
+
+    T    [reference, 200 times.......][host][l][host][l][host][l]
+    gpu  [===][===][===][===][===]..........[k]......[k]......[k]
+    """
+
+    def main(t: Thread) -> Body:
+        yield from start_up(t, 40 * MS)
+        for _ in range(200):
+            yield from t.launch("jacobi", 2 * MS, shape={"gridX": 4096})
+            yield from t.blocking_copy("DtoH", 4, 2 * US)
+        yield from t.api("cudaFree", 20 * MS, "memory_allocation")
+        marks.begin(t)
+        for _ in range(300):
+            yield from t.launch("jacobi", 400 * US, shape={"gridX": 512})
+            yield from t.synchronize()
+            yield from t.compute(600 * US, "exchange_halo")
+        marks.end(t)
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read(
+        "startup",
+        basis=("cold",),
+        seconds=(None, "host"),
+        headline=("start|load",),
+        named=("steady|warm", "delay|capture-range"),
+        never=(NO_PYTORCH, SMALLER, r"(?i)launch-bound", r"(?i)\b\d+ (steps|iterations)\b", r"(?i)work is small"),
+    ),
+    {"compute": (0.0, 0.02), "idle": (0.98, 1.0), "module_load": (0.9, 1.0)},
+    quick=True,
+)
+def only_a_start(sim: Simulation, marks: Marks) -> None:
+    """Two tiny kernels, each launched once: nothing but a start.
+
+    T    [context........][load..][load..][read back]
+    gpu                          k       k  c
+    """
+    del marks
+
+    def main(t: Thread) -> Body:
+        yield from t.api("cudaMalloc", 200 * MS, "context_init", ioctl=150 * MS)
+        for name in ("fill", "reduce"):
+            yield from t.launch(name, 3 * US, overhead=[("module_load", 19 * MS)])
+        yield from t.blocking_copy("DtoH", 4, 2 * US)
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read(
+        "kernels",
+        basis=("window",),
+        seconds=("copies",),
+        lead=(52, 62),
+        headline=("render|shade|blur",),
+        never=(NO_PYTORCH, SMALLER, STARTED, r"(?i)\b\d+ (steps|iterations)\b"),
+    ),
+    {"compute": (0.52, 0.62), "exposed_copy": (0.38, 0.48)},
+)
+def upload_kernels_download(sim: Simulation, marks: Marks) -> None:
+    """A program that runs once through: its upload is no start-up, and nothing repeats.
+
+    gpu  [copy][copy][copy][render][shade][blur][tone][sort][copy][copy]
+    """
+    del marks
+
+    def main(t: Thread) -> Body:
+        yield from t.api("cudaMalloc", 30 * MS, "context_init", ioctl=20 * MS)
+        for _ in range(3):
+            yield from t.copy("HtoD", 700 << 20, 30 * MS)
+        for name in ("render", "shade", "blur", "tone", "sort"):
+            yield from t.launch(name, 40 * MS)
+        for _ in range(2):
+            yield from t.copy("DtoH", 700 << 20, 30 * MS)
+        yield from t.synchronize()
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read(
+        "kernels",
+        basis=("phase",),
+        seconds=("host",),
+        step_ms=100,
+        lead=(58, 72),
+        headline=("indicative",),
+        never=(NO_PYTORCH, SMALLER, r"(?i)steady state (of|:)"),
+    ),
+    {"compute": (0.67, 0.72), "host_compute": (0.28, 0.33)},
+)
+def three_repeats(sim: Simulation, marks: Marks) -> None:
+    """What repeats does so three times: a phase, but no steady state.
+
+    gpu  ..k..k.[==== 60 ms ====]....40 ms....[=============]...........[=============]
+    """
+
+    def main(t: Thread) -> Body:
+        yield from start_up(t, 40 * MS)
+        marks.begin(t)
+        for _ in range(3):
+            for name in ("scan", "join", "aggregate"):
+                yield from t.launch(name, 20 * MS)
+            yield from t.synchronize()
+            yield from t.compute(40 * MS, "format_result")
+        marks.end(t)
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read("kernels", lead=(89, 100), headline=("advect|project",), never=(NO_PYTORCH, SMALLER, r"(?i)no CPU|preempt")),
+    {"compute": (0.01, 0.1), "sleep": (0.9, 1.0)},
+    quick=True,
+)
+def asleep_between_the_steps(sim: Simulation, marks: Marks) -> None:
+    """Busy steps, ten seconds of sleep, busy steps: the sleep is a pause, and no lack of a CPU.
+
+    gpu  [step][step][step]......................[step][step][step]
+    """
+    del marks
+
+    def main(t: Thread) -> Body:
+        for _ in range(2):
+            for _ in range(30):
+                yield from busy_step(t)
+            yield from t.sleep(10_000 * MS)
+        yield from busy_step(t)
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read("kernels", seconds=("host",), lead=(70, 82), headline=("train|evaluate",), never=(NO_PYTORCH, SMALLER)),
+    {"compute": (0.7, 0.82), "host_compute": (0.18, 0.3)},
+)
+def two_kinds_of_steps_in_turn(sim: Simulation, marks: Marks) -> None:
+    """Ten short steps and a long evaluation, again and again: one steady phase, not twenty.
+
+    gpu  [t][t][t][t][t][== evaluate ==]......[t][t][t][t][t][== evaluate ==]......
+    """
+
+    def main(t: Thread) -> Body:
+        yield from start_up(t, 40 * MS)
+        marks.begin(t)
+        for _ in range(20):
+            for _ in range(10):
+                yield from busy_step(t, kernels=2)
+            yield from t.launch("evaluate", 6 * MS)
+            yield from t.synchronize()
+            yield from t.compute(3 * MS, "count_errors")
+        marks.end(t)
+
+    sim.thread(solver(sim), main, name="solver")
