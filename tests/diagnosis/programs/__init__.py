@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tests.diagnosis.programs import chips, copies, devices, families, neighbours, starts, steps, synchronizations
+from tests.diagnosis.programs import (
+    chips,
+    copies,
+    devices,
+    families,
+    frameworks,
+    neighbours,
+    starts,
+    steps,
+    synchronizations,
+)
 from tests.diagnosis.programs.registry import PROGRAMS, Program
 
 __all__ = [
@@ -12,6 +22,7 @@ __all__ = [
     "copies",
     "devices",
     "families",
+    "frameworks",
     "neighbours",
     "starts",
     "steps",

@@ -58,10 +58,17 @@ def copies_as_long_as_kernels(sim: Simulation, marks: Marks) -> None:
     gpu  [copy ...][k ....][copy ...][k ....]
     """
 
+    copies_and_kernels(sim, marks)
+
+
+def copies_and_kernels(sim: Simulation, marks: Marks, *, overlapped: bool = False) -> None:
+    """The same in one stream, or with the next copy beside the kernel."""
+
     def main(t: Thread) -> Body:
+        upload = t.process.stream() if overlapped else t.process.null
         marks.begin(t)
         for _ in range(QUERIES):
-            yield from t.copy("HtoD", 140 << 20, 6 * MS)
+            yield from t.copy("HtoD", 140 << 20, 6 * MS, upload)
             yield from t.launch("transform", 4 * MS)
             yield from t.synchronize()
         marks.end(t)

@@ -14,7 +14,8 @@ LATE = 3
 ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 
 
-def _ranks(sim: Simulation, marks: Marks, *, gemm: int, exchange: int, late_ns: int) -> None:
+def ranks(sim: Simulation, marks: Marks, *, gemm: int, exchange: int, late_ns: int) -> None:
+    """Eight ranks that compute and exchange; one reads a file first, for `late_ns`."""
     collectives: list[Collective] = [sim.collective(RANKS) for _ in range(STEPS)]
 
     def rank(number: int, t: Thread) -> Body:
@@ -60,7 +61,7 @@ def late_rank_reads_files(sim: Simulation, marks: Marks) -> None:
     rank 3   [read file ........][gemm ][==]
     others   [gemm ][all-reduce, waiting ..]
     """
-    _ranks(sim, marks, gemm=4 * MS, exchange=300 * US, late_ns=6 * MS)
+    ranks(sim, marks, gemm=4 * MS, exchange=300 * US, late_ns=6 * MS)
 
 
 @program(
@@ -77,12 +78,12 @@ def late_rank_reads_files(sim: Simulation, marks: Marks) -> None:
     },
     gpus=RANKS,
 )
-def slow_exchange_of_equal_ranks(sim: Simulation, marks: Marks) -> None:
+def slow_exchange_of_equalranks(sim: Simulation, marks: Marks) -> None:
     """All ranks come at the same time; the exchange itself is long.
 
     each rank   [gemm ][all-reduce ......]
     """
-    _ranks(sim, marks, gemm=3 * MS, exchange=5 * MS, late_ns=0)
+    ranks(sim, marks, gemm=3 * MS, exchange=5 * MS, late_ns=0)
 
 
 @program(

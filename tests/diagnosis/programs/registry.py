@@ -41,8 +41,9 @@ Build = Callable[[Simulation, Marks], None]
 class Program:
     """`reading` is what an expert would say; `truth` are shares by device key, in the marked time or else in all.
 
-    `said` are patterns that some sentence must match. `working` are the devices that findings may be about, where not
-    all. `exact`: the ledger of the whole trace is compared with the simulator's own. `quick` ones are always run."""
+    `said` are patterns that some sentence must match, `phases` is one that the names of all phases match. `working` are
+    the devices that findings may be about, where not all. `exact`: the ledger of the whole trace is compared with the
+    simulator's own. `quick` ones are always run."""
 
     name: str
     picture: str
@@ -52,6 +53,7 @@ class Program:
     gpus: int = 1
     capture: Capture = EVERYTHING
     said: tuple[str, ...] = ()
+    phases: str = ".*"
     working: frozenset[str] | None = None
     exact: bool = True
     quick: bool = False
@@ -78,6 +80,7 @@ def program(
     gpus: int = 1,
     capture: Capture = EVERYTHING,
     said: tuple[str, ...] = (),
+    phases: str = ".*",
     working: frozenset[str] | None = None,
     exact: bool = True,
     quick: bool = False,
@@ -95,6 +98,7 @@ def program(
             gpus=gpus,
             capture=capture,
             said=said,
+            phases=phases,
             working=working,
             exact=exact,
             quick=quick,

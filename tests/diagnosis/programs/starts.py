@@ -10,6 +10,7 @@ from tests.simulator.actions import Thread
 from tests.simulator.host import Body
 
 STARTED = r"(?i)start-?up (takes|is|leads)|loading (takes|leads)"
+START_AND_LOOP = r"start-up steady( teardown)?"
 MOSTLY_KERNELS = {"compute": (0.9, 1.0), "idle": (0.0, 0.1)}
 
 
@@ -38,6 +39,7 @@ def _steps(sim: Simulation, marks: Marks, start: int, count: int, *, ranges: boo
         never=(NO_PYTORCH, SMALLER, STARTED),
     ),
     MOSTLY_KERNELS,
+    phases=START_AND_LOOP,
     quick=True,
 )
 def long_start_then_steps(sim: Simulation, marks: Marks) -> None:
@@ -59,6 +61,7 @@ def long_start_then_steps(sim: Simulation, marks: Marks) -> None:
         never=(NO_PYTORCH, SMALLER, STARTED),
     ),
     MOSTLY_KERNELS,
+    phases=START_AND_LOOP,
 )
 def start_longer_than_the_steps(sim: Simulation, marks: Marks) -> None:
     """The start takes ten times as long as all steps, which have no ranges."""
@@ -76,6 +79,7 @@ def start_longer_than_the_steps(sim: Simulation, marks: Marks) -> None:
         never=(NO_PYTORCH, SMALLER, r"(?i)gpu-bound|kernel-bound"),
     ),
     {"compute": (0.36, 0.42), "host_compute": (0.53, 0.62)},
+    phases=r"(start-up )?steady (pause )?steady( teardown)?",
 )
 def reference_then_loop(sim: Simulation, marks: Marks) -> None:
     """A reference run keeps the GPU busy; the run that matters does not.
@@ -171,6 +175,7 @@ def upload_kernels_download(sim: Simulation, marks: Marks) -> None:
         never=(NO_PYTORCH, SMALLER, r"(?i)steady state (of|:)"),
     ),
     {"compute": (0.67, 0.72), "host_compute": (0.28, 0.33)},
+    phases=r"(start-up )?steady( teardown)?",
 )
 def three_repeats(sim: Simulation, marks: Marks) -> None:
     """What repeats does so three times: a phase, but no steady state.
@@ -193,8 +198,8 @@ def three_repeats(sim: Simulation, marks: Marks) -> None:
 
 @program(
     read("kernels", lead=(89, 100), headline=("advect|project",), never=(NO_PYTORCH, SMALLER, r"(?i)no CPU|preempt")),
-    {"compute": (0.01, 0.1), "sleep": (0.9, 1.0)},
-    quick=True,
+    {"compute": (0.1, 0.2), "sleep": (0.8, 0.9)},
+    phases=r"(start-up )?steady pause steady( teardown)?",
 )
 def asleep_between_the_steps(sim: Simulation, marks: Marks) -> None:
     """Busy steps, ten seconds of sleep, busy steps: the sleep is a pause, and no lack of a CPU.
@@ -204,11 +209,11 @@ def asleep_between_the_steps(sim: Simulation, marks: Marks) -> None:
     del marks
 
     def main(t: Thread) -> Body:
-        for _ in range(2):
-            for _ in range(30):
-                yield from busy_step(t)
-            yield from t.sleep(10_000 * MS)
-        yield from busy_step(t)
+        for _ in range(200):
+            yield from busy_step(t)
+        yield from t.sleep(10_000 * MS)
+        for _ in range(200):
+            yield from busy_step(t)
 
     sim.thread(solver(sim), main, name="solver")
 
@@ -216,6 +221,7 @@ def asleep_between_the_steps(sim: Simulation, marks: Marks) -> None:
 @program(
     read("kernels", seconds=("host",), lead=(70, 82), headline=("train|evaluate",), never=(NO_PYTORCH, SMALLER)),
     {"compute": (0.7, 0.82), "host_compute": (0.18, 0.3)},
+    phases=START_AND_LOOP,
 )
 def two_kinds_of_steps_in_turn(sim: Simulation, marks: Marks) -> None:
     """Ten short steps and a long evaluation, again and again: one steady phase, not twenty.
@@ -235,3 +241,62 @@ def two_kinds_of_steps_in_turn(sim: Simulation, marks: Marks) -> None:
         marks.end(t)
 
     sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read(
+        "startup",
+        basis=("cold",),
+        seconds=(None, "host", "unknown"),
+        headline=("start|load|context",),
+        never=(NO_PYTORCH, SMALLER),
+    ),
+    {"compute": (0.0, 0.2)},
+    said=(r"(?i)read-?back|synchroni",),
+    phases=r"start-up.*",
+)
+def short_loop_after_a_long_start(sim: Simulation, marks: Marks) -> None:
+    """Five milliseconds of loop behind a start of a second: a cold capture, with a short loop worth a sentence.
+
+    T    [context ...........][load][try]...[l][read back][l][read back]
+    """
+    del marks
+
+    def main(t: Thread) -> Body:
+        yield from start_up(t, 1_000 * MS)
+        for _ in range(80):
+            yield from t.launch("reduce", 20 * US)
+            yield from t.blocking_copy("DtoH", 4, 2 * US)
+            yield from t.compute(20 * US, "test_convergence")
+
+    sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read(
+        "kernels",
+        lead=(89, 100),
+        headline=("advect|project", r"[0-4](\.\d+)? ?%"),
+        named=(r'"gpus_present": 4', r'"gpus_used": 1'),
+        never=(NO_PYTORCH, SMALLER),
+    ),
+    MOSTLY_KERNELS,
+    gpus=4,
+    said=(r"(?i)(3|three) (other )?GPUs|GPUs? .*unused|unused GPUs?|of (4|four) GPUs",),
+)
+def one_of_four_gpus_for_a_moment(sim: Simulation, marks: Marks) -> None:
+    """One of four GPUs is used, for a fortieth of the capture: both are said first.
+
+    T    [host ..............................][step][step][host ....................]
+    """
+
+    def main(t: Thread) -> Body:
+        yield from t.compute(8_000 * MS, "read_mesh")
+        yield from start_up(t, 20 * MS)
+        marks.begin(t)
+        for _ in range(60):
+            yield from busy_step(t)
+        marks.end(t)
+        yield from t.compute(4_000 * MS, "write_mesh")
+
+    sim.thread(solver(sim, [0]), main, name="solver")
