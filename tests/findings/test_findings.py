@@ -8,7 +8,6 @@ import pytest
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds, Settings
-from nsysdiag.findings.findings import ranked
 from nsysdiag.findings.rules import severity
 from nsysdiag.report import Finding
 from nsysdiag.share.redaction import redacted
@@ -23,23 +22,6 @@ if TYPE_CHECKING:
     from nsysdiag.report import EvidenceRow, Report
 
 THREAD = global_tid(MAIN)
-
-
-def finding(number: int, lost_ns: int, ceiling_ns: int = 0) -> Finding:
-    return Finding(
-        id=f"f-{number:02}",
-        cause="sync",
-        device="gpu0",
-        severity="low",
-        title="",
-        lost_ns=lost_ns,
-        lost_share=0.1,
-        ceiling_ns=max(lost_ns, ceiling_ns),
-        confidence=1.0,
-        nvtx=[],
-        evidence=[],
-        advice=[],
-    )
 
 
 def by_cause(report: Report) -> dict[str, Finding]:
@@ -61,22 +43,6 @@ class TestRanking:
 
     def test_severity_by_other_thresholds(self) -> None:
         assert severity(0.2, FindingThresholds(high=0.3)) == "medium"
-
-    def test_a_dozen_at_most_and_the_largest(self) -> None:
-        found = ranked([finding(number, 1_000 * number) for number in range(20)])
-        assert [each.lost_ns for each in found] == [1_000 * number for number in range(19, 7, -1)]
-
-    def test_equal_ones_by_id(self) -> None:
-        assert [each.id for each in ranked([finding(3, 10), finding(1, 10), finding(2, 20)])] == [
-            "f-02",
-            "f-01",
-            "f-03",
-        ]
-
-    def test_what_may_bring_much_is_kept_and_still_comes_last(self) -> None:
-        found = ranked([finding(1, 0, ceiling_ns=90), *(finding(number, 10 + number) for number in range(2, 20))])
-        assert len(found) == 12
-        assert found[-1].id == "f-01"
 
 
 class TestOneDevice:

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from nsysdiag.cost.facts import Amount, Cost, Saving, TotalCost
+from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.phrases import Phrases
 from nsysdiag.report import (
     SCHEMA_VERSION,
@@ -56,12 +57,12 @@ from nsysdiag.report import (
     Verdict,
     Window,
 )
+from tests.output.diagnosis_samples import sample_diagnosis, sample_phases
 from tests.output.gpu_metric_samples import clock, gpu_metrics
 from tests.output.host_samples import host_report
 from tests.output.memory_samples import MEMORY, UNIFIED, hostile_copies, hostile_memory, hostile_unified, in_full
 from tests.output.rank_samples import comparison
 from tests.output.timeline.samples import timeline
-from tests.output.triage_samples import sample_triage
 from tests.output.utilization_samples import hostile_utilization, long_utilization, measured_utilization, utilization_of
 
 US, MS = 1_000, 1_000_000
@@ -534,7 +535,6 @@ def device(index: int = 0, **changes: object) -> DeviceReport:
         ),
         utilization=utilization_of(),
         notes=[],
-        triage=sample_triage(),
     )
     return msgspec.structs.replace(made, **changes)
 
@@ -550,6 +550,10 @@ def finding(identifier: str = "f-sync-1a2b", **changes: object) -> Finding:
         lost_share=0.17,
         ceiling_ns=21 * MS,
         confidence=0.92,
+        devices=["gpu0"],
+        bottleneck="sync",
+        share=0.18,
+        saves=Saves(ns=600 * US, low_ns=0, high_ns=600 * US, per="step", of_ns=5 * MS, method="bound"),
         nvtx=["train", "forward"],
         evidence=["96 calls of cudaStreamSynchronize on thread 4242", "the longest starts at 0.100000 s"],
         advice=["Read the loss every 100 steps instead of each one.", "Use non_blocking=True with pinned memory."],
@@ -606,6 +610,7 @@ def report(devices: list[DeviceReport], findings: list[Finding], **trace: object
         capabilities=CAPABILITIES,
         warnings=["3 events were dropped: the buffer was full"],
     )
+    phases = sample_phases(devices)
     return Report(
         schema_version=SCHEMA_VERSION,
         phrases=PHRASES,
@@ -617,6 +622,8 @@ def report(devices: list[DeviceReport], findings: list[Finding], **trace: object
         recapture=RECAPTURE,
         settings={"gaps": 200},
         not_recorded=[NotRecorded(what="temperature", tool="nvidia-smi")],
+        diagnosis=sample_diagnosis(phases, findings),
+        phases=phases,
     )
 
 
@@ -830,7 +837,6 @@ def hostile() -> Report:
             graphs=graphs(*names),
         ),
         ledger={**base.ledger, "<b>odd</b>": 1, "dispatch": MS - 1},
-        triage=sample_triage(bad),
         iterations=_hostile_iterations(bad, names),
         cost=cost(bad, f"f {names[0]} 0", bad),
         utilization=hostile_utilization(names),
@@ -868,6 +874,7 @@ def hostile() -> Report:
     causes = [*CAUSES, CauseInfo(id="=x", title=bad, meaning=bad, color='red" onload="x')]
     settings = dict.fromkeys(names, bad)
     ranks = comparison(names, names)
+    phases = sample_phases([made], bad)
     lanes = timeline(90 * MS, 190 * MS, names=[bad, *names], thread=bad, stream=bad, cause_ids=("=x", bad))
     return msgspec.structs.replace(
         made_report,
@@ -877,6 +884,8 @@ def hostile() -> Report:
         ranks=ranks,
         cost=total_cost(bad, bad),
         host=host_report(names),
+        phases=phases,
+        diagnosis=sample_diagnosis(phases, findings, bad),
         timeline={made.key: lanes},
     )
 

@@ -12,7 +12,6 @@ from nsysdiag.report import DeviceReport, Launch
 from tests.output.page import Element, parse
 from tests.output.rendered import tree
 from tests.output.samples import MS, device, report
-from tests.output.triage_samples import sample_triage
 
 
 def rendered(*devices: DeviceReport) -> Element:
@@ -109,13 +108,13 @@ NOTHING = Launch(
 )
 
 
-@pytest.mark.parametrize("name", ["launches", "api", "triage"])
+@pytest.mark.parametrize("name", ["launches", "api"])
 def test_a_section_without_anything_to_say_is_left_out(name: str) -> None:
     def sections(made: DeviceReport) -> set[str]:
         return {section.attributes["id"] for section in rendered(made).all("section")}
 
-    assert name in sections(device(triage=sample_triage()))
-    assert name not in sections(device(triage=None, launch=NOTHING))
+    assert name in sections(device())
+    assert name not in sections(device(launch=NOTHING))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,133 @@
+"""Findings of the job: merged over its devices, what they save, their order and severity."""
+
+from __future__ import annotations
+
+import pytest
+
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.savings import job_findings, saved_share
+from nsysdiag.report import Finding
+
+LIMITS = FindingThresholds()
+JUDGED = 1_000
+
+
+def finding(
+    name: str = "f-sync",
+    *,
+    device: str = "gpu0",
+    lost: int = 0,
+    ceiling: int = 0,
+    share: float = 0.0,
+    bottleneck: str = "sync",
+    gaps: int = 1,
+) -> Finding:
+    return Finding(
+        id=name,
+        cause="sync",
+        device=device,
+        severity="?",
+        title="",
+        lost_ns=lost,
+        lost_share=lost / JUDGED,
+        ceiling_ns=ceiling,
+        confidence=1.0,
+        nvtx=[],
+        evidence=[],
+        advice=[],
+        gaps=gaps,
+        devices=[device],
+        bottleneck=bottleneck,
+        share=share,
+    )
+
+
+def of_job(
+    *found: Finding, judged: dict[str, int] | None = None, step: int | None = None, limits: FindingThresholds = LIMITS
+) -> list[Finding]:
+    return job_findings(list(found), judged or {"gpu0": JUDGED}, step, limits)
+
+
+class TestMerging:
+    def test_one_id_on_two_devices_is_one_finding(self) -> None:
+        """30 of 1,000 ns on one device and 90 of 3,000 on the other are 120 of 4,000."""
+        (merged,) = of_job(
+            finding(device="gpu1", lost=30, ceiling=40, share=0.04, gaps=2),
+            finding(device="gpu0", lost=90, ceiling=90, share=0.03, gaps=5),
+            judged={"gpu0": 3_000, "gpu1": 1_000},
+        )
+        assert (merged.device, merged.devices) == ("gpu0", ["gpu0", "gpu1"])
+        assert (merged.lost_ns, merged.lost_share, merged.gaps) == (120, 0.03, 7)
+        assert (merged.share, merged.ceiling_ns) == (round((0.04 * 1_000 + 0.03 * 3_000) / 4_000, 6), 90)
+
+    def test_the_job_saves_what_the_device_that_saves_most_does(self) -> None:
+        """4 % on one device, 3 % on the other: a step is as long as on the slowest, so 4 % of the longest time."""
+        (merged,) = of_job(
+            finding(device="gpu0", ceiling=90),
+            finding(device="gpu1", ceiling=40),
+            judged={"gpu0": 3_000, "gpu1": 1_000},
+        )
+        assert merged.saves == Saves(ns=120, low_ns=0, high_ns=120, per="window", of_ns=3_000, method="bound")
+
+    def test_other_ids_stay_apart(self) -> None:
+        assert {each.id for each in of_job(finding("f-a", lost=1), finding("f-b", lost=1))} == {"f-a", "f-b"}
+
+    @pytest.mark.parametrize("judged", [{"gpu0": 10}, {"gpu0": 10, "gpu1": 0}])
+    def test_a_device_that_is_not_judged_has_none(self, judged: dict[str, int]) -> None:
+        assert of_job(finding(device="gpu1", lost=5), judged=judged) == []
+
+
+class TestSavings:
+    def test_of_a_step(self) -> None:
+        (found,) = of_job(finding(ceiling=250), step=48)
+        assert found.saves == Saves(ns=12, low_ns=0, high_ns=12, per="step", of_ns=48, method="bound")
+        assert saved_share(found) == 0.25
+
+    def test_never_more_than_all(self) -> None:
+        (found,) = of_job(finding(ceiling=3 * JUDGED), step=48)
+        assert saved_share(found) == 1.0
+
+    def test_none_where_nothing_tells(self) -> None:
+        (found,) = of_job(finding(lost=500, ceiling=0, share=0.5))
+        assert found.saves is None
+        assert saved_share(found) == 0.0
+
+
+class TestOrder:
+    def test_savings_first_then_shares_then_ids(self) -> None:
+        found = of_job(
+            finding("f-d", share=0.1),
+            finding("f-c", share=0.1),
+            finding("f-unknown", share=0.9, bottleneck="unknown"),
+            finding("f-small", ceiling=20, share=0.02),
+            finding("f-large", ceiling=30, share=0.03),
+        )
+        assert [each.id for each in found] == ["f-large", "f-small", "f-unknown", "f-c", "f-d"]
+
+    def test_a_dozen_at_most_and_those_that_save_most(self) -> None:
+        found = of_job(*(finding(f"f-{number:02}", ceiling=10 * number) for number in range(20)))
+        assert [each.ceiling_ns for each in found] == [10 * number for number in range(19, 7, -1)]
+
+    def test_how_many_is_a_setting(self) -> None:
+        every = [finding(f"f-{number}", ceiling=number) for number in range(1, 5)]
+        assert len(of_job(*every, limits=FindingThresholds(most=3))) == 3
+
+
+class TestSeverity:
+    @pytest.mark.parametrize(
+        ("ceiling", "word"),
+        [(200, "high"), (199, "medium"), (50, "medium"), (49, "low"), (10, "low"), (9, "info")],
+    )
+    def test_by_what_is_saved(self, ceiling: int, word: str) -> None:
+        (found,) = of_job(finding(ceiling=ceiling, share=0.9))
+        assert found.severity == word
+
+    def test_by_the_share_where_nothing_tells(self) -> None:
+        (found,) = of_job(finding(share=0.2))
+        assert found.severity == "high"
+
+    @pytest.mark.parametrize("bottleneck", ["unknown", "profiler"])
+    def test_what_nobody_can_repair_is_information(self, bottleneck: str) -> None:
+        (found,) = of_job(finding(share=0.9, bottleneck=bottleneck))
+        assert found.severity == "info"
