@@ -727,13 +727,15 @@ class Finding(Record, frozen=True):
 
 
 class CauseInfo(Record, frozen=True):
-    """A cause as the rules know it, so that a saved report can be drawn without them."""
+    """A cause as the rules know it, so that a saved report can be drawn without them. `bottleneck` is what its time
+    counts to; empty in reports of older versions."""
 
     id: CauseId
     title: OwnText
     meaning: OwnText
     color: OwnText
     unresolved: bool = False
+    bottleneck: OwnText = ""
 
 
 class NotRecorded(Record, frozen=True):

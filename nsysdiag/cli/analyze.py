@@ -85,6 +85,7 @@ def analyze(
     ] = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
+    details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
@@ -138,7 +139,7 @@ def analyze(
         say_unpriced(shown, settings)
     public = Judgement() if redact else judged  # the expressions of budgets may hold names of the trace
     with concluding(judged, found, settings, quiet=quiet):
-        write_all(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=public)
+        write_all(shown, destinations, force=force, quiet=quiet, open_html=open_html, judged=public, details=details)
 
 
 def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) -> "Report":

@@ -166,18 +166,18 @@ def write_all(
     summary: bool = True,
     open_html: bool = False,
     judged: Judgement | None = None,
+    details: bool = False,
 ) -> None:
-    """Write every destination, then the text summary to stdout unless that is taken or `quiet`. `judged` is what became
-    of the budgets of a report.
+    """Print the text summary to stdout unless that is taken or `quiet`, and write every destination. `judged` is what
+    became of the budgets of a report; with `details` text holds all sections.
 
     Exits with the code of an unwritable output (2) after the others have been written. All are made before the first
     is written: where memory runs out, which is a MemoryShortError, there is none.
     """
-    made = [(each, _made(document, each, judged)) for each in destinations]
-    text = _summary(document) if summary and not quiet and all(each.path for each in destinations) else None
+    made = [(each, _made(document, each, judged, details=details)) for each in destinations]
+    if summary and not quiet and all(each.path for each in destinations):
+        emit(_summary(document, details=details), TEXT)
     failures = [error for each, files in made if (error := _write(each, files, force=force, quiet=quiet))]
-    if text is not None:
-        emit(text, TEXT)
     for error in failures:
         complain(error.message, error.hint)
     for path in _html_files(destinations) if open_html else ():
@@ -187,11 +187,13 @@ def write_all(
         raise typer.Exit(failures[0].exit_code)
 
 
-def _made(document: Document, destination: Destination, judged: Judgement | None) -> Files | OutputError:
+def _made(
+    document: Document, destination: Destination, judged: Judgement | None, *, details: bool
+) -> Files | OutputError:
     """The content of stdout, whose path is None, or of the files of a destination; or why there is none."""
     try:
         with Attempt(f"make '{printable(destination.path or destination.format)}'"):
-            data = _rendered(document, destination.format, judged=judged)
+            data = _rendered(document, destination.format, judged=judged, details=details)
             if destination.path is None or destination.format != "csv":
                 return [(destination.path, data)]
             return [(destination.path, data), *_tables_beside(document, destination.path)]
@@ -200,7 +202,13 @@ def _made(document: Document, destination: Destination, judged: Judgement | None
 
 
 def _rendered(
-    document: Document, format_name: str, *, width: int = 100, color: bool = False, judged: Judgement | None = None
+    document: Document,
+    format_name: str,
+    *,
+    width: int = 100,
+    color: bool = False,
+    details: bool = False,
+    judged: Judgement | None = None,
 ) -> bytes:
     from nsysdiag.cli.command import command_of
     from nsysdiag.formats.format import RenderOptions
@@ -208,6 +216,7 @@ def _rendered(
     options = RenderOptions(
         width=width,
         color=color,
+        details=details,
         command=command_of(document),
         budgets=tuple(judged.results) if judged else (),
         unjudged=tuple(judged.unjudged) if judged else (),
@@ -239,11 +248,11 @@ def _tables_beside(document: Document, path: Path) -> list[tuple[Path, bytes]]:
     return [(csv_.table_path(path, table), content) for table, content in tables.items() if table != main]
 
 
-def _summary(document: Document) -> bytes:
+def _summary(document: Document, *, details: bool) -> bytes:
     if sys.stdout is None or not sys.stdout.isatty():
-        return _rendered(document, "txt")
+        return _rendered(document, "txt", details=details)
     width = shutil.get_terminal_size().columns
-    return _rendered(document, "txt", width=width, color="NO_COLOR" not in os.environ)
+    return _rendered(document, "txt", width=width, color="NO_COLOR" not in os.environ, details=details)
 
 
 def _write(destination: Destination, files: Files | OutputError, *, force: bool, quiet: bool) -> OutputError | None:

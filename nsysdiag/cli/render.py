@@ -30,6 +30,7 @@ def render(
     format_name: options.FormatOption = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
+    details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
@@ -47,7 +48,7 @@ def render(
     kind = _kind(document)
     destinations = plan(output, format_name, path.stem, kind, inputs=[path], force=force, open_html=open_html)
     shown = _redacted(document, redact_key, redact=redact)
-    write_all(shown, destinations, force=force, quiet=quiet, summary=False, open_html=open_html)
+    write_all(shown, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)
 
 
 def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":

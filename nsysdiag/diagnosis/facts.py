@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
+from nsysdiag.units import format_ns, format_share
 
 
 class Saves(Record, frozen=True):
@@ -17,6 +18,15 @@ class Saves(Record, frozen=True):
     per: OwnText
     of_ns: Ns
     method: OwnText
+
+    @property
+    def words(self) -> str:
+        """`up to 12.3% of a step (4.1 ms)`, or both bounds where they are known."""
+        of = "a step" if self.per == "step" else "the judged time"
+        high = format_share(self.high_ns, self.of_ns)
+        if self.method == "bound":
+            return f"up to {high} of {of} ({format_ns(self.high_ns)})"
+        return f"{format_share(self.low_ns, self.of_ns)} to {high} of {of}"
 
 
 class Part(Record, frozen=True):

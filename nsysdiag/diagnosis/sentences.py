@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsysdiag import typed
-from nsysdiag.diagnosis.facts import Part, Saves
+from nsysdiag.diagnosis.facts import Part
 from nsysdiag.diagnosis.focus import KERNELS
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
@@ -91,16 +91,7 @@ def verdict_sentence(bottleneck: str, share: float, second: Part | None) -> str:
 def action_sentence(action: Finding) -> str:
     """What to repair first, and what that saves."""
     advice = action.advice[0] if action.advice else action.title
-    return f"{action.title}: {saves_words(action.saves)}. {advice}" if action.saves else f"{action.title}. {advice}"
-
-
-def saves_words(saves: Saves) -> str:
-    """`saves up to 12.3% of a step (4.1 ms)`."""
-    of = "a step" if saves.per == "step" else "the judged time"
-    if saves.method == "bound":
-        return f"saves up to {format_share(saves.high_ns, saves.of_ns)} of {of} ({format_ns(saves.high_ns)})"
-    low, high = format_share(saves.low_ns, saves.of_ns), format_share(saves.high_ns, saves.of_ns)
-    return f"saves {low} to {high} of {of}"
+    return f"{action.title}: saves {action.saves.words}. {advice}" if action.saves else f"{action.title}. {advice}"
 
 
 def _time(said: Said) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis.words import OF_WORK, label, phase_label
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
+    EVERYWHERE,
     NOT_PAGE,
     PAGE,
     TERMINAL,
@@ -21,62 +23,166 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.figures import Stack, stack
-from nsysdiag.document.kinds import BAR, SHARE, TEXT, TIME, part, share_of
+from nsysdiag.document.kinds import BAR, NAME, SHARE, STACK, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import held, window_parts
+from nsysdiag.document.view import UNKNOWN_COLOR, held, window_parts
 from nsysdiag.trace.show import recapture
-from nsysdiag.units import format_count, format_ns
+from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
 
 if TYPE_CHECKING:
+    from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.document.context import Context
+    from nsysdiag.phases.facts import PhaseDevice
     from nsysdiag.report import DeviceReport, Report
 
-LENGTH, MOST_IDS = 900, 300
+MOST_IDS = 300
+PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
 PHASES = (
     Column("Phase", TEXT, head=True),
     Column("Time", TIME),
-    Column("Share of the job", BAR, limit=PAGE),
     Column("Most time", TEXT),
     Column("Share", SHARE),
     Column("Judged", TEXT),
 )
+ACCOUNT = (
+    Column("Bottleneck", TEXT, head=True),
+    Column("Time", TIME),
+    Column("Share", SHARE),
+    Column("", BAR, limit=TERMINAL),
+)
+GPUS = (
+    Column("GPU", NAME, head=True, length=24),
+    Column("Compute", SHARE),
+    Column("Comm.", SHARE),
+    Column("Copies", SHARE),
+    Column("Idle", SHARE),
+    Column("Most time", TEXT),
+    Column("Share", SHARE),
+    Column("By bottleneck", STACK, limit=PAGE),
+)
+MOST_PHASES, MOST_BOTTLENECKS = 4, 5
+NOTABLE_UNKNOWN = 0.01
 
 
-def overview(context: Context) -> Section:
-    """Each device at a glance, or what a trace without GPU work holds instead."""
-    report = context.report
-    blocks = [_glance(device) for device in report.devices] or _nothing(report)
-    return Section("overview", "Overview", [*_judgment(report), *blocks])
+def summary(context: Context) -> Section | None:
+    """The first screen: what holds the job up, what to repair first, when, and how each GPU fares. None for a report of
+    an older version, or one without GPU work."""
+    report, found = context.report, context.report.diagnosis
+    if found is None or not report.phases:
+        return None
+    phases = ", then ".join(phase_label(each) for each in report.phases[:MOST_PHASES])
+    more = f", and {len(report.phases) - MOST_PHASES} more" if len(report.phases) > MOST_PHASES else ""
+    judged = _judged(report, found)
+    return Section(
+        "diagnosis",
+        "Diagnosis",
+        [
+            Paragraph(found.headline, "verdict"),
+            *([Paragraph(f"Fix first: {found.action}", "good")] if found.action else []),
+            Paragraph(f"Phases: {phases}{more}.", limit=NOT_PAGE),
+            Chart(_strip(context), PHASES_OVER_TIME, captions=_captions(report)),
+            Table("Phases of the job", PHASES, _phase_rows(report), sortable=False, limit=PAGE),
+            _account(judged),
+            _gpus(context, judged),
+            *_unknown(report, found),
+        ],
+    )
 
 
-def _judgment(report: Report) -> list[Block]:
-    """Empty for a report of an older version."""
-    found = report.diagnosis
-    if found is None or not report.devices:
-        return []
+def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
+    """By device the judged phases; all of them where the diagnosis is about no single one."""
+    phases = report.phases if found.phase is None else [report.phases[found.phase]]
+    by_device: dict[str, list[PhaseDevice]] = {}
+    for phase in phases:
+        for device in phase.devices:
+            by_device.setdefault(device.key, []).append(device)
+    return by_device
+
+
+def _strip(context: Context) -> Stack:
+    phases = context.report.phases
+    segments = stack((each.name, each.end_ns - each.start_ns, _color(context, each.bottleneck), "") for each in phases)
+    return Stack(PHASES_OVER_TIME, segments, phases[-1].end_ns - phases[0].start_ns)
+
+
+def _captions(report: Report) -> list[str]:
+    return [phase.sentence for phase in report.phases[:MOST_PHASES]]
+
+
+def _phase_rows(report: Report) -> list[tuple[object, ...]]:
     return [
-        Paragraph(found.headline, "verdict"),
-        *([Paragraph(f"Fix first: {found.action}", "good")] if found.action else []),
-        *([_phases(report)] if len(report.phases) > 1 else []),
-    ]
-
-
-def _phases(report: Report) -> Table:
-    whole = sum(phase.end_ns - phase.start_ns for phase in report.phases)
-    rows = [
         (
             phase.name,
             phase.end_ns - phase.start_ns,
-            part(phase.end_ns - phase.start_ns, whole),
-            phase.bottleneck,
+            label(phase.bottleneck),
             phase.share,
             "yes" if phase.judged else "",
         )
         for phase in report.phases
     ]
-    return Table("Phases of the job", PHASES, rows, sortable=False)
+
+
+def _color(context: Context, bottleneck: str) -> str:
+    """That of the last cause or rule that counts to it: rules about work come behind the causes of idle time."""
+    found = [each.color for each in context.report.causes if each.bottleneck == bottleneck]
+    return (found[-1] if bottleneck in OF_WORK else found[0]) if found else UNKNOWN_COLOR
+
+
+def _total(devices: list[PhaseDevice], name: str) -> int:
+    return sum(getattr(each, name) for each in devices)
+
+
+def _accounts(devices: list[PhaseDevice]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for device in devices:
+        for name, ns in device.account.items():
+            total[name] = total.get(name, 0) + ns
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _account(judged: dict[str, list[PhaseDevice]]) -> Table:
+    """The judged time of all devices by bottleneck, the largest parts."""
+    account = _accounts([each for phases in judged.values() for each in phases])
+    total = sum(account.values())
+    rows = [(label(name), ns, part(ns, total), part(ns, total)) for name, ns in account.items()]
+    return Table(
+        "Judged time by bottleneck",
+        ACCOUNT,
+        rows[:MOST_BOTTLENECKS],
+        sortable=False,
+        limit=EVERYWHERE,
+    )
+
+
+def _gpus(context: Context, judged: dict[str, list[PhaseDevice]]) -> Table:
+    """One row a device."""
+    rows = []
+    for key, phases in judged.items():
+        parts = [_total(phases, f"{name}_ns") for name in ("compute", "exposed_comm", "exposed_copy", "idle")]
+        account, whole = _accounts(phases), sum(parts)
+        most = next(iter(account), "unknown")
+        segments = stack((label(name), ns, _color(context, name), "") for name, ns in account.items())
+        said = f"How the judged time of {key} divides by bottleneck"
+        shares = [part(each, whole) for each in parts]
+        top = (label(most), part(account.get(most, 0), sum(account.values())))
+        rows.append((key, *shares, *top, Stack(said, segments, sum(account.values()))))
+    several = len(rows) > 1
+    return Table("GPUs in the judged time", GPUS, rows, limit=EVERYWHERE if several else PAGE)
+
+
+def _unknown(report: Report, found: Diagnosis) -> list[Block]:
+    if found.unknown_share < NOTABLE_UNKNOWN:
+        return []
+    unknown = f"No evidence for {format_share(found.unknown_share, 1)} of the judged time."
+    return [Paragraph(unknown, "quiet"), *recapture(report, "To resolve it, capture again with")]
+
+
+def overview(context: Context) -> Section:
+    """Each device at a glance, or what a trace without GPU work holds instead."""
+    report = context.report
+    return Section("overview", "GPUs", [_glance(device) for device in report.devices] or _nothing(report))
 
 
 def _glance(device: DeviceReport) -> Entry:

@@ -205,10 +205,17 @@ def severity(share: float, thresholds: FindingThresholds | None = None, *, unres
 def cause_infos() -> list[CauseInfo]:
     """The registry of causes as data, and what else findings are about."""
     causes = [
-        CauseInfo(id=each.id, title=each.title, meaning=each.meaning, color=each.color, unresolved=each.unresolved)
+        CauseInfo(
+            id=each.id,
+            title=each.title,
+            meaning=each.meaning,
+            color=each.color,
+            unresolved=each.unresolved,
+            bottleneck=each.family,
+        )
         for each in CAUSES.values()
     ]
     return causes + [
-        CauseInfo(id=rule.id, title=rule.title, meaning=rule.meaning, color=rule.color)
+        CauseInfo(id=rule.id, title=rule.title, meaning=rule.meaning, color=rule.color, bottleneck=rule.bottleneck)
         for rule in FINDING_RULES.values()
     ]

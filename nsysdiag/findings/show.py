@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import TERMINAL, TICKET, Block, Chain, Entry, Lines, Name, Paragraph, Tone, named
+from nsysdiag.document.blocks import TERMINAL, TICKET, Block, Chain, Entry, Lines, Name, Paragraph, Section, Tone, named
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
 from nsysdiag.trace.show import source
@@ -17,8 +17,31 @@ if TYPE_CHECKING:
 
 TOP = 6
 """So many findings the terminal shows."""
+BRIEF = 3
+"""And so many where it shows a screen alone."""
 TICKET_LEVEL = 2
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
+
+
+def brief(report: Report) -> Section | None:
+    """The findings that matter most, two lines each; None where there are none."""
+    top, rest = report.findings[:BRIEF], report.findings[BRIEF:]
+    if not top:
+        return None
+    more = f"{words.counted(len(rest), 'more finding')}: --details, or the page."
+    return Section("findings", "Findings", [*map(_in_brief, top), *([Paragraph(more, "quiet")] if rest else [])])
+
+
+def _in_brief(finding: Finding) -> Entry:
+    facts = [f"saves {finding.saves.words}"] if finding.saves else []
+    facts.append(f"{format_share(finding.share, 1)} of the judged time")
+    return Entry(
+        finding.title,
+        [Paragraph(" · ".join(facts))],
+        mark=f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}",
+        note=", ".join(finding.devices),
+        tone=TONES.get(finding.severity, "plain"),
+    )
 
 
 def blocks(report: Report) -> list[Block]:

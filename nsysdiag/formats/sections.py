@@ -39,11 +39,12 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport
 
 OPENING: tuple[Callable[[Context], Section | None], ...] = (
-    diagnosis.overview,
+    diagnosis.summary,
     cost.section,
     findings.section,
     timeline.section,
     ranks.devices,
+    diagnosis.overview,
 )
 PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     ledger.section,

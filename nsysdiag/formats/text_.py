@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Detail
 from nsysdiag.document.context import Context
 from nsysdiag.document.names import visible
 from nsysdiag.document.terminal import heading, printed
 from nsysdiag.document.text import text_of
 from nsysdiag.document.view import Causes
+from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.units import format_bytes
@@ -27,16 +29,32 @@ MIN_WIDTH, MAX_WIDTH = 60, 160
 def render(report: Report, options: RenderOptions) -> bytes:
     """The report as plain text of `options.width` columns, with colours only where asked for."""
     width = max(MIN_WIDTH, min(options.width, MAX_WIDTH))
-    several = len(report.devices) > 1
+    context = Context(report, Causes(report.causes))
     blocks: list[RenderableType] = [_head(report)]
-    for group in sections.groups(Context(report, Causes(report.causes))):
+    blocks += _in_full(context, width) if options.details else _first_screen(context, width)
+    return printed(Group(*blocks), _origin(options), width, color=options.color)
+
+
+def _first_screen(context: Context, width: int) -> list[RenderableType]:
+    """What a person needs first; a report that judges nothing is shown in full."""
+    judged = diagnosis.summary(context)
+    if judged is None:
+        return _in_full(context, width)
+    shown = [judged, findings.brief(context.report)]
+    return [line for section in shown for line in text_of(section, Detail.SUMMARY, width)]
+
+
+def _in_full(context: Context, width: int) -> list[RenderableType]:
+    several = len(context.report.devices) > 1
+    blocks: list[RenderableType] = []
+    for group in sections.groups(context):
         nested = several and group.device is not None
         if group.device and nested:
             key = group.device.key
             blocks.append(heading(f"Details of {key}", f"more of it: --device {key}, and the other formats"))
         detail = Detail.BRIEF if nested else Detail.SUMMARY
         blocks += [line for section in group.sections for line in text_of(section, detail, width)]
-    return printed(Group(*blocks), _origin(options), width, color=options.color)
+    return blocks
 
 
 def _head(report: Report) -> Text:
