@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray
+from nsysdiag.phases.cuts import LEAST_LENGTH
 from nsysdiag.phases.names import JobWork
 from nsysdiag.phases.signal import WINDOWS, DeviceSignal, Loop, whole_steps
-from nsysdiag.phases.steady import REPEATED_SHARE, Segments, segments_of
+from nsysdiag.phases.steady import ALIKE, FEWEST_REPEATS, REPEATED_SHARE, WARM_UP_SLOWER, Segments, cosine, segments_of
 
 LONGEST_PERIOD = 4
 """Parts of a step that are looked for: each takes 4 % of the window at least, so more would not repeat often."""
+STEPS_SHARE = 0.2
+"""Of a steady part: what whole steps take at least where it ends with them."""
 ALIKE_LENGTHS = 3
 """Times the shorter: parts of steps differ by less."""
 
@@ -22,24 +26,47 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
     """The parts between `borders` after those that are one were put together: steady neighbours that do the same, and
     parts that follow each other in turn and are those of a step. Steady parts end where their steps do."""
 
-    def measured(kept: Iterable[int]) -> Segments:
-        return segments_of(found.borders[sorted(kept)], loops, signals, work)
+    def parts(borders: IntArray) -> Segments:
+        return segments_of(borders, loops, signals, work)
 
-    found = segments_of(borders, loops, signals, work)
-    found = _neighbours(found, measured)
+    def measured(kept: Iterable[int]) -> Segments:
+        return parts(found.borders[sorted(kept)])
+
+    found = parts(borders)
+    found = _neighbours(found, loops, measured)
     while joined := _joined_run(found, measured):
         found = joined
-    return _trimmed(_neighbours(found, measured), loops, lambda borders: segments_of(borders, loops, signals, work))
+    return _trimmed(
+        _neighbours(found, loops, measured), loops, lambda borders: segments_of(borders, loops, signals, work)
+    )
 
 
 Measure = Callable[[Iterable[int]], Segments]
 """The parts between those borders of the parts so far that are kept, by their places."""
 
 
-def _neighbours(found: Segments, measured: Measure) -> Segments:
-    """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one."""
-    same = [at for at in range(1, len(found)) if found.steady[at - 1] and found.steady[at] and found.like(at - 1, at)]
-    return measured(set(range(len(found.borders))).difference(same)) if same else found
+def _neighbours(found: Segments, loops: list[Loop], measured: Measure) -> Segments:
+    """With steady neighbours that are alike as one. Each is compared with the next one, so that a slow drift is one.
+    What is between two of them, and shorter than any phase, is a slow step."""
+    same: set[int] = set()
+    shortest = LEAST_LENGTH * float(found.borders[-1] - found.borders[0])
+    for at, after in pairwise(np.flatnonzero(found.steady).tolist()):
+        between = int(found.borders[after] - found.borders[at + 1])
+        if between < shortest and (found.like(at, after) or (not between and _few_steps(found, at, after, loops))):
+            same.update(range(at + 1, after + 1))
+    return measured(set(range(len(found.borders))) - same) if same else found
+
+
+def _few_steps(found: Segments, one: int, other: int, loops: list[Loop]) -> bool:
+    """Whether two parts are the same steps, but one has too few of them to be more than a slow step with others."""
+    if cosine(found.mix[one], found.mix[other]) <= ALIKE:
+        return False
+    steps = [whole_steps(loops, int(found.borders[at]), int(found.borders[at + 1])) for at in (one, other)]
+    lengths = [np.diff(each[1]) for each in steps if each is not None and each[0] is (steps[0] or each)[0]]
+    if len(lengths) < 2 or min(map(len, lengths)) >= FEWEST_REPEATS:
+        return False
+    short, long = sorted(float(np.median(each)) for each in lengths)
+    return long <= WARM_UP_SLOWER * short
 
 
 def _joined_run(found: Segments, measured: Measure) -> Segments | None:
@@ -122,16 +149,12 @@ def _marked(parts: Segments, found: Segments, ends: dict[int, tuple[int, int]]) 
 
 def _ends_of_steps(found: Segments, at: int, loops: list[Loop]) -> tuple[int, int]:
     """Where the whole steps of a steady part begin and end; its own ends where no step, and no window, is outside of
-    them, or where the next part is steady too."""
+    them."""
     start, end = (int(each) for each in found.borders[at : at + 2])
-    inside = whole_steps(loops, start, end)
+    inside = whole_steps(loops, start, end, STEPS_SHARE)
     if inside is None:
         return start, end
     first, last = int(inside[1][0]), int(inside[1][-1])
     window = int(found.borders[-1] - found.borders[0]) // WINDOWS
     least = max(min(float(np.median(np.diff(inside[1]))), window), 1)
-    before, after = at > 0 and found.steady[at - 1], at + 1 < len(found) and found.steady[at + 1]
-    return (
-        first if first - start >= least and not before else start,
-        last if end - last >= least and not after else end,
-    )
+    return first if first - start >= least else start, last if end - last >= least else end

@@ -12,6 +12,7 @@ from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.merging import merged
 from nsysdiag.phases.names import job_work
 from nsysdiag.phases.signal import (
+    WINDOWS,
     DeviceSignal,
     Loop,
     job_window,
@@ -21,10 +22,10 @@ from nsysdiag.phases.signal import (
     window_edges,
     working,
 )
-from nsysdiag.phases.steady import REPEATED, Segments
+from nsysdiag.phases.steady import FEWEST_REPEATS, REPEATED, Segments
 
-FEWEST_REPEATS = 5
-"""Fewer repeats show no steady state."""
+COARSE_WINDOWS = 50
+"""Where nothing repeats: steps that are not known and as long as a window or two hide all other changes."""
 JUDGED_SHARE = 0.1
 """Of the time of all steady phases: a shorter one is not judged."""
 LEAST_KERNELS = 0.1
@@ -88,8 +89,11 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     loops = loops_of(active, lo, hi)
     work = job_work([signal.device for signal in active], lo, hi)
     changes = Changes.of(active, work, loops)
-    cuts = job_cuts(signal_of(active, work, window_edges(lo, hi, loops)), changes)
-    found = merged(cuts, loops, active, work)
+    for windows in (WINDOWS, COARSE_WINDOWS):
+        cuts = job_cuts(signal_of(active, work, window_edges(lo, hi, loops, windows)), changes)
+        found = merged(cuts, loops, active, work)
+        if found.steady.any():
+            break
     return _judged(found, active, loops, first_call_ns)
 
 

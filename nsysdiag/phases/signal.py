@@ -105,14 +105,14 @@ def loops_of(signals: list[DeviceSignal], lo: int, hi: int) -> list[Loop]:
     return sorted(found, key=lambda each: int(each.starts[0]))
 
 
-def whole_steps(loops: list[Loop], start: int, end: int) -> tuple[Loop, IntArray] | None:
+def whole_steps(loops: list[Loop], start: int, end: int, share: float = 0.5) -> tuple[Loop, IntArray] | None:
     """The loop that has most time in whole steps inside [start, end], and the borders of these; None where steps take
-    less than half of that time."""
+    less than that share of the time."""
     found = [(loop, loop.starts[(loop.starts >= start) & (loop.starts <= end)]) for loop in loops]
     longest = max(found, key=lambda pair: int(pair[1][-1] - pair[1][0]) if len(pair[1]) > 1 else 0, default=None)
     if longest is None or len(longest[1]) < 2:
         return None
-    return longest if 2 * (longest[1][-1] - longest[1][0]) >= end - start else None
+    return longest if longest[1][-1] - longest[1][0] >= share * (end - start) else None
 
 
 def step_borders(loops: list[Loop]) -> IntArray:
@@ -142,8 +142,8 @@ def _until(sets: list[list[Intervals]], lo: int, times: IntArray) -> FloatArray:
     return mean.T
 
 
-def window_edges(lo: int, hi: int, loops: list[Loop]) -> IntArray:
-    """The borders of about WINDOWS windows of [lo, hi): equal ones, but whole steps, two at least, inside loops.
+def window_edges(lo: int, hi: int, loops: list[Loop], windows: int = WINDOWS) -> IntArray:
+    """The borders of about so many windows of [lo, hi): equal ones, but whole steps, two at least, inside loops.
 
     ```
     no loop     |    |    |    |    |    |    |    |    |
@@ -151,7 +151,7 @@ def window_edges(lo: int, hi: int, loops: list[Loop]) -> IntArray:
     windows     |    |    | |     |     |     |  |  |    |
     ```
     """
-    count = min(WINDOWS, hi - lo)
+    count = min(windows, hi - lo)
     grid = lo + (hi - lo) * np.arange(count + 1, dtype=np.int64) // count
     for loop in loops:
         grid = _snapped(grid, loop, (hi - lo) // count)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.phases.names import JobWork, NamedWork
 from nsysdiag.phases.signal import DeviceSignal, Loop, step_borders
 
+FEWEST_REPEATS = 5
+"""Fewer repeats show no steady state."""
 REPEATED = 3
 """A name that occurs so often repeats."""
 REPEATED_SHARE = 0.6
@@ -23,7 +26,7 @@ COPIES_FOR_KERNELS = 3
 STRONG_OPERATIONS = 200
 ALIKE, ALIKE_BUSY = 0.8, 0.15
 """Cosine of the kernel mixes, and difference of the busy shares, of parts that are one."""
-WARM_UP_REPEATS, WARM_UP_SLOWER = 0.1, 1.5
+WARM_UP_REPEATS, WARM_UP_SLOWER = 0.2, 1.5
 """Repeats of a warm-up, and the time of each, as a multiple of those of the loop that it is for."""
 TWO_STEPS = 2
 """Borders: two steps have three."""
@@ -135,15 +138,21 @@ def _within_steps(borders: IntArray, loops: list[Loop]) -> BoolArray:
 
 
 def _warm_ups(borders: IntArray, mix: FloatArray, repeats: IntArray, steady: BoolArray) -> BoolArray:
-    """The steady parts that warm up for the next one: they run its kernels too, but far less often, and take longer for
-    each time."""
+    """The steady parts that warm up for the next one: most kernels of one run in the other, but far less often in the
+    warm-up, which takes longer for each time."""
     found = np.zeros(len(steady), np.bool_)
     slowness = np.diff(borders) / np.maximum(repeats, 1)
-    for at in np.flatnonzero(steady[:-1] & steady[1:]).tolist():
-        shared = mix[at + 1][mix[at] > 0].sum() >= REPEATED_SHARE * mix[at + 1].sum()
-        few = repeats[at] <= WARM_UP_REPEATS * repeats[at + 1]
-        found[at] = shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[at + 1]
+    for at, after in pairwise(np.flatnonzero(steady).tolist()):
+        shared = max(_share_in(mix[after], mix[at]), _share_in(mix[at], mix[after])) >= REPEATED_SHARE
+        few = repeats[at] <= WARM_UP_REPEATS * repeats[after]
+        found[at] = shared and few and slowness[at] >= WARM_UP_SLOWER * slowness[after]
     return found
+
+
+def _share_in(one: FloatArray, other: FloatArray) -> float:
+    """The share of a mix that is in names of another one."""
+    total = float(one.sum())
+    return float(one[other > 0].sum()) / total if total else 0.0
 
 
 def _by_name(work: NamedWork, borders: IntArray, names: int) -> tuple[FloatArray, IntArray]:
