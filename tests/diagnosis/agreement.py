@@ -139,7 +139,8 @@ def names(reading: Reading, report: Json, _: str) -> Iterator[str]:
     """The headline and the findings name what the expert names."""
     headline = diagnosis_of(report)["headline"]
     yield from (f"the headline has no {each!r}: {headline}" for each in reading.headline if not _in(each, headline))
-    told = json.dumps([diagnosis_of(report), report["findings"]], ensure_ascii=False)
+    places = [report.get(name) for name in ("diagnosis", "phases", "findings", "recapture")]
+    told = json.dumps(places, ensure_ascii=False)
     yield from (f"nothing of {each!r}" for each in reading.named if not _in(each, told))
 
 

@@ -108,6 +108,7 @@ READINGS = (
         judged=(1_135_450_937, 2_076_399_600),
         step_ms=271,
         shares={0: (8.3, 0.0, 26.8, 64.8)},  # up to the last operation; up to the end of the last step 7.5, 24.2, 68.2
+        points=3,  # where its few steps are cut decides
         lead=(46, 56),
         seconds=("copies",),
         steps=Steps(3, 5, 240, 275),
@@ -218,7 +219,7 @@ READINGS = (
             NO_PYTORCH,
             NO_REDUCED_PRECISION,
             r"(?i)add a prefetch",
-            r"(?i)2[,.]?3\d\d[^.]{0,10} copies",
+            r"(?i)2,?3\d\d small copies",
             r"(?i)\b\d+ (steps|iterations)\b",
             r"(?i)gpu-bound",
             r"(?i)join small copies|batch (the )?(small )?copies",

@@ -101,8 +101,10 @@ def _severity(share: float) -> str:
 
 @invariant
 def nothing_minor_stands_above_what_is_high(report: Json) -> Iterator[str]:
-    """No finding of severity `info`, unknown ones apart, stands above one of severity `high`."""
+    """No finding of severity `info`, unknown ones apart, stands above one of severity `high`: neither among those that
+    save something, nor among the others behind them."""
     known = [finding for finding in report["findings"] if finding["bottleneck"] != "unknown"]
-    severities = [finding["severity"] for finding in known]
-    if "info" in severities and "high" in severities[severities.index("info") :]:
-        yield f"severities in the order {severities}"
+    for saving in (True, False):
+        severities = [each["severity"] for each in known if (saved_share(each) is not None) == saving]
+        if "info" in severities and "high" in severities[severities.index("info") :]:
+            yield f"severities in the order {severities}"

@@ -30,7 +30,7 @@ MENTIONS = {
     "memory": r"memory|alloc|pag(e|ing)|migrat",
     "startup": r"start|initiali|load|compil|context|warm",
     "other_process": r"process|program",
-    "unknown": r"unknown|not (in|record|know|captur|trac|expla)|cannot|unexplain|no GPU|untraced",
+    "unknown": r"unknown|(no|without) evidence|not (in|record|know|captur|trac|expla)|cannot|unexplain|no GPU|untraced",
 }
 PYTORCH = re.compile(
     r"PyTorch|\btorch\.|DataLoader|num_workers|pin_memory|persistent_workers|\.item\(\)|aten::|autocast|non_blocking"
