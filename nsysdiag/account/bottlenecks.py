@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import get_args
 
 import numpy as np
 
 from nsysdiag.account.credit import Made, Waits, made_by_waits
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals, coverage, intersect, subtract, union
-from nsysdiag.causes.cause import Family
+from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 
-BOTTLENECKS: tuple[Family, ...] = get_args(Family)
-CODE: dict[str, int] = {name: code for code, name in enumerate(BOTTLENECKS)}
+CODE: dict[str, int] = {name: code for code, name in enumerate(FAMILIES)}
 WAITING_FOR_A_SYNC = ("host", "launch", "unknown")
 """What a thread does after a wait that it could have done during it. Input is left out: it has a root of its own."""
 NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
 """What an MPI call around it does not explain."""
+MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))")
+"""They start and end processes: what the thread does in them is told by its calls."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bottlenecks:
     """The time of a device by bottleneck: disjoint `spans`, sorted by start, which make up the window; `code` is an
-    index into BOTTLENECKS, `slice` the slice of idle time that each is a part of, -1 for work. `made` is the idle time
+    index into FAMILIES, `slice` the slice of idle time that each is a part of, -1 for work. `made` is the idle time
     that synchronizations made, which counts to `sync`."""
 
     spans: Intervals
@@ -38,7 +39,7 @@ class Bottlenecks:
     def each_of(self, parts: Intervals) -> dict[str, IntArray]:
         """The ns of each of `parts` by bottleneck, of those that have any."""
         present = np.unique(self.code).tolist()
-        return {BOTTLENECKS[code]: coverage(union(self.spans[self.code == code]), parts) for code in present}
+        return {FAMILIES[code]: coverage(union(self.spans[self.code == code]), parts) for code in present}
 
     def set_of(self, name: Family) -> Intervals:
         """The time that counts to one bottleneck, as a set."""

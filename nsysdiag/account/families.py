@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.account.bottlenecks import CODE
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import families_of
 from nsysdiag.gap_groups.keys import GapKeys
 
 MADE_AT_RUN_TIME = re.compile(r"compil|nvrtc|\bjit\b|\bptxas\b|autotun|codegen", re.IGNORECASE)
@@ -17,15 +17,9 @@ BUILDING = ("host", "unknown")
 
 
 def slice_families(cause: IntArray, kind: IntArray, gap: IntArray, keys: GapKeys) -> IntArray:
-    """An index into BOTTLENECKS for each slice. `cause` is a place in the registry, `kind` one among the variants of
+    """An index into FAMILIES for each slice. `cause` is a place in the registry, `kind` one among the variants of
     the cause, `gap` the slice's gap. Host code inside a range that compiles is start-up."""
-    width = max(len(each.variants) for each in CAUSES.values())
-    table = np.zeros((len(CAUSES), width), dtype=np.int8)
-    for place, each in enumerate(CAUSES.values()):
-        table[place] = CODE[each.family]
-        for at, variant in enumerate(each.variants):
-            table[place, at] = CODE[getattr(variant, "family", None) or each.family]
-    found: IntArray = table[cause, kind]
+    found = families_of(cause, kind).astype(np.int8)
     builds = np.array([any(MADE_AT_RUN_TIME.search(name) for name in path) for path in keys.paths], dtype=np.bool_)
     if builds.any():
         found[builds[keys.path[gap]] & np.isin(found, [CODE[name] for name in BUILDING])] = CODE["startup"]

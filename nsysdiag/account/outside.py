@@ -7,7 +7,7 @@ import numpy as np
 from nsysdiag.account.bottlenecks import CODE
 from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.causes import CAUSES, variant_of
+from nsysdiag.causes import CAUSES, family_of, variant_of
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
@@ -56,6 +56,5 @@ def _placed(axis: ThreadAxis, lane: int, begin: int, until: int) -> Owned:
 
 
 def _family(cause: Cause, layer: Layer, text: str) -> str:
-    variant = cause.variants[variant_of(cause.id, layer.label or "", text, None)]
-    family = getattr(variant, "family", None) or cause.family
-    return "startup" if family in PART_OF_A_START else str(family)
+    family = family_of(cause.id, variant_of(cause.id, layer.label or "", text, None))
+    return "startup" if family in PART_OF_A_START else family

@@ -39,6 +39,7 @@ from nsysdiag.causes import (
     unified_memory,
 )
 from nsysdiag.causes.cause import Cause
+from nsysdiag.causes.families import FAMILIES, Family
 
 # The order is the order of precedence: what a cause claims, those behind it do not see.
 _MODULES = (
@@ -103,3 +104,25 @@ def places(which: Callable[[Cause], bool]) -> IntArray:
 def variant_of(cause: str, label: str, call: str, hint: str | None) -> int:
     """The place of the first variant of `cause` that matches; a hint that no variant asks for changes nothing."""
     return next(at for at, variant in enumerate(CAUSES[cause].variants) if variant.matches(label, call, hint))
+
+
+def family_of(cause: str, variant: int = -1) -> Family:
+    """The bottleneck to which time of a cause counts that looks like its `variant`, a place among its variants; -1:
+    the cause's own."""
+    found = CAUSES[cause]
+    return (found.variants[variant].family if variant >= 0 else None) or found.family
+
+
+def families_of(cause: IntArray, variant: IntArray) -> IntArray:
+    """For each cause, a place in the registry, and variant, a place among those of the cause or -1, the place of the
+    family in FAMILIES."""
+    most = max(len(each.variants) for each in CAUSES.values())
+    table = np.array(
+        [
+            [FAMILIES.index(family_of(each.id, at if at < len(each.variants) else -1)) for at in range(-1, most)]
+            for each in CAUSES.values()
+        ],
+        dtype=np.int64,
+    )
+    found: IntArray = table[cause, variant + 1]
+    return found

@@ -81,6 +81,7 @@ thread    [cudaMemcpy     ]   [launch]
             "keep the value on the device and read it every n steps",
             KEEP_ON_DEVICE,
             label=matching(r"read-back"),
+            family="sync",
         ),
         Variant(
             "pageable",

@@ -5,32 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Literal
 
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.causes.evidence import HostEvidence, Layer
+from nsysdiag.causes.families import Family
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case, DeviceSide, Explained
-
-Family = Literal[
-    "kernels",
-    "parallelism",
-    "communication",
-    "copies",
-    "input",
-    "host",
-    "sync",
-    "launch",
-    "memory",
-    "startup",
-    "other_process",
-    "profiler",
-    "unknown",
-]
-"""The bottlenecks that time is counted to, over idle time and work."""
 
 
 class Rows(Enum):
@@ -46,7 +29,7 @@ class Rows(Enum):
 class Loss(Enum):
     """The ways to lose a device's time that its diagnosis compares."""
 
-    INPUT = "waiting for input or output"
+    INPUT = "waiting for input"
     HOST = "the host being late"
     PAGES = "moving pages of unified memory"
     LAUNCHING = "launching and other CUDA calls"
@@ -79,7 +62,7 @@ class Cause:
     the last takes what is left. `sources` are keys of SOURCES. `rows` is where the rows behind a slice are looked for,
     in order; after them comes the operation that the device waited for.
 
-    How it is judged: `family` is the bottleneck to which its time counts, `loss` the way of losing time in a device's
+    How it is judged: `family` is the bottleneck to which its time counts where the variant names no other, `loss` the way of losing time in a device's
     diagnosis, None where it is none of them. `unresolved` causes say that the trace cannot tell, and the capabilities
     `resolved_by` would; `accepted` ones are no fault of the host, and coverage leaves them out. `tables` are those that
     the rule needs.

@@ -27,8 +27,8 @@ CAUSE = Cause(
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"),
     advice=(
-        "Between queued copies this is set-up, some 30 us each: join small copies.",
-        "Else look at what the trace does not hold: dependencies through events that were not traced, other processes, power states.",
+        "Look at what the trace does not hold: dependencies through events that were not traced, other processes, power states.",
+        "Between two queued copies, and only there, this is set-up, some 30 us each: join small copies.",
     ),
     color="#4b6b38",
     picture="""
@@ -39,8 +39,22 @@ thread [launch]                          long ago
     sources=("asynchronous",),
     thresholds=(LATENCY_LIMIT,),
     variants=(
-        Variant("copies", "between queued copies", "join small copies", label=matching(r"between queued copies")),
-        Variant("other", "", "look for dependencies that were not traced"),
+        Variant(
+            "copies",
+            "between queued copies",
+            "join small copies",
+            ("Between queued copies this is set-up, some 30 us each: join small copies.",),
+            label=matching(r"between queued copies"),
+        ),
+        Variant(
+            "other",
+            "",
+            "look for dependencies that were not traced",
+            (
+                "Look at what the trace does not hold: dependencies through events that were not traced, other processes, "
+                "power states.",
+            ),
+        ),
     ),
     accepted=True,
     device=explain,

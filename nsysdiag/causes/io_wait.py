@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
+
 from nsysdiag.causes.cause import Cause, Loss, Rows
-from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
+from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.variant import Variant, matching
 
 CALLS = re.compile(
@@ -17,11 +19,33 @@ CALLS = re.compile(
     r"|mq_(timed)?(send|receive)|msg(snd|rcv)|io_(submit|getevents|setup)|aio_\w+|getaddrinfo|gethostby\w+|rename(at2?)?|unlink(at)?"
     r"|f?truncate(64)?|mkdir|mkfifo(at)?|mknod(at)?|rmdir|getrandom)(_unlocked)?(_chk)?"
 )
+READS, WRITES, PEERS, DRIVER = "reads", "writes", "waits for the other end", "in a driver"
+OTHER = "other calls"
+_KINDS = (
+    (
+        READS,
+        r"p?readv?(64)?2?|preadv(64)?v?2|fread|process_vm_readv|open(at)?2?(64)?|f(re|d|mem)?open(64)?|opendir|readdir(64)?(_r)?|scandir(64)?"
+        r"|f?getw?(s|c|char)|getline|getdelim|unget(c|wc)|v?[fd]?w?scanf|l?f?stat(x|at)?(64)?|access|faccessat|readlink|lseek(64)?"
+        r"|fseeko?(64)?|ftello?(64)?|f[gs]etpos(64)?|io_(submit|getevents)|aio_(read|suspend|return|error)|getaddrinfo|gethostby\w+",
+    ),
+    (
+        WRITES,
+        r"p?writev?(64)?2?|pwritev(64)?v?2|fwrite|fflush|process_vm_writev|send(to|msg|mmsg|file|file64)?|f?sync|fdatasync|syncfs|msync|sync_file_range"
+        r"|f?putw?(s|c|char)|perror|v?[fd]?w?printf|creat(64)?|fclose|fcloseall|mq_(timed)?send|msgsnd|aio_(write|fsync)|f?truncate(64)?"
+        r"|rename(at2?)?|unlink(at)?|mkdir|rmdir",
+    ),
+    (PEERS, r"poll|ppoll|p?select6?|epoll_p?wait2?|recv(from|msg|mmsg)?|accept4?|connect|mq_(timed)?receive|msgrcv"),
+    (DRIVER, r"ioctl"),
+)
+_PATTERNS = tuple((label, re.compile(rf"_*({calls})(_unlocked)?(_chk)?")) for label, calls in _KINDS)
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
-    """OS calls that read, write, open or wait for a descriptor."""
-    return [layer_of(evidence.os_calls(CALLS))]
+    """OS calls that read, write, open or wait for a descriptor, a layer for each kind."""
+    calls = evidence.os_calls(CALLS)
+    kinds = [(label, named(calls, pattern)) for label, pattern in _PATTERNS]
+    other = ~np.any([hits for _, hits in kinds], axis=0)
+    return [*(layer_of(calls.take(hits), label) for label, hits in kinds), layer_of(calls.take(other), OTHER)]
 
 
 CAUSE = Cause(
@@ -53,26 +77,43 @@ thread         [read][launch]
                 "prefetch_factor, persistent_workers=True); pack many small files into shards, cache them on a local disk. A "
                 "read from a pipe waits for whoever writes to it.",
             ),
-            call=matching(
-                r"^_*(p?readv?(64)?2?|open(at)?(64)?|f(re|d)?open(64)?|fread|f?get(s|c|char|line|delim|ws|wc)|ungetc|l?f?stat\w*|lseek(64)?)\b"
-            ),
+            label=matching(READS),
         ),
         Variant(
             "writes",
             "writes",
             "write from another thread",
             ("Write logs and checkpoints from another thread or asynchronously; print less.",),
-            call=matching(r"^_*(p?writev?(64)?2?|fwrite|fflush|f?sync|fdatasync|f?put(s|c|char|ws|wc)|v?f?d?printf)\b"),
+            label=matching(WRITES),
+            family="host",
         ),
         Variant(
             "peers",
-            "waits for a pipe, socket or device",
+            "waits for a pipe or socket",
             "find who is late at the other end",
             (
                 "The thread waits for the other end of a pipe or socket: a data loader worker (num_workers, "
                 "prefetch_factor), a server, another rank.",
             ),
-            call=matching(r"^_*(ppoll|poll|p?select6?|epoll_p?wait2?|recv\w*|accept4?|connect|send\w*)\b"),
+            label=matching(PEERS),
+        ),
+        Variant(
+            "driver",
+            "in a driver",
+            "find the library that calls the driver, and keep it out of the step",
+            (
+                "ioctl asks a driver for something: memory registered, a queue or an event made. Find the library that calls "
+                "it (call chains of OS calls: --osrt-backtrace-threshold), and do it once, before the loop.",
+            ),
+            label=matching(DRIVER),
+            family="host",
+        ),
+        Variant(
+            "descriptors",
+            "opens and closes",
+            "take the call out of the launching thread",
+            label=matching(OTHER),
+            family="host",
         ),
         Variant("other", "", "take the call out of the launching thread"),
     ),

@@ -46,6 +46,7 @@ SOURCES = {
     "activity": Source(_CUPTI, "CUPTI Activity API", f"{_NVIDIA}/cupti/main/main.html"),
     "nsight_cli": Source(_NSIGHT, "Profiling from the CLI", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"),
     "nsight_osrt": Source(_NSIGHT, "OS Runtime Libraries Trace", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"),
+    "nsight_mpi": Source(_NSIGHT, "MPI API Trace", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"),
     "nsight_sampling": Source(
         _NSIGHT, "CPU sampling and CPU context switches", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"
     ),

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from nsysdiag.causes.families import Family
+
 AFTER_READ_BACK = "after a read-back"
 IN_COLLECTOR, IN_INTERPRETER = "samples in the garbage collector", "samples in the interpreter"
 
@@ -23,7 +25,8 @@ KEEP_ON_DEVICE = (
 @dataclass(frozen=True, slots=True)
 class Variant:
     """`title` is added to that of the cause, empty for none; `fix` is the short form of `advice` that ends a causal
-    chain. `label` and `call` are patterns on a slice's label and text; `hint` is one of the facts above."""
+    chain. `label` and `call` are patterns on a slice's label and text; `hint` is one of the facts above. `family` is the bottleneck to which its time counts,
+    None: that of the cause."""
 
     id: str
     title: str
@@ -32,6 +35,7 @@ class Variant:
     label: re.Pattern[str] | None = None
     call: re.Pattern[str] | None = None
     hint: str | None = None
+    family: Family | None = None
 
     def matches(self, label: str, call: str, hint: str | None) -> bool:
         """Is this a slice with this label and text (empty: none)?"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ RANGE_TYPES = (
 START_END_TYPES = (NvtxEvent.START_END_RANGE, NvtxEvent.PAYLOAD_START_END_RANGE)
 COMMUNICATION_DOMAIN = "NCCL"
 MPI_DOMAIN = "MPI"
+MPI_FUNCTION = re.compile(r"P?MPI_[A-Z][A-Za-z0-9_]*")
+"""What ranges around MPI calls are called, by nsys and by wrappers of MPI in domains of their own."""
 GIL_DOMAIN, PYTHON_DOMAIN = "GIL Trace", "Python Backtrace"
 """What nsys itself writes as NVTX: ranges (--trace=python-gil) and marks (--python-sampling), none of the program."""
 UNNAMED = "(unnamed range)"
@@ -73,7 +76,7 @@ class NvtxRanges:
 
 def read_ranges(trace: Trace) -> NvtxRanges:
     """Every range with a start that the program made; `communication` marks those of the domain named NCCL, `mpi` those
-    of the domain MPI."""
+    of the domain MPI or with the name of an MPI function."""
     columns = trace.read(RANGES, *RANGE_COLUMNS)
     kinds, start, end = columns["eventType"], columns["start"], columns["end"]
     thread, domain = columns["globalTid"], columns["domainId"]
@@ -98,6 +101,8 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     start_end = np.isin(kinds[chosen], START_END_TYPES)
     communicator = read_communicators(trace, len(kinds))[chosen]
     nccl, mpi = in_domain(COMMUNICATION_DOMAIN), in_domain(MPI_DOMAIN)
+    if len(name):
+        mpi |= np.array([MPI_FUNCTION.fullmatch(each) is not None for each in names], dtype=np.bool_)[name]
     rows = RangeRows(start[chosen], closed, thread, name, nccl, mpi, start_end, communicator)
     if GIL_DOMAIN in domains:
         rows = rows.take(~in_domain(GIL_DOMAIN))

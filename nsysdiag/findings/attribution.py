@@ -44,7 +44,7 @@ class Shares(Rows):
     """A row for each part of a slice inside the time that findings are about, then one for each part that a wait made:
     whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
     another cause explains it; a row has one of them. `slice` is the slice's place, -1 for what a wait made. `family` is
-    an index into BOTTLENECKS."""
+    an index into FAMILIES."""
 
     gap: IntArray
     slice: IntArray

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.account.bottlenecks import BOTTLENECKS
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
+from nsysdiag.causes.families import FAMILIES
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import joint, pid_of, tid_of
 from nsysdiag.events.rows import distinct
@@ -52,10 +52,10 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
     """
     least = max(thresholds.smallest * window_ns, 1)
     found: list[Spot] = []
-    key = joint(shares.cause, shares.family, len(BOTTLENECKS))
+    key = joint(shares.cause, shares.family, len(FAMILIES))
     for each in np.unique(key).tolist():
-        cause, family = divmod(each, len(BOTTLENECKS))
-        whole = _spot(shares, (list(CAUSES)[cause], BOTTLENECKS[family]), np.flatnonzero(key == each))
+        cause, family = divmod(each, len(FAMILIES))
+        whole = _spot(shares, (list(CAUSES)[cause], FAMILIES[family]), np.flatnonzero(key == each))
         if whole.ceiling_ns < least:
             continue
         divisible = not CAUSES[whole.cause].unresolved

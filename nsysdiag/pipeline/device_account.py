@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.bottlenecks import MPI_START_UP, Bottlenecks
 from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
@@ -12,6 +12,7 @@ from nsysdiag.account.filling import hollow_time
 from nsysdiag.account.phases import Outside, device_phases, outside_of
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
+from nsysdiag.causes.evidence import named
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -86,7 +87,7 @@ def bottlenecks(
         root_slices.slices,
         families,
         lane[rows.gap],
-        union(host.mpi.spans),
+        union(host.mpi.take(~named(host.mpi, MPI_START_UP)).spans),
         device_waits,
         union(Intervals(operations.start, operations.end)[operations.migration]),
         Intervals.empty() if hollow is None else hollow,

@@ -99,6 +99,23 @@ def an_ioctl_outside_cuda() -> Ledgered:
     return explained_by("io_wait", "ioctl")
 
 
+@fires("io_wait")
+def kinds_of_calls() -> Ledgered:
+    """
+    device  [==A==).........................................[launch B][==B==)
+    thread          [fsync][fread_unlocked][recv][ioctl][close]       10_000 each
+    """
+    trace = late()
+    for at, name in enumerate(("fsync", "fread_unlocked", "recv", "ioctl", "close")):
+        trace.osrt(name, 150_000 + 10_000 * at, 160_000 + 10_000 * at)
+    kinds = ("writes", "reads", "waits for the other end", "in a driver", "other calls")
+    return Ledgered(
+        trace,
+        {"io_wait": 50_000, "uncovered": 120_000, **CALL},
+        labels={"io_wait": dict.fromkeys(kinds, 10_000)},
+    )
+
+
 @spares("io_wait")
 def a_poll_inside_a_cuda_call() -> Ledgered:
     """

@@ -8,10 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
 
+import numpy as np
 import pytest
 
-from nsysdiag.causes import CAUSES
-from nsysdiag.causes.cause import Cause, Family, Loss
+from nsysdiag.causes import (
+    CAUSES,
+    PLACE,
+    families_of,
+    family_of,
+    variant_of,
+)
+from nsysdiag.causes.cause import Cause, Loss
+from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.trace.capabilities import KINDS
 
 ROOT = Path(__file__).parents[2]
@@ -76,3 +84,39 @@ class TestRecord:
 
     def test_what_goes_on_after_the_call_is_found_in_it(self, cause: Cause) -> None:
         assert cause.after_call is None or cause.call is not None
+
+
+BY_LABEL = {
+    ("io_wait", "reads"): "input",
+    ("io_wait", "waits for the other end"): "input",
+    ("io_wait", "writes"): "host",
+    ("io_wait", "in a driver"): "host",
+    ("io_wait", "other calls"): "host",
+    ("blocking_copy", "pageable memory"): "copies",
+    ("blocking_copy", "synchronous call"): "copies",
+    ("blocking_copy", "read-back of at most 64 bytes"): "sync",
+    ("data_loading", "host_compute"): "input",
+    ("sync", "waits for another device"): "sync",
+    ("device_stall", "between queued copies"): "unknown",
+}
+
+
+class TestFamilies:
+    @pytest.mark.parametrize(("cause", "label"), BY_LABEL)
+    def test_of_a_label(self, cause: str, label: str) -> None:
+        assert family_of(cause, variant_of(cause, label, "", None)) == BY_LABEL[cause, label]
+
+    @pytest.mark.parametrize("cause", CAUSES)
+    def test_without_a_label_it_is_the_cause_s(self, cause: str) -> None:
+        assert family_of(cause) == CAUSES[cause].family
+
+    @pytest.mark.parametrize("cause", CAUSES.values(), ids=lambda cause: cause.id)
+    def test_calls_and_hints_change_none(self, cause: Cause) -> None:
+        for at, variant in enumerate(cause.variants):
+            assert variant.label is not None or family_of(cause.id, at) == cause.family
+
+    def test_of_columns(self) -> None:
+        places = [PLACE[cause] for cause, _ in BY_LABEL]
+        variants = [variant_of(cause, label, "", None) for cause, label in BY_LABEL]
+        again = families_of(np.array([*places, PLACE["io_wait"]]), np.array([*variants, -1]))
+        assert [FAMILIES[each] for each in again.tolist()] == [*BY_LABEL.values(), "input"]
