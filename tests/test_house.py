@@ -10,6 +10,7 @@ import pytest
 
 import nsysdiag
 from nsysdiag.record import to_json
+from tests.levels import quick
 from tests.output import samples
 
 ROOT = Path(__file__).parent.parent
@@ -57,13 +58,15 @@ finally:
 """
 
     @pytest.mark.parametrize(
-        "arguments", [["--help"], ["--version"], ["analyze", "--help"], ["batch", "--help"], ["demo", "--help"]]
+        "arguments",
+        quick([["--help"], ["analyze", "--help"], ["--version"], ["batch", "--help"], ["demo", "--help"]], 5),
     )
     def test_loads_nothing_heavy(self, arguments: list[str]) -> None:
         help_text, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
         assert "nsysdiag" in help_text
         assert set(loaded.split()) & set(self.HEAVY) == set()
 
+    @pytest.mark.slow
     def test_commands_that_read_no_trace_load_no_reader(self, tmp_path: Path) -> None:
         saved = tmp_path / "saved.json"
         saved.write_bytes(to_json(samples.one_device()))

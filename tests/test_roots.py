@@ -79,7 +79,7 @@ def common(found: dict[str, int], true: dict[str, int]) -> int:
     return sum(min(ns, true.get(cause, 0)) for cause, ns in found.items())
 
 
-@pytest.mark.parametrize("name", quick(SEEN, 4))
+@pytest.mark.parametrize("name", quick(SEEN, 8))
 def test_waits_lead_to_their_roots(name: str, shared: Shared) -> None:
     check_roots(*reported(name, shared))
 

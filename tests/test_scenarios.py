@@ -94,7 +94,7 @@ def agree(device: DeviceReport, truth: DeviceTruth, tolerated: frozenset[str], l
     assert sum(max(ns, 0) for ns in invented.values()) <= most, f"found {device.ledger}, true {truth.ledger}"
 
 
-@pytest.mark.parametrize("name", quick(cases(SCENARIOS), 8))
+@pytest.mark.parametrize("name", quick(cases(SCENARIOS), 16))
 def test_the_ledger_is_true(name: str, shared: Shared) -> None:
     report = shared.report(shared.trace(name))
     compare(report, scenario(name), SCENARIOS[name].capture, tolerated=SCENARIOS[name].tolerated)
@@ -156,7 +156,7 @@ def test_without_a_device_map_processes_are_devices_of_their_own(tmp_path: Path)
     compare(united, simulation, capture, same_gpu=True)
 
 
-@pytest.mark.parametrize("name", ["starved_training", "starved_data_parallel"])
+@pytest.mark.parametrize("name", quick(["starved_training", "starved_data_parallel"], 2))
 def test_a_starved_training_step_is_input_bound(name: str, shared: Shared) -> None:
     for device in shared.report(shared.trace(name)).devices:
         assert device.verdict.id == "input-bound"

@@ -247,7 +247,12 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("case", SHAPES)
+FIRST_OF_EACH = {shape: case for case, (shape, _levels) in reversed(SHAPES.items())}
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, marks=[pytest.mark.slow] * (case not in FIRST_OF_EACH.values())) for case in SHAPES]
+)
 def test_the_shape_of_growth(case: str, tmp_path: Path) -> None:
     shape, levels = SHAPES[case]
     device = only_device(steps(levels), tmp_path)

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
+import pytest
+
 from nsysdiag.formats import FORMATS, RenderOptions
 from tests.output.page import Element, parse
 from tests.output.samples import SAMPLES
+
+SLOW = ("priced", "no_device_no_rows", "long_lists")
+"""Samples that differ from the others in one section: what holds for every section is shown on the others first."""
+EVERY_SAMPLE = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in SAMPLES]
 
 
 @cache

@@ -20,10 +20,10 @@ from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.formats.html.carried import from_carried
 from nsysdiag.report import Report
 from tests.output.page import Element, parse
-from tests.output.rendered import rendered, tree
+from tests.output.rendered import EVERY_SAMPLE, rendered, tree
 from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, iterations, report
 
-every_sample = pytest.mark.parametrize("sample", SAMPLES)
+every_sample = pytest.mark.parametrize("sample", EVERY_SAMPLE)
 NORMAL_SIZE = 1_500_000
 
 

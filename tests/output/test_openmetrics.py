@@ -15,10 +15,11 @@ from nsysdiag.formats.exposition import Family, Sample, clean, exposition, secon
 from nsysdiag.formats.openmetrics import GAUGES, _of_window
 from nsysdiag.report import Report
 from nsysdiag.utilization.facts import Utilization
+from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import HOSTILE, MS, SAMPLES, device, finding, report
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
-every_sample = pytest.mark.parametrize("sample", SAMPLES)
+every_sample = pytest.mark.parametrize("sample", EVERY_SAMPLE)
 
 
 def rendered(made: Report) -> str:

@@ -28,11 +28,11 @@ from nsysdiag.formats.perfetto.trace_events import Track, micros
 from nsysdiag.report import Report
 from nsysdiag.timeline.facts import TimelineLevel, TimelineLevels
 from tests.levels import some
-from tests.output.rendered import rendered
+from tests.output.rendered import EVERY_SAMPLE, rendered
 from tests.output.samples import HOSTILE, MS, SAMPLES, US, device, finding, pack, report, squeeze
 from tests.output.trace_event_schema import SCHEMA
 
-every_sample = pytest.mark.parametrize("sample", SAMPLES)
+every_sample = pytest.mark.parametrize("sample", EVERY_SAMPLE)
 Event = dict[str, Any]
 
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from nsysdiag.document.terminal import bar
 from nsysdiag.formats import FORMATS, RenderOptions
 from tests.levels import quick
+from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import RECAPTURE, SAMPLES, device, gap
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def text(sample: str, width: int = 80, color: bool = False) -> str:
     return FORMATS["txt"].render(SAMPLES[sample](), RenderOptions(width=width, color=color)).decode()
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", EVERY_SAMPLE)
 @pytest.mark.parametrize("width", quick([80, 100, 132], 3))
 def test_fits(sample: str, width: int) -> None:
     lines = text(sample, width).split("\n  nsys profile ")[0].split("To resolve more")[0].splitlines()
@@ -42,7 +43,7 @@ def test_the_command_can_be_copied_whole() -> None:
     assert f"  {RECAPTURE}\n" in text("one_device")
 
 
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", EVERY_SAMPLE)
 def test_colour_only_where_asked(sample: str) -> None:
     assert "\x1b" not in text(sample)
     assert SGR.search(text(sample, color=True))

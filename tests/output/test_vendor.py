@@ -14,8 +14,7 @@ from nsysdiag.formats import FORMATS
 from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.formats.html.carried import from_carried
 from nsysdiag.formats.html.vendor import plotly
-from tests.output.rendered import rendered, tree
-from tests.output.samples import SAMPLES
+from tests.output.rendered import EVERY_SAMPLE, rendered, tree
 
 ROOT = Path(__file__).parent.parent.parent
 FOLDER = ROOT / "templates" / "assets" / "vendor"
@@ -110,7 +109,7 @@ class TestNotices:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sample", SAMPLES)
+@pytest.mark.parametrize("sample", EVERY_SAMPLE)
 def test_is_in_pages_with_charts(sample: str) -> None:
     assert (plotly().packed[:1000].encode() in rendered("html", sample)) == (sample not in CHARTLESS)
 

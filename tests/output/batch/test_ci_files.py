@@ -23,6 +23,7 @@ from nsysdiag.workflow_commands import JOINER
 from tests.conftest import NODE_MODULES
 from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
 from tests.output.batch_samples import BATCHES, CAUSES, budget, device, entry, failed, finding, summary, unjudged
+from tests.output.rendered import EVERY_SAMPLE
 from tests.output.samples import SAMPLES
 from tests.output.test_markdown import TRIGGERS, drawn
 
@@ -408,7 +409,7 @@ class TestMarkdown:
 class TestOneReport:
     """The same formats for a single report."""
 
-    @pytest.mark.parametrize("sample", SAMPLES)
+    @pytest.mark.parametrize("sample", EVERY_SAMPLE)
     def test_fits_the_schemas(self, sample: str) -> None:
         options = RenderOptions(budgets=(budget(), budget("x > 1", broken=False)))
         for given_options in (RenderOptions(), options):

@@ -19,6 +19,7 @@ from nsysdiag.errors import InputError
 from nsysdiag.formats import FORMATS, RenderOptions
 from nsysdiag.formats.html.assets import content_hash
 from nsysdiag.saved import from_json
+from tests.levels import quick
 from tests.output.compare_samples import CAUSES, COMPARISONS, US, change, comparison, device
 from tests.output.page import Element, parse
 from tests.output.samples import HOSTILE
@@ -304,7 +305,7 @@ class TestHostileNames:
 
 class TestText:
     @every_sample
-    @pytest.mark.parametrize("width", [60, 80, 100, 132])
+    @pytest.mark.parametrize("width", quick([60, 80, 100, 132], 2))
     def test_fits(self, sample: str, width: int) -> None:
         lines = RENDERERS["txt"](COMPARISONS[sample](), RenderOptions(width=width)).decode().splitlines()
         assert max(map(len, lines)) <= width
