@@ -51,7 +51,7 @@ def ceilings_are_at_most_the_savings(report: Json) -> Iterator[str]:
     for finding in report["findings"]:
         if saves := finding["saves"]:
             times = judged / saves["of_ns"] if saves["per"] == "step" and saves["of_ns"] else 1
-            if finding["ceiling_ns"] > saves["high_ns"] * times + 1:
+            if finding["ceiling_ns"] > saves["high_ns"] * times * (1 + SLACK):
                 yield f"{finding['id']}: the ceiling is {finding['ceiling_ns']}, the highest saving {saves['high_ns']}"
 
 

@@ -15,6 +15,7 @@ QUERIES = 40
 @program(
     read(
         "copies",
+        step_ms=63,
         lead=(88, 98),
         headline=("GB/s|MB|GB",),
         named=("pageable",),
@@ -45,6 +46,7 @@ def copies_dwarf_compute(sim: Simulation, marks: Marks) -> None:
     read(
         "copies",
         seconds=("kernels",),
+        step_ms=21,
         lead=(55, 63),
         headline=("GB/s|MB|GB",),
         never=(NO_PYTORCH, SMALLER),

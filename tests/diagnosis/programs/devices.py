@@ -41,7 +41,7 @@ def ranks(sim: Simulation, marks: Marks, *, gemm: int, exchange: int, late_ns: i
     read(
         "input",
         seconds=("kernels",),
-        step_ms=11,
+        step_ms=21,
         lead=(50, 66),
         headline=("read|file|input",),
         named=(r"rank 3|gpu3|GPU 3",),
@@ -68,9 +68,10 @@ def late_rank_reads_files(sim: Simulation, marks: Marks) -> None:
     read(
         "communication",
         seconds=("kernels",),
+        step_ms=17,
         lead=(55, 68),
         headline=("communicat|AllReduce|all-reduce|NCCL",),
-        never=(NO_PYTORCH, SMALLER, r"(?i)is late\b|late rank"),
+        never=(NO_PYTORCH, SMALLER, r"(?i)(?<!no rank )is late\b|waiting for a late"),
     ),
     {
         "gpu0": {"compute": (0.33, 0.42), "exposed_comm": (0.55, 0.66)},
@@ -78,7 +79,7 @@ def late_rank_reads_files(sim: Simulation, marks: Marks) -> None:
     },
     gpus=RANKS,
 )
-def slow_exchange_of_equalranks(sim: Simulation, marks: Marks) -> None:
+def slow_exchange_of_equal_ranks(sim: Simulation, marks: Marks) -> None:
     """All ranks come at the same time; the exchange itself is long.
 
     each rank   [gemm ][all-reduce ......]
@@ -89,12 +90,12 @@ def slow_exchange_of_equalranks(sim: Simulation, marks: Marks) -> None:
 @program(
     read(
         "host",
-        seconds=("kernels",),
-        lead=(54, 64),
+        seconds=("kernels", "sync"),
+        lead=(52, 82),
         headline=("host|CPU|build_list",),
         never=(NO_PYTORCH, SMALLER),
     ),
-    {"gpu2": {"compute": (0.36, 0.43), "host_compute": (0.55, 0.63)}},
+    {"gpu2": {"compute": (0.18, 0.22), "host_compute": (0.77, 0.82)}},
     gpus=8,
     working=frozenset({"gpu2"}),
 )
@@ -113,7 +114,7 @@ def touches_eight_works_on_one(sim: Simulation, marks: Marks) -> None:
         for _ in range(100):
             yield from t.launch("force", 1 * MS, streams[2])
             yield from t.synchronize(streams[2])
-            yield from t.compute(1_500 * US, "build_list")
+            yield from t.compute(4 * MS, "build_list")
         marks.end(t)
         for stream in streams:
             yield from t.launch("check", 2 * US, stream)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.builder import TraceBuilder
 from tests.diagnosis.agreement import Cap
 from tests.diagnosis.programs.registry import MS, US, Between, Marks, busy_step, program, read, solver, start_up
 from tests.diagnosis.readings import NO_PYTORCH, SMALLER
@@ -55,14 +56,26 @@ EXCHANGE = read(
 )
 
 
+DOMAIN = 7
+
+
 def _exchange(sim: Simulation, marks: Marks, *, ranges: bool) -> None:
     def call(t: Thread, name: str, ns: int) -> Body:
         if ranges:
-            t.push(name)
+            start = t.clock.now
             yield from t.compute(ns, "opal_progress")
-            t.pop()
+            called.append((name, start, t.clock.now, (t.process.pid, t.tid)))
         else:
             yield from t.mpi(name, ns)
+
+    def write(trace: TraceBuilder) -> None:
+        trace.nvtx("MPI", 0, None, domain=DOMAIN, event_type=75)
+        for name, begin, end, thread in called:
+            trace.nvtx(name, begin, end, thread=thread, domain=DOMAIN)
+
+    called: list[tuple[str, int, int, tuple[int, int]]] = []
+    if ranges:
+        sim.noise.append(write)
 
     def main(t: Thread) -> Body:
         yield from call(t, "MPI_Init", 60 * MS)
@@ -92,7 +105,7 @@ def waits_in_mpi(sim: Simulation, marks: Marks) -> None:
 
 @program(EXCHANGE, MPI)
 def waits_in_mpi_by_ranges(sim: Simulation, marks: Marks) -> None:
-    """The same, where ranges alone show the calls of MPI."""
+    """The same, where ranges of the domain MPI alone show the calls."""
     _exchange(sim, marks, ranges=True)
 
 
@@ -200,7 +213,7 @@ def stalls_without_a_reason(sim: Simulation, marks: Marks) -> None:
     read(
         "kernels",
         seconds=(None, "startup"),
-        lead=(70, 92),
+        lead=(70, 100),
         headline=("advect|project",),
         never=(NO_PYTORCH, SMALLER, r"(?i)many (small|short) (launches|kernels)|launch-bound"),
         caps=(Cap("launch", 0.05),),
@@ -212,14 +225,13 @@ def one_first_launch(sim: Simulation, marks: Marks) -> None:
 
     T    [step][step][launch: load ...........][step][step]
     """
+    del marks
 
     def main(t: Thread) -> Body:
-        marks.begin(t)
         for step in range(60):
             if step == 30:
                 yield from t.launch("rare", 50 * US, overhead=[("lazy_load", 39 * MS)])
             yield from busy_step(t)
-        marks.end(t)
 
     sim.thread(solver(sim), main, name="solver")
 
@@ -227,8 +239,8 @@ def one_first_launch(sim: Simulation, marks: Marks) -> None:
 @program(
     read(
         "unknown",
-        seconds=("kernels",),
-        lead=(74, 86),
+        seconds=("kernels", "sync"),
+        lead=(55, 86),
         headline=("assemble_matrix",),
         never=(NO_PYTORCH, SMALLER, r"(?i)(repair|fix) the feed path"),
     ),
@@ -257,7 +269,7 @@ def unknown_in_one_range(sim: Simulation, marks: Marks) -> None:
 
 
 @program(
-    read("host", "unknown", seconds=("kernels",), lead=(65, 80), never=(NO_PYTORCH, SMALLER, r"telemetry")),
+    read("host", "unknown", seconds=("kernels", "sync"), lead=(45, 80), never=(NO_PYTORCH, SMALLER, r"telemetry")),
     {"compute": (0.2, 0.3), "idle": (0.7, 0.8)},
     exact=False,
 )

@@ -60,14 +60,17 @@ class Program:
     tolerated: frozenset[str] = field(default_factory=frozenset)
 
     def run(self) -> tuple[Simulation, Reading]:
-        """The finished simulation, and the reading with the range that the program itself marked."""
+        """The finished simulation, and the reading with the range that the program itself marked, as far as GPUs worked
+        in it."""
         simulation, marks = Simulation(self.gpus), Marks()
         simulation.capture = self.capture
         self.build(simulation, marks)
         simulation.run()
         if marks.start_ns is None or marks.end_ns is None:
             return simulation, self.reading
-        return simulation, replace(self.reading, judged=(marks.start_ns, marks.end_ns))
+        ops = [op for gpu in simulation.gpus for op in gpu.ops]
+        start, end = min(op.start for op in ops), max(op.end for op in ops)
+        return simulation, replace(self.reading, judged=(max(marks.start_ns, start), min(marks.end_ns, end)))
 
 
 PROGRAMS: dict[str, Program] = {}
