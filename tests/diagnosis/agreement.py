@@ -13,12 +13,15 @@ from tests.diagnosis.report_json import (
     devices_of,
     diagnosis_of,
     judged_phases,
+    phases_of,
     saved_share,
     sentences,
     shares_of,
 )
 
 POINT = 0.01
+FIRST_CALL_NS = 25_000_000
+"""Calls that only ask for a version or a property come a little before those that start anything."""
 OF_WINDOW = 0.02
 """How far from the expert's the ends of the judged range may lie: a step, or this share of the GPU window."""
 
@@ -48,7 +51,7 @@ class Reading:
     `seconds` where none is. `judged` is the range in ns, None where the whole is judged. `shares` are compute, exposed
     communication, exposed copies and idle of the judged phase in per cent, by device number. `headline` and `named` are
     patterns that the headline, or anything in diagnosis and findings, must match; what `never` matches is not said
-    anywhere. `lead` is the bottleneck's share in per cent, `points` how many points shares may differ by."""
+    anywhere. `first_call_ns` is when the account of a cold start begins. `lead` is the bottleneck's share in per cent, `points` how many points shares may differ by."""
 
     trace: str
     bottlenecks: tuple[str, ...]
@@ -63,6 +66,7 @@ class Reading:
     headline: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     never: tuple[str, ...] = ()
+    first_call_ns: int | None = None
     caps: tuple[Cap, ...] = ()
     frameworks: tuple[str, ...] = ()
     no_frameworks: tuple[str, ...] = ()
@@ -105,6 +109,17 @@ def judged_range(reading: Reading, report: Json, _: str) -> Iterator[str]:
     for end, expected in zip(found, reading.judged, strict=True):
         if abs(end - expected) > tolerated:
             yield f"{end / 1e9:.4f} s instead of {expected / 1e9:.4f} s"
+
+
+def cold_start(reading: Reading, report: Json, _: str) -> Iterator[str]:
+    """The account of a cold start begins with the program's first CUDA call, long before the first operation."""
+    if reading.first_call_ns is None:
+        return
+    outside = {key: device["total"]["outside_ns"] for key, device in devices_of(phases_of(report)).items()}
+    for device in report["devices"]:
+        begins = device["window"]["start_ns"] - outside[device["key"]]
+        if abs(begins - reading.first_call_ns) > FIRST_CALL_NS:
+            yield f"the account begins at {begins / 1e9:.4f} s, the first call at {reading.first_call_ns / 1e9:.4f} s"
 
 
 def shares(reading: Reading, report: Json, _: str) -> Iterator[str]:
@@ -172,7 +187,7 @@ def frameworks(reading: Reading, report: Json, _: str) -> Iterator[str]:
 
 CHECKS: dict[str, Check] = {
     check.__name__: check
-    for check in (bottleneck, basis, second, judged_range, shares, steps, names, never, caps, frameworks)
+    for check in (bottleneck, basis, second, judged_range, cold_start, shares, steps, names, never, caps, frameworks)
 }
 
 

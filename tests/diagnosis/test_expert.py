@@ -71,6 +71,7 @@ FAKE = Reading(
     never=("DataLoader",),
     caps=(Cap("input", 0.41), Cap("copies", 0.1, "overlap")),
     no_frameworks=("pytorch",),
+    first_call_ns=0,
 )
 """What an expert would read of `steady_report`."""
 
@@ -93,6 +94,7 @@ OTHERWISE = {
     "basis": (replace(FAKE, bases=("cold",)),),
     "second": (replace(FAKE, seconds=(None,)), replace(FAKE, seconds=("host",))),
     "judged_range": (replace(FAKE, judged=(121 * MS, 500 * MS)), replace(FAKE, judged=(100 * MS, 470 * MS))),
+    "cold_start": (replace(FAKE, first_call_ns=-200 * MS),),
     "shares": (replace(FAKE, shares={0: FAKE.shares[0]}), replace(FAKE, points=1), replace(FAKE, shares={})),
     "steps": (replace(FAKE, steps=Steps(21, 22, 19, 21)), replace(FAKE, steps=Steps(19, 20, 21, 22))),
     "names": (replace(FAKE, headline=("gemm",)), replace(FAKE, named=("MPI_Sendrecv",))),

@@ -108,6 +108,7 @@ def reference_then_loop(sim: Simulation, marks: Marks) -> None:
     read(
         "startup",
         basis=("cold",),
+        first_call_ns=0,
         seconds=(None, "host"),
         headline=("start|load",),
         named=("steady|warm", "delay|capture-range"),
@@ -122,14 +123,13 @@ def only_a_start(sim: Simulation, marks: Marks) -> None:
     T    [context........][load..][load..][read back]
     gpu                          k       k  c
     """
+    del marks
 
     def main(t: Thread) -> Body:
-        marks.begin(t)
         yield from t.api("cudaMalloc", 200 * MS, "context_init", ioctl=150 * MS)
         for name in ("fill", "reduce"):
             yield from t.launch(name, 3 * US, overhead=[("module_load", 19 * MS)])
         yield from t.blocking_copy("DtoH", 4, 2 * US)
-        marks.end(t)
 
     sim.thread(solver(sim), main, name="solver")
 
@@ -255,6 +255,7 @@ def two_kinds_of_steps_in_turn(sim: Simulation, marks: Marks) -> None:
     read(
         "startup",
         basis=("cold",),
+        first_call_ns=0,
         seconds=(None, "host", "unknown"),
         headline=("start|load|context",),
         never=(NO_PYTORCH, SMALLER),
