@@ -51,7 +51,8 @@ class Reading:
     `seconds` where none is. `judged` is the range in ns, None where the whole is judged. `shares` are compute, exposed
     communication, exposed copies and idle of the judged phase in per cent, by device number. `headline` and `named` are
     patterns that the headline, or anything in diagnosis and findings, must match; what `never` matches is not said
-    anywhere. `first_call_ns` is when the account of a cold start begins. `lead` is the bottleneck's share in per cent, `points` how many points shares may differ by."""
+    anywhere. `first_call_ns` is when the account of a cold start begins. `lead` is the bottleneck's share in per cent,
+    `points` how many points shares may differ by."""
 
     trace: str
     bottlenecks: tuple[str, ...]
