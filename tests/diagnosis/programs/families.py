@@ -130,13 +130,13 @@ def only_mpi_init(sim: Simulation, marks: Marks) -> None:
 @program(
     read(
         "host",
-        seconds=("kernels",),
-        lead=(54, 66),
+        seconds=("kernels", "sync"),
+        lead=(52, 84),
         headline=("writ|host",),
         named=("writ",),
         never=(NO_PYTORCH, SMALLER, INPUT),
     ),
-    {"compute": (0.36, 0.44), "io_wait": (0.54, 0.64)},
+    {"compute": (0.17, 0.22), "io_wait": (0.77, 0.82)},
     quick=True,
 )
 def checkpoint_each_step(sim: Simulation, marks: Marks) -> None:
@@ -149,10 +149,10 @@ def checkpoint_each_step(sim: Simulation, marks: Marks) -> None:
     def main(t: Thread) -> Body:
         marks.begin(t)
         for _ in range(60):
-            yield from t.launch("advance", 4 * MS)
+            yield from t.launch("advance", 3 * MS)
             yield from t.synchronize()
             for _ in range(3):
-                yield from t.os_call("write", 2 * MS, "io_wait", blocked=True)
+                yield from t.os_call("write", 4 * MS, "io_wait", blocked=True)
         marks.end(t)
 
     sim.thread(solver(sim), main, name="solver")
@@ -161,12 +161,12 @@ def checkpoint_each_step(sim: Simulation, marks: Marks) -> None:
 @program(
     read(
         "input",
-        seconds=("kernels",),
-        lead=(54, 66),
+        seconds=("kernels", "sync"),
+        lead=(52, 84),
         headline=("read|input|file",),
         never=(NO_PYTORCH, SMALLER, r"(?i)checkpoint"),
     ),
-    {"compute": (0.36, 0.44), "io_wait": (0.54, 0.64)},
+    {"compute": (0.17, 0.22), "io_wait": (0.77, 0.82)},
 )
 def reads_each_step(sim: Simulation, marks: Marks) -> None:
     """The same with reads: that is input."""
@@ -174,8 +174,8 @@ def reads_each_step(sim: Simulation, marks: Marks) -> None:
     def main(t: Thread) -> Body:
         marks.begin(t)
         for _ in range(60):
-            yield from t.read_file(6 * MS)
-            yield from t.launch("advance", 4 * MS)
+            yield from t.read_file(12 * MS)
+            yield from t.launch("advance", 3 * MS)
             yield from t.synchronize()
         marks.end(t)
 

@@ -96,7 +96,7 @@ def slice_within_a_step(sim: Simulation, marks: Marks) -> None:
 @program(
     read(
         "kernels",
-        seconds=("host",),
+        seconds=("host", "sync"),
         step_ms=4.1,
         lead=(68, 80),
         steps=Steps(98, 100, 3.8, 4.2),
