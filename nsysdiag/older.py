@@ -26,12 +26,12 @@ _RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
     ("", {"untold": "not_recorded"}),
     ("not_recorded.*", {"told_by": "tool"}),
     ("host", {"beginnings": "change_points"}),
-    ("devices.*", {"trouble": "triage"}),
     ("devices.*.launch", {"run_ahead": "queue_depth", "bubbles": "launch_bound"}),
     ("devices.*.launch.queue_depth", _DRAINS),
-    ("settings", {"trouble": "triage"}),
 )
 """Where a record stands in a report, and its renamed fields."""
+_GONE_SINCE_1: tuple[tuple[str, str], ...] = (("devices.*", "trouble"), ("settings", "trouble"))
+"""Where a record stands, and the field that it no longer has: the diagnosis of a device, and its settings."""
 
 
 def as_version_2(data: bytes) -> bytes:
@@ -44,6 +44,9 @@ def as_version_2(data: bytes) -> bytes:
             for old, new in names.items():
                 if old in record:
                     record[new] = record.pop(old)
+    for path, name in _GONE_SINCE_1:
+        for record in _records(report, path.split(".")):
+            record.pop(name, None)
     for record in _records(report, ["settings"]):
         record.update({name: _setting(name, text) for name, text in record.items() if isinstance(text, str)})
     return msgspec.json.encode(report | {"schema_version": "2"} if isinstance(report, dict) else report)

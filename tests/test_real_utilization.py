@@ -92,6 +92,5 @@ def test_what_a_trace_does_not_say_is_not_guessed(shared: Shared) -> None:
     for path in found:
         for device in shared.report(path).devices:
             assert device.utilization.sm_active_share is None
-            assert device.utilization.alerts == []
             assert "--gpu-metrics-devices=all" in device.utilization.estimate.missing
             assert all(row.sm_share is None and row.blocks > 0 for row in device.utilization.kernels)

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray
-from nsysdiag.causes.cause import Cause, Loss, OwnCall, Rows
+from nsysdiag.causes.cause import Cause, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK
 from nsysdiag.causes.variant import KEEP_ON_DEVICE, Variant, matching
@@ -103,7 +103,6 @@ thread    [cudaMemcpy     ]   [launch]
     ),
     host=evidence,
     call=nested_evidence,
-    loss=Loss.HOST,
     own_call=own_call,
     call_order=60,
 )

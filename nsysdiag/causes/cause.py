@@ -26,16 +26,6 @@ class Rows(Enum):
     SCHEDULING = "scheduling events, or CPU samples"
 
 
-class Loss(Enum):
-    """The ways to lose a device's time that its diagnosis compares."""
-
-    INPUT = "waiting for input"
-    HOST = "the host being late"
-    PAGES = "moving pages of unified memory"
-    LAUNCHING = "launching and other CUDA calls"
-    PREPARING = "allocating, loading code, building graphs"
-
-
 @dataclass(frozen=True, slots=True)
 class OwnCall:
     """Launch calls that are wholly a cause's, where nothing inside them says more: a flag and a code into `labels` for
@@ -62,10 +52,9 @@ class Cause:
     the last takes what is left. `sources` are keys of SOURCES. `rows` is where the rows behind a slice are looked for,
     in order; after them comes the operation that the device waited for.
 
-    How it is judged: `family` is the bottleneck to which its time counts where the variant names no other, `loss` the way of losing time in a device's
-    diagnosis, None where it is none of them. `unresolved` causes say that the trace cannot tell, and the capabilities
-    `resolved_by` would; `accepted` ones are no fault of the host, and coverage leaves them out. `tables` are those that
-    the rule needs.
+    How it is judged: `family` is the bottleneck to which its time counts where a variant names no other.
+    `unresolved` causes say that the trace cannot tell, and the capabilities `resolved_by` would; `accepted` ones
+    are no fault of the host, and coverage leaves them out. `tables` are those that the rule needs.
 
     What its time is: `follows_wakeups` where the thread waits until another one wakes it, and that one's own cause is
     the root; `sampled` where CPU samples show what it was in.
@@ -90,7 +79,6 @@ class Cause:
     opening: str | None = None
     thresholds: tuple[Threshold, ...] = ()
     rows: tuple[Rows, ...] = ()
-    loss: Loss | None = None
     unresolved: bool = False
     resolved_by: tuple[str, ...] = ()
     accepted: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Loss, OwnCall, Rows
+from nsysdiag.causes.cause import Cause, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
@@ -62,7 +62,6 @@ thread         [cuCtxCreate ][launch]
     variants=(Variant("other", "", "create the context before the work that is measured"),),
     host=evidence,
     call=nested_evidence,
-    loss=Loss.PREPARING,
     own_call=own_call,
     call_order=50,
 )

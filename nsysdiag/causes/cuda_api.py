@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
 
@@ -52,5 +52,4 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
         Variant("other", "", "take the call out of the step, or keep its answer"),
     ),
     host=evidence,
-    loss=Loss.LAUNCHING,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause, Loss
+from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant, matching
 
 CAUSE = Cause(
@@ -58,6 +58,5 @@ worker    [read a file             ][put]
         ),
         Variant("other", "", "more workers and prefetching: num_workers, prefetch_factor, persistent_workers"),
     ),
-    loss=Loss.INPUT,
     opening="{thread} waits for input data in {call}",
 )

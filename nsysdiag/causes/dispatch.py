@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause, Loss
+from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps import calibration
@@ -43,6 +43,5 @@ thread [B]                       B was launched before A ended
     ),
     variants=(Variant("other", "", "fewer, larger kernels, or a CUDA graph"),),
     accepted=True,
-    loss=Loss.LAUNCHING,
     case=Case.DISPATCH,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.causes.variant import Variant, matching
@@ -77,6 +77,5 @@ thread         [capture][instantiate][launch]
     ),
     host=evidence,
     call=nested_evidence,
-    loss=Loss.PREPARING,
     call_order=70,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
 from nsysdiag.causes.threshold import Threshold, setting
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant, matching
@@ -86,7 +86,6 @@ thread         ~~ computes ~~[launch]
         Variant("other", "", "profile the host code of this place and move it off the launching thread"),
     ),
     host=evidence,
-    loss=Loss.HOST,
     opening="{thread} computes{code}",
     sampled=True,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause, Loss
+from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
 
@@ -22,6 +22,5 @@ thread [cudaGraphLaunch]         one launch for both
     sources=("cuda_graphs",),
     variants=(Variant("other", "", "let independent branches of the graph run side by side"),),
     accepted=True,
-    loss=Loss.LAUNCHING,
     case=Case.INTRA_GRAPH,
 )

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.variant import Variant, matching
 
@@ -118,6 +118,5 @@ thread         [read][launch]
         Variant("other", "", "take the call out of the launching thread"),
     ),
     host=evidence,
-    loss=Loss.INPUT,
     follows_wakeups=True,
 )

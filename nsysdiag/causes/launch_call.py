@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.variant import Variant, matching
 
 CAUSE = Cause(
@@ -35,6 +35,5 @@ thread          [launch  ]
         ),
         Variant("other", "", "launch less: CUDA graphs, torch.compile(mode='reduce-overhead')"),
     ),
-    loss=Loss.LAUNCHING,
     opening="{thread} is inside {call}",
 )

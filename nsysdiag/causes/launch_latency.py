@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps import calibration
@@ -43,6 +43,5 @@ thread     [launch]
     ),
     rows=(Rows.LAUNCH,),
     variants=(Variant("other", "", "launch ahead, so that launches overlap with kernels"),),
-    loss=Loss.LAUNCHING,
     opening="launches of {thread} find the device idle",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.gil import gil_waits
 from nsysdiag.causes.variant import Variant, matching
@@ -70,6 +70,5 @@ thread         [pthread_cond_wait][launch]
         Variant("other", "", "find who holds the lock or fills the queue"),
     ),
     host=evidence,
-    loss=Loss.HOST,
     follows_wakeups=True,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
 
@@ -78,6 +78,5 @@ thread         [cudaMalloc][launch]
     ),
     host=evidence,
     call=nested_evidence,
-    loss=Loss.PREPARING,
     call_order=30,
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import contains, union
 from nsysdiag.causes import call_facts, memory_allocation
-from nsysdiag.causes.cause import Cause, Loss, OwnCall, Rows
+from nsysdiag.causes.cause import Cause, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
@@ -109,7 +109,6 @@ thread         [launch, loads its code     ]
     ),
     host=evidence,
     call=nested_evidence,
-    loss=Loss.PREPARING,
     own_call=own_call,
     call_order=20,
     after_call="code on its way to the device",

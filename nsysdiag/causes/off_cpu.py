@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import subtract, union
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, named, plain_layer
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
@@ -77,6 +77,5 @@ CPU            |another thread|
         Variant("other", "", "give the process more CPUs, or fewer threads"),
     ),
     host=evidence,
-    loss=Loss.HOST,
     opening="{thread} has no CPU{label}",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant
 
@@ -47,5 +47,4 @@ thread         [munmap][launch]
         ),
     ),
     host=evidence,
-    loss=Loss.HOST,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
 
@@ -50,6 +50,5 @@ thread         [nanosleep][launch]
         Variant("other", "", "wait on a condition instead"),
     ),
     host=evidence,
-    loss=Loss.HOST,
     follows_wakeups=True,
 )

@@ -7,7 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
 from nsysdiag.causes.variant import AFTER_READ_BACK, KEEP_ON_DEVICE, Variant, matching
@@ -152,6 +152,5 @@ thread    [cudaStreamSynchronize] [launch]
     ),
     host=evidence,
     call=nested_evidence,
-    loss=Loss.HOST,
     call_order=40,
 )

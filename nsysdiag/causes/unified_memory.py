@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nsysdiag.causes.cause import Cause, Loss
+from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
 
@@ -25,6 +25,5 @@ thread [B]                       B was launched long ago
     sources=("unified_memory",),
     variants=(Variant("other", "", "prefetch with cudaMemPrefetchAsync"),),
     accepted=True,
-    loss=Loss.PAGES,
     case=Case.UNIFIED_MEMORY,
 )

@@ -20,10 +20,9 @@ Word = Annotated[str, Meta(min_length=1)]
 
 
 class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """From which share on a verdict holds: of the window for `busy`, `copies` and `communication`, else of idle time.
-
-    `likely` and `unresolved_claim` are coverages: below them a sentence says so. `root_floor` is the confidence from
-    which on a wait is followed to the thread that ended it.
+    """`busy`, `copies` and `communication` are the shares of the window from which on idle time, exposed copies and
+    exposed communication are named beside what a dashboard shows. `root_floor` is the confidence from which on a wait
+    is followed to the thread that ended it.
 
     A gap of more than `launch_bound_gap_ns` is no part of a launch-bound phase, nor is a run of more than
     `launch_bound_run` launches in a row that found the device at work; a phase has at least `launch_bound_launches`
@@ -37,14 +36,6 @@ class Thresholds(msgspec.Struct, frozen=True, kw_only=True):
     busy: Share = 0.05
     copies: Share = 0.10
     communication: Share = 1 / 3
-    unresolved: Share = 0.5
-    input: Share = 1 / 3
-    contended: Share = 1 / 3
-    sync: Share = 0.5
-    launch: Share = 0.5
-    leading: Share = 0.30
-    likely: Share = 0.5
-    unresolved_claim: Share = 0.2
     root_floor: Share = 0.5
     launch_bound_gap_ns: Count = 50_000
     launch_bound_run: Count = 8
@@ -84,48 +75,19 @@ class CostSettings(msgspec.Struct, frozen=True, kw_only=True):
     gpus: dict[Word, Money] = {}
 
 
-class TriageThresholds(msgspec.Struct, frozen=True, kw_only=True):
-    """When a kind of bottleneck holds; shares are of the judged time unless said otherwise.
-
-    `feed`, `communication` and `runtime` are what their causes take, `kernels` is compute. A batch is too small where
-    the kernels that compute keep less than `filled` of the chip at work while they run, and compute and launching are
-    at least `batch`; `tiny_kernel_ns` is what the median kernel is compared with. Work is small where all of it would
-    keep less than `small` of the chip at work.
-
-    Steps are steady if the median deviation from the median length is at most `regular` of that. A gap of at least
-    `burst_gap_ns` in which the host had nothing to do separates bursts; there are at least `fewest_bursts`, and what
-    is between them is at least `between` of the window.
-    """
-
-    feed: Share = 0.10
-    communication: Share = 0.15
-    batch: Share = 0.10
-    runtime: Share = 0.10
-    kernels: Share = 0.50
-    filled: Share = 0.50
-    tiny_kernel_ns: Count = 10_000
-    small: Share = 0.10
-    regular: Share = 0.25
-    burst_gap_ns: Count = 1_000_000
-    fewest_bursts: Count = 5
-    between: Share = 0.20
-
-
 class UtilizationThresholds(msgspec.Struct, frozen=True, kw_only=True):
     """What a dashboard samples, and when its number is misleading.
 
-    `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. An alert is
-    due from `hollow_utilization` on with SM activity below `hollow_activity`, and from `inefficient_utilization` on
-    with SM activity / utilization below `inefficient_efficiency`. A poll misleads where its share of periods is at
-    least `poll_factor` times the share of time and `poll_difference` above it.
+    `sample_ns` is the period of NVML's counter, `poll_ns` that of a poll which asks whether anything ran. Its number
+    hides how little of the chip works from `hollow_utilization` on with SM activity below `hollow_activity`. A poll
+    misleads where its share of periods is at least `poll_factor` times the share of time and `poll_difference` above
+    it.
     """
 
     sample_ns: Count = 166_666_667
     poll_ns: Count = 50_000_000
     hollow_utilization: Share = 0.80
     hollow_activity: Share = 0.30
-    inefficient_utilization: Share = 0.50
-    inefficient_efficiency: Share = 0.30
     poll_factor: Annotated[float, Meta(ge=1)] = 2.0
     poll_difference: Share = 0.20
 
@@ -176,7 +138,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     communication_patterns: tuple[Word, ...] = ("nccl", "nvshmem", "rccl")
     thresholds: Thresholds = Thresholds()
     findings: FindingThresholds = FindingThresholds()
-    triage: TriageThresholds = TriageThresholds()
     memory: MemoryThresholds = MemoryThresholds()
     full_hash: bool = False
     memory_limit: int | None = None

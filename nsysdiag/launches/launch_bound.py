@@ -9,8 +9,8 @@ import numpy as np
 
 from nsysdiag.arrays.groups import medians
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
-from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, LAUNCH_LATENCY, PLACE, places
-from nsysdiag.causes.cause import Cause, Loss
+from nsysdiag.causes import CAUSES, FALLBACK, HOST_CODE, LAUNCH_LATENCY, PLACE, QUEUE_FULL, places
+from nsysdiag.causes.cause import Cause
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
@@ -91,8 +91,8 @@ def _candidates(
 
 def _comes_slowly(cause: Cause) -> bool:
     """Is this what a host does that launches one thing after the other, only too slowly?"""
-    launching = cause.loss is Loss.LAUNCHING and not cause.accepted
-    return launching or cause.id in (HOST_CODE, FALLBACK)
+    launching = cause.family == "launch" and not cause.accepted
+    return (launching and cause.id != QUEUE_FULL) or cause.id in (HOST_CODE, FALLBACK)
 
 
 def _short_of_launches(frame: Frame, ledger: Ledger, longest: int) -> BoolArray:

@@ -17,7 +17,6 @@ from nsysdiag.fields import (
     Share,
     TotalCount,
     TotalNs,
-    Varying,
 )
 from nsysdiag.record import Record
 
@@ -86,17 +85,6 @@ class KernelShape(Record, frozen=True):
     limit: OwnText | None
 
 
-class UtilizationAlert(Record, frozen=True):
-    """Utilization and SM activity that do not go together: `busy-but-hollow` or `inefficient`. `source` is where the SM
-    activity comes from; `numbers` are those behind the sentence, `thresholds` those that they passed."""
-
-    id: OwnText
-    sentence: Sentence
-    source: OwnText
-    numbers: dict[OwnText, Varying]
-    thresholds: dict[OwnText, Varying]
-
-
 class Utilization(Record, frozen=True):
     """What a dashboard shows of a device beside what it did.
 
@@ -123,7 +111,6 @@ class Utilization(Record, frozen=True):
     sm_source: OwnText | None = None
     estimate: SmEstimate = SmEstimate()
     efficiency: Share | None = None
-    alerts: list[UtilizationAlert] = []
     sentence: Sentence = ""
     kernels: list[KernelShape] = []
     notes: list[Sentence] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from nsysdiag.document.columns import Column, columns, of_devices
+from nsysdiag.document.columns import columns, of_devices
 from nsysdiag.utilization.facts import KernelShape, Utilization
 
 if TYPE_CHECKING:
@@ -45,7 +45,6 @@ TABLES = (
         (
             *columns(Utilization, _SHARES),
             *columns(Utilization, "sm_source"),
-            Column[Utilization]("alerts", "text", lambda found: ";".join(alert.id for alert in found.alerts)),
             *columns(Utilization, "sentence"),
         ),
         lambda device: [device.utilization],

@@ -1,4 +1,4 @@
-"""Two rules for alerts, and the one sentence about utilization: small rules in order, the first that holds."""
+"""The one sentence about utilization: small rules in order, the first that holds."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from nsysdiag.config.settings import Thresholds, UtilizationThresholds
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.units import format_ns, format_share
 from nsysdiag.utilization.dashboard import Dashboard
-from nsysdiag.utilization.facts import UtilizationAlert
 
 ESTIMATE, MEASURED = "estimate", "gpu-metrics"
-HOLLOW, INEFFICIENT = "busy-but-hollow", "inefficient"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +38,6 @@ class UtilizationInput:
     def share(self, ns: int) -> str:
         """Some of the window as text."""
         return format_share(ns, self.split.window_ns)
-
-
-def alerts(given: UtilizationInput) -> list[UtilizationAlert]:
-    """Utilization and SM activity that do not go together; none where the activity is not known well enough."""
-    if given.at_most is None or given.source is None or not given.split.window_ns:
-        return []
-    return [alert for alert in (_hollow(given, given.at_most), _inefficient(given, given.at_most)) if alert]
-
-
-def _hollow(given: UtilizationInput, active: float) -> UtilizationAlert | None:
-    limits = given.settings
-    if given.utilization < limits.hollow_utilization or active >= limits.hollow_activity:
-        return None
-    return UtilizationAlert(
-        id=HOLLOW,
-        sentence=f"Busy but hollow: a kernel runs {given.shown} of the time, with work on {_sms(given, active)}.",
-        source=str(given.source),
-        numbers={"utilization": given.utilization, "sm_active_share": active},
-        thresholds={"utilization": limits.hollow_utilization, "sm_active_share": limits.hollow_activity},
-    )
-
-
-def _inefficient(given: UtilizationInput, active: float) -> UtilizationAlert | None:
-    limits = given.settings
-    if not given.utilization:
-        return None
-    efficiency = round(active / given.utilization, 6)
-    if given.utilization < limits.inefficient_utilization or efficiency >= limits.inefficient_efficiency:
-        return None
-    many = "an estimated " if given.source == ESTIMATE else ""
-    return UtilizationAlert(
-        id=INEFFICIENT,
-        sentence=f"Inefficient: while a kernel runs, {many}{format_share(efficiency, 1)} of the SMs have work.",
-        source=str(given.source),
-        numbers={"utilization": given.utilization, "efficiency": efficiency},
-        thresholds={"utilization": limits.inefficient_utilization, "efficiency": limits.inefficient_efficiency},
-    )
 
 
 def _sms(given: UtilizationInput, active: float, least: str = "") -> str:
@@ -117,12 +78,13 @@ def _communication(given: UtilizationInput) -> str | None:
 
 
 def _few_sms(given: UtilizationInput) -> str | None:
-    fired = {alert.id for alert in alerts(given)}
-    if not fired or given.at_most is None:
+    """The most that may have been counts: where part of the kernels is not known, that may have filled the chip."""
+    limits = given.settings
+    if given.at_most is None or given.utilization < limits.hollow_utilization:
         return None
-    if HOLLOW in fired:
-        return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work."
-    return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work on average over the window."
+    if given.at_most >= limits.hollow_activity:
+        return None
+    return f"{given.shown} on a dashboard, but {_sms(given, given.at_most)} have work."
 
 
 def _polled(given: UtilizationInput) -> str | None:

@@ -46,7 +46,6 @@ def section(device: DeviceReport, context: Context) -> Section | None:
         "Utilization",
         [
             *([Paragraph(found.sentence, tone="strong", limit=PAGE)] if found.sentence else []),
-            Lines([f"{alert.id}: {alert.sentence}" for alert in found.alerts], PAGE),
             Lines(utilization_sentences(device), Limit(page=0, brief=1)),
             Facts(_facts(found), PAGE),
             Lines(notes, PAGE),

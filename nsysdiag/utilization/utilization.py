@@ -1,4 +1,4 @@
-"""Utilization of one device: what a dashboard shows, what the SMs did, and whether the two go together."""
+"""Utilization of one device: what a dashboard shows, and what the SMs did."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nsysdiag.kernels.shapes import kernel_shapes
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.utilization.dashboard import Dashboard, dashboard
 from nsysdiag.utilization.facts import SmEstimate, Utilization
-from nsysdiag.utilization.rules import ESTIMATE, MEASURED, UtilizationInput, alerts, headline
+from nsysdiag.utilization.rules import ESTIMATE, MEASURED, UtilizationInput, headline
 from nsysdiag.utilization.sm_activity import MeasuredSm, estimate, while_computing
 
 if TYPE_CHECKING:
@@ -56,7 +56,6 @@ def utilization(
         sm_source=given.source,
         estimate=estimated,
         efficiency=estimated.sm_active_running if measured is None else _efficiency(measured, split),
-        alerts=alerts(given),
         sentence=headline(given),
         kernels=kernel_shapes(device, inside, shapes, found, strings),
         notes=[] if shown is None else shown.notes,

@@ -24,13 +24,12 @@ ESTIMATED = (
 
 
 def utilization_sentences(device: DeviceReport) -> list[str]:
-    """The headline, both ways to read a dashboard, the SMs, and alerts."""
+    """The headline, both ways to read a dashboard, and the SMs."""
     found = device.utilization
     if found.util_time_share is None:
         return []
-    alerts = [f"{alert.sentence} (alert {alert.id})" for alert in found.alerts]
     headline = [found.sentence] if found.sentence else []
-    return [*headline, *_numbers(found), *sm_sentences(found), *alerts]
+    return [*headline, *_numbers(found), *sm_sentences(found)]
 
 
 def percent_of(share: float | None) -> str:

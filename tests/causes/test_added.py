@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 
-from nsysdiag.causes.cause import Cause, Loss, Rows
+from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant
 
@@ -49,7 +49,6 @@ thread         [read  ][launch]
     sources=("nsight_osrt",),
     variants=(Variant("other", "of a sibling", "share the memory of the sibling"),),
     opening="{thread} drains a pipe by {call}",
-    loss=Loss.INPUT,
     rows=(Rows.OS_CALL,),
     host=evidence,
 )
@@ -175,9 +174,10 @@ def test_it_is_a_finding(texts: dict[str, str]) -> None:
 
 
 def test_family_and_verdict(texts: dict[str, str]) -> None:
-    device = json.loads(texts["json"])["devices"][0]
-    assert device["verdict"]["id"] == "input-bound"
-    assert any("pipe drained" in line for kind in device["triage"]["kinds"] for line in kind["evidence"])
+    report = json.loads(texts["json"])
+    assert report["devices"][0]["verdict"]["id"] == "input-bound"
+    assert report["diagnosis"]["bottleneck"] == "input"
+    assert finding_of(texts)["bottleneck"] == "input"
 
 
 def test_rules(added: Added) -> None:

@@ -18,7 +18,7 @@ from nsysdiag.causes import (
     family_of,
     variant_of,
 )
-from nsysdiag.causes.cause import Cause, Loss
+from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.families import FAMILIES, Family
 from nsysdiag.trace.capabilities import KINDS
 
@@ -67,11 +67,6 @@ def test_the_search_finds_an_id(tmp_path: Path) -> None:
 class TestRecord:
     def test_family_is_a_bottleneck(self, cause: Cause) -> None:
         assert cause.family in get_args(Family)
-
-    def test_what_is_lost_agrees_with_the_family(self, cause: Cause) -> None:
-        """A cause that the trace cannot tell is no known loss, and input is input in both."""
-        assert (cause.loss is Loss.INPUT) == (cause.family == "input")
-        assert cause.loss is None or cause.family not in ("unknown", "other_process", "profiler")
 
     def test_only_what_is_unresolved_can_be_resolved(self, cause: Cause) -> None:
         assert bool(cause.resolved_by) == cause.unresolved

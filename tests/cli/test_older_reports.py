@@ -95,7 +95,6 @@ def test_settings_that_were_texts_are_values() -> None:
         "findings": {"smallest": 0.1, "most": 30},
         "cost": {"gpu_hour_cost": 2.5, "currency": "EUR", "gpus": {"RTX 4090": 0.4}},
         "thresholds": {"busy": 0.25, "launch_bound_gap_ns": 7, "drain_depth": 2},
-        "triage": {"feed": 0.2},
         "memory": "inner (a 0.5)",
         "redacted": "keyed",
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nsysdiag.utilization.facts import KernelShape, SmEstimate, Utilization, UtilizationAlert, UtilizationSeries
+from nsysdiag.utilization.facts import KernelShape, SmEstimate, Utilization, UtilizationSeries
 
 MS = 1_000_000
 BY_TIME = [0.9, 0.1, 0.6, 0.4, 0.7, 0.3, 0.55, 0.55, 0.8, 0.6]
@@ -68,16 +68,7 @@ def utilization_of(**changes: object) -> Utilization:
             missing="some of the kernels' time has no launch shape",
         ),
         efficiency=0.2,
-        alerts=[
-            UtilizationAlert(
-                id="inefficient",
-                sentence="Inefficient: while a kernel runs, an estimated 24.0% of the SMs have work.",
-                source="estimate",
-                numbers={"utilization": 0.55, "efficiency": 0.24},
-                thresholds={"utilization": 0.5, "efficiency": 0.3},
-            )
-        ],
-        sentence="55.0% on a dashboard, but an estimated 13.2% of the SMs have work on average over the window.",
+        sentence="A dashboard would show 55.0%; the GPU is idle 40.0% of the time.",
         kernels=[kernel_shape("ampere_sgemm_128x64_tn"), kernel_shape("vectorized_elementwise_kernel", 9 * MS)],
         notes=["the window holds 100 ms, less than one sample of a counter (167 ms)"],
     )
@@ -112,7 +103,6 @@ def measured_utilization() -> Utilization:
         sm_source="gpu-metrics",
         estimate=nothing,
         efficiency=0.8,
-        alerts=[],
         sentence="A dashboard would show 100.0%, with work on 80.0% of the SMs on average.",
         kernels=[bare],
         notes=[],
@@ -126,7 +116,6 @@ def hostile_utilization(names: list[str]) -> Utilization:
         base,
         sm_source="estimate",
         estimate=msgspec.structs.replace(base.estimate, missing=bad, source=bad),
-        alerts=[msgspec.structs.replace(base.alerts[0], id=name, sentence=name, source=name) for name in names],
         sentence=bad,
         kernels=[msgspec.structs.replace(kernel_shape(name), limit=name) for name in names],
         notes=names,

@@ -1,4 +1,4 @@
-"""The rules for alerts and for the one sentence about utilization, at their thresholds and in their order."""
+"""The rules for the one sentence about utilization, at their thresholds and in their order."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.config.settings import Settings, Thresholds, UtilizationThresholds
+from nsysdiag.config.settings import Settings, Thresholds
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.utilization.dashboard import Dashboard
 from nsysdiag.utilization.facts import SmEstimate, UtilizationSeries
-from nsysdiag.utilization.rules import UtilizationInput, alerts, headline
+from nsysdiag.utilization.rules import UtilizationInput, headline
 from nsysdiag.utilization.sm_activity import MeasuredSm
 from nsysdiag.utilization.utilization import _efficiency, _input
 
@@ -52,69 +52,6 @@ def given(
     return UtilizationInput(parts, dashboard, active, active, None if active is None else source)
 
 
-def fired(parts: WindowSplit, active: float | None, source: str = "estimate") -> list[str]:
-    return [alert.id for alert in alerts(given(parts, active, source=source))]
-
-
-# ---- alerts ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("busy", "active", "expected"),
-    [
-        (800, 0.299999, ["busy-but-hollow"]),  # utilization >= 80 %, activity < 30 %
-        (799, 0.299999, []),
-        (800, 0.3, []),
-        (1000, 0.3, []),  # efficiency is 0.3: not below
-        (1000, 0.299999, ["busy-but-hollow", "inefficient"]),
-        (500, 0.149999, ["inefficient"]),  # utilization >= 50 %, efficiency < 0.3
-        (499, 0.1, []),
-        (500, 0.15, []),
-        (0, 0.0, []),
-    ],
-)
-def test_alerts_fire_exactly_at_their_thresholds(busy: int, active: float, expected: list[str]) -> None:
-    assert fired(split(busy, idle=1000 - busy), active) == expected
-
-
-def test_what_is_not_known_raises_no_alert() -> None:
-    assert fired(split(1000), None) == []
-    assert alerts(given(split(0), 0.0)) == []  # no window
-
-
-def test_only_the_most_that_may_have_been_counts() -> None:
-    partly = dataclasses.replace(given(split(1000), 0.1), at_most=0.3)
-    assert alerts(partly) == []
-    hollow, _ = alerts(dataclasses.replace(partly, at_most=0.29))
-    assert hollow.numbers == {"utilization": 1.0, "sm_active_share": 0.29}
-
-
-def test_an_alert_says_that_it_is_estimated_and_gives_its_numbers() -> None:
-    hollow, inefficient = alerts(given(split(900, idle=100), 0.09))
-    assert (
-        hollow.sentence
-        == "Busy but hollow: a kernel runs 90.0% of the time, with work on an estimated 9.0% of the SMs."
-    )
-    assert inefficient.sentence == "Inefficient: while a kernel runs, an estimated 10.0% of the SMs have work."
-    assert (hollow.source, hollow.numbers) == ("estimate", {"utilization": 0.9, "sm_active_share": 0.09})
-    assert hollow.thresholds == {"utilization": 0.8, "sm_active_share": 0.3}
-    assert (inefficient.numbers, inefficient.thresholds) == (
-        {"utilization": 0.9, "efficiency": 0.1},
-        {"utilization": 0.5, "efficiency": 0.3},
-    )
-    for alert in alerts(given(split(900, idle=100), 0.09, source="gpu-metrics")):
-        assert "estimated" not in alert.sentence
-        assert alert.source == "gpu-metrics"
-
-
-def test_thresholds_are_settings() -> None:
-    limits = UtilizationThresholds(
-        hollow_utilization=0.4, hollow_activity=0.5, inefficient_utilization=0.4, inefficient_efficiency=1.0
-    )
-    loose = dataclasses.replace(given(split(400, idle=600), 0.39), settings=limits)
-    assert [alert.id for alert in alerts(loose)] == ["busy-but-hollow", "inefficient"]
-
-
 # ---- the sentence ------------------------------------------------------------------------------------------------
 
 RULES: dict[str, tuple[UtilizationInput, str]] = {
@@ -132,9 +69,9 @@ RULES: dict[str, tuple[UtilizationInput, str]] = {
         given(split(1000), 0.008, polled=1.0),
         "100.0% on a dashboard, but an estimated 0.8% of the SMs have work.",
     ),
-    "inefficient": (
+    "few SMs, and idle": (
         given(split(600, idle=400), 0.06, polled=1.0),
-        "60.0% on a dashboard, but an estimated 6.0% of the SMs have work on average over the window.",
+        "A dashboard would show 60.0%; the GPU is idle 40.0% of the time.",
     ),
     "polled": (given(split(30, idle=970), 0.03, polled=0.97), "97.0% by polling every 50.0 ms, 3.0% of the time."),
     "idle": (
@@ -181,6 +118,22 @@ def test_rules_hold_from_their_thresholds_on(about: str, at: WindowSplit, beside
 
 
 @pytest.mark.parametrize(
+    ("busy", "active", "at_most", "said"),
+    [
+        (950, 0.29, 0.299999, True),
+        (800, 0.29, 0.299999, True),
+        (799, 0.29, 0.299999, False),
+        (950, 0.29, 0.3, False),  # what nobody knows may have filled the chip
+        (950, 0.3, 0.3, False),
+        (950, None, None, False),
+    ],
+)
+def test_few_sms_from_their_thresholds_on(busy: int, active: float | None, at_most: float | None, said: bool) -> None:
+    inputs = dataclasses.replace(given(split(busy, idle=1000 - busy), active), at_most=at_most)
+    assert is_about("but an estimated 30.0% of the SMs")(inputs) == said
+
+
+@pytest.mark.parametrize(
     ("busy", "polled", "said"),
     [
         (200, 0.4, True),  # twice as much and 20 % above
@@ -194,7 +147,7 @@ def test_a_poll_misleads_from_its_thresholds_on(busy: int, polled: float, said: 
     assert is_about("by polling")(given(split(busy, idle=1000 - busy), polled=polled)) == said
 
 
-def test_the_thresholds_of_the_verdict_hold_here_too() -> None:
+def test_thresholds_are_settings() -> None:
     parts = split(900, copies=60, idle=40)
     assert not is_about("copies alone")(given(parts))
     assert is_about("copies alone")(dataclasses.replace(given(parts), thresholds=Thresholds(copies=0.05)))

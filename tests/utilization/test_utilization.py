@@ -81,7 +81,7 @@ def test_a_gpu_that_only_copies(tmp_path: Path) -> None:
 def test_copies_alone_are_no_utilization(tmp_path: Path) -> None:
     found = utilization(TraceBuilder().memcpy(MS, 11 * MS), tmp_path)
     assert (found.util_time_share, found.util_period_share, found.busy_share) == (0.0, 0.0, 1.0)
-    assert (found.sm_active_share, found.efficiency, found.kernels, found.alerts) == (0.0, None, [], [])
+    assert (found.sm_active_share, found.efficiency, found.kernels) == (0.0, None, [])
     assert found.sentence == "nvidia-smi would show 0.0%; copies alone keep the GPU busy 100.0% of the time."
 
 
@@ -162,7 +162,7 @@ def test_nothing_ran(tmp_path: Path) -> None:
     """A kernel of no length makes a device, and no window."""
     found = utilization(TraceBuilder().kernel(MS, MS), tmp_path)
     assert (found.util_time_share, found.util_period_share, found.by_time, found.idle_share) == (None, None, None, None)
-    assert (found.sm_active_share, found.efficiency, found.alerts) == (None, None, [])
+    assert (found.sm_active_share, found.efficiency) == (None, None)
     assert found.sentence == "No GPU work in this window."
 
 
@@ -196,7 +196,6 @@ def test_one_block_on_132_sms(tmp_path: Path) -> None:
     assert found.sm_active_share == estimate.sm_active_share == round(1 / 132, 6) == 0.007576
     assert estimate.resident_share == round(1 / (132 * 8), 6) == 0.000947
     assert (estimate.covered_share, estimate.missing, found.efficiency) == (1.0, "", 0.007576)
-    assert [alert.id for alert in found.alerts] == ["busy-but-hollow", "inefficient"]
     assert found.sentence == "100.0% on a dashboard, but an estimated 0.8% of the SMs have work."
 
 
@@ -272,7 +271,7 @@ def test_without_the_chip_nothing_is_claimed(tmp_path: Path) -> None:
     assert (found.util_time_share, found.sm_active_share, found.sm_source) == (1.0, None, None)
     assert (estimate.sm_active_share, estimate.sm_active_at_most, estimate.covered_share) == (None, None, 0.0)
     assert "--gpu-metrics-devices=all" in estimate.missing
-    assert (found.efficiency, found.alerts) == (None, [])
+    assert found.efficiency is None
     assert found.sentence == "A dashboard would show 100.0%; how many of the SMs had work, this trace cannot tell."
     (kernel,) = found.kernels
     assert (kernel.blocks, kernel.waves, kernel.sm_share, kernel.limit) == (1, None, None, None)
@@ -289,7 +288,11 @@ def test_kernels_without_a_shape(column: str, tmp_path: Path) -> None:
     assert (estimate.sm_active_share, estimate.sm_active_at_most) == (0.125, 0.625)
     assert (estimate.covered_share, len(found.kernels)) == (0.5, 1)
     assert "no launch shape" in estimate.missing
-    assert found.alerts == []  # with all SMs in the half that nobody knows it would be neither hollow nor inefficient
+    # With all SMs in the half that nobody knows the chip would be full.
+    assert (
+        found.sentence
+        == "A dashboard would show 100.0%, with work on an estimated 12.5% to 62.5% of the SMs on average."
+    )
 
 
 def test_a_graph_as_a_whole_has_no_shape(tmp_path: Path) -> None:
@@ -298,11 +301,11 @@ def test_a_graph_as_a_whole_has_no_shape(tmp_path: Path) -> None:
     assert "--cuda-graph-trace=node" in found.estimate.missing
 
 
-def test_what_covers_too_little_raises_no_alert(tmp_path: Path) -> None:
+def test_what_covers_too_little_is_no_empty_chip(tmp_path: Path) -> None:
     """1 % of the time with one block, 99 % in a graph that nobody looked into."""
     trace = chip().kernel(MS, 2 * MS, shape=blocks(1)).graph_trace(2 * MS, 101 * MS)
     found = utilization(trace, tmp_path)
-    assert (found.estimate.covered_share, found.alerts) == (0.01, [])
+    assert found.estimate.covered_share == 0.01
     assert (
         found.sentence
         == "A dashboard would show 100.0%, with work on an estimated <0.1% to 99.0% of the SMs on average."
