@@ -591,11 +591,25 @@ class IterationsPacked(Packed, frozen=True):
         return [Column(text, self.count, 8) for text in texts]
 
 
+class InnerLoop(Record, frozen=True):
+    """A shorter period inside iterations: what comes `per_iteration` times in each, `median_ns` from one to the next.
+    Its name is that of an NVTX range or of an operation, by `source`, as for iterations."""
+
+    source: OwnText
+    name: IterationName
+    per_iteration: Count
+    median_ns: Ns
+
+
 class IterationReport(Record, frozen=True):
     """Iterations found by `source`: `nvtx`, ranges of this name, or `anchor`, an operation that repeats.
 
-    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and a last one without an end of its
-    own. `rows` holds at most 200 of them, the longest; `packed` all steady ones.
+    Percentiles are over the steady ones; `left_out` are warm-up, graph captures and ones without an end of their own.
+    `rows` holds at most 200 of them, the longest; `packed` all steady ones. `slow` holds at most ten; `slow_count` and
+    `slow_extra_ns` are of all slow ones, and `slow_period` is how many iterations come from one to the next, None where
+    that is not regular. `kind` is `step`, or `layer` where what repeats are the parts of a model in one pass: these are
+    not packed. `closed` tells whether the program's own loop closes in each. `inner` is the shorter period in them,
+    None where none was found.
     """
 
     source: OwnText
@@ -610,6 +624,12 @@ class IterationReport(Record, frozen=True):
     rows: list[Iteration]
     slow: list[SlowIteration]
     packed: Annotated[IterationsPacked | None, NO_BUDGET] = None
+    slow_count: Count = 0
+    slow_extra_ns: TotalNs = 0
+    slow_period: Annotated[Count | None, WhyNone("slow iterations come at no regular distance")] = None
+    kind: OwnText = "step"
+    closed: bool = True
+    inner: Annotated[InnerLoop | None, NO_BUDGET] = None
 
 
 class DeviceReport(Record, frozen=True):

@@ -123,3 +123,9 @@ def parse_bytes(text: str) -> int:
         raise UsageError(f"'{text}' is not a size", hint="write a number and a unit: 500MB, 2GB or 1.5GiB")
     whole, _, fraction = match[1].partition(".")
     return int(whole) * scale + (int(fraction) * scale // 10 ** len(fraction) if fraction else 0)
+
+
+def every_nth(period: int) -> str:
+    """A distance in a sequence: `every 2nd`, `every 10th`, `every 21st`."""
+    ending = "th" if period % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(period % 10, "th")
+    return f"every {format_count(period)}{ending}"

@@ -35,7 +35,7 @@ def units_of(report: Report, device: DeviceReport) -> float:
     capture = by_iterations(report, device)
     if capture is not None:
         return capture.units
-    if device.iterations is None or not device.iterations.steady:
+    if device.iterations is None or not device.iterations.closed or not device.iterations.steady:
         raise why_none(report, device, ("iterations",))
     return float(device.iterations.steady)
 

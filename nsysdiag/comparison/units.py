@@ -168,7 +168,7 @@ def _why_windows(reports: Sequence[On]) -> str:
     unpacked = [
         report.trace.file
         for report, device in reports
-        if device.iterations is not None and device.iterations.steady and device.iterations.packed is None
+        if (found := device.iterations) is not None and found.closed and found.steady and found.packed is None
     ]
     if unpacked:
         return (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.causes.ids import GRAPH_BUILD
 from nsysdiag.document.names import brief, clip
 from nsysdiag.document.view import more_shares
-from nsysdiag.units import NS_PER, format_count, format_ns, format_share
+from nsysdiag.units import NS_PER, every_nth, format_count, format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.view import Causes, RootRow
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
 
 ITERATION_NAME, MOST_MORE, CALL_NAME = 60, 3, 60
+ITERATION_KINDS = {True: ("iteration", "iterations"), False: ("layer of one pass", "layers of one pass")}
 LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
 NO_GPU_WORK = "No GPU work in this trace"
@@ -150,7 +151,26 @@ def path_label(nvtx: list[str]) -> str:
 def iterations_found(found: IterationReport) -> str:
     """How many iterations there are, and by what they were distinguished."""
     by = "NVTX range" if found.source == "nvtx" else "each start of"
-    return f"{counted(found.count, 'iteration')} by {by} “{clip(brief(found.name), ITERATION_NAME)}”"
+    what = counted(found.count, *ITERATION_KINDS[found.closed])
+    return f"{what} by {by} “{clip(brief(found.name), ITERATION_NAME)}”"
+
+
+def inner_sentence(found: IterationReport) -> str:
+    """The shorter period in iterations; empty where there is none."""
+    inner = found.inner
+    if inner is None:
+        return ""
+    by = "NVTX range" if inner.source == "nvtx" else "each start of"
+    times = f"{counted(inner.per_iteration, 'time')} in each iteration, {format_ns(inner.median_ns)} apart"
+    return f"{by} “{clip(brief(inner.name), ITERATION_NAME)}” comes {times}"
+
+
+def slow_sum(found: IterationReport) -> str:
+    """How many iterations are slow, at which distance, and what they cost together; empty where none is."""
+    if not found.slow_count:
+        return ""
+    every = f", {every_nth(found.slow_period)}" if found.slow_period is not None else ""
+    return f"{counted(found.slow_count, 'slow iteration')}{every}: {format_ns(found.slow_extra_ns)} more in all"
 
 
 def iterations_sentence(found: IterationReport) -> str:
@@ -174,8 +194,10 @@ def left_out_reason(found: IterationReport, index: int) -> str:
     row = next((row for row in found.rows if row.index == index), None)
     if row is not None and row.ledger.get(GRAPH_BUILD):
         return "graph capture"
-    if index < found.count - 1:
+    if index < found.count // 4:
         return "warm-up"
+    if index < found.count - 1:
+        return "the last before a pause"
     longer = row is not None and row.end_ns - row.start_ns > found.p50_ns
     return "the last, with what follows it" if longer else "cut short at the end"
 

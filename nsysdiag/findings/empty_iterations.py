@@ -14,7 +14,9 @@ from nsysdiag.events.identity import process_of
 from nsysdiag.events.nvtx import NvtxRanges, RangeRows
 from nsysdiag.events.rows import RowsOf
 from nsysdiag.gap_groups.keys import normal_range
-from nsysdiag.iterations.iterations import FEWEST, LEAST_SPAN, MOST_LEVELS, OPERATOR
+from nsysdiag.iterations.by_range import LEAST_COVER, MOST_LEVELS
+from nsysdiag.iterations.loop import FEWEST
+from nsysdiag.iterations.ranges import OPERATOR
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,6 @@ def _of_name(spans: Intervals, issued: IntArray, name: str, thread: int) -> Empt
     first, behind = np.searchsorted(issued, spans.start), np.searchsorted(issued, spans.end)
     empty = first == behind
     reach = int(spans.end.max()) - int(spans.start.min())
-    if empty.all() or union(spans).total() < LEAST_SPAN * reach:
+    if empty.all() or union(spans).total() < LEAST_COVER * reach:
         return None
     return EmptyIterations(name, thread, len(spans), spans[empty])

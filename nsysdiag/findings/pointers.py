@@ -15,7 +15,7 @@ from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding, IterationReport, SlowIteration, Thread
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.units import every_nth, format_count, format_ns, format_share
 
 _WORK = {"compute": "compute", "exposed_comm": "exposed communication", "exposed_copy": "exposed copies"}
 
@@ -27,7 +27,7 @@ def pointers_of(device: DeviceReport, context: FindingContext, empty: EmptyItera
         return found
     sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
     thresholds = context.thresholds
-    if device.iterations is not None and device.iterations.slow:
+    if device.iterations is not None and device.iterations.closed and device.iterations.slow:
         slow = _slow(device, device.iterations, sightings, thresholds)
         found += [slow] if slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
@@ -73,27 +73,25 @@ def _slow(
     device: DeviceReport, iterations: IterationReport, sightings: Sightings, thresholds: FindingThresholds
 ) -> Finding:
     """What slow iterations take more than the median one: an upper bound, for much of it is in other findings."""
-    slow = iterations.slow
-    extra = sum(each.extra_ns for each in slow)
+    slow = iterations.slow[:4]
     worst = slow[0]
-    chain = [
-        f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median one"
-        + (f", {len(slow) - 1} more are slow" if len(slow) > 2 else ", one more is slow" if len(slow) == 2 else "")
-    ]
+    others = _how_many_more(iterations)
+    chain = [f"iteration {worst.index} takes {format_ns(worst.extra_ns)} more than the median one{others}"]
     more = _more(worst)
     chain += [f"mostly {more[0]}"] if more else []
     return _pointer(
         device,
         SLOW_ITERATIONS,
-        extra,
+        iterations.slow_extra_ns,
         thresholds,
         bottleneck=_bottleneck(worst),
-        title=f"{SLOW_ITERATIONS.title} than the median one",
+        title=_slow_title(iterations.slow_period),
         evidence=[
-            f"iteration {each.index}: +{format_ns(each.extra_ns)}: {', '.join(_more(each)[:2])}" for each in slow[:4]
+            *_in_all(iterations),
+            *(f"iteration {each.index}: +{format_ns(each.extra_ns)}: {', '.join(_more(each)[:2])}" for each in slow),
         ],
         chain=chain,
-        rows=_first_operations(iterations, sightings, slow),
+        rows=_first_operations(iterations, sightings, iterations.slow),
         nvtx=[iterations.name] if iterations.source == "nvtx" else [],
     )
 
@@ -104,6 +102,30 @@ def _bottleneck(slow: SlowIteration) -> str:
     if most in CAUSES:
         return CAUSES[most].family
     return {"exposed_comm": "communication", "exposed_copy": "copies"}.get(most, "kernels")
+
+
+def _slow_title(period: int | None) -> str:
+    if period is None:
+        return f"{SLOW_ITERATIONS.title} than the median one"
+    return f"{every_nth(period).capitalize()} iteration takes far longer than the median one"
+
+
+def _in_all(iterations: IterationReport) -> list[str]:
+    """What all slow iterations cost together, where there are several."""
+    count, of = iterations.slow_count, iterations.steady
+    if count < 2:
+        return []
+    every = "" if iterations.slow_period is None else f", {every_nth(iterations.slow_period)}"
+    extra = format_ns(iterations.slow_extra_ns)
+    return [f"{format_count(count)} of {format_count(of)} iterations are slow{every}: {extra} more in all"]
+
+
+def _how_many_more(iterations: IterationReport) -> str:
+    others = iterations.slow_count - 1
+    if others < 1:
+        return ""
+    every = "" if iterations.slow_period is None else f": {every_nth(iterations.slow_period)}"
+    return (", one more is slow" if others == 1 else f", {format_count(others)} more are slow") + every
 
 
 def _more(slow: SlowIteration) -> list[str]:

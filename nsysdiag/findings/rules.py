@@ -141,8 +141,8 @@ SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
     bottleneck="host",
     title="Some iterations take far longer",
-    meaning="Steady iterations, at most the ten longest, that exceed the median one by three times the usual deviation and 5 %. Points "
-    "to time that other findings account for: nothing is counted twice.",
+    meaning="Steady iterations that exceed the median one by three times the usual deviation and 5 %. Points to time that "
+    "other findings account for: nothing is counted twice.",
     color="#b45309",
     picture="""
 device  [step 1)[step 2)[step 3              )[step 4)

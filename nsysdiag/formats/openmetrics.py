@@ -127,7 +127,7 @@ def _findings_lost(report: Report, device: DeviceReport) -> Values:
 def _steady(device: DeviceReport, field: str) -> Values:
     """A time of the steady iterations, of devices that have some."""
     found = device.iterations
-    return [((), seconds(value_at(found, field)))] if found and found.steady else []
+    return [((), seconds(value_at(found, field)))] if found and found.closed and found.steady else []
 
 
 def _cost(_report: Report, device: DeviceReport) -> Values:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
-from nsysdiag.iterations.iterations import Iterations
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.report import idle_parts, iteration_report, work_parts
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.report import IterationReport
+from nsysdiag.report import InnerLoop, IterationReport
 
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
@@ -21,22 +21,33 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class DeviceIterations:
     """The report on the iterations, the steady ones in time, and the ns of each of these by what the device did and by
-    cause; the defaults where none were found."""
+    cause; the defaults where none were found. Layers of one pass have a report only: nothing is measured by them."""
 
     report: IterationReport | None = None
     steady: Intervals | None = None
     parts: dict[str, IntArray] = field(default_factory=dict)
 
 
-def device_iterations(
-    found: Iterations | None, slices: Slices, split: WindowSplit, strings: Strings
-) -> DeviceIterations:
+def device_iterations(found: Loop | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
     """What iterations are made of, by the slices of the gaps in them."""
     if found is None:
         return DeviceIterations()
-    name = found.name or (strings.text(found.anchor) if found.anchor >= 0 else "graph launch")
     parts = work_parts(split, found.spans) | idle_parts(slices, found.spans)
-    report = iteration_report(found, name, parts)
+    report = iteration_report(found, found.called.text(strings), parts, _inner(found, strings))
     steady = np.ones(len(found), dtype=np.bool_)
     steady[report.left_out] = False
+    if not found.closed:
+        return DeviceIterations(report)
     return DeviceIterations(report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()})
+
+
+def _inner(found: Loop, strings: Strings) -> InnerLoop | None:
+    if found.inner is None:
+        return None
+    called = found.inner.called
+    return InnerLoop(
+        source=called.source,
+        name=called.text(strings),
+        per_iteration=found.inner.per_iteration,
+        median_ns=found.inner.median_ns,
+    )

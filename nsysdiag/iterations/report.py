@@ -7,12 +7,12 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.ids import GRAPH_BUILD
-from nsysdiag.iterations.iterations import Iterations
+from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.slow import SPREADS, median_of, slow_ones, spread_of
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.report import Iteration, IterationReport, SlowIteration
+from nsysdiag.report import InnerLoop, Iteration, IterationReport, SlowIteration
 
-SPREADS = 3
 LEAST_SPREAD = 0.01
 MOST_ROWS = 200
 MOST_SLOW = 10
@@ -20,15 +20,18 @@ MOST_CAUSES = 4
 WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
-def iteration_report(found: Iterations, name: str, parts: dict[str, IntArray]) -> IterationReport:
+def iteration_report(
+    found: Loop, name: str, parts: dict[str, IntArray], inner: InnerLoop | None = None
+) -> IterationReport:
     """Lengths, ledgers and the slow ones of the iterations `found`; `name` is what they go by, `parts` what each is
-    made of: work and causes."""
+    made of: work and causes, `inner` the shorter period in them."""
     spans = found.spans
     length = spans.end - spans.start
-    steady = _steady(length, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
+    steady = _steady(length, found.open, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
     inside = np.flatnonzero(steady)
     order = inside[np.argsort(length[inside], kind="stable")]
     median = int(order[(len(order) - 1) // 2])
+    slow = slow_ones(length, steady)
     listed = np.sort(np.argsort(-length, kind="stable")[:MOST_ROWS]).tolist()  # the longest, in order
     return IterationReport(
         source=found.source,
@@ -41,7 +44,13 @@ def iteration_report(found: Iterations, name: str, parts: dict[str, IntArray]) -
         worst_ns=int(length[inside].max()),
         median_index=median,
         rows=[_row(at, spans, parts, bool(steady[at])) for at in listed],
-        slow=_slow(length, parts, inside, median),
+        slow=[_slow(at, length, parts, median) for at in slow.index[:MOST_SLOW].tolist()],
+        slow_count=len(slow.index),
+        slow_extra_ns=slow.extra_ns,
+        slow_period=slow.period,
+        kind=found.kind,
+        closed=found.closed,
+        inner=inner,
     )
 
 
@@ -60,14 +69,14 @@ def idle_parts(slices: Slices, spans: Intervals) -> dict[str, IntArray]:
     return found
 
 
-def _steady(length: IntArray, graph_build: IntArray) -> BoolArray:
-    """All but the warm-up: iterations at the start that are unlike the median one, and those that capture a graph. The
-    last iteration ends with the trace, not with the next one: where it is unlike the median one, it is cut short, or
-    what follows is counted in."""
-    middle = float(np.median(length))
-    spread = max(SPREADS * float(np.median(np.abs(length - middle))), LEAST_SPREAD * middle)
+def _steady(length: IntArray, is_open: BoolArray, graph_build: IntArray) -> BoolArray:
+    """All but the warm-up: iterations at the start that are unlike the median one, and those that capture a graph. An
+    open iteration has no end of its own. The last one ends with the trace: where it is unlike the median one, it is cut
+    short, or what follows is counted in."""
+    middle = median_of(length)
+    spread = max(SPREADS * spread_of(length, middle), LEAST_SPREAD * middle)
     usual = np.abs(length - middle) <= spread
-    result = graph_build == 0
+    result: BoolArray = (graph_build == 0) & ~is_open
     warm = int(np.argmax(usual)) if usual.any() else 0
     result[: min(warm, len(length) // 4)] = False
     result[-1] &= usual[-1]
@@ -87,16 +96,8 @@ def _row(at: int, spans: Intervals, parts: dict[str, IntArray], steady: bool) ->
     )
 
 
-def _slow(length: IntArray, parts: dict[str, IntArray], inside: IntArray, median: int) -> list[SlowIteration]:
-    """Steady iterations longer than the median by three times the usual deviation, the longest first."""
-    usual = float(np.median(np.abs(length[inside] - length[median])))
-    limit = length[median] + max(SPREADS * usual, 0.05 * float(length[median]))
-    slow = inside[length[inside] > limit]
-    slow = slow[np.argsort(-length[slow], kind="stable")][:MOST_SLOW]
-    return [
-        SlowIteration(index=int(at), extra_ns=int(length[at] - length[median]), more=_more(parts, int(at), median))
-        for at in slow.tolist()
-    ]
+def _slow(at: int, length: IntArray, parts: dict[str, IntArray], median: int) -> SlowIteration:
+    return SlowIteration(index=at, extra_ns=int(length[at] - length[median]), more=_more(parts, at, median))
 
 
 def _more(parts: dict[str, IntArray], at: int, median: int) -> dict[str, int]:

@@ -48,17 +48,19 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     if found is None:
         return None
     left_out = words.left_out_sentence(found)
+    more = [text for text in (words.slow_sum(found), words.inner_sentence(found)) if text]
     about = f"{words.iterations_found(found)}. {LASTS}" + (f" {left_out}." if left_out else "")
     slow = [words.slow_sentence(each, causes) for each in found.slow]
     return Section(
         "iterations",
-        "Iterations",
+        "Iterations" if found.closed else "Layers",
         [
             Paragraph(words.iterations_sentence(found), limit=NOT_PAGE),
+            *([Lines(more, Limit(ticket=0, brief=0))] if more else []),
             Lines(slow, Limit(page=0, ticket=0, summary=3, brief=1)),
             Facts(
                 [
-                    Fact("Iterations", found.count, COUNT),
+                    Fact("Iterations" if found.closed else "Layers", found.count, COUNT),
                     Fact("p50", found.p50_ns, TIME),
                     Fact("p95", found.p95_ns, TIME),
                     Fact("Worst", found.worst_ns, TIME),

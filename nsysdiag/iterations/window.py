@@ -79,16 +79,15 @@ def _iterations(
     whole: Intervals,
     wanted: tuple[int | None, int | None],
 ) -> tuple[Intervals, str]:
-    """The time from the start of the first iteration that is wanted to the start of the first that is not."""
+    """The time of the iterations that are wanted, without pauses in which their loop was left."""
     found = find_iterations(device, calls, ranges, whole)
     if found is None:
         return Intervals.empty(), "no operation of the device repeats regularly, so it has no iterations"
     first, behind, _ = slice(*wanted).indices(len(found))
     if behind <= first:
         return Intervals.empty(), f"there are {len(found)} iterations, and none of them is chosen"
-    span = Intervals.of([(int(found.starts[first]), int(found.starts[behind]))])
     which = f"iteration {first}" if behind == first + 1 else f"iterations {first} to {behind - 1}"
-    return span, f"{which} of {len(found)}, counted from 0"
+    return union(found.spans[first:behind]), f"{which} of {len(found)}, counted from 0"
 
 
 def _bound(time: int | None, otherwise: str) -> str:

@@ -20,7 +20,7 @@ from nsysdiag.events.host import HostActivity
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
-from nsysdiag.iterations.iterations import Iterations
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.residency import residency
 from nsysdiag.ledger.assignment import Slices
@@ -28,7 +28,8 @@ from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
-from nsysdiag.phases.signal import DeviceSignal, Loop
+from nsysdiag.phases.signal import DeviceSignal
+from nsysdiag.phases.signal import Loop as PhaseLoop
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.wakeups.root_attribution import RootSlices
 
@@ -107,11 +108,11 @@ def signal(
     window: AnalysisWindow,
     split: WindowSplit,
     bottlenecks: Bottlenecks,
-    repeating: Iterations | None,
+    loops: list[Loop],
     outside: Outside | None,
 ) -> DeviceSignal:
     """What the device tells about the phases of the job."""
-    loops = () if repeating is None else (Loop(repeating.starts, repeating.source, repeating.name),)
+    runs = [PhaseLoop(run, loop.source, loop.name, loop.closed) for loop in loops for run in loop.runs]
     return DeviceSignal(
         device=device,
         window=window.parts,
@@ -119,7 +120,7 @@ def signal(
         startup=bottlenecks.set_of("startup"),
         memory=bottlenecks.set_of("memory"),
         unknown=bottlenecks.set_of("unknown"),
-        loops=loops,
+        loops=tuple(runs),
         first_call_ns=None if outside is None else outside.begin,
         narrowed=window.narrowed,
     )

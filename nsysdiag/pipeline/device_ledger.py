@@ -22,7 +22,8 @@ from nsysdiag.gaps.gaps import Gaps, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
 from nsysdiag.gaps.stream_waits import EventWaits, event_waits
 from nsysdiag.iterations.device import DeviceIterations, device_iterations
-from nsysdiag.iterations.iterations import Iterations, find_iterations
+from nsysdiag.iterations.iterations import find_loops, main_loop
+from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.ledger.assignment import Slices
@@ -49,11 +50,15 @@ def window(device: DeviceTimeline, windows: dict[str, AnalysisWindow]) -> Analys
 
 
 @steps.step(background=True)
-def repeating(
-    device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges
-) -> Iterations | None:
-    """The iterations of the whole work; None for a narrowed window, which holds too little."""
-    return None if window.narrowed else find_iterations(device, activity.api_calls.rows, ranges, window.whole)
+def loops(device: DeviceTimeline, window: AnalysisWindow, activity: DeviceActivity, ranges: NvtxRanges) -> list[Loop]:
+    """The loops of the whole work; none for a narrowed window, which holds too little."""
+    return [] if window.narrowed else find_loops(device, activity.api_calls.rows, ranges, window.whole)
+
+
+@steps.step()
+def repeating(loops: list[Loop]) -> Loop | None:
+    """The loop whose repeats are the iterations."""
+    return main_loop(loops)
 
 
 @steps.step(background=True)
@@ -126,7 +131,7 @@ def ledger(slices: Slices, gaps: Gaps) -> Ledger:
 
 
 @steps.step()
-def iterations(repeating: Iterations | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
+def iterations(repeating: Loop | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
     """What the iterations are made of."""
     return device_iterations(repeating, slices, split, strings)
 

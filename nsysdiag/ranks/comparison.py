@@ -82,7 +82,7 @@ def _spans(ranks: list[RankTimeline], clocks: Clocks, found: list[Lateness]) -> 
 
 def _iterations(ranks: list[RankTimeline]) -> list[Intervals]:
     """From the first to the last iteration of each rank, where all have as many of one name; nothing where not."""
-    found = [rank.iterations for rank in ranks if rank.iterations is not None]
+    found = [rank.iterations for rank in ranks if rank.iterations is not None and rank.iterations.closed]
     if len(found) < len(ranks) or len({(each.source, each.name, each.count) for each in found}) > 1:
         return []
     reach = [(min(row.start_ns for row in each.rows), max(row.end_ns for row in each.rows)) for each in found]

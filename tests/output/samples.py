@@ -221,6 +221,8 @@ def iterations(**changes: object) -> IterationReport:
                 more={"compute": 249_500, "host_compute": 200 * US, "uncovered": 100 * US, "exposed_comm": 49_900},
             ),
         ],
+        slow_count=2,
+        slow_extra_ns=MS + 498 * US,
     )
     return msgspec.structs.replace(made, **changes)
 

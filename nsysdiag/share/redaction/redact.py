@@ -15,7 +15,7 @@ from nsysdiag.fields import Text
 from nsysdiag.phrases import KIND_OF, Phrases
 from nsysdiag.ranks.report import RanksReport
 from nsysdiag.record import Record
-from nsysdiag.report import EvidenceRow, IterationReport, Report
+from nsysdiag.report import EvidenceRow, InnerLoop, IterationReport, Report
 from nsysdiag.share.redaction import forms
 from nsysdiag.share.redaction.names import Names
 from nsysdiag.share.redaction.packed_names import repacked
@@ -207,7 +207,7 @@ def _kind_of(text: Text, record: Record) -> Text:
         if _CALL_TABLES.fullmatch(record.table):
             return Text.API
         return {_KERNEL_TABLE: Text.KERNEL, _RANGE_TABLE: Text.RANGE}.get(record.table, Text.SENTENCE)
-    if text is Text.ITERATION and isinstance(record, IterationReport):
+    if text is Text.ITERATION and isinstance(record, IterationReport | InnerLoop):
         return Text.RANGE if record.source == "nvtx" else Text.KERNEL
     return text
 

@@ -22,7 +22,7 @@ from nsysdiag.events.calls import clean_api_name
 from nsysdiag.events.identity import is_profiler
 from nsysdiag.events.nvtx import COMMUNICATION_DOMAIN, GIL_DOMAIN, MPI_DOMAIN, PYTHON_DOMAIN
 from nsysdiag.events.program_code import file_name, has_name, name_of, origin_of, origin_of_python
-from nsysdiag.iterations.iterations import OPERATOR
+from nsysdiag.iterations.ranges import OPERATOR
 from nsysdiag.kernels.names import is_single_precision
 from nsysdiag.pseudonyms import MARK
 from nsysdiag.share.redaction import forms

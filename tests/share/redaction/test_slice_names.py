@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from nsysdiag.events.identity import is_profiler
 from nsysdiag.events.program_code import origin_of, origin_of_python
 from nsysdiag.gap_groups.keys import normal_range
-from nsysdiag.iterations.iterations import OPERATOR
+from nsysdiag.iterations.ranges import OPERATOR
 from nsysdiag.kernels.names import normal_kernel
 from nsysdiag.pseudonyms import pseudonym
 from nsysdiag.share.redaction import Names

@@ -1,0 +1,273 @@
+"""Loops found by an operation that comes at a regular distance, once in each repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, contains, union
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import distinct
+from nsysdiag.iterations.loop import Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.regular import Stretches, core, stretches
+from nsysdiag.iterations.slow import spread_of
+from nsysdiag.trace.enums import CopyKind
+
+LEAST_SHARE = 0.05
+"""Of the device's span: a shorter loop says nothing about the program."""
+MOST_VARYING, MOST_VARYING_OF_FEW, MANY = 0.35, 0.25, 20
+"""The median deviation by the median: 0.34 where distances deviate by half of their mean (standard deviation). A few at
+random distances are easily that alike."""
+SAME_TIME, AS_LONG, AS_REGULAR, REGULAR = 0.8, 0.8, 1.5, 0.02
+ALIKE_WORK, ALIKE_TIME, MOST_INNER_DEVIATION = 0.02, 0.1, 0.2
+MANY_INNER, COPIES = 10, 0.9
+LEAST_INNER, MOST_INNER = 0.25, 1.1
+MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
+"""Repeats before the regular ones are a warm-up where they have about as many operations."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """Kernels and graph launches by name: `row` is the place in time among them, `names` the string id of each code.
+    `copies` are the starts of copies from and to the host."""
+
+    start: IntArray
+    row: IntArray
+    code: IntArray
+    names: IntArray
+    copies: IntArray
+    end: int
+
+    @classmethod
+    def of(cls, device: DeviceTimeline, end: int) -> _Work:
+        operations = device.operations
+        category = operations.category
+        chosen = np.flatnonzero(device.running & ((category == Category.KERNEL) | (category == Category.GRAPH)))
+        # Nodes of one graph launch come with it: the launch is what repeats.
+        called = np.where(category[chosen] == Category.GRAPH, -2, operations.name[chosen])
+        names, code = distinct(called)
+        order = np.argsort(code, kind="stable")  # the operations of a device are in order of time
+        host = np.isin(operations.copy_kind, (CopyKind.HOST_TO_DEVICE, CopyKind.DEVICE_TO_HOST))
+        copies = np.sort(operations.start[device.running & host])
+        return cls(operations.start[chosen][order], order, code[order], names, copies, end)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Stretches with the time that each spans, one usual distance after its last start included."""
+
+    rows: Stretches
+    begin: IntArray
+    end: IntArray
+
+    @classmethod
+    def of(cls, work: _Work, rows: Stretches) -> _Candidates:
+        begin = work.start[rows.first]
+        return cls(rows, begin, work.start[rows.first + rows.count - 1] + rows.median)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def irregular(self) -> FloatArray:
+        """The share of the span by which distances deviate from the usual one."""
+        result: FloatArray = self.rows.deviation / np.maximum(self.end - self.begin, 1)
+        return result
+
+    def take(self, mask: BoolArray | IntArray) -> _Candidates:
+        return _Candidates(self.rows.take(mask), self.begin[mask], self.end[mask])
+
+    def shared(self, at: int) -> IntArray:
+        """The time that each has in common with one of them."""
+        begin = np.maximum(self.begin, self.begin[at])
+        result: IntArray = np.maximum(np.minimum(self.end, self.end[at]) - begin, 0)
+        return result
+
+    def same_time(self, at: int) -> BoolArray:
+        """Those over about the same time as one of them."""
+        longer = np.maximum(self.end - self.begin, self.end[at] - self.begin[at])
+        result: BoolArray = self.shared(at) >= SAME_TIME * longer
+        return result
+
+
+def anchored_loops(device: DeviceTimeline, whole: Intervals, known: list[Loop], fewest: int) -> list[Loop]:
+    """The loops outside those that are `known`, each by the operation that shows best where it closes.
+
+    ```
+    stream  |A|b|b|b|c|....|A|b|b|b|c|....|A|b|b|b|c|      A or c: once a step; b: three times, then a long way
+    ```
+    """
+    work = _Work.of(device, int(whole.end[-1]))
+    if len(work.start) < fewest:
+        return []
+    pool = _Candidates.of(work, stretches(work.start, work.code, fewest, LEAST_SHARE * whole.total()))
+    every = pool.take(_steadily(work, pool))
+    free = ~_known(work, every, known)
+    found: list[Loop] = []
+    while free.any() and len(found) < MOST_LOOPS:
+        pick = _pick(work, every, np.flatnonzero(free))
+        found.append(_loop(work, every, pick))
+        free &= 2 * every.shared(pick) < every.end - every.begin
+    return found
+
+
+def _known(work: _Work, pool: _Candidates, loops: list[Loop]) -> BoolArray:
+    """Those that begin in known loops at least every second time."""
+    inside = contains(union(*(loop.spans for loop in loops)), work.start) if loops else np.zeros(len(work.start))
+    before = np.append(0, np.cumsum(inside))
+    times = before[pool.rows.first + pool.rows.count] - before[pool.rows.first]
+    result: BoolArray = 2 * times >= pool.rows.count
+    return result
+
+
+def _steadily(work: _Work, pool: _Candidates) -> BoolArray:
+    """Those whose distances vary little, apart from the slow ones, and that do not come in groups: where usual
+    distances fill less than half of the time, the others hold the same work.
+
+    ```
+    A |x.y.....|x.y.....|x.y...............|x.y.....|      a slow repeat does what the others do
+    B |b|b|b a.......|b|b|b a.......|b|b|b a.......|       three repeats of b, then something else
+    ```
+    """
+    rows = pool.rows
+    result = np.zeros(len(pool), dtype=np.bool_)
+    for at in range(len(pool)):
+        mine, median = slice(int(rows.first[at]), int(rows.first[at] + rows.count[at])), int(rows.median[at])
+        length = np.diff(work.start[mine])
+        varies = spread_of(length, median) / max(median, 1)
+        fills = 2 * int(rows.explained[at]) >= pool.end[at] - pool.begin[at]
+        most = MOST_VARYING if len(length) >= MANY else MOST_VARYING_OF_FEW
+        result[at] = varies <= most and (fills or _same_work(length > 2 * median, np.diff(work.row[mine])))
+    return result
+
+
+def _same_work(slow: BoolArray, operations: IntArray) -> bool:
+    if not slow.any() or slow.all():
+        return True
+    usual = float(np.median(operations[~slow]))
+    return abs(float(np.median(operations[slow])) - usual) <= ALIKE_WORK * usual
+
+
+def _pick(work: _Work, pool: _Candidates, free: IntArray) -> int:
+    """Of those that explain most time, or about as much over the same time, the rarest that is about as regular as the
+    best: the others come several times an iteration. A rarer one that only groups whole repeats steps back."""
+    lead = int(free[np.argmax(pool.rows.explained[free])])
+    rivals = free[pool.same_time(lead)[free] & (pool.rows.explained[free] >= AS_LONG * pool.rows.explained[lead])]
+    irregular = pool.irregular[rivals]
+    good = rivals[irregular <= max(float(irregular.min()) * AS_REGULAR, REGULAR)]
+    names = work.names[pool.rows.name[good]]
+    pick = int(good[np.lexsort((names, pool.irregular[good], pool.rows.count[good]))[0]])
+    same = np.flatnonzero(pool.same_time(pick) & (pool.rows.count > pool.rows.count[pick]))
+    finer = same[np.argsort(pool.rows.count[same], kind="stable")]
+    for at in finer.tolist():
+        regular = pool.irregular[at] <= MOST_INNER_DEVIATION
+        if (regular and _closes_in(work, pool, at, pick)) or _closes_itself(work, pool, at, pick):
+            pick = at
+    return pick
+
+
+def _times(pool: _Candidates, inner: int, outer: int) -> int:
+    """How often one comes for each of the other; 0 where that is no whole number."""
+    many, few = int(pool.rows.count[inner]), int(pool.rows.count[outer])
+    times = round(many / few)
+    return times if times > 1 and abs(many - times * few) <= times else 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Repeats:
+    """The repeats of a candidate: how long each is, how many operations it has, and whether one of a rarer one begins
+    in it."""
+
+    start: IntArray
+    length: IntArray
+    operations: IntArray
+    border: BoolArray
+
+    @classmethod
+    def of(cls, work: _Work, rows: Stretches, inner: int, outer: int) -> _Repeats:
+        mine = slice(int(rows.first[inner]), int(rows.first[inner] + rows.count[inner]))
+        other = slice(int(rows.first[outer]), int(rows.first[outer] + rows.count[outer]))
+        row = work.row[mine]
+        at = np.searchsorted(row, work.row[other], side="right") - 1
+        border = np.zeros(len(row), dtype=np.bool_)
+        border[at[at >= 0]] = True
+        return cls(work.start[mine], np.diff(work.start[mine]), np.diff(row), border[:-1])
+
+
+def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
+    """Whether the repeats in which the rarer operation comes are like the others: then it only tells every second step,
+    or every tenth, from the rest.
+
+    ```
+    A |x x x y|x x x z|x x x y|x x x z|      y every second step: the step is A to A
+    B |b b b b c|b b b b c|                  the fifth repeat of b is longer: the step is c to c
+    ```
+    """
+    if _times(pool, inner, outer) == 0:
+        return False
+    found = _Repeats.of(work, pool.rows, inner, outer)
+    if found.border.all() or not found.border.any():
+        return False
+    work_in, work_out = (float(np.median(found.operations[each])) for each in (found.border, ~found.border))
+    time_in, time_out = (float(np.median(found.length[each])) for each in (found.border, ~found.border))
+    return abs(work_in - work_out) <= ALIKE_WORK * work_out and abs(time_in - time_out) <= ALIKE_TIME * time_out
+
+
+def _closes_itself(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
+    """Whether the program feeds or reads the device in every single repeat, of which many make one of the rarer
+    operation: steps with an evaluation now and then, not layers. Few are parts of a step, such as micro-batches."""
+    if _times(pool, inner, outer) < MANY_INNER or pool.rows.explained[inner] < AS_LONG * _inside(pool, inner):
+        return False
+    found = _Repeats.of(work, pool.rows, inner, outer)
+    copies = np.diff(np.searchsorted(work.copies, found.start))
+    return float((copies > 0).mean()) >= COPIES
+
+
+def _inside(pool: _Candidates, at: int) -> float:
+    """The time of as many usual repeats as a stretch has."""
+    return float(pool.rows.median[at]) * float(pool.rows.count[at] - 1)
+
+
+def _loop(work: _Work, pool: _Candidates, pick: int) -> Loop:
+    """The loop of one candidate, with warm-up repeats before it that do the same work."""
+    rows = pool.rows
+    first, behind = int(rows.first[pick]), int(rows.first[pick] + rows.count[pick])
+    before = rows.first + rows.count
+    taken = before[(rows.name == rows.name[pick]) & (rows.first < first)]
+    lowest = int(taken.max()) if len(taken) else int(np.searchsorted(work.code, rows.name[pick]))
+    low, high = core(np.diff(work.start[first:behind]), int(rows.median[pick]))
+    alike = _alike(np.diff(work.row[lowest:behind]), first - lowest + low, first - lowest + high)
+    warm = _run_of(alike[: first - lowest + low][::-1], max(low, min((high - low) // 4, MOST_WARM_UP)))
+    more = _run_of(alike[first - lowest + high :], behind)
+    starts = work.start[first + low - warm : first + high + more + 1]
+    length = np.diff(starts)
+    left = pauses(length, float(rows.median[pick]), int(length[warm:].sum()))
+    left[:warm] = False
+    called = Called(anchor=int(work.names[rows.name[pick]]))
+    return loop_of(called, starts, left, None, work.end).with_inner(_inner(work, pool, pick))
+
+
+def _alike(operations: IntArray, low: int, high: int) -> BoolArray:
+    """Which repeats have about as many operations as those from `low` to `high` usually have."""
+    usual = float(np.median(operations[low:high]))
+    result: BoolArray = np.abs(operations - usual) <= ALIKE_WARM_UP * usual
+    return result
+
+
+def _run_of(alike: BoolArray, most: int) -> int:
+    """How many are alike from the first on."""
+    return int(np.argmin(np.append(alike[:most], False)))
+
+
+def _inner(work: _Work, pool: _Candidates, pick: int) -> Inner | None:
+    """The rarest operation that comes several times in each repeat, at a distance that fills a good part of it."""
+    rows = pool.rows
+    fills = rows.explained >= LEAST_INNER * float(pool.end[pick] - pool.begin[pick])
+    finer = np.flatnonzero(pool.same_time(pick) & (rows.count > rows.count[pick]) & fills)
+    for at in finer[np.lexsort((rows.deviation[finer], rows.count[finer]))].tolist():
+        times = _times(pool, at, pick)
+        if times and times * rows.median[at] <= MOST_INNER * rows.median[pick]:
+            return Inner(Called(anchor=int(work.names[rows.name[at]])), times, int(rows.median[at]))
+    return None

@@ -1,0 +1,260 @@
+"""Loops found by the NVTX ranges of the program that repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains, coverage, union
+from nsysdiag.arrays.nesting import levels
+from nsysdiag.events.calls import CallRows
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.nvtx import NvtxRanges, RangeRows
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import RowsOf
+from nsysdiag.iterations.loop import LAYER, STEP, Called, Inner, Loop, loop_of, pauses
+from nsysdiag.iterations.ranges import Kinds
+
+LEAST_COVER = 0.6
+"""Ranges that leave more of the time between them to others are not the loop, but something in it."""
+LEAST_SHARE = 0.02
+"""Of the device's span; what the program names needs less time than what only looks regular."""
+LEAST_PARTS, LEAST_INNER = 0.25, 0.25
+MOST_LEVELS, MOST_NAMES = 4, 256
+
+
+@dataclass(frozen=True, slots=True)
+class _Launched:
+    """What one thread launched, in the order of its calls: when it was issued, when it started and ended. `main` holds
+    that of the stream on which its work takes most time."""
+
+    issued: IntArray
+    start: IntArray
+    end: IntArray
+    main: tuple[IntArray, IntArray]
+
+    @classmethod
+    def of(cls, device: DeviceTimeline, calls: CallRows, rows: IntArray) -> _Launched:
+        issued = calls.start[device.launch[rows]]
+        order = np.argsort(issued, kind="stable")
+        rows, issued = rows[order], issued[order]
+        start, end, stream = device.operations.start[rows], device.operations.end[rows], device.stream_code[rows]
+        computes = device.operations.category[rows] != Category.MEMCPY
+        time = np.bincount(stream, weights=np.where(computes, end - start, 0))
+        on_main = stream == int(np.argmax(time))
+        return cls(issued, start, end, (issued[on_main], start[on_main]))
+
+
+def named_loops(
+    device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds, whole: Intervals, fewest: int
+) -> list[Loop]:
+    """The outermost ranges of one name that repeat and cover most of the time from the first to the last of them; loops
+    that share no time, the longest first.
+
+    ```
+    thread  [train                                   ]     once: not an iteration
+             [step 1    ][step 2    ][step 3    ] ...      repeats, covers its own time
+    device        |==...     |==...      |==...            each from its first operation to the next one's
+    copies       [c]   [c]   [c]                           those of a stream that runs ahead begin no step
+    ```
+    """
+    launched = np.flatnonzero(device.running & (device.launch >= 0))
+    if len(launched) == 0 or len(ranges.rows) < fewest:
+        return []
+    thread_of = calls.thread[device.launch[launched]]
+    chosen = ~kinds.operator[ranges.rows.name] & ~ranges.rows.communication & ~ranges.rows.mpi
+    issued_by = RowsOf(thread_of)
+    of_thread = RowsOf(ranges.rows.thread, issued_by.values())
+    found: list[Loop] = []
+    for thread in issued_by.values():
+        mine = of_thread[thread]
+        rows = ranges.rows.take(mine[chosen[mine]])
+        if len(rows) >= fewest:
+            work = _Launched.of(device, calls, launched[issued_by[thread]])
+            found += _of_thread(work, _Named.of(rows, kinds), whole, fewest)
+    return apart(found)
+
+
+def apart(loops: list[Loop]) -> list[Loop]:
+    """The longest loops that do not share most of their time with a longer one."""
+    kept: list[Loop] = []
+    for loop in sorted(loops, key=lambda each: (-each.total_ns, int(each.starts[0]))):
+        mine = union(loop.spans)
+        if all(2 * int(coverage(union(other.spans), mine).sum()) < mine.total() for other in kept):
+            kept.append(loop)
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """The ranges of a thread, in order of time, with the level of each."""
+
+    spans: Intervals
+    level: IntArray
+    code: IntArray
+    part: IntArray
+    kinds: Kinds
+
+    @classmethod
+    def of(cls, rows: RangeRows, kinds: Kinds) -> _Named:
+        order = np.argsort(rows.start, kind="stable")
+        start, name = rows.start[order], rows.name[order]
+        spans = Intervals(start, np.minimum(rows.end[order], np.iinfo(np.int64).max // 2))
+        return cls(spans, levels(spans, MOST_LEVELS + 1), kinds.code[name], kinds.part[name], kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """Ranges of one name on one level that make a loop: it goes by `name`, and `kind` is that of its repeats."""
+
+    rows: IntArray
+    name: str
+    kind: str = STEP
+    inner: Inner | None = None
+
+
+def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) -> list[Loop]:
+    """The loops of each level in the time that those of outer levels leave."""
+    found: list[Loop] = []
+    taken = Intervals.empty()
+    for level in range(MOST_LEVELS):
+        at = np.flatnonzero(named.level == level)
+        if len(taken):
+            at = at[~contains(taken, named.spans.start[at])]
+        for family in _families(named, at, fewest):
+            loop = _loop(work, named, family, whole, fewest)
+            if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
+                found.append(loop)
+                taken = union(taken, _reach(named.spans[family.rows]))
+    return found
+
+
+def _reach(spans: Intervals) -> Intervals:
+    return Intervals(spans.start[:1], spans.end.max(keepdims=True))
+
+
+def _families(named: _Named, at: IntArray, fewest: int) -> list[_Family]:
+    """The names that repeat among the ranges `at` of one level and cover their time; where none does alone, those that
+    come as often as each other make it together, and the first of them goes for all."""
+    of_word = RowsOf(named.code[at])
+    rows = {word: at[of_word[word]] for word in _most_frequent(named.code[at], fewest)}
+    covers = {word: _cover(named.spans[mine]) for word, mine in rows.items()}
+    found = [
+        family
+        for word, mine in rows.items()
+        if (family := _family(named, mine, word, covers[word], fewest)) is not None
+    ]
+    return found or _together(named, rows, covers)
+
+
+def _most_frequent(code: IntArray, fewest: int) -> list[int]:
+    """The codes that repeat, in order; of more than MOST_NAMES those with most rows. Each costs a look at all work."""
+    count = np.bincount(code, minlength=1)
+    repeated = np.flatnonzero(count >= fewest)
+    most = repeated[np.argsort(-count[repeated], kind="stable")][:MOST_NAMES]
+    return [int(each) for each in np.sort(most).tolist()]
+
+
+def _cover(spans: Intervals) -> float:
+    """The share of the time from the first to the last range that they cover, without pauses."""
+    between = spans.start[1:] - spans.end[:-1]
+    reach = int(spans.end.max() - spans.start[0])
+    return union(spans).total() / max(reach - int(between[_left(spans)].sum()), 1)
+
+
+def _left(spans: Intervals) -> BoolArray:
+    """Behind which of the ranges, all but the last, their loop is left."""
+    usual = float(np.median(np.diff(spans.start)))
+    return pauses(spans.start[1:] - spans.end[:-1], usual, int(spans.end.max() - spans.start[0]))
+
+
+def _family(named: _Named, rows: IntArray, word: int, cover: float, fewest: int) -> _Family | None:
+    """The loop of one name. Names that number the parts of a model are no steps: the step is from one first part to the
+    next; where that does not come again, all of them are in one pass.
+
+    ```
+    blocks.0  blocks.1  blocks.2  blocks.0  blocks.1  blocks.2  ...      a step is three blocks
+    blocks.3  blocks.4  blocks.5  blocks.6  blocks.7                     five layers, and no step
+    ```
+    """
+    name, part = named.kinds.words[word], named.part[rows]
+    if part[0] < 0 or (part == part[0]).all():
+        return _Family(rows, name, STEP, _inner(named, rows)) if cover >= LEAST_COVER else None
+    first = rows[part == part[0]]
+    if len(first) < fewest:
+        return _Family(rows, name, LAYER) if cover >= LEAST_COVER else None
+    if cover < LEAST_PARTS:
+        return None
+    distance = int(np.median(np.diff(named.spans.start[rows])))
+    inner = Inner(Called(name), round(len(rows) / len(first)), distance)
+    return _Family(first, named.kinds.parts[int(part[0])], STEP, inner)
+
+
+def _together(named: _Named, rows: dict[int, IntArray], covers: dict[int, float]) -> list[_Family]:
+    """Phases of a step that has no range of its own: forward and backward, each as often as the other."""
+    counts = {len(mine) for mine in rows.values()}
+    found = []
+    for count in sorted(counts):
+        same = [word for word, mine in rows.items() if len(mine) == count and (named.part[mine] < 0).all()]
+        if len(same) > 1 and sum(covers[word] for word in same) >= LEAST_COVER:
+            first = min(same, key=lambda word: int(named.spans.start[rows[word][0]]))
+            found.append(_Family(rows[first], named.kinds.words[first]))
+    return found
+
+
+def _inner(named: _Named, rows: IntArray) -> Inner | None:
+    """The ranges that come several times in each of `rows`, as often in all, and fill a good part: of the outermost
+    level that has any the rarest."""
+    outer = named.spans[rows]
+    for level in range(int(named.level[rows[0]]) + 1, MOST_LEVELS + 1):
+        at = np.flatnonzero((named.level == level) & contains(union(outer), named.spans.start))
+        of_word = RowsOf(named.code[at])
+        repeated = sorted((len(of_word[word]), word) for word in of_word.values())
+        for count, word in repeated:
+            mine = named.spans[at[of_word[word]]]
+            times = round(count / len(outer))
+            each = np.bincount(np.searchsorted(outer.start, mine.start, side="right") - 1, minlength=len(outer))
+            alike = float((each == times).mean()) >= LEAST_COVER
+            if times > 1 and alike and mine.total() >= LEAST_INNER * outer.total():
+                return Inner(Called(named.kinds.words[word]), times, int(np.median(np.diff(mine.start))))
+    return None
+
+
+def _loop(work: _Launched, named: _Named, family: _Family, whole: Intervals, fewest: int) -> Loop | None:
+    """Where the work launched inside each range begins on the device, in order, and where it ends; None for fewer.
+
+    A stream whose operations run ahead of the others begins no iteration: what is launched on the main stream does,
+    unless a range has nothing there."""
+    spans = named.spans[family.rows]
+    spans = spans[_holds(work.issued, spans)]
+    issued, start = work.issued, work.start
+    if _holds(work.main[0], spans).all():
+        issued, start = work.main
+    if len(spans) < fewest:
+        return None
+    begins = start[np.searchsorted(issued, spans.start, side="left")]
+    starts, at = np.unique(begins, return_inverse=True)
+    if len(starts) < fewest:
+        return None
+    own_end = np.zeros(len(starts), dtype=np.int64)
+    np.maximum.at(own_end, at, _last_ends(work, spans))
+    left = np.zeros(len(starts), dtype=np.bool_)
+    left[at[:-1][_left(spans)]] = True
+    loop = loop_of(Called(family.name), starts, left[:-1], own_end, int(whole.end[-1]))
+    return loop.with_inner(family.inner).of_kind(family.kind)
+
+
+def _last_ends(work: _Launched, spans: Intervals) -> IntArray:
+    """Where the last of the work that was issued inside each range ends; each holds some."""
+    first = np.searchsorted(work.issued, spans.start, side="left")
+    behind = np.searchsorted(work.issued, spans.end, side="left")
+    borders = np.column_stack((first, behind)).ravel()
+    return np.maximum.reduceat(np.append(work.end, 0), borders)[::2]
+
+
+def _holds(issued: IntArray, spans: Intervals) -> BoolArray:
+    """Whether anything is issued inside each range."""
+    first = np.searchsorted(issued, spans.start, side="left")
+    holds: BoolArray = np.searchsorted(issued, spans.end, side="left") > first
+    return holds

@@ -1,0 +1,130 @@
+"""What a loop is: work of a device that repeats, in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
+
+FEWEST = 5
+"""Fewer repeats are no loop: by chance alone some kernel comes three or four times at about the same distance."""
+PAUSE_STEPS, PAUSE_SHARE = 20, 0.1
+"""A time between two repeats that is longer than this many of them and than this share of all is no slow repeat: the
+loop was left and entered again."""
+NVTX, ANCHOR = "nvtx", "anchor"
+STEP, LAYER = "step", "layer"
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """What repeats: the `range` of the program, with its counters as `#`, or the string id of an operation's name,
+    below 0 for launches of graphs."""
+
+    range: str = ""
+    anchor: int = -1
+
+    @property
+    def source(self) -> str:
+        """How it was found: `nvtx` or `anchor`."""
+        return NVTX if self.range else ANCHOR
+
+    def text(self, strings: Strings) -> str:
+        """The name that it goes by."""
+        return self.range or (strings.text(self.anchor) if self.anchor >= 0 else "graph launch")
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """The shorter period of a loop: it comes `per_iteration` times in each repeat, `median_ns` from one to the next."""
+
+    called: Called
+    per_iteration: int
+    median_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Repeats of a loop on the device: repeat i is [starts[i], ends[i]), int64 ns, in order and disjoint.
+
+    `ends[i]` is `starts[i + 1]` except where the loop is left: such a repeat is `open`, it ends with its own work or,
+    where that is not known, after the usual time. One after which little follows ends with all work and is not open.
+    `kind` is `step`, or `layer` where the repeats are parts of a model inside one pass of the program's loop.
+    """
+
+    called: Called
+    starts: IntArray
+    ends: IntArray
+    open: BoolArray
+    kind: str = STEP
+    inner: Inner | None = None
+
+    @property
+    def source(self) -> str:
+        """How the loop was found: `nvtx` or `anchor`."""
+        return self.called.source
+
+    @property
+    def name(self) -> str:
+        """The range that repeats; empty for an anchor, whose name the strings of the trace hold."""
+        return self.called.range
+
+    @property
+    def closed(self) -> bool:
+        """Whether the program's own loop closes in each repeat; False for layers."""
+        return self.kind == STEP
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def spans(self) -> Intervals:
+        """The repeats as intervals."""
+        return Intervals(self.starts, self.ends)
+
+    @property
+    def runs(self) -> list[IntArray]:
+        """The borders of the repeats of each run: their starts, and where the last one ends."""
+        behind = (np.flatnonzero(self.open[:-1]) + 1).tolist()
+        parts = zip([0, *behind], [*behind, len(self)], strict=True)
+        return [np.append(self.starts[first:last], self.ends[last - 1]) for first, last in parts]
+
+    @property
+    def total_ns(self) -> int:
+        """The time that the repeats take, without the pauses between them."""
+        return int((self.ends - self.starts).sum())
+
+    def of_kind(self, kind: str) -> Self:
+        """The same repeats, judged anew; layers have no shorter period."""
+        return replace(self, kind=kind, inner=self.inner if kind == STEP else None)
+
+    def with_inner(self, inner: Inner | None) -> Self:
+        """The same repeats with a shorter period in them."""
+        return replace(self, inner=inner)
+
+
+def pauses(between: IntArray, usual: float, reach: int) -> BoolArray:
+    """Which of the times between repeats are pauses, for repeats that begin `usual` ns apart over `reach` ns."""
+    result: BoolArray = between > max(PAUSE_STEPS * usual, PAUSE_SHARE * reach)
+    return result
+
+
+def loop_of(called: Called, starts: IntArray, left: BoolArray, own_end: IntArray | None, end: int) -> Loop:
+    """The loop whose repeats begin at `starts`, in order, on a device whose work ends at `end`. `left` tells behind
+    which of them, without the last, it is left; `own_end` is where the work of each ends, None where not known.
+
+    ```
+    starts   |   |   |   |                   |   |   |
+    repeats  [--)[--)[--)[--)                [--)[--)[--)      the fourth and the last are open
+    ```
+    """
+    usual = int(np.median(np.diff(starts))) if len(starts) > 1 else end - int(starts[0])
+    left = np.append(left, end - int(starts[-1]) > 2 * usual)
+    ends = np.append(starts[1:], end)
+    ended = starts + usual if own_end is None else np.maximum(own_end, starts + 1)
+    return Loop(called, starts, np.where(left, np.minimum(ended, ends), ends), left)
