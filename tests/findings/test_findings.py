@@ -410,6 +410,14 @@ class TestIterations:
         assert [where(row) for row in slow.rows] == [("CUPTI_ACTIVITY_KIND_KERNEL", 3_400_000, None, 107)]
         assert sum(each.lost_ns for each in report.findings) <= report.devices[0].idle_ns
 
+    def test_all_slow_ones_count_and_their_period_is_told(self, tmp_path: Path) -> None:
+        """Every fifth of 81 steps takes 1 ms more: sixteen, of which ten are listed."""
+        idle = [1_300_000 if number % 5 == 4 else 300_000 for number in range(81)]
+        slow = by_cause(report_of(self.steps(idle), tmp_path))["slow_iterations"]
+        assert slow.ceiling_ns == 16 * 1_000_000
+        assert slow.title == "Every 5th iteration takes far longer than the median one"
+        assert slow.evidence[0] == "16 of 80 iterations are slow, every 5th: 16.0 ms more in all"
+
     def test_even_ones_are_no_finding(self, tmp_path: Path) -> None:
         assert "slow_iterations" not in by_cause(report_of(self.steps([300_000] * 10), tmp_path))
 
