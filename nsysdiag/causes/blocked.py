@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
 from nsysdiag.causes.variant import Variant
@@ -23,7 +24,7 @@ CAUSE = Cause(
     meaning="The launching thread was scheduled out and waited in something that was not captured.",
     side="host",
     tables=("SCHED_EVENTS",),
-    advice=("Capture again with --trace=osrt: then the trace says in which call it waited.",),
+    advice=Advice(("Capture again with --trace=osrt: then the trace says in which call it waited.",)),
     color="#8e9eaa",
     picture="""
 device  [==A==)......................[==next==)

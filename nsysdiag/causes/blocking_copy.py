@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK
@@ -61,9 +62,56 @@ CAUSE = Cause(
     meaning="The launching thread was inside a copy call that returns only when the copy is done or staged: a synchronous call, or pageable memory.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_MEMCPY"),
-    advice=(
-        "Copy from pinned memory with cudaMemcpyAsync on a stream of its own (PyTorch: pin_memory=True and non_blocking=True).",
-        "Read-backs of a few bytes (.item(), loss printing) stop the queue: keep values on the device, read them every n steps.",
+    advice=Advice(
+        plain=(
+            "Copy from pinned memory with cudaMemcpyAsync on a stream of its own.",
+            "Read-backs of a few bytes stop the queue: keep values on the device, read them every n steps.",
+        ),
+        pytorch=Words(
+            (
+                "Copy from pinned memory, asynchronously: pin_memory=True in the loader, .to(device, non_blocking=True).",
+                "Read-backs of a few bytes (.item(), loss printing) stop the queue: keep values on the device, read them "
+                "every n steps.",
+            ),
+            source="pinned_memory",
+        ),
+        jax=Words(
+            (
+                "jax.device_put the next batch while this step runs: it returns at once; no numpy arrays as arguments of a "
+                "jitted function, which are copied in each call.",
+                "Read-backs (float(), print) stop the queue: keep values as jax.Array, read them every n steps.",
+            ),
+            source="jax_async",
+        ),
+        tensorflow=Words(
+            (
+                "Let tf.data copy ahead: prefetch_to_device or tf.distribute's input pipeline; no numpy arrays in the step.",
+                "Read-backs (.numpy(), print) stop the queue: read them every n steps.",
+            ),
+            source="tf_data",
+        ),
+        cupy=Words(
+            (
+                "Copy from pinned memory (cupyx.empty_pinned) with array.set(..., stream) on a non-blocking stream.",
+                "Read-backs (.get(), float()) stop the queue: keep values on the device, read them every n steps.",
+            ),
+            source="cupy_memory",
+        ),
+        openacc=Words(
+            (
+                "Keep arrays on the device across loops (data regions, enter data), and copy with update ... async; pinned "
+                "host memory makes copies asynchronous (nvc: -gpu=pinned or mem:separate:pinnedalloc).",
+            ),
+            source="openacc",
+            fix="keep arrays in a data region; update ... async",
+        ),
+        mpi=Words(
+            (
+                "Pass device pointers to a CUDA-aware MPI instead of copying to the host for each message.",
+                "What must be copied: pinned buffers and cudaMemcpyAsync on a stream of its own.",
+            ),
+            source="mpi_cuda",
+        ),
     ),
     color="#c641f3",
     picture="""
@@ -71,7 +119,7 @@ device  [==A==)[=copy=)...........[==next==)
 thread    [cudaMemcpy     ]   [launch]
 """,
     family="copies",
-    sources=("api_sync", "pinned_memory"),
+    sources=("api_sync", "best_practices"),
     thresholds=(READ_BACK, DRAINED),
     rows=(Rows.CALL,),
     variants=(
@@ -86,10 +134,53 @@ thread    [cudaMemcpy     ]   [launch]
         Variant(
             "pageable",
             "from or to pageable memory",
-            "pin the host memory: pin_memory=True, non_blocking=True",
-            (
-                "Pin the host side: cudaHostAlloc once and reuse it (PyTorch: DataLoader(pin_memory=True) and "
-                ".to(device, non_blocking=True)).",
+            "pin the host memory: cudaHostAlloc, cudaHostRegister",
+            Advice(
+                plain=(
+                    "Pin the host side (cudaHostAlloc, or cudaHostRegister for memory that exists) once and reuse it, then "
+                    "copy with cudaMemcpyAsync: a pageable copy is staged by the driver and holds the thread.",
+                ),
+                pytorch=Words(
+                    (
+                        "Pin the host side: DataLoader(pin_memory=True), or tensor.pin_memory() once for a buffer that is "
+                        "reused, and .to(device, non_blocking=True).",
+                    ),
+                    source="pinned_memory",
+                    fix="pin the host memory: pin_memory=True, non_blocking=True",
+                ),
+                jax=Words(
+                    (
+                        "jax.device_put the next batch while this step runs, so that staging from pageable memory overlaps; "
+                        "keep on the device what does not change.",
+                    ),
+                    source="jax_async",
+                    fix="device_put the next batch while this step runs",
+                ),
+                tensorflow=Words(
+                    ("Let tf.data copy ahead from its own buffers: dataset.prefetch, prefetch_to_device.",),
+                    source="tf_data",
+                    fix="let tf.data copy ahead: prefetch_to_device",
+                ),
+                cupy=Words(
+                    ("Pin the host side: cupyx.empty_pinned or zeros_pinned once, and array.set or get on a stream.",),
+                    source="cupy_memory",
+                    fix="pin the host memory: cupyx.empty_pinned",
+                ),
+                openacc=Words(
+                    (
+                        "Pin the host side (nvc: -gpu=pinned or mem:separate:pinnedalloc; cudaHostRegister), and keep arrays "
+                        "on the device across loops (data regions) instead of copying them for each.",
+                    ),
+                    source="openacc",
+                    fix="pin the host memory, and copy less: data regions",
+                ),
+                mpi=Words(
+                    (
+                        "Pin the buffers that messages go through (cudaHostAlloc once), or pass device pointers to a "
+                        "CUDA-aware MPI, which needs no copy of yours.",
+                    ),
+                    source="mpi_cuda",
+                ),
             ),
             label=matching(r"pageable"),
         ),

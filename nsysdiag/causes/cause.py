@@ -9,6 +9,7 @@ from enum import Enum
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.evidence import HostEvidence, Layer
 from nsysdiag.causes.families import Family
 from nsysdiag.causes.threshold import Threshold
@@ -49,7 +50,8 @@ class Cause:
 
     For people: `color` is that of its bars, `opening` how a causal chain begins (with {thread}, {call}, {label} and
     {code}, what CPU samples were in; None: the call on the thread, or the title where the device waits). The first of the `variants` that matches is taken;
-    the last takes what is left. `sources` are keys of SOURCES. `rows` is where the rows behind a slice are looked for,
+    the last takes what is left. `sources` are keys of SOURCES: the documents
+    behind the rule and the plain advice. `rows` is where the rows behind a slice are looked for,
     in order; after them comes the operation that the device waited for.
 
     How it is judged: `family` is the bottleneck to which its time counts where a variant names no other.
@@ -70,7 +72,7 @@ class Cause:
     meaning: str
     side: str
     tables: tuple[str, ...]
-    advice: tuple[str, ...]
+    advice: Advice
     color: str
     picture: str
     family: Family

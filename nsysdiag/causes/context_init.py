@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.threshold import Threshold
@@ -46,9 +47,11 @@ CAUSE = Cause(
     meaning="The launching thread was creating or resetting a CUDA context.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=(
-        "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
-        "Lazy loading (CUDA_MODULE_LOADING=LAZY) and a persistence daemon shorten it.",
+    advice=Advice(
+        (
+            "Do it once at start, before the work that is measured; keep processes alive instead of starting one per task.",
+            "Lazy loading (CUDA_MODULE_LOADING=LAZY) and a persistence daemon shorten it.",
+        )
     ),
     color="#812873",
     picture="""

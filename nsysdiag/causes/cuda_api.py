@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
@@ -18,8 +19,10 @@ CAUSE = Cause(
     meaning="The launching thread was inside another CUDA call: launches of other work, queries, event records, or a library call.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUBLAS_EVENTS", "CUDNN_EVENTS"),
-    advice=(
-        "See which call it is in the evidence; cache what it asks for (attributes, occupancy, pointers), and take it out of the step.",
+    advice=Advice(
+        (
+            "See which call it is in the evidence; cache what it asks for (attributes, occupancy, pointers), and take it out of the step.",
+        )
     ),
     color="#b99e7e",
     picture="""
@@ -34,9 +37,18 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
             "launches",
             "launches of other work",
             "launch less: CUDA graphs, fused kernels",
-            (
-                "The thread was launching work that did not end this gap: other streams or devices. A thread for each GPU, or "
-                "fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
+            Advice(
+                plain=(
+                    "The thread was launching work that did not end this gap: other streams or devices. A thread for each GPU, "
+                    "or fewer launches (CUDA graphs, fused kernels).",
+                ),
+                pytorch=Words(
+                    (
+                        "The thread was launching work that did not end this gap: other streams or devices. A process for each "
+                        "GPU, or fewer launches (CUDA graphs, torch.compile(mode='reduce-overhead')).",
+                    ),
+                    source="torch_graphs",
+                ),
             ),
             call=matching(r"Launch|MemcpyAsync|MemsetAsync|Memcpy|Memset"),
         ),
@@ -44,7 +56,9 @@ thread         [cudaEventRecord][cudaFuncGet.][launch]
             "properties",
             "properties are asked for",
             "ask once and keep the answer",
-            ("Ask once and keep the answer; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties.",),
+            Advice(
+                ("Ask once and keep the answer; cudaDeviceGetAttribute is far cheaper than cudaGetDeviceProperties.",)
+            ),
             call=matching(
                 r"GetDeviceProperties|GetAttribute|FuncGetAttributes|Occupancy|PointerGetAttributes|MemGetInfo"
             ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant, matching
 
@@ -12,10 +13,37 @@ CAUSE = Cause(
     "following who ended the wait leads here, and the worker's own cause is kept beside it.",
     side="root",
     tables=("OSRT_API", "SCHED_EVENTS", "NVTX_EVENTS"),
-    advice=(
-        "More workers and deeper prefetching: PyTorch num_workers, prefetch_factor and persistent_workers=True.",
-        "Pinned memory, and copies that do not block: pin_memory=True, non_blocking=True.",
-        "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
+    advice=Advice(
+        plain=(
+            "Load ahead: more threads or processes that read and decode, and a queue deep enough for the slowest of them.",
+            "Load into pinned memory and copy with cudaMemcpyAsync while kernels run.",
+            "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
+        ),
+        pytorch=Words(
+            (
+                "More workers and deeper prefetching: num_workers, prefetch_factor and persistent_workers=True.",
+                "Pinned memory, and copies that do not block: pin_memory=True, non_blocking=True.",
+                "The worker reads: larger files, local disks or a cache. The worker computes: cheaper or GPU-side decoding.",
+            ),
+            source="data_loader",
+            fix="more workers and prefetching: num_workers, prefetch_factor, persistent_workers",
+        ),
+        jax=Words(
+            (
+                "More reading ahead: worker_count of a grain loader, or prefetch of a tf.data pipeline; jax.device_put the "
+                "next batch while this step runs.",
+            ),
+            source="jax_async",
+            fix="more reading ahead, and device_put the next batch",
+        ),
+        tensorflow=Words(
+            (
+                "tf.data: num_parallel_calls=tf.data.AUTOTUNE in map and interleave, cache() where it fits, "
+                "prefetch(tf.data.AUTOTUNE) last.",
+            ),
+            source="tf_data",
+            fix="tf.data: parallel map and interleave, prefetch",
+        ),
     ),
     color="#64ca9e",
     picture="""
@@ -24,15 +52,31 @@ thread         [queue.get: sem_wait     ][launch]
 worker    [read a file             ][put]
 """,
     family="input",
-    sources=("data_loader", "tuning_guide"),
+    sources=("nsight_osrt", "best_practices"),
     variants=(
         Variant(
             "reads",
             "the worker reads",
             "larger files and a cache near the worker; more workers and prefetching",
-            (
-                "The worker reads: pack samples into shards, cache them on a local disk; more workers read side by side "
-                "(num_workers, prefetch_factor, persistent_workers=True).",
+            Advice(
+                plain=(
+                    "The worker reads: pack many small files into few large ones, cache them on a local disk, read larger "
+                    "blocks; several workers read side by side.",
+                ),
+                pytorch=Words(
+                    (
+                        "The worker reads: pack samples into shards, cache them on a local disk; more workers read side by "
+                        "side (num_workers, prefetch_factor, persistent_workers=True).",
+                    ),
+                    source="data_loader",
+                ),
+                tensorflow=Words(
+                    (
+                        "The worker reads: TFRecord shards, interleave(num_parallel_calls=tf.data.AUTOTUNE), cache() on a "
+                        "local disk.",
+                    ),
+                    source="tf_data",
+                ),
             ),
             label=matching(r"io_wait|Input and output|os_memory"),
         ),
@@ -40,9 +84,25 @@ worker    [read a file             ][put]
             "computes",
             "the worker computes",
             "more workers, or cheaper decoding; decode on the GPU",
-            (
-                "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper transforms, one "
-                "thread each (torch.set_num_threads(1)), or decoding on the GPU.",
+            Advice(
+                plain=(
+                    "The worker decodes or computes: more workers with one thread each, cheaper decoding, or decoding on the "
+                    "GPU (nvJPEG, DALI).",
+                ),
+                pytorch=Words(
+                    (
+                        "The worker decodes or augments: more workers (num_workers, persistent_workers=True), cheaper "
+                        "transforms, one thread each (torch.set_num_threads(1)), or decoding on the GPU.",
+                    ),
+                    source="data_loader",
+                ),
+                tensorflow=Words(
+                    (
+                        "The worker decodes or augments: map(num_parallel_calls=tf.data.AUTOTUNE), batch before map where it "
+                        "vectorizes, cache() what does not change.",
+                    ),
+                    source="tf_data",
+                ),
             ),
             label=matching(r"host_compute|Host code"),
         ),
@@ -50,13 +110,15 @@ worker    [read a file             ][put]
             "no_cpu",
             "the worker has no CPU",
             "give the workers CPUs: fewer of them, or a larger limit",
-            (
-                "The workers compete for CPUs: as many as there are CPUs, one thread each, and the launching thread on a CPU of "
-                "its own (taskset, numactl).",
+            Advice(
+                (
+                    "The workers compete for CPUs: as many as there are CPUs, one thread each, and the launching thread on a CPU "
+                    "of its own (taskset, numactl).",
+                )
             ),
             label=matching(r"off_cpu|Preempted"),
         ),
-        Variant("other", "", "more workers and prefetching: num_workers, prefetch_factor, persistent_workers"),
+        Variant("other", "", "load ahead: more workers, a deeper queue"),
     ),
     opening="{thread} waits for input data in {call}",
 )

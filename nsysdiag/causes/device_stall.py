@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.threshold import LATENCY_LIMIT
 from nsysdiag.causes.variant import Variant, matching
@@ -26,9 +27,10 @@ CAUSE = Cause(
     meaning="The operation was launched long enough ago, nothing in the trace held it back, and the device did not start it.",
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY"),
-    advice=(
-        "Look at what the trace does not hold: dependencies through events that were not traced, other processes, power states.",
-        "Between two queued copies, and only there, this is set-up, some 30 us each: join small copies.",
+    advice=Advice(
+        (
+            "Look at what the trace does not hold: dependencies through events that were not traced, other processes, power states.",
+        )
     ),
     color="#4b6b38",
     picture="""
@@ -43,18 +45,10 @@ thread [launch]                          long ago
             "copies",
             "between queued copies",
             "join small copies",
-            ("Between queued copies this is set-up, some 30 us each: join small copies.",),
+            Advice(("Between queued copies this is set-up, some 30 us each: join small copies.",)),
             label=matching(r"between queued copies"),
         ),
-        Variant(
-            "other",
-            "",
-            "look for dependencies that were not traced",
-            (
-                "Look at what the trace does not hold: dependencies through events that were not traced, other processes, "
-                "power states.",
-            ),
-        ),
+        Variant("other", "", "look for dependencies that were not traced"),
     ),
     accepted=True,
     device=explain,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant
@@ -15,8 +16,32 @@ CAUSE = Cause(
     meaning="The next operation was already launched and started within the dispatch floor: what the hardware needs from one operation to the next.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=(
-        "Fewer, larger kernels: fuse element-wise operations (torch.compile, custom fusion), or run the step as a CUDA graph.",
+    advice=Advice(
+        plain=("Fewer, larger kernels: fuse kernels that work on the same data, or run the step as a CUDA graph.",),
+        pytorch=Words(
+            (
+                "Fewer, larger kernels: fuse element-wise operations (torch.compile, custom kernels), or run the step as a "
+                "CUDA graph (torch.compile(mode='reduce-overhead'), torch.cuda.graph).",
+            ),
+            source="torch_graphs",
+        ),
+        jax=Words(
+            ("Fewer, larger kernels: put the whole step under one jax.jit, so that XLA can fuse it.",), source="jax_gpu"
+        ),
+        tensorflow=Words(
+            (
+                "Fewer, larger kernels: put the whole step into one tf.function(jit_compile=True), so that XLA can fuse it.",
+            ),
+            source="tf_gpu",
+        ),
+        cupy=Words(
+            ("Fewer, larger kernels: cupy.fuse or an ElementwiseKernel for chains of element-wise operations.",),
+            source="cupy_speed",
+        ),
+        openacc=Words(
+            ("Fewer, larger kernels: join neighbouring parallel loops into one, collapse nested ones.",),
+            source="openacc",
+        ),
     ),
     color="#25564d",
     picture="""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.threshold import LATENCY_LIMIT
 from nsysdiag.causes.variant import Variant
@@ -30,7 +31,7 @@ CAUSE = Cause(
     meaning="The operation was launched, and the GPU was in the time slice of another process.",
     side="device",
     tables=("GPU_CONTEXT_SWITCH_EVENTS",),
-    advice=("Two processes share this GPU: use MPS, MIG or another GPU.",),
+    advice=Advice(("Two processes share this GPU: use MPS, MIG or another GPU.",)),
     color="#4d500d",
     picture="""
 process 1  [==A==)              [==next==)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import Intervals, nearest_before
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.causes.ids import GRAPH_BUILD
@@ -44,9 +45,18 @@ CAUSE = Cause(
     meaning="The launching thread was capturing, instantiating, updating or uploading a CUDA graph.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=(
-        "Build graphs once and replay them; update parameters in place instead of instantiating again.",
-        "Varying shapes force new captures: pad to a few sizes.",
+    advice=Advice(
+        plain=(
+            "Build graphs once and replay them; update parameters in place instead of instantiating again.",
+            "Varying sizes force new captures: pad to a few sizes.",
+        ),
+        pytorch=Words(
+            (
+                "Capture once for each shape and replay; varying shapes force new captures: pad to a few sizes, or mark "
+                "dimensions dynamic (torch.compile(mode='reduce-overhead') captures each shape anew).",
+            ),
+            source="torch_graphs",
+        ),
     ),
     color="#705672",
     picture="""
@@ -54,22 +64,24 @@ device  [==A==).......................[==graph==)
 thread         [capture][instantiate][launch]
 """,
     family="startup",
-    sources=("cuda_graphs", "torch_graphs"),
+    sources=("cuda_graphs",),
     rows=(Rows.CALL,),
     variants=(
         Variant(
             "capture",
             "a graph is captured",
             "capture once for each shape and replay",
-            ("Capture once for each shape, before the loop; pad varying shapes to a few sizes.",),
+            Advice(("Capture once for each shape, before the loop; pad varying shapes to a few sizes.",)),
             label=matching(r"capture"),
         ),
         Variant(
             "instantiate",
             "a graph is instantiated",
             "update the graph in place: cudaGraphExecUpdate",
-            (
-                "Instantiate once and use cudaGraphExecUpdate where only parameters change; cudaGraphUpload ahead of the launch.",
+            Advice(
+                (
+                    "Instantiate once and use cudaGraphExecUpdate where only parameters change; cudaGraphUpload ahead of the launch.",
+                )
             ),
             call=matching(r"Instantiate"),
         ),

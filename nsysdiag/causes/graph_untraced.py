@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
 
@@ -11,7 +12,9 @@ CAUSE = Cause(
     meaning="A graph was launched, and the trace holds neither its kernels nor a graph row: the device was probably busy, which the trace does not show.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE"),
-    advice=("Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows.",),
+    advice=Advice(
+        ("Capture again with --cuda-graph-trace=node (exact) or =graph, with a version that writes graph rows.",)
+    ),
     color="#927f84",
     picture="""
 device  [==A==)  ? ? ? ? ? ?  [==B==)
@@ -24,7 +27,7 @@ thread     [cudaGraphLaunch]   [sync]    neither kernels nor GRAPH_TRACE
             "other",
             "",
             "capture again with --cuda-graph-trace=node",
-            ("Capture again with --cuda-graph-trace=node: then each kernel of a graph is in the trace.",),
+            Advice(("Capture again with --cuda-graph-trace=node: then each kernel of a graph is in the trace.",)),
         ),
     ),
     unresolved=True,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from nsysdiag.arrays.intervals import union
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_inside, plain_layer
 from nsysdiag.causes.threshold import Threshold, setting
@@ -32,10 +33,55 @@ CAUSE = Cause(
     meaning="The launching thread was running on a CPU, in no CUDA or OS call: the program itself, an interpreter, a library.",
     side="host",
     tables=("SCHED_EVENTS", "COMPOSITE_EVENTS"),
-    advice=(
-        "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching thread or ahead of time.",
-        "Interpreter overhead between small kernels: torch.compile, CUDA graphs, larger batches.",
-        "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
+    advice=Advice(
+        plain=(
+            "Profile the host code of this phase (CPU samples with call chains, perf); use several threads for it, move it to "
+            "the GPU, or do it ahead of time on another thread while kernels run.",
+        ),
+        pytorch=Words(
+            (
+                "Profile the host code of this phase (samples with --python-backtrace, py-spy); move it off the launching "
+                "thread or ahead of time.",
+                "Interpreter overhead between small kernels: torch.compile, CUDA graphs, larger batches.",
+                "Garbage collection: gc.freeze(), or gc.disable() and collect at a chosen moment.",
+            ),
+            source="torch_graphs",
+        ),
+        jax=Words(
+            (
+                "Put more of the step under jax.jit: what is outside runs operation by operation; jax.lax.scan for loops over "
+                "steps. Look for compilation in the loop (JAX_LOG_COMPILES=1).",
+            ),
+            source="jax_gpu",
+        ),
+        tensorflow=Words(
+            (
+                "Put more of the step into a tf.function; steps_per_execution in Keras. Look for retracing, which Python "
+                "arguments and varying shapes cause.",
+            ),
+            source="tf_gpu",
+        ),
+        cupy=Words(
+            (
+                "Profile the host code of this phase (py-spy); fewer CuPy calls for each step: cupy.fuse, RawKernel, CUDA "
+                "graphs.",
+            ),
+            source="cupy_speed",
+        ),
+        openacc=Words(
+            (
+                "Profile the host code of this phase; give serial loops between kernels a parallel directive, or run them "
+                "beside kernels that are async.",
+            ),
+            source="openacc",
+        ),
+        mpi=Words(
+            (
+                "Profile the host code of this phase (CPU samples with call chains): move it to the GPU or use more threads "
+                "for it, and look whether all ranks do the same amount.",
+            ),
+            source="nsight_sampling",
+        ),
     ),
     color="#6c9345",
     picture="""
@@ -43,7 +89,7 @@ device  [==A==)................[==next==)
 thread         ~~ computes ~~[launch]
 """,
     family="host",
-    sources=("nsight_sampling", "gc", "torch_graphs"),
+    sources=("nsight_sampling", "gc"),
     thresholds=(
         Threshold(
             "sampling_period",
@@ -60,9 +106,11 @@ thread         ~~ computes ~~[launch]
             "garbage_collector",
             "Python's garbage collector",
             "gc.freeze() after the warm-up, gc.collect() at a moment of choice",
-            (
-                "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() at a moment of choice (between epochs, "
-                "in the shadow of a long kernel).",
+            Advice(
+                (
+                    "Call gc.freeze() after the warm-up, or gc.disable() and gc.collect() at a moment of choice (every n steps, "
+                    "in the shadow of a long kernel).",
+                )
             ),
             hint=IN_COLLECTOR,
         ),
@@ -70,16 +118,45 @@ thread         ~~ computes ~~[launch]
             "mpi",
             "inside MPI calls",
             "find the late rank; overlap communication with compute",
-            ("MPI polls while it waits for other ranks: look for the late one, use CUDA-aware or non-blocking calls.",),
+            Advice(
+                (
+                    "MPI polls while it waits for other ranks: look for the late one; exchange the border with non-blocking, "
+                    "CUDA-aware calls while the interior computes.",
+                )
+            ),
             label=matching(r"MPI"),
         ),
         Variant(
             "interpreter",
             "the Python interpreter",
-            "fewer steps of Python for each kernel: torch.compile, CUDA graphs",
-            (
-                "Fewer steps of Python for each kernel: torch.compile(mode='reduce-overhead'), CUDA graphs, fused optimizers "
-                "(fused=True or foreach=True), larger batches.",
+            "fewer steps of Python for each kernel: CUDA graphs, larger pieces of work",
+            Advice(
+                plain=("Fewer steps of Python for each kernel: CUDA graphs, fused kernels, larger pieces of work.",),
+                pytorch=Words(
+                    (
+                        "Fewer steps of Python for each kernel: torch.compile(mode='reduce-overhead'), CUDA graphs, fused "
+                        "optimizers (fused=True or foreach=True), larger batches.",
+                    ),
+                    source="torch_graphs",
+                    fix="fewer steps of Python for each kernel: torch.compile, CUDA graphs",
+                ),
+                jax=Words(
+                    (
+                        "Fewer steps of Python for each kernel: the whole step under one jax.jit, jax.lax.scan over steps.",
+                    ),
+                    source="jax_gpu",
+                    fix="fewer steps of Python: the whole step under one jax.jit",
+                ),
+                tensorflow=Words(
+                    ("Fewer steps of Python for each kernel: the whole step in one tf.function, steps_per_execution.",),
+                    source="tf_gpu",
+                    fix="fewer steps of Python: the whole step in one tf.function",
+                ),
+                cupy=Words(
+                    ("Fewer steps of Python for each kernel: cupy.fuse, RawKernel, CUDA graphs.",),
+                    source="cupy_speed",
+                    fix="fewer steps of Python for each kernel: cupy.fuse, RawKernel",
+                ),
             ),
             hint=IN_INTERPRETER,
         ),

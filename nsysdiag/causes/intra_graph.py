@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
@@ -12,7 +13,7 @@ CAUSE = Cause(
     meaning="The operations on both sides are nodes of the same graph launch: the graph itself has the dependency.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=("Look for long dependency chains in the graph; independent branches can run side by side.",),
+    advice=Advice(("Look for long dependency chains in the graph; independent branches can run side by side.",)),
     color="#76a79d",
     picture="""
 device  [node 1)......[node 2)

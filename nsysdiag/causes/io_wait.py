@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.variant import Variant, matching
@@ -54,10 +55,27 @@ CAUSE = Cause(
     meaning="The launching thread was in a read, write, open, poll or other call on a file, pipe, socket or device.",
     side="host",
     tables=("OSRT_API",),
-    advice=(
-        "Take reading out of the launching thread: data loader workers, prefetching, a read-ahead thread.",
-        "Slow storage or many small files: cache locally, pack into shards, read larger blocks.",
-        "Logging and checkpoints: write from another thread.",
+    advice=Advice(
+        plain=(
+            "Take reading out of the launching thread: a read-ahead thread, asynchronous reads (io_uring, aio, GPUDirect Storage).",
+            "Slow storage or many small files: cache locally, pack into few files, read larger blocks.",
+            "Logging and checkpoints: write from another thread.",
+        ),
+        pytorch=Words(
+            (
+                "Take reading out of the launching thread: data loader workers, prefetching, a read-ahead thread.",
+                "Slow storage or many small files: cache locally, pack into shards, read larger blocks.",
+                "Logging and checkpoints: write from another thread.",
+            ),
+            source="data_loader",
+        ),
+        mpi=Words(
+            (
+                "Take reading out of the launching thread, or read in parallel (MPI-IO, HDF5), each rank its own part.",
+                "Print from one rank only, and not in each step; write checkpoints from another thread or every n steps.",
+            ),
+            source="mpi_cuda",
+        ),
     ),
     color="#f13971",
     picture="""
@@ -65,17 +83,33 @@ device  [==A==)........[==next==)
 thread         [read][launch]
 """,
     family="input",
-    sources=("nsight_osrt", "tuning_guide"),
+    sources=("nsight_osrt",),
     rows=(Rows.OS_CALL,),
     variants=(
         Variant(
             "reads",
             "reads",
             "read ahead in another thread or process",
-            (
-                "Take reading out of the launching thread: a read-ahead thread, or workers (PyTorch DataLoader: num_workers, "
-                "prefetch_factor, persistent_workers=True); pack many small files into shards, cache them on a local disk. A "
-                "read from a pipe waits for whoever writes to it.",
+            Advice(
+                plain=(
+                    "Take reading out of the launching thread: a read-ahead thread or asynchronous reads; pack many small files "
+                    "into few, cache them on a local disk. A read from a pipe or a terminal waits for whoever writes to it.",
+                ),
+                pytorch=Words(
+                    (
+                        "Take reading out of the launching thread: a read-ahead thread, or workers (DataLoader: num_workers, "
+                        "prefetch_factor, persistent_workers=True); pack many small files into shards, cache them on a local "
+                        "disk. A read from a pipe waits for whoever writes to it.",
+                    ),
+                    source="data_loader",
+                ),
+                tensorflow=Words(
+                    (
+                        "Take reading out of the launching thread: tf.data with interleave and prefetch; TFRecord shards on a "
+                        "local disk.",
+                    ),
+                    source="tf_data",
+                ),
             ),
             label=matching(READS),
         ),
@@ -83,7 +117,7 @@ thread         [read][launch]
             "writes",
             "writes",
             "write from another thread",
-            ("Write logs and checkpoints from another thread or asynchronously; print less.",),
+            Advice(("Write logs and checkpoints from another thread or asynchronously; print less.",)),
             label=matching(WRITES),
             family="host",
         ),
@@ -91,9 +125,17 @@ thread         [read][launch]
             "peers",
             "waits for a pipe or socket",
             "find who is late at the other end",
-            (
-                "The thread waits for the other end of a pipe or socket: a data loader worker (num_workers, "
-                "prefetch_factor), a server, another rank.",
+            Advice(
+                plain=(
+                    "The thread waits for the other end of a pipe or socket: a worker process, a server, another rank.",
+                ),
+                pytorch=Words(
+                    (
+                        "The thread waits for the other end of a pipe or socket: a data loader worker (num_workers, "
+                        "prefetch_factor), a server, another rank.",
+                    ),
+                    source="data_loader",
+                ),
             ),
             label=matching(PEERS),
         ),
@@ -101,9 +143,11 @@ thread         [read][launch]
             "driver",
             "in a driver",
             "find the library that calls the driver, and keep it out of the step",
-            (
-                "ioctl asks a driver for something: memory registered, a queue or an event made. Find the library that calls "
-                "it (call chains of OS calls: --osrt-backtrace-threshold), and do it once, before the loop.",
+            Advice(
+                (
+                    "ioctl asks a driver for something: memory registered, a queue or an event made. Find the library that "
+                    "calls it (call chains of OS calls: --osrt-backtrace-threshold), and do it once, before the loop.",
+                )
             ),
             label=matching(DRIVER),
             family="host",

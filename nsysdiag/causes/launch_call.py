@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.variant import Variant, matching
 
@@ -11,9 +12,45 @@ CAUSE = Cause(
     meaning="The device was idle while the thread was inside the call that launches the next operation.",
     side="call",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=(
-        "Many small launches: use CUDA graphs, torch.compile(mode='reduce-overhead') or fused kernels.",
-        "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
+    advice=Advice(
+        plain=(
+            "Many small launches: run the sequence as a CUDA graph, or fuse kernels.",
+            "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
+        ),
+        pytorch=Words(
+            (
+                "Many small launches: use CUDA graphs, torch.compile(mode='reduce-overhead') or fused kernels.",
+                "Check what makes the call slow: many arguments, locks in the driver, several threads launching at once.",
+            ),
+            source="torch_graphs",
+            fix="launch less: CUDA graphs, torch.compile(mode='reduce-overhead')",
+        ),
+        jax=Words(
+            (
+                "Many small launches: put the whole step under one jax.jit; XLA runs parts of it as CUDA graphs "
+                "(--xla_gpu_enable_command_buffer).",
+            ),
+            source="jax_gpu",
+            fix="launch less: one jax.jit for the whole step",
+        ),
+        tensorflow=Words(
+            ("Many small launches: one tf.function(jit_compile=True) for the whole step.",),
+            source="tf_gpu",
+            fix="launch less: tf.function(jit_compile=True)",
+        ),
+        cupy=Words(
+            ("Many small launches: cupy.fuse, or capture the sequence as a CUDA graph (Stream.begin_capture).",),
+            source="cupy_speed",
+            fix="launch less: cupy.fuse, CUDA graphs",
+        ),
+        openacc=Words(
+            (
+                "Many small launches: add async to compute constructs, so that the host launches ahead; join neighbouring "
+                "loops.",
+            ),
+            source="openacc",
+            fix="launch ahead: async on compute constructs",
+        ),
     ),
     color="#d16d24",
     picture="""
@@ -21,19 +58,21 @@ device  [==A==)........[==next==)
 thread          [launch  ]
 """,
     family="launch",
-    sources=("asynchronous", "cuda_graphs", "torch_graphs"),
+    sources=("asynchronous", "cuda_graphs"),
     rows=(Rows.LAUNCH,),
     variants=(
         Variant(
             "graph",
             "a graph is launched",
             "cudaGraphUpload ahead of the launch; fewer nodes",
-            (
-                "The launch of a whole graph takes the time of its nodes: cudaGraphUpload ahead of it, fewer and larger nodes.",
+            Advice(
+                (
+                    "The launch of a whole graph takes the time of its nodes: cudaGraphUpload ahead of it, fewer and larger nodes.",
+                )
             ),
             call=matching(r"GraphLaunch"),
         ),
-        Variant("other", "", "launch less: CUDA graphs, torch.compile(mode='reduce-overhead')"),
+        Variant("other", "", "launch less: CUDA graphs, fused kernels"),
     ),
     opening="{thread} is inside {call}",
 )

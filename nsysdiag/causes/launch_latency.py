@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
 from nsysdiag.causes.variant import Variant
@@ -14,9 +15,19 @@ CAUSE = Cause(
     meaning="The launch call had returned and the operation was on its way to an idle device, for no longer than such a launch may take.",
     side="call",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=(
-        "Launch earlier: queue work ahead instead of waiting for results, so that launches overlap with running kernels.",
-        "Put the sequence into a CUDA graph: one launch for many kernels.",
+    advice=Advice(
+        plain=(
+            "Launch earlier: queue work ahead instead of waiting for results, so that launches overlap with running kernels.",
+            "Put the sequence into a CUDA graph: one launch for many kernels.",
+        ),
+        openacc=Words(
+            (
+                "Launch earlier: add async to compute constructs and updates, so that the host queues work ahead instead of "
+                "waiting for each.",
+            ),
+            source="openacc",
+            fix="launch ahead: async on compute constructs",
+        ),
     ),
     color="#99c273",
     picture="""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
@@ -12,7 +13,9 @@ CAUSE = Cause(
     meaning="The next operation has no API call in the trace, so it is unknown whether the host was late.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=("Capture again with --trace=cuda for all processes of the run, so that each operation has its launch.",),
+    advice=Advice(
+        ("Capture again with --trace=cuda for all processes of the run, so that each operation has its launch.",)
+    ),
     color="#404e58",
     picture="""
 device  [==A==)..........[==B==)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.gil import gil_waits
@@ -32,10 +33,20 @@ CAUSE = Cause(
     meaning="The launching thread waited for a lock, a condition variable, a semaphore or a barrier: another thread had to act first.",
     side="host",
     tables=("OSRT_API",),
-    advice=(
-        "Find who holds the lock or fills the queue: that thread is the root.",
-        "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or free the GIL.",
-        "An input queue that is empty means that the workers are too slow: more workers, prefetching, cheaper decoding.",
+    advice=Advice(
+        plain=(
+            "Find who holds the lock or fills the queue: that thread is the root.",
+            "Hold locks for less: prepare outside of them, one lock for each queue; launch without holding one.",
+            "A queue that is empty means that whoever fills it is too slow: more workers, work done ahead.",
+        ),
+        pytorch=Words(
+            (
+                "Find who holds the lock or fills the queue: that thread is the root.",
+                "Python: the GIL shows as pthread_cond_timedwait of about 5 ms; move work to processes, or free the GIL.",
+                "An input queue that is empty means that the workers are too slow: more workers, prefetching, cheaper decoding.",
+            ),
+            source="gil",
+        ),
     ),
     color="#c32d3e",
     picture="""
@@ -50,20 +61,34 @@ thread         [pthread_cond_wait][launch]
             "gil",
             "the GIL",
             "move the other threads' Python work to processes",
-            (
-                "Another Python thread held the interpreter: move its work to processes (DataLoader(num_workers > 0) instead of "
-                "threads), to code that frees the GIL, or to a free-threaded build.",
-                "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
+            Advice(
+                plain=(
+                    "Another Python thread held the interpreter: move its work to processes, to code that frees the GIL, or to "
+                    "a free-threaded build.",
+                    "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
+                ),
+                pytorch=Words(
+                    (
+                        "Another Python thread held the interpreter: move its work to processes (DataLoader(num_workers > 0) "
+                        "instead of threads), to code that frees the GIL, or to a free-threaded build.",
+                        "A shorter sys.setswitchinterval() lets the launching thread in sooner.",
+                    ),
+                    source="gil",
+                ),
             ),
             label=matching(r"GIL"),
         ),
         Variant(
             "timed",
             "a wait with a time limit",
-            "free the GIL in the other threads, or move them to processes",
-            (
-                "In CPython, pthread_cond_timedwait of about 5 ms is the wait for the GIL: move the other threads' Python work to "
-                "processes, or free the GIL.",
+            "find who should signal; in Python, free the GIL",
+            Advice(
+                (
+                    "The thread waits for a signal, or until its time is over: find who should signal, and signal instead of "
+                    "letting it poll.",
+                    "In CPython, pthread_cond_timedwait of about 5 ms is the wait for the GIL: move the other threads' Python "
+                    "work to processes, or free the GIL.",
+                )
             ),
             call=matching(r"cond_(timed|clock)wait"),
         ),

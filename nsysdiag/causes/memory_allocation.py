@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
@@ -31,9 +32,49 @@ CAUSE = Cause(
     meaning="The launching thread was allocating, freeing, mapping or registering device or pinned memory; many of these calls wait for the device as well.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=(
-        "Allocate once and reuse, or use a caching or stream-ordered allocator (cudaMallocAsync, PyTorch's caching allocator).",
-        "In PyTorch, churn comes from fragmentation: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer varying shapes, no empty_cache() in the step.",
+    advice=Advice(
+        plain=(
+            "Allocate once, before the loop, and reuse; or use the stream-ordered allocator (cudaMallocAsync, with a release "
+            "threshold on its pool, cudaMemPoolAttrReleaseThreshold).",
+        ),
+        pytorch=Words(
+            (
+                "The caching allocator should serve the step: churn comes from fragmentation. "
+                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, fewer varying shapes, no empty_cache() in the step.",
+            ),
+            source="allocator",
+        ),
+        jax=Words(
+            (
+                "Let JAX allocate its pool at start (XLA_PYTHON_CLIENT_PREALLOCATE, on by default); "
+                "XLA_PYTHON_CLIENT_ALLOCATOR=platform allocates anew each time.",
+            ),
+            source="jax_memory",
+            fix="let JAX allocate its pool at start",
+        ),
+        tensorflow=Words(
+            (
+                "Let the pool be allocated at start: no memory growth (tf.config.experimental.set_memory_growth), or "
+                "TF_GPU_ALLOCATOR=cuda_malloc_async.",
+            ),
+            source="tf_gpu",
+            fix="let TensorFlow allocate its pool at start",
+        ),
+        cupy=Words(
+            (
+                "Keep CuPy's memory pools: no free_all_blocks() in the step, no set_allocator(None); or MemoryAsyncPool.",
+            ),
+            source="cupy_memory",
+            fix="keep CuPy's memory pools",
+        ),
+        openacc=Words(
+            (
+                "Allocate once: enter data create before the loop and exit data after it, so that data clauses find arrays "
+                "present.",
+            ),
+            source="openacc",
+            fix="allocate once: enter data create before the loop",
+        ),
     ),
     color="#d57c98",
     picture="""
@@ -41,26 +82,51 @@ device  [==A==)..............[==next==)
 thread         [cudaMalloc][launch]
 """,
     family="memory",
-    sources=("malloc_async", "allocator"),
+    sources=("malloc_async",),
     rows=(Rows.CALL,),
     variants=(
         Variant(
             "pinned",
             "pinned host memory",
             "allocate pinned buffers once and reuse them",
-            (
-                "Pinning is slow and stops the device: allocate pinned buffers once (PyTorch keeps them in its caching host "
-                "allocator; no pin_memory() in the step).",
+            Advice(
+                plain=("Pinning is slow and stops the device: allocate pinned buffers once and reuse them.",),
+                pytorch=Words(
+                    (
+                        "Pinning is slow and stops the device: allocate pinned buffers once (the caching host allocator keeps "
+                        "them; no pin_memory() in the step).",
+                    ),
+                    source="pinned_memory",
+                ),
+                cupy=Words(
+                    (
+                        "Pinning is slow and stops the device: cupyx.empty_pinned once, and keep the pinned memory pool.",
+                    ),
+                    source="cupy_memory",
+                ),
+                mpi=Words(
+                    (
+                        "Pinning is slow and stops the device: allocate pinned buffers once. Inside MPI calls it is the library "
+                        "that registers its own: reuse the same message buffers, and send once before the loop.",
+                    ),
+                    source="mpi_cuda",
+                ),
             ),
             call=matching(r"Host(Alloc|Register|Unregister)|MallocHost|FreeHost"),
         ),
         Variant(
             "growth",
             "memory is mapped",
-            "warm up with the largest shapes",
-            (
-                "The allocator grows its segments: warm up with the largest shapes, or reserve once (PyTorch: "
-                "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets a segment grow instead of making new ones).",
+            "warm up with the largest sizes",
+            Advice(
+                plain=("An allocator maps more memory as it grows: warm up with the largest sizes, or reserve once.",),
+                pytorch=Words(
+                    (
+                        "The allocator grows its segments: warm up with the largest shapes, or reserve once "
+                        "(PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets a segment grow instead of making new ones).",
+                    ),
+                    source="allocator",
+                ),
             ),
             call=matching(r"cuMem(Create|Map|SetAccess|AddressReserve|Unmap|Release)"),
         ),
@@ -68,9 +134,23 @@ thread         [cudaMalloc][launch]
             "free",
             "memory is freed",
             "do not free in the step",
-            (
-                "cudaFree waits for the device: no empty_cache() in the step; PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True "
-                "or backend:cudaMallocAsync keeps memory from being freed for want of room.",
+            Advice(
+                plain=(
+                    "cudaFree waits for the device: keep the buffer and reuse it, free after the loop, or use cudaFreeAsync, "
+                    "which does not wait.",
+                ),
+                pytorch=Words(
+                    (
+                        "cudaFree waits for the device: no empty_cache() in the step; "
+                        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True or backend:cudaMallocAsync keeps memory from being "
+                        "freed for want of room.",
+                    ),
+                    source="allocator",
+                ),
+                cupy=Words(
+                    ("cudaFree waits for the device: no free_all_blocks() in the step; or MemoryAsyncPool.",),
+                    source="cupy_memory",
+                ),
             ),
             call=matching(r"Free"),
         ),

@@ -8,6 +8,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import contains, union
 from nsysdiag.causes import call_facts, memory_allocation
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, OwnCall, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, joined, layer_of, named
 from nsysdiag.causes.threshold import Threshold
@@ -60,9 +61,40 @@ CAUSE = Cause(
     meaning="Code for the device was compiled, loaded or sent there: a loading call, lazy loading at the first launch, or a JIT.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_OVERHEAD", "PROFILER_OVERHEAD"),
-    advice=(
-        "Warm up before measuring and before serving: run each kernel once.",
-        "CUDA_MODULE_LOADING=EAGER moves the cost to the start; ship code for this architecture so that nothing is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, inductor and Triton caches).",
+    advice=Advice(
+        plain=(
+            "Warm up before what counts: run each kernel once.",
+            "CUDA_MODULE_LOADING=EAGER moves the cost to the start; compile for this architecture (-gencode) so that nothing "
+            "is JIT-compiled; keep the compilation cache (CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE).",
+        ),
+        pytorch=Words(
+            (
+                "Warm up before measuring and before serving: run each kernel once.",
+                "CUDA_MODULE_LOADING=EAGER moves the cost to the start; keep the compilation caches (TORCHINDUCTOR_CACHE_DIR, "
+                "TRITON_CACHE_DIR, CUDA_CACHE_PATH).",
+            ),
+            source="lazy_loading",
+        ),
+        jax=Words(
+            (
+                "Run each jitted function once before what counts; keep compiled programs across runs "
+                "(jax_compilation_cache_dir); fixed shapes, or each is compiled anew (JAX_LOG_COMPILES=1 tells).",
+            ),
+            source="jax_cache",
+        ),
+        tensorflow=Words(
+            (
+                "Run each tf.function once before what counts; fixed shapes or an input_signature, or each is traced and "
+                "compiled anew.",
+            ),
+            source="tf_gpu",
+        ),
+        cupy=Words(
+            (
+                "Run each kernel once before what counts; keep CuPy's kernel cache (CUPY_CACHE_DIR) across runs and nodes.",
+            ),
+            source="cupy_speed",
+        ),
     ),
     color="#fa5dc7",
     picture="""
@@ -89,19 +121,47 @@ thread         [launch, loads its code     ]
             "lazy",
             "first use of a kernel",
             "warm up, or load early with CUDA_MODULE_LOADING=EAGER",
-            (
-                "Run each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
-                "cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or switch it off.",
+            Advice(
+                plain=(
+                    "Run each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
+                ),
+                pytorch=Words(
+                    (
+                        "Run each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the "
+                        "start.",
+                        "torch.backends.cudnn.benchmark=True tries several kernels for each new shape: keep shapes fixed, or "
+                        "switch it off.",
+                    ),
+                    source="lazy_loading",
+                ),
             ),
             call=matching(r"first launch|on its way"),
         ),
         Variant(
             "library",
             "a module is loaded",
-            "keep compiled code: caches of Triton and inductor, CUDA_CACHE_PATH",
-            (
-                "Code made at run time is loaded anew: keep the caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, "
-                "CUDA_CACHE_PATH), and avoid recompilation by fixed shapes.",
+            "load modules once; keep compiled code, CUDA_CACHE_PATH",
+            Advice(
+                plain=(
+                    "Load modules and libraries once, before the loop. Code made at run time (NVRTC, PTX) is compiled anew in "
+                    "each run: keep it, ship code for this architecture, or keep the driver's cache (CUDA_CACHE_PATH).",
+                ),
+                pytorch=Words(
+                    (
+                        "Code made at run time is loaded anew: keep the caches (TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR, "
+                        "CUDA_CACHE_PATH), and avoid recompilation by fixed shapes.",
+                    ),
+                    source="lazy_loading",
+                    fix="keep compiled code: caches of Triton and inductor, CUDA_CACHE_PATH",
+                ),
+                jax=Words(
+                    (
+                        "Compiled programs are loaded anew: keep them (jax_compilation_cache_dir), and avoid recompilation by "
+                        "fixed shapes.",
+                    ),
+                    source="jax_cache",
+                    fix="keep compiled programs: jax_compilation_cache_dir",
+                ),
             ),
             call=matching(r"(Module|Library)Load|cuLink|nvrtc"),
         ),

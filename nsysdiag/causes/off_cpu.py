@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from nsysdiag.arrays.intervals import subtract, union
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, named, plain_layer
 from nsysdiag.causes.threshold import Threshold
@@ -45,9 +46,35 @@ CAUSE = Cause(
     meaning="The launching thread was ready to run and had no CPU: something else held it.",
     side="host",
     tables=("SCHED_EVENTS", "OSRT_API"),
-    advice=(
-        "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, torch.set_num_threads, data loader workers, the container's CPU limit.",
-        "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
+    advice=Advice(
+        plain=(
+            "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, the sizes of thread pools, the container's CPU limit.",
+            "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
+        ),
+        pytorch=Words(
+            (
+                "Give the process more CPUs, or fewer threads: OMP_NUM_THREADS, torch.set_num_threads, data loader workers, "
+                "the container's CPU limit.",
+                "Pin the launching thread away from busy neighbours (taskset, numactl), and look for other jobs on the machine.",
+            ),
+            source="tuning_guide",
+        ),
+        tensorflow=Words(
+            (
+                "Give the process more CPUs, or fewer threads: tf.config.threading, a private thread pool of tf.data "
+                "(options.threading.private_threadpool_size), the container's CPU limit.",
+                "Give the launching thread one of its own: TF_GPU_THREAD_MODE=gpu_private.",
+            ),
+            source="tf_gpu",
+        ),
+        mpi=Words(
+            (
+                "Bind each rank to CPUs of its own (mpirun --bind-to core, --map-by, srun --cpu-bind), with as many threads "
+                "as it has CPUs (OMP_NUM_THREADS); ranks that share CPUs preempt each other while they poll.",
+            ),
+            source="mpi_cuda",
+            fix="bind each rank to CPUs of its own",
+        ),
     ),
     color="#c8428d",
     picture="""
@@ -68,9 +95,26 @@ CPU            |another thread|
             "held",
             "another thread had its CPU",
             "pin the launching thread to a CPU of its own: taskset, numactl",
-            (
-                "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, os.sched_setaffinity), and the others "
-                "fewer: OMP_NUM_THREADS, torch.set_num_threads, fewer data loader workers.",
+            Advice(
+                plain=(
+                    "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, sched_setaffinity), and the "
+                    "others fewer: OMP_NUM_THREADS, smaller thread pools.",
+                ),
+                pytorch=Words(
+                    (
+                        "Give the launching thread a CPU of its own (taskset, numactl --physcpubind, os.sched_setaffinity), "
+                        "and the others fewer: OMP_NUM_THREADS, torch.set_num_threads, fewer data loader workers.",
+                    ),
+                    source="tuning_guide",
+                ),
+                mpi=Words(
+                    (
+                        "Bind each rank to CPUs of its own (mpirun --bind-to core, srun --cpu-bind), and leave one of them "
+                        "to the launching thread: OMP_NUM_THREADS one lower.",
+                    ),
+                    source="mpi_cuda",
+                    fix="bind each rank to CPUs of its own",
+                ),
             ),
             label=matching(r"held its CPU"),
         ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant
@@ -24,8 +25,11 @@ CAUSE = Cause(
     meaning="The launching thread was mapping, unmapping or protecting memory: large buffers that come and go.",
     side="host",
     tables=("OSRT_API",),
-    advice=(
-        "Reuse host buffers; a malloc that returns memory to the system (jemalloc, tcmalloc, MALLOC_TRIM_THRESHOLD_) avoids the calls.",
+    advice=Advice(
+        (
+            "Reuse host buffers; a malloc that keeps memory instead of returning it to the system (jemalloc, tcmalloc, "
+            "MALLOC_TRIM_THRESHOLD_) avoids the calls.",
+        )
     ),
     color="#a30755",
     picture="""
@@ -40,9 +44,11 @@ thread         [munmap][launch]
             "mapping",
             "",
             "reuse host buffers; let malloc keep its memory",
-            (
-                "Large buffers come and go: reuse them, or let malloc keep them (MALLOC_MMAP_THRESHOLD_, "
-                "MALLOC_TRIM_THRESHOLD_, MALLOC_ARENA_MAX; jemalloc or tcmalloc).",
+            Advice(
+                (
+                    "Large buffers come and go: reuse them, or let malloc keep them (MALLOC_MMAP_THRESHOLD_, "
+                    "MALLOC_TRIM_THRESHOLD_, MALLOC_ARENA_MAX; jemalloc or tcmalloc).",
+                )
             ),
         ),
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, plain_layer
 from nsysdiag.causes.variant import Variant
@@ -25,9 +26,11 @@ CAUSE = Cause(
     meaning="The profiler itself held the launching thread: buffer flushes, instrumentation, resource tracking.",
     side="host",
     tables=("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"),
-    advice=(
-        "This time is the measurement, not the program: leave it out of any estimate.",
-        "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
+    advice=Advice(
+        (
+            "This time is the measurement, not the program: leave it out of any estimate.",
+            "Trace less (fewer APIs, no backtraces), or a shorter range with --capture-range=cudaProfilerApi.",
+        )
     ),
     color="#8a8f7e",
     picture="""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant
@@ -23,8 +24,10 @@ CAUSE = Cause(
     meaning="The launch queue of a device was full, so the launching thread had to wait: the host is ahead, not late.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_OVERHEAD",),
-    advice=(
-        "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each.",
+    advice=Advice(
+        (
+            "The host is ahead: this costs nothing on a device that is busy. A thread that feeds several GPUs should use one thread or process for each.",
+        )
     ),
     color="#497970",
     picture="""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant, matching
@@ -26,9 +27,18 @@ CAUSE = Cause(
     meaning="The launching thread slept, or created or awaited a process or thread.",
     side="host",
     tables=("OSRT_API",),
-    advice=(
-        "Remove the sleep or the polling interval; wait on a condition instead.",
-        "Keep worker processes and threads alive (PyTorch: persistent_workers=True).",
+    advice=Advice(
+        plain=(
+            "Remove the sleep or the polling interval; wait on a condition instead.",
+            "Keep worker processes and threads alive: a pool instead of one for each task.",
+        ),
+        pytorch=Words(
+            (
+                "Remove the sleep or the polling interval; wait on a condition instead.",
+                "Keep worker processes alive: DataLoader(persistent_workers=True).",
+            ),
+            source="data_loader",
+        ),
     ),
     color="#dfa6ce",
     picture="""
@@ -36,14 +46,21 @@ device  [==A==)..............[==next==)
 thread         [nanosleep][launch]
 """,
     family="host",
-    sources=("nsight_osrt", "data_loader"),
+    sources=("nsight_osrt",),
     rows=(Rows.OS_CALL,),
     variants=(
         Variant(
             "processes",
             "processes or threads come and go",
-            "keep them alive: persistent_workers=True",
-            ("Keep worker processes and threads alive: DataLoader(persistent_workers=True), a thread pool.",),
+            "keep them alive: a pool of threads or processes",
+            Advice(
+                plain=("Keep worker processes and threads alive: a pool instead of one for each task.",),
+                pytorch=Words(
+                    ("Keep worker processes and threads alive: DataLoader(persistent_workers=True), a thread pool.",),
+                    source="data_loader",
+                    fix="keep them alive: persistent_workers=True",
+                ),
+            ),
             call=matching(r"fork|clone|spawn|exec|pthread_|thrd_|wait|popen|pclose|system"),
         ),
         Variant("sleeps", "the thread sleeps", "remove the sleep", call=matching(r"sleep|pause|alarm")),

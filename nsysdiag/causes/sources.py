@@ -19,6 +19,7 @@ class Source:
 
 _CUDA_GUIDE, _CUDA_DRIVER, _CUPTI = "CUDA Programming Guide", "CUDA Driver API", "CUPTI documentation"
 _NSIGHT, _PYTORCH, _PYTHON = "Nsight Systems User Guide", "PyTorch documentation", "Python documentation"
+_JAX, _TENSORFLOW, _CUPY = "JAX documentation", "TensorFlow guide", "CuPy documentation"
 _NVIDIA = "https://docs.nvidia.com"
 
 SOURCES = {
@@ -38,6 +39,9 @@ SOURCES = {
     ),
     "asynchronous": Source(_CUDA_GUIDE, "Asynchronous Execution: streams and events"),
     "cuda_graphs": Source(_CUDA_GUIDE, "CUDA Graphs"),
+    "best_practices": Source(
+        "CUDA C++ Best Practices Guide", "Data transfer between host and device: pinned memory, overlapping transfers"
+    ),
     "unified_memory": Source(_CUDA_GUIDE, "Unified Memory"),
     "contexts": Source(_CUDA_DRIVER, "Context Management"),
     "overhead": Source(
@@ -50,6 +54,9 @@ SOURCES = {
     "nsight_sampling": Source(
         _NSIGHT, "CPU sampling and CPU context switches", f"{_NVIDIA}/nsight-systems/UserGuide/index.html"
     ),
+    "nsight_compute": Source(
+        "Nsight Compute CLI documentation", "Kernel profiling: filters, launch-skip, launch-count"
+    ),
     "mps": Source("NVIDIA deployment documentation", "Multi-Process Service", f"{_NVIDIA}/deploy/mps/index.html"),
     "tuning_guide": Source(
         "PyTorch tutorials",
@@ -58,11 +65,28 @@ SOURCES = {
     ),
     "pinned_memory": Source("PyTorch tutorials", "A guide on good usage of non_blocking and pin_memory()"),
     "data_loader": Source(_PYTORCH, "torch.utils.data: single- and multi-process data loading"),
+    "cuda_semantics": Source(_PYTORCH, "CUDA semantics: asynchronous execution, streams, events"),
     "allocator": Source(_PYTORCH, "CUDA semantics: memory management, PYTORCH_CUDA_ALLOC_CONF"),
     "torch_graphs": Source(
         "NVIDIA CUDA Graph guide",
         "PyTorch CUDA Graph Integration",
         f"{_NVIDIA}/dl-cuda-graph/torch-cuda-graph/torch-integration.html",
+    ),
+    "jax_async": Source(_JAX, "Asynchronous dispatch", "https://docs.jax.dev/en/latest/async_dispatch.html"),
+    "jax_gpu": Source(_JAX, "GPU performance tips"),
+    "jax_memory": Source(_JAX, "GPU memory allocation", "https://docs.jax.dev/en/latest/gpu_memory_allocation.html"),
+    "jax_cache": Source(
+        _JAX, "Persistent compilation cache", "https://docs.jax.dev/en/latest/persistent_compilation_cache.html"
+    ),
+    "tf_data": Source(_TENSORFLOW, "Better performance with the tf.data API"),
+    "tf_gpu": Source(_TENSORFLOW, "Optimize TensorFlow GPU performance with the TensorFlow Profiler"),
+    "cupy_memory": Source(_CUPY, "Memory management", "https://docs.cupy.dev/en/stable/user_guide/memory.html"),
+    "cupy_speed": Source(_CUPY, "Performance best practices"),
+    "openacc": Source("OpenACC specification", "Data environment, async and wait clauses"),
+    "mpi_cuda": Source(
+        "Open MPI documentation",
+        "CUDA-aware support",
+        "https://docs.open-mpi.org/en/v5.0.1/tuning-apps/networking/cuda.html",
     ),
     "gc": Source(_PYTHON, "gc: Garbage Collector interface", "https://docs.python.org/library/gc.html"),
     "gil": Source(_PYTHON, "sys.setswitchinterval(), global interpreter lock"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.threshold import LATENCY_LIMIT
 from nsysdiag.causes.variant import Variant
@@ -31,7 +32,22 @@ CAUSE = Cause(
     meaning="The operations run on different streams and one of them is the legacy default stream, which waits for all others and they for it.",
     side="device",
     tables=("TARGET_INFO_CUDA_STREAM",),
-    advice=("Use explicit non-blocking streams, or compile with --default-stream per-thread.",),
+    advice=Advice(
+        plain=(
+            "Use explicit non-blocking streams (cudaStreamCreateWithFlags), or compile with --default-stream per-thread.",
+        ),
+        pytorch=Words(
+            (
+                "Put the work on streams of its own on both sides (with torch.cuda.stream(...)): what runs on the default "
+                "stream waits for blocking streams and they for it.",
+            ),
+            source="cuda_semantics",
+        ),
+        cupy=Words(
+            ("Use cupy.cuda.Stream(non_blocking=True), or CUPY_CUDA_PER_THREAD_DEFAULT_STREAM=1.",),
+            source="cupy_speed",
+        ),
+    ),
     color="#4c97b3",
     picture="""
 default   [==A==)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.threshold import LATENCY_LIMIT, Threshold
 from nsysdiag.causes.variant import Variant, matching
@@ -22,8 +23,10 @@ CAUSE = Cause(
     meaning="The operation was launched, and cudaStreamWaitEvent held its stream until work elsewhere was done.",
     side="device",
     tables=("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"),
-    advice=(
-        "The dependency is real or too coarse: record the event right after the producer, and let independent work run in between.",
+    advice=Advice(
+        (
+            "The dependency is real or too coarse: record the event right after the producer, and let independent work run in between.",
+        )
     ),
     color="#747195",
     picture="""
@@ -41,9 +44,32 @@ stream 9  (wait event)       [==next==)
             "communication",
             "for communication",
             "start it earlier, in smaller buckets",
-            (
-                "The next work needs a collective's result: start it earlier or in smaller pieces (DistributedDataParallel "
-                "bucket_cap_mb, FSDP prefetch), and put independent work in between.",
+            Advice(
+                plain=(
+                    "The next work needs a collective's result: start it earlier or in smaller pieces, and put independent "
+                    "work in between.",
+                ),
+                pytorch=Words(
+                    (
+                        "The next work needs a collective's result: start it earlier or in smaller pieces "
+                        "(DistributedDataParallel bucket_cap_mb, FSDP prefetch), and put independent work in between.",
+                    ),
+                    source="tuning_guide",
+                ),
+                jax=Words(
+                    (
+                        "The next work needs a collective's result: let XLA run collectives beside compute "
+                        "(--xla_gpu_enable_latency_hiding_scheduler), and choose shardings that need fewer of them.",
+                    ),
+                    source="jax_gpu",
+                ),
+                mpi=Words(
+                    (
+                        "The next work needs the exchanged data: compute the border first, exchange it while the interior "
+                        "runs on another stream.",
+                    ),
+                    source="mpi_cuda",
+                ),
             ),
             label=matching(r"communication"),
         ),
@@ -51,7 +77,7 @@ stream 9  (wait event)       [==next==)
             "copy",
             "for a copy",
             "start the copy earlier, on a stream of its own",
-            ("Start the copy earlier: prefetch the next batch on a stream of its own while this one computes.",),
+            Advice(("Start the copy earlier, on a stream of its own, while kernels of the step before still run.",)),
             label=matching(r"a copy"),
         ),
         Variant("device", "for another device", "balance the work of the devices", label=matching(r"another device")),

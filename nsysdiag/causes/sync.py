@@ -7,6 +7,7 @@ import re
 import numpy as np
 
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of, named
 from nsysdiag.causes.threshold import DRAINED, READ_BACK, Threshold
@@ -79,10 +80,58 @@ CAUSE = Cause(
     meaning="The launching thread was inside a call that waits for the device, a stream or an event, so it could not launch.",
     side="host",
     tables=("CUPTI_ACTIVITY_KIND_RUNTIME",),
-    advice=(
-        "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; synchronize once per many steps.",
-        "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
-        "cudaEventQuery in a loop blocks the thread all the same; poll from another thread.",
+    advice=Advice(
+        plain=(
+            "Remove or delay the synchronization: launches on a stream are in order without it; synchronize only before the "
+            "host reads a result.",
+            "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
+            "cudaEventQuery in a loop blocks the thread all the same; poll from another thread.",
+        ),
+        pytorch=Words(
+            (
+                "Remove or delay the synchronization: no .item(), .cpu(), print or NaN check on device values in the step; "
+                "synchronize once per many steps.",
+                "Wait on the device instead of the host: stream.wait_event between streams.",
+            ),
+            source="tuning_guide",
+        ),
+        jax=Words(
+            (
+                "Remove or delay the synchronization: no block_until_ready, float() or print of an array in the step; JAX "
+                "runs ahead by asynchronous dispatch until a value is asked for.",
+            ),
+            source="jax_async",
+        ),
+        tensorflow=Words(
+            (
+                "Remove or delay the synchronization: no .numpy() or print of a tensor in the step; let a tf.function run "
+                "several steps (steps_per_execution in Keras).",
+            ),
+            source="tf_gpu",
+        ),
+        cupy=Words(
+            (
+                "Remove or delay the synchronization: no .get(), float() or Device.synchronize() in the step; CuPy's calls "
+                "are asynchronous until a value is asked for.",
+            ),
+            source="cupy_speed",
+        ),
+        openacc=Words(
+            (
+                "A compute construct without async waits for its kernels: add async to constructs and updates, and one wait "
+                "where the host needs the result.",
+            ),
+            source="openacc",
+            fix="add async to compute constructs, and wait once",
+        ),
+        mpi=Words(
+            (
+                "Synchronize the stream once before the MPI call that sends its result, not after each kernel; launch the "
+                "next interior work before it, so that the exchange runs beside it.",
+                "Wait on the device instead of the host: cudaStreamWaitEvent between streams.",
+            ),
+            source="mpi_cuda",
+        ),
     ),
     color="#0a38e7",
     picture="""
@@ -90,7 +139,7 @@ device  [==A==)..................[==next==)
 thread    [cudaStreamSynchronize] [launch]
 """,
     family="sync",
-    sources=("api_sync", "asynchronous", "tuning_guide"),
+    sources=("api_sync", "asynchronous"),
     thresholds=(
         Threshold("spin", format_ns(SPIN_NS), "the longest pause between two queries of one wait"),
         DRAINED,
@@ -110,9 +159,11 @@ thread    [cudaStreamSynchronize] [launch]
             "query_spin",
             "a query is asked again and again",
             "wait with an event made with cudaEventBlockingSync, or poll from another thread",
-            (
-                "cudaEventQuery or cudaStreamQuery in a loop holds the launching thread: make the event with "
-                "cudaEventBlockingSync and wait for it in another thread.",
+            Advice(
+                (
+                    "cudaEventQuery or cudaStreamQuery in a loop holds the launching thread: make the event with "
+                    "cudaEventBlockingSync and wait for it in another thread.",
+                )
             ),
             label=matching(r"spins on a query"),
         ),
@@ -120,9 +171,11 @@ thread    [cudaStreamSynchronize] [launch]
             "other_device",
             "waits for another device",
             "order the devices by events, not by the host",
-            (
-                "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead of a host "
-                "synchronization; one launching thread or process for each GPU.",
+            Advice(
+                (
+                    "Let the devices wait for each other: cudaStreamWaitEvent on an event of the other device instead of a host "
+                    "synchronization; one launching thread or process for each GPU.",
+                )
             ),
             label=matching(r"another device"),
         ),
@@ -130,9 +183,23 @@ thread    [cudaStreamSynchronize] [launch]
             "event",
             "waits for an event",
             "wait on the device: cudaStreamWaitEvent",
-            (
-                "Wait on the device instead of the host: cudaStreamWaitEvent (PyTorch: stream.wait_event) in place of "
-                "cudaEventSynchronize.",
+            Advice(
+                plain=(
+                    "Wait on the device instead of the host: cudaStreamWaitEvent in place of cudaEventSynchronize.",
+                ),
+                pytorch=Words(
+                    (
+                        "Wait on the device instead of the host: stream.wait_event(event) (cudaStreamWaitEvent) in place of "
+                        "event.synchronize().",
+                    ),
+                    source="cuda_semantics",
+                    fix="wait on the device: stream.wait_event",
+                ),
+                cupy=Words(
+                    ("Wait on the device instead of the host: Stream.wait_event in place of Event.synchronize.",),
+                    source="cupy_speed",
+                    fix="wait on the device: Stream.wait_event",
+                ),
             ),
             label=matching(r"an event"),
         ),
@@ -140,10 +207,36 @@ thread    [cudaStreamSynchronize] [launch]
             "device",
             "waits for the whole device",
             "take cudaDeviceSynchronize out of the step",
-            (
-                "Take cudaDeviceSynchronize (torch.cuda.synchronize) out of the step; measure time with CUDA events, which do "
-                "not stop the host.",
-                "Where the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
+            Advice(
+                plain=(
+                    "Take cudaDeviceSynchronize out of the step: work on one stream is in order without it. Measure time with "
+                    "CUDA events, which do not stop the host.",
+                    "Where the wait must stay, cudaDeviceScheduleBlockingSync frees its CPU for other threads.",
+                ),
+                pytorch=Words(
+                    (
+                        "Take torch.cuda.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events "
+                        "(torch.cuda.Event(enable_timing=True)), which do not stop the host.",
+                    ),
+                    source="cuda_semantics",
+                    fix="take torch.cuda.synchronize out of the step",
+                ),
+                cupy=Words(
+                    (
+                        "Take Device.synchronize (cudaDeviceSynchronize) out of the step; measure time with CUDA events "
+                        "(cupyx.profiler.benchmark), which do not stop the host.",
+                    ),
+                    source="cupy_speed",
+                    fix="take Device.synchronize out of the step",
+                ),
+                mpi=Words(
+                    (
+                        "Take cudaDeviceSynchronize out of the step but before MPI calls that need the result; there wait for "
+                        "the one stream (cudaStreamSynchronize), so that other work goes on beside the exchange.",
+                    ),
+                    source="mpi_cuda",
+                    fix="wait for one stream, and only before MPI calls",
+                ),
             ),
             label=matching(r"the device"),
         ),

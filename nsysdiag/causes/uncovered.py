@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
 
@@ -11,7 +12,9 @@ CAUSE = Cause(
     meaning="Nothing in the trace tells what the launching thread did here.",
     side="host",
     tables=(),
-    advice=("Capture again with the options below: --trace=osrt, --cpuctxsw and --sample tell what the thread did.",),
+    advice=Advice(
+        ("Capture again with the options below: --trace=osrt, --cpuctxsw and --sample tell what the thread did.",)
+    ),
     color="#c1acb2",
     picture="""
 device  [==A==)......................[==next==)

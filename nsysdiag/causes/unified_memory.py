@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import Variant
 from nsysdiag.gaps.launch_frame import Case
@@ -12,9 +13,18 @@ CAUSE = Cause(
     meaning="The next operation is a page migration of unified memory in front of work that was already launched: the device waits for page-fault handling.",
     side="gap",
     tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_RUNTIME"),
-    advice=(
-        "Prefetch with cudaMemPrefetchAsync before the kernel that touches the pages.",
-        "Advise the preferred location with cudaMemAdvise, or use explicit copies from pinned memory.",
+    advice=Advice(
+        plain=(
+            "Prefetch with cudaMemPrefetchAsync before the kernel that touches the pages, and after the host's last touch.",
+            "Advise the preferred location with cudaMemAdvise, or use explicit copies from pinned memory.",
+        ),
+        openacc=Words(
+            (
+                "Arrays are in managed memory: use data regions with separate memory (nvc: -gpu=mem:separate), or prefetch "
+                "with cudaMemPrefetchAsync before the loops that touch them.",
+            ),
+            source="openacc",
+        ),
     ),
     color="#927859",
     picture="""

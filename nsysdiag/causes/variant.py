@@ -9,29 +9,68 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from nsysdiag.causes.advice import PLAIN, Advice, Words
 from nsysdiag.causes.families import Family
 
 AFTER_READ_BACK = "after a read-back"
 IN_COLLECTOR, IN_INTERPRETER = "samples in the garbage collector", "samples in the interpreter"
 
 
-KEEP_ON_DEVICE = (
-    "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the device and "
-    "read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
+KEEP_ON_DEVICE = Advice(
+    plain=(
+        "Keep the value on the device and let a kernel use it there; where the host must have it, copy it to pinned memory "
+        "with cudaMemcpyAsync and read it a step later, or only every n steps.",
+    ),
+    pytorch=Words(
+        (
+            "Keep the value on the device: no .item(), .cpu(), float() or print of a tensor in the step; collect on the "
+            "device and read every n steps, or copy to pinned memory with non_blocking=True and read it a step later.",
+        ),
+        source="tuning_guide",
+    ),
+    jax=Words(
+        (
+            "Keep the value a jax.Array: no float(), .item(), numpy.asarray or print of it in the step; "
+            "copy_to_host_async() and read it a step later, or read every n steps.",
+        ),
+        source="jax_async",
+    ),
+    tensorflow=Words(
+        (
+            "Keep the value a tensor inside the tf.function: no .numpy(), float() or print of it in the step; collect in a "
+            "tf.Variable or a metric, and read every n steps.",
+        ),
+        source="tf_gpu",
+    ),
+    cupy=Words(
+        (
+            "Keep the value a CuPy array: no float(), .get(), .item() or print of it in the step; copy into pinned memory "
+            "(cupyx.empty_pinned) on a stream and read it a step later, or read every n steps.",
+        ),
+        source="cupy_memory",
+    ),
+    openacc=Words(
+        (
+            "Keep the value on the device (data region, declare create), or fetch it with update self(...) async and wait "
+            "for it a step later; a reduction variable that the host reads is copied back after each loop.",
+        ),
+        source="openacc",
+    ),
 )
 """Advice for read-backs, which block as synchronizations and as copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """`title` is added to that of the cause, empty for none; `fix` is the short form of `advice` that ends a causal
-    chain. `label` and `call` are patterns on a slice's label and text; `hint` is one of the facts above. `family` is the bottleneck to which its time counts,
-    None: that of the cause."""
+    """`title` is added to that of the cause, empty for none; `fix` is the short form of the plain `advice` that ends a
+    causal chain; without advice of its own that of the cause holds. `label` and `call` are patterns on a slice's label
+    and text; `hint` is one of the facts above. `family` is the bottleneck to which its time counts, None: that of the
+    cause."""
 
     id: str
     title: str
     fix: str
-    advice: tuple[str, ...] = ()
+    advice: Advice = PLAIN
     label: re.Pattern[str] | None = None
     call: re.Pattern[str] | None = None
     hint: str | None = None

@@ -11,8 +11,10 @@ from nsysdiag.cli.facts import aligned, as_json, markdown
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.findings.rulebook import sources_of, thresholds_of
 from nsysdiag.findings.rules import FINDING_RULES
+from nsysdiag.programs.facts import TITLES
 
 if TYPE_CHECKING:
+    from nsysdiag.causes.advice import Advice
     from nsysdiag.causes.cause import Cause
     from nsysdiag.causes.sources import Source
     from nsysdiag.causes.threshold import Threshold
@@ -36,7 +38,7 @@ class RulePage:
     tables: tuple[str, ...]
     thresholds: tuple[Threshold, ...]
     kinds: tuple[Variant, ...]
-    advice: tuple[str, ...]
+    advice: Advice
     sources: tuple[Source, ...]
     color: str
     unresolved: bool
@@ -49,7 +51,8 @@ class RulePage:
             "title": self.title,
             "meaning": self.meaning,
             "tables": list(self.tables),
-            "advice": list(self.advice),
+            "advice": list(self.advice.plain),
+            "advice_by_framework": _by_framework(self.advice),
             "color": self.color,
             "picture": self.picture,
             "side": self.side,
@@ -57,10 +60,23 @@ class RulePage:
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "sources": [asdict(source) for source in self.sources],
             "kinds": [
-                {"id": kind.id, "title": kind.title, "fix": kind.fix, "advice": list(kind.advice)}
+                {
+                    "id": kind.id,
+                    "title": kind.title,
+                    "fix": kind.fix,
+                    "advice": list(kind.advice.plain),
+                    "advice_by_framework": _by_framework(kind.advice),
+                }
                 for kind in self.kinds
             ],
         }
+
+
+def _by_framework(advice: Advice) -> dict[str, object]:
+    return {
+        framework: {"advice": list(words.sentences), "fix": words.fix or None, "source": words.source}
+        for framework, words in advice.others()
+    }
 
 
 def pages() -> list[RulePage]:
@@ -155,9 +171,11 @@ def one_text(page: RulePage) -> str:
     lines += [] if page.tables else ["  none: it is what remains"]
     rows = [(each.name, each.value, each.meaning) for each in page.thresholds]
     lines += ["", "thresholds", *aligned(("name", "default", "meaning"), rows, indent="  ").splitlines()]
-    lines += ["", "advice", *(f"  - {sentence}" for sentence in page.advice)]
+    lines += ["", "advice", *_listed(page.advice, "  ")]
     titled = [kind for kind in page.kinds if kind.title]
-    lines += ["", "kinds, each with its fix", *(f"  - {kind.title}: {kind.fix}" for kind in titled)] if titled else []
+    lines += ["", "kinds, each with its fix"] if titled else []
+    for kind in titled:
+        lines += [f"  - {kind.title}: {kind.fix}", *_listed(kind.advice, "      ")]
     lines += ["", "sources", *(f"  - {source}" + (f" <{source.url}>" if source.url else "") for source in page.sources)]
     return "\n".join(lines) + "\n"
 
@@ -173,14 +191,36 @@ def one_markdown(page: RulePage) -> str:
                 f"* order: {page.order if page.order else 'none, a finding beside those of the causes'}",
                 f"* side: {page.side}",
                 f"* evidence: {_code(page.tables)}",
-                *(f"* advice: {sentence}" for sentence in page.advice),
-                *(f"* kind: {kind.title}. Fix: {kind.fix}" for kind in page.kinds if kind.title),
+                *(f"* advice{who}: {sentence}" for who, sentence in _told(page.advice)),
+                *(line for kind in page.kinds if kind.title for line in _kind_lines(kind)),
                 *(f"* source: {f'[{source}]({source.url})' if source.url else source}" for source in page.sources),
             ]
         ),
         markdown(("threshold", "default", "meaning"), [(f"`{t.name}`", t.value, t.meaning) for t in page.thresholds]),
     ]
     return "\n\n".join(blocks)
+
+
+def _kind_lines(kind: Variant) -> list[str]:
+    advice = [f"  * advice{who}: {sentence}" for who, sentence in _told(kind.advice)]
+    return [f"* kind: {kind.title}. Fix: {kind.fix}", *advice]
+
+
+def _told(advice: Advice) -> list[tuple[str, str]]:
+    """Every sentence with whom it is for, empty for all programs without a text of their own."""
+    plain = [("", sentence) for sentence in advice.plain]
+    others = [
+        (f" for {TITLES[framework]}", sentence) for framework, words in advice.others() for sentence in words.sentences
+    ]
+    return plain + others
+
+
+def _listed(advice: Advice, indent: str) -> list[str]:
+    """The plain sentences, then those of each framework under its name."""
+    lines = [f"{indent}- {sentence}" for sentence in advice.plain]
+    for framework, words in advice.others():
+        lines += [f"{indent}{TITLES[framework]}", *(f"{indent}  - {sentence}" for sentence in words.sentences)]
+    return lines
 
 
 def one_json(page: RulePage) -> str:

@@ -124,7 +124,7 @@ def _waiting(finding: Finding, mine: Lateness, others: list[Finding], limits: Fi
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
-        advice=root.advice if root else list(LATE_RANK.advice),
+        advice=root.advice if root else list(LATE_RANK.advice.plain),
         chain=[
             *(root.chain[:1] if root else []),
             f"{name} comes late",

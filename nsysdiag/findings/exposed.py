@@ -6,19 +6,45 @@ import numpy as np
 
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, contains
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FindingRule, severity
-from nsysdiag.report import DeviceReport, EvidenceRow, Finding
+from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_count, format_ns
 
 MOST_EVIDENCE = 4
+SETS = Advice(
+    plain=(
+        "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
+    ),
+    pytorch=Words(
+        ("Memory sets of gradients: optimizer.zero_grad(set_to_none=True) saves them.",),
+        source="tuning_guide",
+        fix="set less memory: zero_grad(set_to_none=True)",
+    ),
+)
+PINNING = Advice(
+    plain=("Most of it is pageable memory: pin it (cudaHostAlloc, cudaHostRegister) and copy with cudaMemcpyAsync.",),
+    pytorch=Words(
+        ("Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True.",),
+        source="pinned_memory",
+    ),
+    cupy=Words(("Most of it is pageable memory: allocate it with cupyx.empty_pinned.",), source="cupy_memory"),
+)
+SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a stream of its own"}
+"""The short forms that end a causal chain."""
 
 
 def exposed_findings(
-    device: DeviceReport, judged: JudgedTime, sightings: Sightings, mpi_ns: int, thresholds: FindingThresholds
+    device: DeviceReport,
+    judged: JudgedTime,
+    sightings: Sightings,
+    mpi_ns: int,
+    thresholds: FindingThresholds,
+    frameworks: tuple[str, ...],
 ) -> list[Finding]:
     """Exposed copies, exposed communication and idle time inside MPI calls (`mpi_ns`), where they reach the smallest
     share of the judged time. Overlap hides no more than there is compute to hide it under."""
@@ -30,7 +56,11 @@ def exposed_findings(
         (EXPOSED_MPI, mpi_ns, np.zeros(len(operations), dtype=np.bool_)),
     )
     least = max(thresholds.smallest * judged.ns, 1)
-    return [_finding(device, judged, sightings, rule, ns, mine, thresholds) for rule, ns, mine in parts if ns >= least]
+    return [
+        _finding(device, judged, sightings, rule, ns, mine, thresholds, frameworks)
+        for rule, ns, mine in parts
+        if ns >= least
+    ]
 
 
 def _finding(
@@ -41,9 +71,10 @@ def _finding(
     ns: int,
     mine: BoolArray,
     thresholds: FindingThresholds,
+    frameworks: tuple[str, ...],
 ) -> Finding:
     rows = _longest(judged, sightings, mine, thresholds.rows)
-    advice, fix = _advice(device, judged, rule)
+    advice, fix = _advice(device, rule, frameworks)
     what = typed.kernel(rows[0].name) if rows else None
     running = f"{what or rule.title} and similar ones run alone on {device.key}"
     return Finding(
@@ -100,15 +131,22 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
     return lines
 
 
-def _advice(device: DeviceReport, judged: JudgedTime, rule: FindingRule) -> tuple[list[str], str]:
+def _advice(device: DeviceReport, rule: FindingRule, frameworks: tuple[str, ...]) -> tuple[list[str], str]:
     """What to do, by the copies that take most time, and its short form."""
-    if rule is not EXPOSED_COPY:
-        return list(rule.advice), rule.fix
+    words = rule.advice.words(frameworks)
+    general = [*rule.advice.sentences(frameworks)]
     largest = device.copies.rows[0] if device.copies.rows else None
-    if largest is not None and largest.operation.startswith("memset"):
-        special = "Memory sets of gradients: optimizer.zero_grad(set_to_none=True) saves them."
-        return [special, *rule.advice], "set less memory: zero_grad(set_to_none=True)"
-    if largest is not None and "pageable" in (largest.src, largest.dst):
-        special = "Most of it is pageable memory: pin it (pin_memory=True), copy with non_blocking=True."
-        return [special, *rule.advice], "pin the host memory and copy on a stream of its own"
-    return list(rule.advice), rule.fix
+    special = _special(largest) if rule is EXPOSED_COPY and largest is not None else None
+    if special is None:
+        return general, (words.fix if words is not None else "") or rule.fix
+    first = special.words(frameworks)
+    if first is None:
+        return [*special.plain, *general], SHORT[special]
+    return [*first.sentences, *general], first.fix or SHORT[special]
+
+
+def _special(row: CopyRow) -> Advice | None:
+    """What helps copies of this kind before anything else."""
+    if row.operation.startswith("memset"):
+        return SETS
+    return PINNING if "pageable" in (row.src, row.dst) else None

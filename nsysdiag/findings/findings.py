@@ -36,7 +36,8 @@ def findings_of(device: DeviceReport, context: FindingContext, shares: Shares) -
         _of_spot(device, context, spot, story_of(device, context, sightings, own.take(spot.rows), spot))
         for spot in spots
     ]
-    return [*found, *exposed_findings(device, judged, sightings, int(shares.lost[in_mpi].sum()), thresholds)]
+    in_mpi_ns = int(shares.lost[in_mpi].sum())
+    return [*found, *exposed_findings(device, judged, sightings, in_mpi_ns, thresholds, context.frameworks)]
 
 
 def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:

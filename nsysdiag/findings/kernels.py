@@ -48,7 +48,7 @@ def _finding(
             f"{format_count(row.count)} times {format_ns(row.mean_ns)}"
             for row in rows
         ],
-        advice=list(rule.advice),
+        advice=list(rule.advice.plain),
         call=most,
         chain=[f"{most or 'kernels'} and others run for {format_ns(ns)}", rule.fix],
         devices=[device.key],

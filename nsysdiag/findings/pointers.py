@@ -26,12 +26,12 @@ def pointers_of(device: DeviceReport, context: FindingContext, empty: EmptyItera
     if not device.window_ns:
         return found
     sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
-    thresholds = context.thresholds
+    thresholds, frameworks = context.thresholds, context.frameworks
     if device.iterations is not None and device.iterations.closed and device.iterations.slow:
-        slow = _slow(device, device.iterations, sightings, thresholds)
+        slow = _slow(device, device.iterations, sightings, thresholds, frameworks)
         found += [slow] if slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
-        found.append(_empty(device, empty, sightings, thresholds))
+        found.append(_empty(device, empty, sightings, thresholds, frameworks))
     return found
 
 
@@ -40,6 +40,7 @@ def _pointer(
     rule: FindingRule,
     ceiling_ns: int,
     thresholds: FindingThresholds,
+    frameworks: tuple[str, ...],
     *,
     bottleneck: str,
     title: str,
@@ -60,7 +61,7 @@ def _pointer(
         confidence=1.0,
         nvtx=nvtx,
         evidence=evidence,
-        advice=list(rule.advice),
+        advice=list(rule.advice.sentences(frameworks)),
         chain=[*chain, rule.fix],
         rows=rows[: thresholds.rows],
         devices=[device.key],
@@ -70,7 +71,11 @@ def _pointer(
 
 
 def _slow(
-    device: DeviceReport, iterations: IterationReport, sightings: Sightings, thresholds: FindingThresholds
+    device: DeviceReport,
+    iterations: IterationReport,
+    sightings: Sightings,
+    thresholds: FindingThresholds,
+    frameworks: tuple[str, ...],
 ) -> Finding:
     """What slow iterations take more than the median one: an upper bound, for much of it is in other findings."""
     slow = iterations.slow[:4]
@@ -84,6 +89,7 @@ def _slow(
         SLOW_ITERATIONS,
         iterations.slow_extra_ns,
         thresholds,
+        frameworks,
         bottleneck=_bottleneck(worst),
         title=_slow_title(iterations.slow_period),
         evidence=[
@@ -147,7 +153,11 @@ def _first_operations(
 
 
 def _empty(
-    device: DeviceReport, empty: EmptyIterations, sightings: Sightings, thresholds: FindingThresholds
+    device: DeviceReport,
+    empty: EmptyIterations,
+    sightings: Sightings,
+    thresholds: FindingThresholds,
+    frameworks: tuple[str, ...],
 ) -> Finding:
     """Idle time of the device during instances in which nothing was launched to it: other findings have it as well."""
     gaps = sightings.context.frame.gaps
@@ -165,6 +175,7 @@ def _empty(
         EMPTY_ITERATIONS,
         ns,
         thresholds,
+        frameworks,
         bottleneck=EMPTY_ITERATIONS.bottleneck,
         title=f"{count} of {all_of} iterations have no work for the device",
         evidence=[

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from nsysdiag.causes import CAUSES
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.sources import SOURCES, Source
 from nsysdiag.causes.threshold import Threshold, setting
-from nsysdiag.findings.rules import FINDING_RULES
+from nsysdiag.findings.exposed import PINNING, SETS
+from nsysdiag.findings.rules import EXPOSED_COPY, FINDING_RULES
 
 
 def thresholds_of(rule: str) -> tuple[Threshold, ...]:
@@ -17,6 +19,16 @@ def thresholds_of(rule: str) -> tuple[Threshold, ...]:
 
 
 def sources_of(rule: str) -> tuple[Source, ...]:
-    """The documents that a cause or a rule of findings rests on."""
-    names = FINDING_RULES[rule].sources if rule in FINDING_RULES else CAUSES[rule].sources
-    return tuple(SOURCES[name] for name in names)
+    """The documents that a cause or a rule of findings rests on, then those of its advice for frameworks."""
+    known = FINDING_RULES[rule] if rule in FINDING_RULES else CAUSES[rule]
+    words = [words.source for advice in advice_of(rule) for _, words in advice.others()]
+    return tuple(SOURCES[name] for name in dict.fromkeys((*known.sources, *words)))
+
+
+def advice_of(rule: str) -> tuple[Advice, ...]:
+    """The advice of a rule of findings; of a cause its own, then that of its variants."""
+    if rule in FINDING_RULES:
+        special = (SETS, PINNING) if rule == EXPOSED_COPY.id else ()
+        return (FINDING_RULES[rule].advice, *special)
+    cause = CAUSES[rule]
+    return (cause.advice, *(kind.advice for kind in cause.variants if kind.advice))

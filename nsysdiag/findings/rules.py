@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsysdiag.causes import CAUSES
+from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.report import CauseInfo
 
@@ -13,7 +14,8 @@ from nsysdiag.report import CauseInfo
 class FindingRule:
     """A finding beside those of the causes: its name in the report, what it says, and what to do about it.
 
-    `bottleneck` is what its time counts to; `fix` is the short form of `advice` that ends a causal chain; `thresholds` names the settings that it depends on
+    `bottleneck` is what its time counts to; `fix` is the short form of the plain `advice` that ends a causal chain;
+    `thresholds` names the settings that it depends on
     (fields of FindingThresholds), `sources` the documents (keys of SOURCES)."""
 
     id: str
@@ -26,7 +28,7 @@ class FindingRule:
     thresholds: tuple[str, ...]
     sources: tuple[str, ...]
     fix: str
-    advice: tuple[str, ...]
+    advice: Advice
 
 
 EXPOSED_COPY = FindingRule(
@@ -41,11 +43,41 @@ stream 9         [=copy==)          no kernel runs beside it
 """,
     tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"),
     thresholds=("smallest",),
-    sources=("pinned_memory", "tuning_guide"),
+    sources=("best_practices", "asynchronous"),
     fix="overlap copies with compute, on a stream of their own",
-    advice=(
-        "Overlap copies with compute: a stream of their own, pinned memory, the next batch while this one computes.",
-        "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
+    advice=Advice(
+        plain=(
+            "Overlap copies with compute: a stream of their own, pinned memory, the next part of the data while this one is "
+            "computed. That saves no more than the shorter of the two.",
+            "Copy less: keep data on the device, send smaller types, reduce or filter on the GPU before copying back.",
+        ),
+        pytorch=Words(
+            (
+                "Overlap copies with compute: pin_memory=True and .to(device, non_blocking=True) on a stream of their own, the "
+                "next batch while this one computes. That saves no more than the shorter of the two.",
+                "Copy less: keep data on the device, send smaller types, decode or augment on the GPU.",
+            ),
+            source="pinned_memory",
+        ),
+        openacc=Words(
+            (
+                "Copy less: one data region around the loops, so that each does not copy its arrays; update only what the host "
+                "needs.",
+                "Overlap what is left: update ... async on a queue of its own, from pinned memory.",
+            ),
+            source="openacc",
+            fix="copy less: a data region around the loops",
+        ),
+        mpi=Words(
+            (
+                "Copy less: pass device pointers to a CUDA-aware MPI instead of staging messages through the host, keep arrays "
+                "on the device between steps.",
+                "Overlap what is left with kernels: a stream of its own, pinned buffers. That saves no more than the shorter "
+                "of the two.",
+            ),
+            source="mpi_cuda",
+            fix="keep data on the device; pass device pointers to MPI",
+        ),
     ),
 )
 EXPOSED_COMM = FindingRule(
@@ -60,12 +92,29 @@ stream 9              [==nccl AllReduce==)               the part behind backwar
 """,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"),
     thresholds=("smallest",),
-    sources=("tuning_guide",),
+    sources=("asynchronous",),
     fix="overlap it with compute",
-    advice=(
-        "Overlap communication with the backward pass: gradient buckets of another size (DistributedDataParallel "
-        "bucket_cap_mb), a stream of its own.",
-        "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
+    advice=Advice(
+        plain=(
+            "Overlap communication with compute: in pieces, each as soon as its data are ready, on a stream of its own.",
+            "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
+        ),
+        pytorch=Words(
+            (
+                "Overlap communication with the backward pass: gradient buckets of another size (DistributedDataParallel "
+                "bucket_cap_mb), a stream of its own.",
+                "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
+            ),
+            source="tuning_guide",
+        ),
+        jax=Words(
+            (
+                "Overlap communication with compute: --xla_gpu_enable_latency_hiding_scheduler, and shardings that need "
+                "fewer or smaller collectives.",
+                "Look for a straggler: ranks that arrive late make all others wait inside the collective.",
+            ),
+            source="jax_gpu",
+        ),
     ),
 )
 EXPOSED_MPI = FindingRule(
@@ -80,12 +129,14 @@ thread     [MPI_Sendrecv        ][launch]
 """,
     tables=("MPI_OTHER_EVENTS", "MPI_P2P_EVENTS", "MPI_COLLECTIVES_EVENTS", "NVTX_EVENTS"),
     thresholds=("smallest",),
-    sources=("tuning_guide",),
+    sources=("mpi_cuda", "nsight_osrt"),
     fix="exchange boundaries while the interior computes",
-    advice=(
-        "Compute the boundary first, exchange it with non-blocking MPI while the interior computes.",
-        "Call reductions less often, or without blocking (MPI_Iallreduce): a residual every n steps.",
-        "Whether it is transfer or waiting for a late rank shows in the traces of all ranks: nsysdiag ranks.",
+    advice=Advice(
+        (
+            "Compute the boundary first, exchange it with non-blocking MPI while the interior computes.",
+            "Call reductions less often, or without blocking (MPI_Iallreduce): a residual every n steps.",
+            "Whether it is transfer or waiting for a late rank shows in the traces of all ranks: nsysdiag ranks.",
+        )
     ),
 )
 LATE_RANK = FindingRule(
@@ -100,9 +151,9 @@ gpu 1  [==step==)....reads files...[AllReduce)
 """,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL", "MPI_COLLECTIVES_EVENTS"),
     thresholds=("smallest",),
-    sources=("tuning_guide",),
+    sources=("asynchronous",),
     fix="repair what makes it late",
-    advice=("Find out why that device comes late: its own part of the report says what it waits for.",),
+    advice=Advice(("Find out why that device comes late: its own part of the report says what it waits for.",)),
 )
 KERNELS = FindingRule(
     id="kernels",
@@ -115,9 +166,9 @@ device  [==A==)[==A==)[==A==)[==A==)
 """,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
     thresholds=("smallest",),
-    sources=("tuning_guide",),
+    sources=("nsight_compute",),
     fix="profile the kernel with Nsight Compute",
-    advice=("What limits a kernel, this trace cannot tell: profile it with Nsight Compute.",),
+    advice=Advice(("What limits a kernel, this trace cannot tell: profile it with Nsight Compute.",)),
 )
 PARALLELISM = FindingRule(
     id="parallelism",
@@ -130,11 +181,13 @@ device  [==A: 2 blocks on 108 SMs==)
 """,
     tables=("CUPTI_ACTIVITY_KIND_KERNEL",),
     thresholds=("smallest",),
-    sources=("tuning_guide",),
+    sources=("best_practices",),
     fix="launch more blocks, or run kernels side by side",
-    advice=(
-        "Launch more blocks: at least as many as the GPU has SMs, better several times as many.",
-        "Where the work is that small, run independent kernels side by side on several streams, or several processes.",
+    advice=Advice(
+        (
+            "Launch more blocks: at least as many as the GPU has SMs, better several times as many.",
+            "Where the work is that small, run independent kernels side by side on several streams, or several processes.",
+        )
     ),
 )
 SLOW_ITERATIONS = FindingRule(
@@ -152,9 +205,18 @@ device  [step 1)[step 2)[step 3              )[step 4)
     thresholds=("smallest",),
     sources=("nsight_cli", "gc"),
     fix="look at what these iterations have more of",
-    advice=(
-        "Look at what these iterations have more of; a spike that recurs is garbage collection, a checkpoint, logging, "
-        "an evaluation, or a reader that starts a new file.",
+    advice=Advice(
+        plain=(
+            "Look at what these iterations have more of; a spike that recurs is output, a checkpoint, logging, or a reader that "
+            "starts a new file.",
+        ),
+        pytorch=Words(
+            (
+                "Look at what these iterations have more of; a spike that recurs is garbage collection, a checkpoint, logging, "
+                "an evaluation, or a reader that starts a new file.",
+            ),
+            source="gc",
+        ),
     ),
 )
 EMPTY_ITERATIONS = FindingRule(
@@ -172,10 +234,12 @@ launches   |  |                    |  |                     steps 2 and 4 launch
     thresholds=("empty",),
     sources=("nsight_cli",),
     fix="give the device work in them, or give it to another job meanwhile",
-    advice=(
-        "See whether the device is meant to work in each of them: a rank without data, a stage of a pipeline that waits, work "
-        "sent to another device.",
-        "Where a program only uses the device now and then, batch its work, or give the device to another job meanwhile.",
+    advice=Advice(
+        (
+            "See whether the device is meant to work in each of them: a rank without data, a stage of a pipeline that waits, work "
+            "sent to another device.",
+            "Where a program only uses the device now and then, batch its work, or give the device to another job meanwhile.",
+        )
     ),
 )
 FINDING_RULES = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ from nsysdiag import typed
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES
+from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.program_code import interpreter_part
@@ -86,6 +88,7 @@ class _Facts:
 def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings, shares: Shares, spot: Spot) -> Story:
     """Everything that is said about a spot; `shares` are its own."""
     facts = _facts(device, context, shares, spot)
+    advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
     calls = [call for call in facts.calls if _is_function(call)]
     functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
     return Story(
@@ -97,8 +100,8 @@ def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings
         gaps=len(facts.gaps.gap),
         confidence=_confidence(device, context, facts),
         evidence=_evidence(context, facts),
-        advice=_advice(facts.kind, CAUSES[spot.cause].advice),
-        chain=_chain(context, facts),
+        advice=advice,
+        chain=_chain(context, facts, fix),
         rows=_rows(context, sightings, facts),
     )
 
@@ -217,12 +220,18 @@ def _worded(label: str) -> str:
     return CAUSES[label].title.lower() if label in CAUSES else label
 
 
-def _advice(kind: Variant, general: tuple[str, ...]) -> list[str]:
-    """What to do about this kind; where it has no advice of its own, the cause's."""
-    return list(kind.advice or general[:MOST_ADVICE])
+def advice_of(kind: Variant, cause: Cause, frameworks: Iterable[str]) -> tuple[list[str], str]:
+    """What to do about this kind, and its short form; where it has no advice of its own, the cause's. The short form of
+    a cause's advice is not that of a kind with a name of its own."""
+    advice = kind.advice or cause.advice
+    words = advice.words(frameworks)
+    if words is None:
+        return list(advice.plain[:MOST_ADVICE]), kind.fix
+    own = bool(kind.advice) or not kind.title
+    return list(words.sentences[:MOST_ADVICE]), words.fix if words.fix and own else kind.fix
 
 
-def _chain(context: FindingContext, facts: _Facts) -> list[str]:
+def _chain(context: FindingContext, facts: _Facts, fix: str) -> list[str]:
     """Root, effect, where it shows, fix."""
     cause, gaps = facts.spot.cause, facts.gaps
     opening = chains.opening(
@@ -242,7 +251,7 @@ def _chain(context: FindingContext, facts: _Facts) -> list[str]:
     )
     following = context.keys.next_names[int(context.keys.following[gaps.typical(context.keys)])]
     roots = chains.from_root(facts.root, cause)
-    return [*(roots or [opening]), effect, chains.shown(following, facts.path), facts.kind.fix]
+    return [*(roots or [opening]), effect, chains.shown(following, facts.path), fix]
 
 
 def _label(facts: _Facts) -> str:

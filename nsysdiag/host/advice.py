@@ -8,7 +8,7 @@ from nsysdiag.units import format_ns, format_share
 
 NOTABLE_SHARE = 0.01
 """Of the range: from so much lost time of a launching thread on there is something to advise."""
-COUNTS = "OMP_NUM_THREADS, torch.set_num_threads, data loader workers"
+COUNTS = "OMP_NUM_THREADS, thread pools, worker processes"
 FEWER = f"start fewer threads ({COUNTS}), or pin the launching thread to a CPU of its own (taskset, numactl)"
 UNTRACED = "a call that nsys does not trace, as are CPython's timed waits for a lock"
 APART = "keep other jobs off these CPUs, or pin the launching thread to a CPU of its own (taskset, numactl, cpuset)"

@@ -107,7 +107,7 @@ def pinning_sentence(found: Pinning) -> str:
     slow = rate(first.pageable_bytes / first.pageable_ns * NS_PER["s"])
     fast = rate(first.pinned_bytes / first.pinned_ns * NS_PER["s"])
     return (
-        f"{lead}: {first.direction} runs at {slow}, pinned copies of like size at {fast}; pinning (pin_memory=True) "
+        f"{lead}: {first.direction} runs at {slow}, pinned copies of like size at {fast}; pinning "
         f"saves at most {format_ns(found.saving_ns)} of copy time."
     )
 
@@ -142,7 +142,7 @@ def exposed_advice(row: ExposedCopies) -> str:
     if row.operation.startswith("unified memory"):
         return "Prefetch what kernels need (cudaMemPrefetchAsync), while others run."
     if row.host_memory == "pageable" or row.call == "blocking":
-        return "Pin the memory and copy with non_blocking=True (cudaMemcpyAsync) on a copy stream, a step ahead."
+        return "Pin the memory and copy asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead."
     if row.ordered is not False:
         return "Where the kernels do not need it yet: a copy stream and double buffers hide it."
     return "It has a stream of its own: start it earlier, while kernels run (prefetch, double buffers)."
@@ -246,7 +246,7 @@ def leak_sentence(growth: MemoryGrowth) -> str:
         f"Device memory grows by {format_bytes(growth.slope_bytes)} an iteration over "
         f"{format_count(growth.iterations)} steady ones (95% interval {format_bytes(growth.low_bytes)} to "
         f"{format_bytes(growth.high_bytes)}), {format_bytes(growth.growth_bytes)} in all: a leak is suspected. Look "
-        "for results kept with their graph (detach them), growing lists and caches."
+        "for buffers that are never freed, growing lists and caches."
     )
 
 
@@ -262,7 +262,7 @@ def churn_sentence(churn: MemoryChurn, window_ns: int) -> str:
         f"{counted(churn.allocations, 'allocation')} and {counted(churn.frees, 'free')} of device memory ({often}), "
         f"{format_bytes(churn.allocated_bytes)} asked for; the host spends {format_ns(churn.call_ns)} in "
         f"{counted(churn.calls, 'such call')}, the GPU idles {format_ns(churn.idle_ns)} for them. Reuse buffers, or "
-        "use a caching allocator (cudaMallocAsync, PyTorch's)."
+        "use a caching or stream-ordered allocator (cudaMallocAsync)."
     )
 
 

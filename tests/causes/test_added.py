@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import re
 
+from nsysdiag.causes.advice import Advice
 from nsysdiag.causes.cause import Cause, Rows
 from nsysdiag.causes.evidence import HostEvidence, Layer, layer_of
 from nsysdiag.causes.variant import Variant
@@ -39,7 +40,7 @@ CAUSE = Cause(
     meaning="The launching thread read from a pipe.",
     side="host",
     tables=("OSRT_API",),
-    advice=("Use shared memory in place of the pipe.",),
+    advice=Advice(("Use shared memory in place of the pipe.",)),
     color="#123456",
     picture="""
 device  [==A==)..............[==next==)

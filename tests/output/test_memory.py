@@ -56,9 +56,9 @@ def test_all_that_there_is_to_say() -> None:
     assert memory_sentences(made(unified_memory=UNIFIED, memory=MEMORY)) == [
         "5.00 ms of copies and sets are exposed, mostly memcpy HtoD, pageable, blocking (3.00 ms); 3.00 ms in the "
         "stream of the kernels beside it, which forbids to overlap, 3.00 ms in blocking calls. Pin the memory and copy "
-        "with non_blocking=True (cudaMemcpyAsync) on a copy stream, a step ahead.",
+        "asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead.",
         "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute: HtoD runs at 7.81 GiB/s, pinned copies of "
-        "like size at 23.4 GiB/s; pinning (pin_memory=True) saves at most 4.00 ms of copy time.",
+        "like size at 23.4 GiB/s; pinning saves at most 4.00 ms of copy time.",
         "90 copies below 4.00 KiB, 4.5 an iteration, 20.0% of all launches: one takes the GPU 1.00 us and the host "
         "10.0 us in its call. Batch them, or copy every few steps.",
         "HtoD copies run at 15.6 GiB/s on average; 40 large ones reached 24.0 GiB/s; 62.5% of the time in them is "
@@ -72,11 +72,10 @@ def test_all_that_there_is_to_say() -> None:
         "12 page faults of the CPU and 900 page faults of the GPU in 40 groups (read 30, write 10; 2.00 ms).",
         "Device memory peaks at 60.0 GiB of 80.0 GiB (75.0%) at 0.150000 s; at most 20.0 GiB were never used.",
         "Device memory grows by 5.00 MiB an iteration over 20 steady ones (95% interval 4.00 MiB to 6.00 MiB), 95.0 "
-        "MiB in all: a leak is suspected. Look for results kept with their graph (detach them), growing lists and "
-        "caches.",
+        "MiB in all: a leak is suspected. Look for buffers that are never freed, growing lists and caches.",
         "60 allocations and 40 frees of device memory (5.0 an iteration), 300 MiB asked for; the host spends 3.00 ms "
-        "in 110 such calls, the GPU idles 2.00 ms for them. Reuse buffers, or use a caching allocator "
-        "(cudaMallocAsync, PyTorch's).",
+        "in 110 such calls, the GPU idles 2.00 ms for them. Reuse buffers, or use a caching or stream-ordered "
+        "allocator (cudaMallocAsync).",
     ]
 
 
@@ -139,7 +138,7 @@ def test_what_pinning_saves_cannot_always_be_told() -> None:
     [
         ({"ordered": False, "call": "async", "host_memory": "pinned"}, "start it earlier, while kernels run"),
         ({"ordered": True, "call": "async", "host_memory": "pinned"}, "a copy stream and double buffers hide it"),
-        ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "copy with non_blocking=True"),
+        ({"ordered": False, "call": "blocking", "host_memory": "pinned"}, "copy asynchronously"),
         ({"ordered": False, "call": "async", "host_memory": "pageable"}, "Pin the memory"),
         ({"ordered": None, "call": None, "host_memory": None, "operation": "unified memory HtoD"}, "Prefetch what"),
     ],
