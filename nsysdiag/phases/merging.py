@@ -11,8 +11,17 @@ import numpy as np
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.phases.cuts import LEAST_LENGTH
 from nsysdiag.phases.names import JobWork
-from nsysdiag.phases.signal import WINDOWS, DeviceSignal, Loop, whole_steps
-from nsysdiag.phases.steady import ALIKE, FEWEST_REPEATS, REPEATED_SHARE, WARM_UP_SLOWER, Segments, cosine, segments_of
+from nsysdiag.phases.signal import IRREGULAR, WINDOWS, DeviceSignal, Loop, whole_steps
+from nsysdiag.phases.steady import (
+    ALIKE,
+    ALIKE_BUSY,
+    FEWEST_REPEATS,
+    REPEATED_SHARE,
+    WARM_UP_SLOWER,
+    Segments,
+    cosine,
+    segments_of,
+)
 
 LONGEST_PERIOD = 4
 """Parts of a step that are looked for: each takes 4 % of the window at least, so more would not repeat often."""
@@ -36,9 +45,8 @@ def merged(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal], wo
     found = _neighbours(found, loops, measured)
     while joined := _joined_run(found, measured):
         found = joined
-    return _trimmed(
-        _neighbours(found, loops, measured), loops, lambda borders: segments_of(borders, loops, signals, work)
-    )
+    found = _neighbours(found, loops, measured)
+    return _trimmed(parts(_with_last_steps(found, loops)), loops, parts)
 
 
 Measure = Callable[[Iterable[int]], Segments]
@@ -52,21 +60,22 @@ def _neighbours(found: Segments, loops: list[Loop], measured: Measure) -> Segmen
     shortest = LEAST_LENGTH * float(found.borders[-1] - found.borders[0])
     for at, after in pairwise(np.flatnonzero(found.steady).tolist()):
         between = int(found.borders[after] - found.borders[at + 1])
-        if between < shortest and (found.like(at, after) or (not between and _few_steps(found, at, after, loops))):
+        if between < shortest and (found.like(at, after) or (not between and _same_steps(found, at, after, loops))):
             same.update(range(at + 1, after + 1))
     return measured(set(range(len(found.borders))) - same) if same else found
 
 
-def _few_steps(found: Segments, one: int, other: int, loops: list[Loop]) -> bool:
-    """Whether two parts are the same steps, but one has too few of them to be more than a slow step with others."""
-    if cosine(found.mix[one], found.mix[other]) <= ALIKE:
+def _same_steps(found: Segments, one: int, other: int, loops: list[Loop]) -> bool:
+    """Whether two parts are the same typical steps of one loop: one of them may have more slow ones. Of fewer than
+    five steps the median says less."""
+    first, second = (whole_steps(loops, int(found.borders[at]), int(found.borders[at + 1])) for at in (one, other))
+    if first is None or second is None or first[0] is not second[0]:
         return False
-    steps = [whole_steps(loops, int(found.borders[at]), int(found.borders[at + 1])) for at in (one, other)]
-    lengths = [np.diff(each[1]) for each in steps if each is not None and each[0] is (steps[0] or each)[0]]
-    if len(lengths) < 2 or min(map(len, lengths)) >= FEWEST_REPEATS:
-        return False
+    lengths = [np.diff(borders) for _, borders in (first, second)]
     short, long = sorted(float(np.median(each)) for each in lengths)
-    return long <= WARM_UP_SLOWER * short
+    few = min(map(len, lengths)) < FEWEST_REPEATS
+    near = long <= (WARM_UP_SLOWER if few else 1 + ALIKE_BUSY) * short
+    return near and cosine(found.mix[one], found.mix[other]) > ALIKE
 
 
 def _joined_run(found: Segments, measured: Measure) -> Segments | None:
@@ -98,6 +107,24 @@ def _run(found: Segments, first: int, period: int) -> tuple[int, int] | None:
 def _alike_long(found: Segments, one: int, other: int) -> bool:
     short, long = sorted((int(found.lengths[one]), int(found.lengths[other])))
     return long <= ALIKE_LENGTHS * short
+
+
+def _with_last_steps(found: Segments, loops: list[Loop]) -> IntArray:
+    """The borders, of which those behind a steady part are where its loop ends, if fewer than five steps of it are
+    left: a slow one among these, before the idle end of a program, looks like a part of that end. What comes before the
+    first step of a part stays: it may be a warm-up."""
+    borders = found.borders
+    steady = np.flatnonzero(found.steady).tolist()
+    for at, after in pairwise([*steady, len(found)]):
+        start, end = (int(each) for each in found.borders[at : at + 2])
+        inside = whole_steps(loops, start, end)
+        if inside is None:
+            continue
+        left = inside[0].starts[inside[0].starts >= inside[1][-1]]
+        few = 1 < len(left) <= FEWEST_REPEATS and end < left[-1] <= found.borders[after]
+        if few and np.diff(left).max() <= IRREGULAR * np.median(np.diff(inside[1])):
+            borders = np.union1d(borders[(borders < end) | (borders > left[-1])], left[-1:])
+    return borders
 
 
 def _trimmed(found: Segments, loops: list[Loop], measured: Callable[[IntArray], Segments]) -> Segments:

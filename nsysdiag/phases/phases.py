@@ -24,8 +24,9 @@ from nsysdiag.phases.signal import (
 )
 from nsysdiag.phases.steady import FEWEST_REPEATS, REPEATED, Segments
 
-COARSE_WINDOWS = 50
-"""Where nothing repeats: steps that are not known and as long as a window or two hide all other changes."""
+LOOKS = ((WINDOWS, False), (WINDOWS // 4, False), (WINDOWS, True))
+"""Windows, and whether the signal is scaled. Steps that are not known and as long as a window or two hide all other
+changes, and so does a device that is idle most of the time."""
 JUDGED_SHARE = 0.1
 """Of the time of all steady phases: a shorter one is not judged."""
 LEAST_KERNELS = 0.1
@@ -87,14 +88,22 @@ def find_phases(signals: list[DeviceSignal], first_call_ns: int | None, *, narro
     if narrowed:
         return _whole(lo, hi, [], "the time was chosen")
     loops = loops_of(active, lo, hi)
-    work = job_work([signal.device for signal in active], lo, hi)
-    changes = Changes.of(active, work, loops)
-    for windows in (WINDOWS, COARSE_WINDOWS):
-        cuts = job_cuts(signal_of(active, work, window_edges(lo, hi, loops, windows)), changes)
-        found = merged(cuts, loops, active, work)
-        if found.steady.any():
-            break
+    found = _parts(active, loops, lo, hi)
     return _judged(found, active, loops, first_call_ns)
+
+
+def _parts(signals: list[DeviceSignal], loops: list[Loop], lo: int, hi: int) -> Segments:
+    """The parts of the job. Where none is steady it is looked at again, with longer windows, and with the work of the
+    devices made as large as idle time; where that shows nothing either, the parts are those of the first look."""
+    work = job_work([signal.device for signal in signals], lo, hi)
+    changes = Changes.of(signals, work, loops)
+    looks: list[Segments] = []
+    for windows, scaled in LOOKS:
+        signal = signal_of(signals, work, window_edges(lo, hi, loops, windows))
+        looks.append(merged(job_cuts(signal.scaled() if scaled else signal, changes), loops, signals, work))
+        if looks[-1].steady.any():
+            return looks[-1]
+    return looks[0]
 
 
 def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], first_call_ns: int | None) -> JobPhases:

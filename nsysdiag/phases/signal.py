@@ -15,6 +15,10 @@ WINDOWS = 200
 """Of a job. Half as many blur borders, twice as many show the parts of steps; 150 to 300 find the same phases."""
 LONGEST = 12
 """Names with a column of their own."""
+WORK_FEATURES = LONGEST + 4
+"""The first features: names, the rest of them, compute, copies, communication."""
+MOST_SCALE = 20.0
+"""Of a signal: what works for less than a twentieth of the time shows too little."""
 LEAST_WORK = 0.05
 """A device with less than this share of the busiest one's work is merely touched: it says nothing of the job."""
 STEPS_OF_A_WINDOW = 2
@@ -63,11 +67,12 @@ class DeviceSignal:
 @dataclass(frozen=True, slots=True)
 class Signal:
     """Window i is [edges[i], edges[i + 1]) in ns, `values[i]` the share of it that each feature takes, a mean over
-    devices. `sets` holds for each device and feature when it was so."""
+    devices, times the `scale` of the feature. `sets` holds for each device and feature when it was so."""
 
     edges: IntArray
     values: FloatArray
     sets: list[list[Intervals]]
+    scale: FloatArray
 
     @property
     def weights(self) -> FloatArray:
@@ -76,8 +81,16 @@ class Signal:
         return weights
 
     def until(self, times: IntArray) -> FloatArray:
-        """[time, feature]: ns of each feature from the first edge to each of `times`, a mean over devices."""
-        return _until(self.sets, int(self.edges[0]), times)
+        """[time, feature]: ns of each feature from the first edge to each of `times`, a mean over devices, scaled."""
+        return _until(self.sets, int(self.edges[0]), times) * self.scale
+
+    def scaled(self) -> Signal:
+        """With the work of the devices as a multiple of what they work in the busiest twentieth of the windows: where
+        that is little, changes of the work are small beside those of idle time."""
+        works = np.arange(self.values.shape[1]) < WORK_FEATURES
+        busy = self.values[:, LONGEST + 1 : WORK_FEATURES].sum(axis=1)
+        scale = np.where(works, 1 / max(float(np.quantile(busy, 0.95)), 1 / MOST_SCALE), 1.0)
+        return Signal(self.edges, self.values * scale, self.sets, self.scale * scale)
 
 
 def job_window(signals: list[DeviceSignal]) -> tuple[int, int] | None:
@@ -132,7 +145,7 @@ def signal_of(signals: list[DeviceSignal], work: JobWork, edges: IntArray) -> Si
         compute, communication, copies = signal.split.parts
         sets.append([*named, compute, copies, communication, signal.startup, signal.memory])
     values = np.diff(_until(sets, int(edges[0]), edges), axis=0) / np.diff(edges)[:, None]
-    return Signal(edges, values, sets)
+    return Signal(edges, values, sets, np.ones(values.shape[1]))
 
 
 def _until(sets: list[list[Intervals]], lo: int, times: IntArray) -> FloatArray:

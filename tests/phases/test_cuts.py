@@ -116,9 +116,9 @@ def test_the_penalty_follows_the_noise() -> None:
 
 def signal_of_set(busy: Intervals, edges: IntArray) -> Signal:
     """One feature on one device."""
-    made = Signal(edges, np.empty((0, 1)), [[busy]])
+    made = Signal(edges, np.empty((0, 1)), [[busy]], np.ones(1))
     values = np.diff(made.until(edges), axis=0) / np.diff(edges)[:, None]
-    return Signal(edges, values, [[busy]])
+    return Signal(edges, values, [[busy]], np.ones(1))
 
 
 def every(period: int, length: int, lo: int, hi: int) -> Intervals:

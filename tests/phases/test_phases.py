@@ -266,3 +266,78 @@ def test_a_start_too_short_for_a_phase_of_its_own_ends_where_the_steps_begin() -
     job.steps(300, *STEP, loop=True)
     found = job.phases()
     assert (named(found), borders(found)[1]) == (["start-up", "steady"], begin)
+
+
+@pytest.mark.parametrize("slow", [23, 24, 25])
+def test_a_slow_step_among_the_last_is_no_teardown(slow: int) -> None:
+    """25 steps of which one takes three times as long, before an idle end."""
+    job = Job().kernel(9, MS).idle(600 * MS, "startup")
+    begin = job.now
+    starts = [begin]
+    for at in range(1, 26):
+        job.kernel(1, 20 * MS).kernel(2, 20 * MS).idle((80 + 60) * MS if at == slow else 20 * MS)
+        starts.append(job.now)
+    job.loops.append(Loop(np.array(starts, np.int64), "nvtx", "step"))
+    end = job.now
+    job.idle(900 * MS).copy(DOWNLOAD, MS)
+    found = job.phases()
+    assert (named(found), borders(found)[1:3]) == (["start-up", "steady", "teardown"], [begin, end])
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("length_ms", [40, 100, 150])
+def test_a_pause_shorter_than_any_phase_is_a_slow_step(length_ms: int, *, known: bool) -> None:
+    """Up to 3.7 % of 4 s, between the same steps."""
+    job = Job()
+    starts = [job.now]
+    for at in range(400):
+        job.steps(1, *STEP).idle(length_ms * MS if at == 150 else 0)
+        starts.append(job.now)
+    if known:
+        job.loops.append(Loop(np.array(starts, np.int64), "nvtx", "step"))
+    assert named(job.phases()) == ["steady"]
+
+
+def test_a_longer_pause_is_one() -> None:
+    job = Job().steps(200, *STEP).idle(400 * MS).steps(200, *STEP)
+    assert named(job.phases()) == ["steady", "pause", "steady"]
+
+
+@pytest.mark.parametrize("own", [(1, 2), (1, 2, 5), (5, 1, 2, 6)])
+def test_a_few_warm_up_steps(own: tuple[int, ...]) -> None:
+    """Four slow steps with some of the kernels of the loop, or with others too."""
+    job = Job().steps(4, *((name, 5 * MS) for name in own), (0, 150 * MS))
+    begin = job.now
+    job.steps(200, *STEP)
+    found = job.phases()
+    assert (named(found), found.judged) == (["start-up", "steady"], [1])
+    assert near(borders(found)[1], begin)
+
+
+def test_fewer_and_shorter_steps_of_other_kernels_are_no_warm_up() -> None:
+    """Ten steps of evaluation, before training."""
+    found = Job().steps(10, (5, 30 * MS), (6, 20 * MS), (0, 20 * MS)).steps(200, *STEP).phases()
+    assert named(found) == ["steady", "steady"]
+
+
+def test_two_loops_of_a_device_that_is_mostly_idle() -> None:
+    """Busy for an eighth of the time: what changes is small beside the idle time of the start."""
+    job = Job().kernel(9, MS).idle(2_000 * MS, "startup")
+    borders_ = [job.now]
+    for names in ((1, 2, 3, 4), (5, 6, 7, 8)):
+        job.steps(110, *((name, MS // 3) for name in names), (0, 9 * MS))
+        borders_.append(job.now)
+    found = job.phases()
+    assert named(found) == ["start-up", "steady", "steady"]
+    assert all(near(*pair, 12 * MS) for pair in zip(borders(found)[1:], borders_, strict=True))
+
+
+def test_unknown_steps_as_long_as_a_window_or_two() -> None:
+    """43 steps in 90 windows: within a step the device is busy first and idle then, as if phases alternated."""
+    job = Job().steps(43, *((name, 7 * MS) for name in (1, 2, 3, 4)), (0, 75 * MS))
+    first = job.now
+    second = job.idle(900 * MS).now
+    found = job.steps(43, *((name, 9 * MS) for name in (5, 6, 7)), (0, 75 * MS)).phases()
+    assert named(found) == ["steady", "pause", "steady"]
+    assert near(borders(found)[1], first, 103 * MS)
+    assert near(borders(found)[2], second, 103 * MS)
