@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import Intervals, coverage
+from nsysdiag.arrays.intervals import Intervals, coverage, intersect
 from nsysdiag.phases.cuts import LEAST_LENGTH, Changes, job_cuts
 from nsysdiag.phases.facts import Basis, PhaseName, PhaseSteps
 from nsysdiag.phases.merging import merged
@@ -115,7 +115,7 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
         return _whole(lo, hi, loops, "what repeats is a part of a step")
     cold = _cold(found, signals)
     if cold is not None:
-        if _worked(found, hi - first, len(signals)):
+        if _worked(found, hi - first, signals):
             return _whole(lo, hi, loops, "the GPU is busy, but nothing repeats")
         return JobPhases(lo, hi, phases, "cold", cold, list(range(len(phases))))
     if not found.strong.any() and found.busy_ns[found.steady].sum() < WEAK_STEADY * found.busy_ns.sum():
@@ -150,10 +150,12 @@ def _cold(found: Segments, signals: list[DeviceSignal]) -> str | None:
     return None
 
 
-def _worked(found: Segments, since_start: int, devices: int) -> bool:
+def _worked(found: Segments, since_start: int, signals: list[DeviceSignal]) -> bool:
     """Whether the GPU worked for long enough to be judged though nothing repeats. A window of one or two operations is
-    busy by definition: there it has to be so of the time since the first CUDA call."""
-    busy = float(found.busy_ns.sum()) / devices
+    busy by definition: there it has to be so of the time since the first CUDA call. A kernel that waits for pages of
+    unified memory does no work meanwhile."""
+    paging = sum(intersect(each.memory, each.split.busy).total() for each in signals)
+    busy = float(found.busy_ns.sum() - paging) / len(signals)
     few = int(found.operations.sum()) < REPEATED
     window = since_start if few else int(found.borders[-1] - found.borders[0])
     return busy >= BUSY_WINDOW * window and busy >= BUSY_SINCE_START * since_start

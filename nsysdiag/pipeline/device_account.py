@@ -9,14 +9,15 @@ from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
 from nsysdiag.account.filling import hollow_time
-from nsysdiag.account.phases import Outside, device_phases, outside_of
+from nsysdiag.account.outside import Outside, evidence_of_start, outside_of
+from nsysdiag.account.phases import device_phases
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
-from nsysdiag.causes.evidence import named
+from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
-from nsysdiag.events.host import HostActivity
+from nsysdiag.events.host import HostActivity, HostTables
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
@@ -34,6 +35,7 @@ from nsysdiag.pipeline.stages import Steps
 from nsysdiag.wakeups.root_attribution import RootSlices
 
 steps = Steps()
+COLD = "cold"
 
 
 @steps.step()
@@ -97,9 +99,9 @@ def bottlenecks(
 
 
 @steps.step()
-def outside(window: AnalysisWindow, layered: LayeredEvidence, lane: IntArray) -> Outside | None:
+def outside(window: AnalysisWindow, activity: DeviceActivity, device: DeviceTimeline) -> Outside | None:
     """What the program did from its first CUDA call to the device's first work."""
-    return None if window.narrowed else outside_of(window.parts, layered, lane)
+    return None if window.narrowed else outside_of(window.parts, device, activity.api_calls.rows)
 
 
 @steps.step()
@@ -141,9 +143,14 @@ def devices_in_phases(
     split: WindowSplit,
     bottlenecks: Bottlenecks,
     outside: Outside | None,
+    tables: HostTables,
+    activity: DeviceActivity,
+    facts: CallFacts,
 ) -> list[PhaseDevice]:
     """What the device did in each phase."""
-    return device_phases(job_phases, device.key, slices, split, bottlenecks, outside)
+    cold = outside is not None and job_phases.basis == COLD
+    start = evidence_of_start([outside], tables, activity, facts) if outside and cold else None
+    return device_phases(job_phases, device.key, slices, split, bottlenecks, outside, start)
 
 
 @steps.joined("devices_in_phases")
