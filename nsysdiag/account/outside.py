@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +13,7 @@ from nsysdiag.arrays.claim import Owned, claim
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, family_of, variant_of
 from nsysdiag.causes.cause import Cause
-from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
+from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer, named
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -20,6 +22,12 @@ from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 
 PART_OF_A_START = ("launch", "sync", "copies")
 """Calls of CUDA before anything ran on the device wait for nothing but the start of CUDA itself."""
+
+
+USES_THE_DEVICE = re.compile(r"(cuda|cu)\w*(Malloc|Alloc|Launch|Memcpy|Memset|StreamCreate|HostRegister)\w*")
+"""The first of these calls creates the context, if nothing did before."""
+OF_CUDA = ("memory",)
+"""What a first allocation takes is mostly the context that it creates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +64,35 @@ def evidence_of_start(
 
 
 def outside_account(layered: LayeredEvidence, outside: Outside) -> dict[str, int]:
-    """Nanoseconds of that time by bottleneck, from what the thread did; they add up to its length."""
-    axis = layered.host.axis
-    lane = int(axis.rank(np.array([outside.thread], dtype=np.int64))[0])
-    begin, until = outside.begin, outside.end
-    left = _placed(axis, lane, begin, until)
+    """Nanoseconds of that time by bottleneck, from what the thread did; they add up to its length. Until CUDA is
+    initialized its calls, and what nothing explains, are part of that."""
+    lane = int(layered.host.axis.rank(np.array([outside.thread], dtype=np.int64))[0])
+    ready = _initialized(layered, lane, outside)
     found: dict[str, int] = {}
+    for begin, end, starting in ((outside.begin, ready, (*OF_CUDA, "unknown")), (ready, outside.end, ())):
+        for family, ns in _divided(layered, _placed(layered.host.axis, lane, begin, end)):
+            name = "startup" if family in (*starting, *PART_OF_A_START) else family
+            found[name] = found.get(name, 0) + ns
+    return {name: found[name] for name in sorted(found, key=lambda name: CODE[name])}
+
+
+def _divided(layered: LayeredEvidence, left: Owned) -> Iterator[tuple[str, int]]:
+    """Time by the first cause that has evidence of it, in the order of their precedence, and what is left."""
     for cause in CAUSES.values():
         for layer in layered.before.get(cause.id, []):
             taken, left, source = claim(left, layer.spans)
             for code in np.unique(layer.name[source]).tolist():
                 ns = int((taken.spans.end - taken.spans.start)[layer.name[source] == code].sum())
-                family = _family(cause, layer, layer.names[code])
-                found[family] = found.get(family, 0) + ns
-    rest = left.spans.total()
-    if rest:
-        found["unknown"] = found.get("unknown", 0) + rest
-    return {name: found[name] for name in sorted(found, key=lambda name: CODE[name])}
+                yield _family(cause, layer, layer.names[code]), ns
+    if len(left):
+        yield "unknown", left.spans.total()
+
+
+def _initialized(layered: LayeredEvidence, lane: int, outside: Outside) -> int:
+    """When the thread's first call returned that uses the device, at the latest when the device had work."""
+    calls, axis = layered.host.api, layered.host.axis
+    mine = np.flatnonzero(named(calls, USES_THE_DEVICE) & (calls.spans.start // axis.stride == lane))
+    return min(int(axis.time(calls.spans.end[mine[:1]])[0]), outside.end) if len(mine) else outside.end
 
 
 def _placed(axis: ThreadAxis, lane: int, begin: int, until: int) -> Owned:
@@ -81,5 +101,4 @@ def _placed(axis: ThreadAxis, lane: int, begin: int, until: int) -> Owned:
 
 
 def _family(cause: Cause, layer: Layer, text: str) -> str:
-    family = family_of(cause.id, variant_of(cause.id, layer.label or "", text, None))
-    return "startup" if family in PART_OF_A_START else family
+    return family_of(cause.id, variant_of(cause.id, layer.label or "", text, None))
