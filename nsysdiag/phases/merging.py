@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import pairwise
@@ -60,22 +61,28 @@ def _neighbours(found: Segments, loops: list[Loop], measured: Measure) -> Segmen
     shortest = LEAST_LENGTH * float(found.borders[-1] - found.borders[0])
     for at, after in pairwise(np.flatnonzero(found.steady).tolist()):
         between = int(found.borders[after] - found.borders[at + 1])
-        if between < shortest and (found.like(at, after) or (not between and _same_steps(found, at, after, loops))):
+        if between and (between >= shortest or not found.like(at, after)):
+            continue
+        short = min(int(found.lengths[at]), int(found.lengths[after])) < shortest
+        if between or found.like(at, after) or _same_work(found, at, after, loops, short=short):
             same.update(range(at + 1, after + 1))
     return measured(set(range(len(found.borders))) - same) if same else found
 
 
-def _same_steps(found: Segments, one: int, other: int, loops: list[Loop]) -> bool:
-    """Whether two parts are the same typical steps of one loop: one of them may have more slow ones. Of fewer than
-    five steps the median says less."""
+def _same_work(found: Segments, one: int, other: int, loops: list[Loop], *, short: bool) -> bool:
+    """Whether two neighbours that are not equally busy do the same all the same: one of them is too short for a phase
+    of its own, or they are the same typical steps of one loop, of which one may have more slow ones. Where there are
+    fewer than five steps one of the usual length is enough."""
+    if cosine(found.mix[one], found.mix[other]) <= ALIKE:
+        return False
     first, second = (whole_steps(loops, int(found.borders[at]), int(found.borders[at + 1])) for at in (one, other))
     if first is None or second is None or first[0] is not second[0]:
-        return False
-    lengths = [np.diff(borders) for _, borders in (first, second)]
-    short, long = sorted(float(np.median(each)) for each in lengths)
-    few = min(map(len, lengths)) < FEWEST_REPEATS
-    near = long <= (WARM_UP_SLOWER if few else 1 + ALIKE_BUSY) * short
-    return near and cosine(found.mix[one], found.mix[other]) > ALIKE
+        return short
+    few, many = sorted((np.diff(first[1]), np.diff(second[1])), key=len)
+    ratio = np.log(few / np.median(many))
+    if len(few) >= FEWEST_REPEATS:
+        return abs(float(np.median(ratio))) <= math.log(1 + ALIKE_BUSY)
+    return float(np.abs(ratio).min()) <= math.log(WARM_UP_SLOWER)
 
 
 def _joined_run(found: Segments, measured: Measure) -> Segments | None:
