@@ -126,3 +126,41 @@ def test_weak_repeats_in_a_busy_window() -> None:
     job = Job().copy(UPLOAD, 200 * MS)
     job.steps(60, *STEP)
     assert job.copy(DOWNLOAD, 200 * MS).phases(first_call_ns=0).basis == "steady"
+
+
+@pytest.mark.parametrize(("idle_ms", "basis"), [(2_600, "steady"), (2_900, "cold")])
+def test_a_part_that_hardly_works_is_not_steady(idle_ms: int, basis: str) -> None:
+    """Steps with 55 µs of work, a little more and a little less than 2 %."""
+    job = Job()
+    for _ in range(40):
+        job.kernel(1, 55_000).idle(idle_ms * 1_000)
+    assert job.phases(first_call_ns=100 * MS).basis == basis
+
+
+@pytest.mark.parametrize(("startup_ms", "basis"), [(14, "steady"), (17, "cold")])
+def test_a_part_that_loads_code_all_the_time_is_not_steady(startup_ms: int, basis: str) -> None:
+    """Steps of 100 ms, of which so much is start-up causes."""
+    job = Job()
+    for _ in range(40):
+        job.kernel(1, 20 * MS).idle(startup_ms * MS, "startup").idle((80 - startup_ms) * MS)
+    assert job.phases(first_call_ns=100 * MS).basis == basis
+
+
+@pytest.mark.parametrize(("copy_ms", "basis"), [(240, "window"), (320, "phase")])
+def test_copies_count_where_they_take_three_times_as_long_as_kernels(copy_ms: int, basis: str) -> None:
+    """Six steps with three kernels in turn, so that a kernel runs twice, and copies that repeat."""
+    job = Job()
+    for name in (1, 2, 3, 1, 2, 3):
+        job.copy(UPLOAD, copy_ms * MS // 2).kernel(name, 100 * MS).copy(DOWNLOAD, copy_ms * MS // 2)
+    assert job.phases(first_call_ns=0).basis == basis
+
+
+def test_a_strong_phase_is_judged_however_short() -> None:
+    """5 % of the steady time, with 240 operations; and with 180."""
+    judged = {}
+    for count in (60, 45):
+        step_ns = 600 * MS // count
+        job = Job().steps(1_000, *STEP).idle(900 * MS)
+        parts = [(name, step_ns // 8) for name in (3, 4, 5, 6)]
+        judged[count] = job.steps(count, *parts, (0, step_ns // 2)).phases().judged
+    assert judged == {60: [0, 2], 45: [0]}

@@ -144,11 +144,12 @@ def test_without_gpu_rows_nothing_is_judged() -> None:
 
 
 def test_a_device_that_is_merely_touched_changes_nothing() -> None:
-    """Two tiny kernels on a second device, in the start and at the end."""
+    """Two tiny kernels on each of seven other devices, in the start and at the end."""
     job = Job().kernel(9, MS).idle(800 * MS, "startup").steps(300, *STEP).idle(400 * MS).copy(DOWNLOAD, MS)
     touched = Job(now=101 * MS).kernel(9, 1_000).idle(3_900 * MS).kernel(9, 1_000)
     alone = job.phases()
-    both = find_phases([job.signal(0), touched.signal(1)], None, narrowed=False)
+    touched_too = [touched.signal(number) for number in range(1, 8)]
+    both = find_phases([job.signal(0), *touched_too], None, narrowed=False)
     assert borders(both)[:-1] == borders(alone)[:-1]
     assert (both.basis, both.judged, named(both)) == (alone.basis, alone.judged, named(alone))
 
@@ -322,14 +323,18 @@ def test_fewer_and_shorter_steps_of_other_kernels_are_no_warm_up() -> None:
 
 def test_two_loops_of_a_device_that_is_mostly_idle() -> None:
     """Busy for an eighth of the time: what changes is small beside the idle time of the start."""
-    job = Job().kernel(9, MS).idle(2_000 * MS, "startup")
-    borders_ = [job.now]
-    for names in ((1, 2, 3, 4), (5, 6, 7, 8)):
-        job.steps(110, *((name, MS // 3) for name in names), (0, 9 * MS))
+    job = Job().kernel(9, MS).idle(6_000 * MS, "startup")
+    borders_ = []
+    for names in ((1, 2, 3, 4), (5, 6, 7)):
         borders_.append(job.now)
-    found = job.phases()
-    assert named(found) == ["start-up", "steady", "steady"]
-    assert all(near(*pair, 12 * MS) for pair in zip(borders(found)[1:], borders_, strict=True))
+        for at in range(111):
+            job.steps(1, *((name, 13 * MS // 10 // len(names)) for name in names), (0, 9 * MS))
+            job.idle(20 * MS if at % 7 == 6 else 0)
+        borders_.append(job.now)
+        job.idle(370 * MS)
+    found = job.kernel(8, MS).phases()
+    assert named(found)[:4] == ["start-up", "steady", "pause", "steady"]
+    assert all(near(*pair, 30 * MS) for pair in zip(borders(found)[1:4], borders_[:3], strict=True))
 
 
 def test_unknown_steps_as_long_as_a_window_or_two() -> None:
