@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from nsysdiag import Settings, analyze
-from tests.diagnosis.programs.copies import copies_and_kernels
+from tests.diagnosis.programs.copies import copies_and_kernels, long_copies
 from tests.diagnosis.programs.devices import ranks
+from tests.diagnosis.programs.families import allocations, checkpoints
 from tests.diagnosis.programs.registry import MS, US, Marks
 from tests.diagnosis.programs.synchronizations import small_kernels, worker_behind
 from tests.diagnosis.report_json import Json, as_json, diagnosis_of, saved_share
@@ -57,6 +58,27 @@ REPAIRS = (
         partial(copies_and_kernels, overlapped=True),
         "copies",
         (0.38, 0.42),
+    ),
+    Repair(
+        "with long copies beside short kernels",
+        long_copies,
+        partial(long_copies, overlapped=True),
+        "copies",
+        (0.03, 0.06),  # with the time in which the host stages what it copies
+    ),
+    Repair(
+        "without an allocation in each step",
+        allocations,
+        partial(allocations, kept=True),
+        "memory",
+        (0.75, 0.82),
+    ),
+    Repair(
+        "without checkpoints",
+        checkpoints,
+        partial(checkpoints, every=1_000),
+        "host",
+        (0.74, 0.82),
     ),
     Repair(
         "without the files that one rank reads",

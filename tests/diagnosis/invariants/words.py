@@ -30,6 +30,7 @@ MENTIONS = {
     "memory": r"memory|alloc|pag(e|ing)|migrat",
     "startup": r"start|initiali|load|compil|context|warm",
     "other_process": r"process|program",
+    "profiler": r"profil",
     "unknown": r"unknown|(no|without) evidence|not (in|record|know|captur|trac|expla)|cannot|unexplain|no GPU|untraced",
 }
 PYTORCH = re.compile(

@@ -31,12 +31,24 @@ def copies_dwarf_compute(sim: Simulation, marks: Marks) -> None:
     gpu  [== upload ==]k[= download =][== upload ==]k[= download =]
     """
 
+    long_copies(sim, marks)
+
+
+def long_copies(sim: Simulation, marks: Marks, *, overlapped: bool = False) -> None:
+    """The same with copies that block, or with the kernels in a stream of their own."""
+
     def main(t: Thread) -> Body:
+        copies, work = t.process.stream(), t.process.stream()
         marks.begin(t)
         for _ in range(QUERIES):
-            yield from t.blocking_copy("HtoD", 120 << 20, 20 * MS, staging=300 * US)
-            yield from t.launch("select", 1 * MS)
-            yield from t.blocking_copy("DtoH", 60 << 20, 10 * MS, staging=300 * US)
+            if overlapped:
+                yield from t.copy("HtoD", 120 << 20, 20 * MS, copies)
+                yield from t.launch("select", 1 * MS, work)
+                yield from t.copy("DtoH", 60 << 20, 10 * MS, copies)
+            else:
+                yield from t.blocking_copy("HtoD", 120 << 20, 20 * MS, staging=300 * US)
+                yield from t.launch("select", 1 * MS)
+                yield from t.blocking_copy("DtoH", 60 << 20, 10 * MS, staging=300 * US)
         marks.end(t)
 
     sim.thread(solver(sim), main, name="solver")

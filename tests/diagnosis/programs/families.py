@@ -32,10 +32,17 @@ def allocations_by_the_driver(sim: Simulation, marks: Marks) -> None:
     gpu                                 [k ]
     """
 
+    allocations(sim, marks)
+
+
+def allocations(sim: Simulation, marks: Marks, *, kept: bool = False) -> None:
+    """The same with an allocation in each step, or with memory that is kept."""
+
     def main(t: Thread) -> Body:
         marks.begin(t)
         for _ in range(80):
-            yield from t.api("cudaMalloc", 4 * MS, "memory_allocation", ioctl=3_800 * US)
+            if not kept:
+                yield from t.api("cudaMalloc", 4 * MS, "memory_allocation", ioctl=3_800 * US)
             yield from t.launch("sweep", 1_060 * US)
             yield from t.synchronize()
         marks.end(t)
@@ -145,13 +152,18 @@ def checkpoint_each_step(sim: Simulation, marks: Marks) -> None:
     T    [l][sync][write ........]
     gpu    [k ]..................
     """
+    checkpoints(sim, marks)
+
+
+def checkpoints(sim: Simulation, marks: Marks, *, every: int = 1) -> None:
+    """The same with a checkpoint every so many steps."""
 
     def main(t: Thread) -> Body:
         marks.begin(t)
-        for _ in range(60):
+        for step in range(60):
             yield from t.launch("advance", 3 * MS)
             yield from t.synchronize()
-            for _ in range(3):
+            for _ in range(3 if step % every == 0 else 0):
                 yield from t.os_call("write", 4 * MS, "io_wait", blocked=True)
         marks.end(t)
 
