@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from nsysdiag import Settings, analyze
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.formats.registry import FORMATS
-from tests.diagnosis.agreement import CHECKS
+from tests.diagnosis.agreement import CHECKS, Reading
 from tests.diagnosis.invariants import broken
 from tests.diagnosis.programs import PROGRAMS, Program
 from tests.diagnosis.report_json import as_json, diagnosis_of, phases_of, sentences
@@ -39,6 +40,11 @@ def cases(*, exact: bool = False) -> list[ParameterSet]:
 every_program = pytest.mark.parametrize("program", cases())
 
 
+@cache
+def _reading(name: str) -> Reading:
+    return PROGRAMS[name].run()[1]
+
+
 def _trace(program: Program, shared: Shared) -> Path:
     return shared.file(f"{program.name}.sqlite", lambda path: _write(program, path))
 
@@ -55,7 +61,7 @@ def _share(device: DeviceReport, name: str) -> float:
 
 @every_program
 def test_the_trace_shows_what_the_program_did(program: Program, shared: Shared) -> None:
-    _, reading = program.run()
+    reading = _reading(program.name)
     start, end = reading.judged or (None, None)
     report = analyze(_trace(program, shared), Settings(start_ns=start, end_ns=end, timeline=False))
     devices = {device.key: device for device in report.devices}
@@ -74,7 +80,7 @@ def test_the_ledger_is_true(program: Program, shared: Shared) -> None:
 
 @every_program
 def test_the_diagnosis_is_true(program: Program, shared: Shared) -> None:
-    _, reading = program.run()
+    reading = _reading(program.name)
     report = shared.report(_trace(program, shared))
     plain, text = as_json(report), FORMATS["txt"].render(report, RenderOptions()).decode()
     diagnosis_of(plain), phases_of(plain)
