@@ -151,3 +151,31 @@ def waits_for_another_gpu(sim: Simulation, marks: Marks) -> None:
         marks.end(t)
 
     sim.thread(solver(sim), main, name="solver")
+
+
+@program(
+    read("kernels", headline=("stage_0",), seconds=(None, "sync"), never=(NO_PYTORCH, SMALLER)),
+    {"gpu0": {"compute": (0.95, 1.0)}, "gpu1": {"compute": (0.25, 0.4), "stream_wait": (0.6, 0.75)}},
+    gpus=2,
+)
+def second_stage_waits_for_the_first(sim: Simulation, marks: Marks) -> None:
+    """A pipeline over two GPUs: the second waits by an event for kernels of the first, which are what takes the time.
+
+    gpu 0  [== stage 0 ==][== stage 0 ==][== stage 0 ==]
+    gpu 1                 [s1]...........[s1]...........[s1]
+    """
+
+    def main(t: Thread) -> Body:
+        first, second = t.process.stream(0), t.process.stream(1)
+        yield from t.launch("stage_1", 300 * US, second)
+        marks.begin(t)
+        for _ in range(200):
+            event = t.event()
+            yield from t.launch("stage_0", 900 * US, first)
+            yield from t.record(event, first)
+            yield from t.wait_event(second, event)
+            yield from t.launch("stage_1", 300 * US, second)
+        yield from t.synchronize(second)
+        marks.end(t)
+
+    sim.thread(solver(sim), main, name="solver")
