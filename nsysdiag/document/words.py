@@ -160,7 +160,7 @@ def inner_sentence(found: IterationReport) -> str:
     inner = found.inner
     if inner is None:
         return ""
-    by = "NVTX range" if inner.source == "nvtx" else "each start of"
+    by = "NVTX range" if inner.source == "nvtx" else "Each start of"
     times = f"{counted(inner.per_iteration, 'time')} in each iteration, {format_ns(inner.median_ns)} apart"
     return f"{by} “{clip(brief(inner.name), ITERATION_NAME)}” comes {times}"
 

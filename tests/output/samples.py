@@ -34,6 +34,7 @@ from nsysdiag.report import (
     GapsPacked,
     GraphLaunches,
     GraphRow,
+    InnerLoop,
     Iteration,
     IterationReport,
     KernelRow,
@@ -221,6 +222,7 @@ def iterations(**changes: object) -> IterationReport:
                 more={"compute": 249_500, "host_compute": 200 * US, "uncovered": 100 * US, "exposed_comm": 49_900},
             ),
         ],
+        inner=InnerLoop(source="nvtx", name="micro batch #", per_iteration=4, median_ns=900 * US),
         slow_count=2,
         slow_extra_ns=MS + 498 * US,
     )

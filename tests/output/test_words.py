@@ -59,3 +59,25 @@ class TestLeftOut:
 def test_an_anchor_is_named_briefly() -> None:
     found = iterations(source="anchor", name="void at::native::fill<4, float>(float*, int)")
     assert words.iterations_found(found) == "20 iterations by each start of “at::native::fill”"
+
+
+class TestLoops:
+    def test_layers_are_not_called_iterations(self) -> None:
+        found = iterations(kind="layer", closed=False, count=15, name="blocks.#")
+        assert words.iterations_found(found) == "15 layers of one pass by NVTX range “blocks.#”"
+
+    def test_the_shorter_period(self) -> None:
+        assert words.inner_sentence(iterations()) == (
+            "NVTX range “micro batch #” comes 4 times in each iteration, 900 us apart"
+        )
+        assert words.inner_sentence(iterations(inner=None)) == ""
+
+    def test_slow_ones_together(self) -> None:
+        found = iterations(slow_count=12, slow_extra_ns=30 * MS, slow_period=10)
+        assert words.slow_sum(found) == "12 slow iterations, every 10th: 30.0 ms more in all"
+        assert words.slow_sum(iterations(slow_count=1, slow_extra_ns=MS)) == "1 slow iteration: 1.00 ms more in all"
+        assert words.slow_sum(iterations(slow_count=0)) == ""
+
+    def test_the_last_before_a_pause(self) -> None:
+        found = iterations(left_out=[12], rows=[iteration(12, 4 * MS)])
+        assert words.left_out_sentence(found) == "1 left out (the last before a pause)"
