@@ -125,7 +125,8 @@ def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) ->
         for family in _families(named, at, fewest):
             loop = _loop(work, named, family, whole, fewest)
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
-                found.append(loop)
+                inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
+                found.append(loop.with_inner(inner))
                 taken = union(taken, _reach(named.spans[family.rows]))
     return found
 
@@ -180,7 +181,7 @@ def _family(named: _Named, rows: IntArray, word: int, cover: float, fewest: int)
     """
     name, part = named.kinds.words[word], named.part[rows]
     if part[0] < 0 or (part == part[0]).all():
-        return _Family(rows, name, STEP, _inner(named, rows)) if cover >= LEAST_COVER else None
+        return _Family(rows, name) if cover >= LEAST_COVER else None
     first = rows[part == part[0]]
     if len(first) < fewest:
         return _Family(rows, name, LAYER) if cover >= LEAST_COVER else None
@@ -207,8 +208,10 @@ def _inner(named: _Named, rows: IntArray) -> Inner | None:
     """The ranges that come several times in each of `rows`, as often in all, and fill a good part: of the outermost
     level that has any the rarest."""
     outer = named.spans[rows]
+    whole = union(outer)
     for level in range(int(named.level[rows[0]]) + 1, MOST_LEVELS + 1):
-        at = np.flatnonzero((named.level == level) & contains(union(outer), named.spans.start))
+        at = np.flatnonzero(named.level == level)
+        at = at[contains(whole, named.spans.start[at])]
         of_word = RowsOf(named.code[at])
         repeated = sorted((len(of_word[word]), word) for word in of_word.values())
         for count, word in repeated:
@@ -242,7 +245,7 @@ def _loop(work: _Launched, named: _Named, family: _Family, whole: Intervals, few
     left = np.zeros(len(starts), dtype=np.bool_)
     left[at[:-1][_left(spans)]] = True
     loop = loop_of(Called(family.name), starts, left[:-1], own_end, int(whole.end[-1]))
-    return loop.with_inner(family.inner).of_kind(family.kind)
+    return loop.of_kind(family.kind)
 
 
 def _last_ends(work: _Launched, spans: Intervals) -> IntArray:
