@@ -11,6 +11,8 @@ from nsysdiag.causes.evidence import HostEvidence, Layer, named, plain_layer
 from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
 from nsysdiag.events import scheduling
+from nsysdiag.events.scheduling import maybe_ready
+from nsysdiag.units import format_ns
 
 # These return at once: whoever is scheduled out inside one was preempted.
 NON_WAITS = re.compile(
@@ -25,14 +27,15 @@ UNTRACED = "in no captured OS call"
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
     """Time scheduled out in which the thread waited for nothing: OS calls of its process were captured (a wait would be
-    one of them, and comes first), or the scheduler says runnable, or others held its CPU for at least 80 % of it."""
+    one of them, and comes first), or others held its CPU for at least 80 % of it, both for a second at most; or the
+    scheduler says runnable."""
     scheduling = evidence.host.scheduling
     lane = scheduling.out.start // evidence.host.axis.stride
     traced = evidence.host.os_traced[lane]
     # In a captured call that may have waited for something it was not simply without a CPU.
     calls = evidence.host.os_calls
     may_wait = union(calls.take(~named(calls, NON_WAITS)).spans)
-    in_no_call = subtract(union(scheduling.out[traced]), may_wait)
+    in_no_call = subtract(union(scheduling.out[traced & maybe_ready(scheduling.out)]), may_wait)
     return [
         plain_layer(scheduling.out[scheduling.held], "another thread held the CPU", "another thread held its CPU"),
         plain_layer(scheduling.out[scheduling.runnable], "runnable, without a CPU", "runnable"),
@@ -85,6 +88,11 @@ CPU            |another thread|
     family="host",
     sources=("nsight_sampling", "taskset"),
     thresholds=(
+        Threshold(
+            "longest",
+            format_ns(scheduling.LONGEST_READY_NS),
+            "away for longer a thread was asleep, unless the scheduler says that it could run",
+        ),
         Threshold(
             "held", f"{100 * scheduling.PREEMPTED_SHARE:g} %", "of the time away in which others must have held the CPU"
         ),

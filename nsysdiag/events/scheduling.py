@@ -92,13 +92,22 @@ def scheduling_of(axis: ThreadAxis, switches: SwitchRows, cpus: Cpus) -> Schedul
         on_cpu=union(runs[mine.comes_in], before[~first_in]),
         out=out,
         runnable=np.concatenate((unknown, mine.state[gone] == ThreadState.RUNNING)),
-        held=np.concatenate((unknown, cpus.held(mine.cpu[gone], away))),
+        held=np.concatenate((unknown, cpus.held(mine.cpu[gone], away) & maybe_ready(away))),
     )
 
 
 PREEMPTED_SHARE = 0.8
+LONGEST_READY_NS = 1_000_000_000
+"""A thread that is away for longer was asleep, unless the scheduler itself says that it could run. Linux lets every
+ready thread run within some 10 ms for each that competes for the CPU, and CPU quotas are renewed every 100 ms."""
 BREAK_NS = 10_000
 """A CPU that stands idle for no longer goes from one thread to the next."""
+
+
+def maybe_ready(away: Intervals) -> BoolArray:
+    """True for stretches off the CPU in which a thread may have been ready all the time."""
+    result: BoolArray = away.end - away.start <= LONGEST_READY_NS
+    return result
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals
 from nsysdiag.causes.off_cpu import NON_WAITS
 from nsysdiag.events.rows import Rows
-from nsysdiag.events.scheduling import SwitchRows, switches_by_thread
+from nsysdiag.events.scheduling import SwitchRows, maybe_ready, switches_by_thread
 from nsysdiag.host.threads import HostScene
 from nsysdiag.trace.enums import ThreadState
 
@@ -71,9 +71,10 @@ def thread_states(scene: HostScene) -> ThreadStates:
     begin, end = np.clip(mine.time, low, high), np.clip(until, low, high)
     gone = np.flatnonzero(~mine.comes_in & ~last & (end > begin))
     away = Stretches(lane[gone], begin[gone], end[gone], mine.cpu[gone])
-    held = scene.host_trace.tables.cpus.held(away.cpu, Intervals(mine.time[gone], until[gone]))
+    whole = Intervals(mine.time[gone], until[gone])
+    held = scene.host_trace.tables.cpus.held(away.cpu, whole)
     runnable = mine.state[gone] == ThreadState.RUNNING
-    doubtful = np.flatnonzero(held & ~runnable)
+    doubtful = np.flatnonzero(held & ~runnable & maybe_ready(whole))
     preempted = runnable.copy()
     preempted[doubtful] = ~_may_wait(scene, away.take(doubtful))
     left = np.flatnonzero(~mine.comes_in & (mine.time >= low) & (mine.time < high))

@@ -165,6 +165,17 @@ def a_nanosleep() -> Ledgered:
     return explained_by("sleep", "nanosleep")
 
 
+@fires("sleep")
+def ten_seconds_with_the_cpu_held() -> Ledgered:
+    """
+    device  [==A==)  40_000       10 s           [launch B][==B==)
+    thread                  [clock_nanosleep]
+    CPU 0                   |     another     |
+    """
+    trace = long_away(10_000_000_000).osrt("clock_nanosleep", 149_000, 10_000_151_000)
+    return Ledgered(trace, {"sleep": 10_000_001_000, "host_compute": 39_000, **CALL})
+
+
 @spares("sleep")
 def a_sleep_of_another_thread() -> Ledgered:
     """
@@ -278,6 +289,44 @@ def its_cpu_held_by_several_in_turn() -> Ledgered:
     trace = away().sched(150_000, True, thread=NEIGHBOUR).sched(180_000, True, thread=STRANGER)
     trace.sched(230_000, True, thread=NEIGHBOUR)
     return Ledgered(trace, {"off_cpu": 100_000, **AWAY})
+
+
+def long_away(length: int) -> TraceBuilder:
+    """
+    device  [==A==)  40_000       length        [launch B][==B==)
+    thread                  |  scheduled out  |
+    CPU 0                   |     another     |
+    """
+    trace = late(length + 170_000).sched(150_000, False).sched(150_000 + length, True)
+    return trace.sched(150_000, True, thread=NEIGHBOUR).sched(150_000 + length, False, thread=NEIGHBOUR)
+
+
+@fires("off_cpu")
+def its_cpu_held_for_a_second() -> Ledgered:
+    """
+    device  [==A==)  40_000       1 s           [launch B][==B==)
+    CPU 0                   |     another     |
+    """
+    return Ledgered(long_away(1_000_000_000), {"off_cpu": 1_000_000_000, "host_compute": 40_000, **CALL})
+
+
+@spares("off_cpu")
+def its_cpu_held_for_longer_than_any_thread_waits_for_one() -> Ledgered:
+    """
+    device  [==A==)  40_000       1 s + 1       [launch B][==B==)
+    CPU 0                   |     another     |
+    """
+    return Ledgered(long_away(1_000_000_001), {"blocked": 1_000_000_001, "host_compute": 40_000, **CALL})
+
+
+@spares("off_cpu")
+def out_for_long_where_os_calls_were_captured() -> Ledgered:
+    """
+    device  [==A==)  40_000       1 s + 1       [launch B][==B==)
+    thread                  |  scheduled out  |            in a wait whose row is not there
+    """
+    trace = long_away(1_000_000_001).osrt("read", 20_000, 30_000, thread=NEIGHBOUR)
+    return Ledgered(trace, {"blocked": 1_000_000_001, "host_compute": 40_000, **CALL})
 
 
 @spares("off_cpu")

@@ -124,6 +124,22 @@ def test_others_must_hold_the_cpu_for_four_fifths(tmp_path: Path, busy: int, pre
     assert host.contention.held_ns == (busy if preempted else 0)
 
 
+@pytest.mark.parametrize(
+    ("away", "state", "preempted"), [(1, 0, 1), (1.000000001, 0, 0), (10, 0, 0), (10, RUNNING, 10)]
+)
+def test_no_thread_is_ready_for_longer_than_a_second(tmp_path: Path, away: float, state: int, preempted: int) -> None:
+    """
+    CPU 3    [== main ==)[== stranger: `away` s ==)[== main ==)
+    """
+    second, back = 1_000_000_000, 200_000 + round(away * 1_000_000_000)
+    trace = TraceBuilder().kernel(10_000, 20_000, launch=(1_000, 2_000))
+    trace.kernel(back + 600_000, back + 700_000, launch=(back + 500_000, back + 501_000))
+    trace = ran(ran(trace, MAIN, 0, 200_000, state=state), STRANGER, 200_000, back)
+    host = report_of(ran(trace, MAIN, back, back + 800_000), tmp_path).host
+    assert host is not None
+    assert {thread.tid: thread.preempted_ns for thread in host.threads} == {MAIN[1]: preempted * second}
+
+
 def test_the_idle_loop_holds_nothing(tmp_path: Path) -> None:
     trace = ran(two_kernels(), MAIN, 0, 200_000).sched(200_000, True, cpu=3, thread=(0, 0)).sched(500_000, True, cpu=3)
     assert times(only_thread(trace, tmp_path)) == (700_000, 300_000, 0, 0)
