@@ -18,8 +18,9 @@ from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals
 from nsysdiag.events.axis import CallTable
 from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
-from nsysdiag.events.rows import Rows, distinct
+from nsysdiag.events.rows import Rows, RowsOf, distinct
 from nsysdiag.events.scheduling import BREAK_NS
+from nsysdiag.wakeups.base_rate import LEAST, Chance, Presence, There, passers_by
 from nsysdiag.wakeups.candidates import (
     REPEATED,
     STANDS_OUT,
@@ -65,6 +66,23 @@ class _WakeCalls(Rows):
     name: IntArray
 
 
+class _Callers:
+    """When each thread made wake calls."""
+
+    def __init__(self, calls: _WakeCalls) -> None:
+        self._calls, self._of_thread = calls, RowsOf(calls.thread)
+
+    def between(self, thread: int, ends: IntArray, low: IntArray, high: IntArray) -> BoolArray:
+        """True where the thread made a call within [low, high] that ends such waits."""
+        mine = self._calls.take(self._of_thread[thread])
+        result = np.zeros(len(low), dtype=np.bool_)
+        for kind in np.unique(ends).tolist():
+            start = mine.start[mine.ends == kind]
+            rows = np.flatnonzero(ends == kind)
+            result[rows] = np.searchsorted(start, low[rows]) < np.searchsorted(start, high[rows], side="right")
+        return result
+
+
 @dataclass(frozen=True, slots=True)
 class Moments:
     """When each wait may have been ended: between the `first` and the `last` moment, in ns."""
@@ -103,12 +121,61 @@ class WakeFinder:
         usual = self._usual_callers(waits, moment, group)
         self._prefer_usual_waker(waits, moment, cpu, usual, found)
         self._by_runs(waits, moment, group, found)
+        self._forget_passers_by(waits, moment, cpu, group, found)
         self._by_calls_elsewhere(waits, moment, found)
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
         self._before_the_queue(waits, moment, cpu, group, found)
         self._by_usual_waker(waits, moment, cpu, usual, found)
+        self._forget_passers_by(waits, moment, cpu, group, found)
+        self._by_runs_elsewhere(waits, moment, group, found)
         return found
+
+    def _forget_passers_by(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
+        """Forget threads that were there at the end of some waits only, as they are at any moment."""
+        held = self._cpus.held_since(cpu, moment, BEFORE_NS) < moment - BEFORE_NS
+        rows = passers_by(waits, group, found, Presence(self._there(waits, moment), self._chance(waits), held))
+        found.put(rows, Wakers.none(moment[rows]))
+
+    def _there(self, waits: Waits, moment: IntArray) -> There:
+        called = _Callers(self._wake_calls)
+
+        def there(thread: int, rows: IntArray) -> BoolArray:
+            ago = self._runs.ran(np.full(len(rows), thread), moment[rows])
+            ran = (ago >= 0) & (ago <= BEFORE_NS) & (ago <= moment[rows] - waits.start[rows])
+            low = np.maximum(moment[rows] - BEFORE_NS, waits.start[rows])
+            result: BoolArray = ran | called.between(thread, waits.ends[rows], low, moment[rows] + AFTER_NS)
+            return result
+
+        return there
+
+    def _chance(self, waits: Waits) -> Chance:
+        def chance(thread: int, row: int) -> float:
+            lane = int(self._runs.axis.rank(np.array([thread]))[0])
+            ran = float(self._runs.share[lane]) if lane >= 0 else 0.0
+            at = int(np.searchsorted(self._callers, thread))
+            calls = int(self._calls_of_callers[at]) if thread in self._callers[at : at + 1] else 0
+            return min(ran + calls * (BEFORE_NS + AFTER_NS) / self._span, 1.0)
+
+        return chance
+
+    def _by_runs_elsewhere(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+        """Where no thread of its own process ends such waits, the thread of another one that ran until nearly all of
+        them ended: a semaphore may be shared, and its post leaves no row."""
+        open_ = (found.how == How.NOTHING) & (waits.timed == 0) & np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE))
+        total = np.bincount(group, minlength=int(group.max(initial=0)) + 1)
+        chosen = np.flatnonzero(open_ & (total[group] >= LEAST))
+        lanes = len(self._runs.axis.threads)
+        if len(chosen) == 0 or lanes == 0:
+            return
+        seen = self._runs.seen(moment[chosen], np.zeros_like(chosen), np.full_like(chosen, lanes))
+        wait, thread = chosen[seen.query], self._runs.axis.threads[seen.lane]
+        other = process_of(thread) != process_of(waits.thread[wait])
+        other &= seen.ago <= moment[wait] - waits.start[wait]
+        pairs = Pairs.without_calls(wait, thread, moment[wait], seen.distance).take(other)
+        pairs = pairs.take(self._stands_out(pairs, group, np.arange(len(waits))))
+        found.settle(pairs, How.RAN_OFTEN)
+        found.confidence[pairs.wait] = ELSEWHERE
 
     def _usual_callers(self, waits: Waits, moment: IntArray, group: IntArray) -> IntArray:
         """For each wait the thread that nearly always calls shortly before such waits end; 0 where there is none."""

@@ -161,14 +161,14 @@ class TestTheUsualWaker:
     """One thread ended the other waits by calls."""
 
     def test_chance_makes_no_habit(self, tmp_path: Path) -> None:
-        """Another thread, always on a CPU, calls just before the end of six waits of thirty."""
+        """Another thread, always on a CPU, calls just before the end of six waits of thirty: it ends none of them."""
         trace = repeated(None, (MS, US), 6)
         for number in range(7, 30):
             at = number * 10 * MS
             trace.osrt("read", at + BEGAN, at + ENDED).sched(at + BEGAN, False).sched(at + CAME_IN, True)
             trace.kernel(at + ENDED + 100 * US, at + ENDED + MS, launch=(at + ENDED + 50 * US, at + ENDED + 60 * US))
         (device,) = report_of(trace, tmp_path).devices
-        assert sum(waker(gap) == STRANGER for gap in device.gaps) == 6
+        assert sum(waker(gap) == STRANGER for gap in device.gaps) == 0
 
     def test_who_runs_nearly_always_is_no_evidence(self, tmp_path: Path) -> None:
         trace = repeated(None, None)
@@ -322,7 +322,7 @@ class TestNeverRightBefore:
         assert [waker(gap) for gap in device.gaps if gap.root] == [None] * 10
         assert device.root_ledger.get("data_loading", 0) == 0
 
-    @pytest.mark.parametrize(("close", "found"), [(4, 4), (5, 10)])
+    @pytest.mark.parametrize(("close", "found"), [(4, 0), (5, 10)])
     def test_some_calls_must_be_close(self, close: int, found: int, tmp_path: Path) -> None:
         (device,) = report_of(near_misses(500 * US, close=close), tmp_path).devices
         assert sum(waker(gap) == STRANGER for gap in device.gaps if gap.root) == found

@@ -238,3 +238,63 @@ def rate_limited_worker(sim: Simulation) -> None:
 
     sim.thread(process, work, name="client")
     sim.thread(process, steps_after(batches, "sem_wait"))
+
+
+MANY = 119
+"""Waits of one kind: enough for a rate."""
+
+
+@register("lock_wait", root="lock_wait", findings=("lock_wait",), forbidden=("io_wait", "host_compute", "sleep"))
+def passer_by(sim: Simulation) -> None:
+    """What ends the waits leaves no row; a neighbour that writes a log now and then runs at the end of every tenth.
+
+    logger  [clock_nanosleep .......][log][clock_nanosleep .......][log]
+    T       [sem_wait    ][step][sem_wait    ][step][sem_wait   ][step]
+    """
+    process = sim.process()
+
+    def log(t: Thread) -> Body:
+        for _ in range(80):
+            yield from t.sleep(5_100 * US)
+            yield from t.compute(430 * US, "format")
+
+    def main(t: Thread) -> Body:
+        for _ in range(MANY):
+            yield from t.os_call("sem_wait", 3 * MS, "lock_wait", blocked=True)
+            yield from step(t)
+
+    sim.thread(process, log, name="logger")
+    sim.thread(process, main)
+
+
+@register("lock_wait", root="io_wait", findings=("io_wait",), forbidden=("host_compute",), latency=WAKING_UP)
+def nearly_always_the_same(sim: Simulation) -> None:
+    """The reader ends 110 of 119 waits, by posts that have no row; what ends the others leaves none either.
+
+    reader  [pread64 ......]  (sem_post)         [pread64 ......]  (sem_post)
+    logger     [log]                [log]                [log]
+    T       [sem_wait        ][step][sem_wait][step][sem_wait    ][step]
+    """
+    process, batches = sim.process(), sim.channel()
+
+    def read(t: Thread) -> Body:
+        for _ in range(110):
+            yield from t.read_file(4 * MS, "pread64")
+            yield from t.put(batches, "sem_post")
+
+    def log(t: Thread) -> Body:
+        for _ in range(90):
+            yield from t.sleep(5_100 * US)
+            yield from t.compute(430 * US, "format")
+
+    def main(t: Thread) -> Body:
+        for number in range(MANY):
+            if number % 13 == 12:
+                yield from t.os_call("sem_wait", 3 * MS, "lock_wait", blocked=True)
+            else:
+                yield from t.get(batches, "sem_wait")
+            yield from step(t)
+
+    sim.thread(process, read, name="reader")
+    sim.thread(process, log, name="logger")
+    sim.thread(process, main)

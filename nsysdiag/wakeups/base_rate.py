@@ -1,0 +1,88 @@
+"""Wakers that were there by chance: a thread that ends waits of a kind is there whenever one of them ends.
+
+```
+T          [ sem_wait ---)   [ sem_wait ---)   [ sem_wait ---)   [ sem_wait ---)      119 times
+waker      runs, posts ->|   runs, posts ->|   runs, posts ->|   runs, posts ->|      there 110 times
+passer-by                       [== runs ==]                                          there 12 times, as at any moment
+```
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.events.identity import joint
+from nsysdiag.events.rows import RowsOf, distinct
+from nsysdiag.wakeups.candidates import How, Wakers
+from nsysdiag.wakeups.waits import Ends, Waits
+
+LEAST = 10
+"""Fewer waits of a kind have no rate."""
+MOST = 0.5
+"""A waker is there when at least so many of them end; of a pool of threads, these together."""
+TIMES, DEVIATIONS = 2.0, 2.5
+"""A thread of a pool is there so many times as often as at any moment, or by so many standard deviations more often."""
+SAMPLED = 1_000
+"""As many of a kind are enough for a rate."""
+_DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNED)
+_ENDED_BY_THREADS = (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)
+There = Callable[[int, IntArray], BoolArray]
+Chance = Callable[[int, int], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Presence:
+    """What the trace shows of threads around the ends of waits: `there` is True for the waits at some rows when a
+    thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment, for one of
+    the waits. `unclear` marks waits at whose end nobody is looked for: they ended long before."""
+
+    there: There
+    chance: Chance
+    unclear: BoolArray
+
+
+def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence) -> IntArray:
+    """The rows of the waits whose waker in `found` does not end most waits of their group, neither alone nor as one of
+    a pool. Waits that may end by themselves are not judged, and groups of fewer than ten."""
+    judged = (waits.timed == 0) & np.isin(waits.ends, _ENDED_BY_THREADS)
+    judged &= ~(presence.unclear & (found.how == How.NOTHING))
+    rows = np.flatnonzero(judged)
+    size = np.bincount(group[rows], minlength=int(group.max(initial=0)) + 1)
+    rows = rows[size[group[rows]] >= LEAST]
+    doubted = rows[np.isin(found.how[rows], _DOUBTED)]
+    if len(doubted) == 0:
+        return doubted
+    threads, thread = distinct(found.thread[doubted])
+    keys, key = distinct(joint(group[doubted], thread, len(threads)))
+    of_group = RowsOf(group[rows])
+    pairs = [divmod(each, len(threads)) for each in keys.tolist()]
+    rated = [_rate(int(threads[at]), rows[of_group[kind]], found, presence) for kind, at in pairs]
+    alone = np.array([rate >= MOST for rate, _ in rated], dtype=np.bool_)
+    more = np.array([often for _, often in rated], dtype=np.bool_)
+    together = _explained(rows, group, found, doubted[(alone | more)[key]]) >= MOST
+    result: IntArray = doubted[~(alone[key] | (more[key] & together[group[doubted]]))]
+    return result
+
+
+def _rate(thread: int, rows: IntArray, found: Wakers, presence: Presence) -> tuple[float, bool]:
+    """At how many of the waits the thread is there, and whether that is more than by chance."""
+    rows = rows[:: -(-len(rows) // SAMPLED)]
+    there = presence.there(thread, rows) | (found.thread[rows] == thread)
+    hits, count = int(np.count_nonzero(there)), len(rows)
+    expected = count * presence.chance(thread, int(rows[0]))
+    spread = math.sqrt(expected * (1 - expected / count))
+    return hits / count, hits >= TIMES * expected or hits >= expected + DEVIATIONS * spread
+
+
+def _explained(rows: IntArray, group: IntArray, found: Wakers, kept: IntArray) -> FloatArray:
+    """The share of each group's waits that have a waker, of those that are doubted only the `kept`."""
+    count = int(group.max()) + 1
+    sure = rows[(found.thread[rows] > 0) & ~np.isin(found.how[rows], _DOUBTED)]
+    explained = np.bincount(group[np.append(sure, kept)], minlength=count)
+    share: FloatArray = explained / np.maximum(np.bincount(group[rows], minlength=count), 1)
+    return share
