@@ -162,10 +162,15 @@ def _part(part: str, *, nvfuser: bool) -> str:
     return _NVFUSER_ID.sub(rf"\1{COUNTER}", part) if nvfuser and _NVFUSER_ID.fullmatch(part) else part
 
 
-SINGLE_PRECISION = re.compile(r"sgemm|simt_s|_f32f32_f32f32_f32|fp32", re.IGNORECASE)
-TENSOR = re.compile(r"tf32|tensorop|[hs](884|1688|16816)|bf16|f16|fp16", re.IGNORECASE)
+_SINGLE = re.compile(r"sgemm|simt_s|_f32f32_f32f32_f32|_ffma_|gemmSN\w*<float|fp32", re.IGNORECASE)
+_REDUCED = re.compile(
+    r"tf32|tensorop|tensor\d|[hs](884|1688|16816)|hmma|imma|bf16|f16|fp16|fp8|e4m3|e5m2|\b(__)?half\b|bfloat16",
+    re.IGNORECASE,
+)
+_VECTOR = re.compile(r"gemv|splitK", re.IGNORECASE)
+"""A matrix times a vector, or sums of partial results: tensor cores do nothing for them."""
 
 
 def is_single_precision(kernel: str) -> bool:
     """Whether a kernel is named for a matrix product in single precision without tensor cores."""
-    return SINGLE_PRECISION.search(kernel) is not None and TENSOR.search(kernel) is None
+    return not (_SINGLE.search(kernel) is None or _REDUCED.search(kernel) or _VECTOR.search(kernel))

@@ -54,6 +54,18 @@ def kernel_shapes(
     ]
 
 
+def shape_of(
+    device: DeviceTimeline, rows: IntArray, shapes: LaunchShapes, found: Residency | None, name: str
+) -> KernelShape | None:
+    """The same of the kernels at `rows` together; None where none of them has a known shape."""
+    operations = device.operations
+    rows = rows[operations.shape[rows] >= 0]
+    if len(rows) == 0:
+        return None
+    totals = group_totals(operations.shape[rows].astype(np.int64), operations.end[rows] - operations.start[rows])
+    return _kernel(name, name, _Launches(totals.code, totals.count, totals.total), shapes, found)
+
+
 def _kernel(text: str, short: str, its: _Launches, shapes: LaunchShapes, found: Residency | None) -> KernelShape:
     first = int(its.shape[0])
     return KernelShape(

@@ -1,0 +1,59 @@
+"""Kernels by name as plain data: the ones that take most time, and what kinds of work all of them do.
+
+Shares are 0..1 of the kernels' time, summed over streams. None is what the trace does not tell.
+"""
+
+from __future__ import annotations
+
+from nsysdiag.fields import Bytes, Count, KernelName, MeanCount, Ns, OwnText, Sentence, Share, TotalCount, TotalNs
+from nsysdiag.record import Record
+
+
+class TopKernel(Record, frozen=True):
+    """One of the kernel names with most time among the operations that were looked at.
+
+    `name` is the demangled name without what changes from build to build, `short_name` that of the function, `family`
+    one of those of KernelFamilies. `blocks` is the median of its grids; `threads` a block, `registers` a thread,
+    `shared_bytes` a block, `blocks_per_sm` and `limit` are those of the launch shape that took most time. Means by time
+    are `waves`, `sm_share` (SMs with a block) and `resident_share` (of the blocks that all SMs could hold). GPU metrics
+    measured `sm_active`, `tensor_active` and `dram_active` (reads and writes) while it ran, `measured_whole` in samples
+    with nothing else in them. `ncu` is the command that profiles one launch, from the middle of those that were looked
+    at.
+    """
+
+    name: KernelName
+    short_name: KernelName
+    family: OwnText
+    share: Share
+    count: TotalCount
+    total_ns: TotalNs
+    mean_ns: Ns
+    ncu: Sentence
+    shapes: Count = 0
+    blocks: Count | None = None
+    threads: Count | None = None
+    registers: Count | None = None
+    shared_bytes: Bytes | None = None
+    blocks_per_sm: Count | None = None
+    waves: MeanCount | None = None
+    sm_share: Share | None = None
+    resident_share: Share | None = None
+    limit: OwnText | None = None
+    sm_active: Share | None = None
+    tensor_active: Share | None = None
+    dram_active: Share | None = None
+    measured_whole: bool = False
+
+
+class KernelFamilies(Record, frozen=True):
+    """What the kernels' time, `total_ns`, is spent on, by their names. Each kernel is of one family: the shares of
+    `communication`, `attention`, `products` (matrix products), `elementwise` and `other` add up to 1, or are 0 without
+    kernels. `products_fp32` is the part of the matrix products in single precision without tensor cores."""
+
+    total_ns: TotalNs = 0
+    products: Share = 0.0
+    products_fp32: Share = 0.0
+    attention: Share = 0.0
+    elementwise: Share = 0.0
+    communication: Share = 0.0
+    other: Share = 0.0

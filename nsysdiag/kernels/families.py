@@ -1,0 +1,115 @@
+"""What kind of work a kernel does, by its name: matrix products, attention, element by element, communication.
+
+Names say it where libraries made the kernel, for they keep to conventions; a program's own kernels are `other` unless
+they are called so. The conventions:
+
+* cuBLAS, cuBLASLt, CUTLASS: `sgemm`, `s16816gemm` (tensor cores, 32-bit accumulation), `nvjet_tst_…` (the three letters
+  are the types of input, computation and output: h half, t bfloat16, s single, d double), `…_f32f32_f32f32_f32_…`
+  (types of A, B, accumulator and so on), `simt` and `ffma` without tensor cores, `tensorop`, `tensor16x8x8` with.
+* Convolutions count as matrix products where they are computed as such (`implicit_gemm`).
+* FlashAttention `flash_fwd_kernel`, CUTLASS `fmha_…`, cuDNN `…_sdpa_…`, FlashInfer `BatchDecodeWithPagedKVCacheKernel`.
+* ATen `vectorized_elementwise_kernel`, Inductor `triton_poi_fused_…`, XLA `loop_add_fusion`, CuPy `cupy_add__…`.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsysdiag.arrays.intervals import BoolArray, IntArray
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.operations import Category
+from nsysdiag.events.rows import distinct
+from nsysdiag.kernels.facts import KernelFamilies
+from nsysdiag.kernels.names import is_single_precision
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
+
+
+class KernelFamily(IntEnum):
+    """A kernel is of one family; in single precision a matrix product is one of its own."""
+
+    OTHER = 0
+    ELEMENTWISE = 1
+    ATTENTION = 2
+    PRODUCT = 3
+    PRODUCT_FP32 = 4
+    COMMUNICATION = 5
+
+    @property
+    def label(self) -> str:
+        """As records write it: the name of the field of KernelFamilies."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    KernelFamily.OTHER: "other",
+    KernelFamily.ELEMENTWISE: "elementwise",
+    KernelFamily.ATTENTION: "attention",
+    KernelFamily.PRODUCT: "products",
+    KernelFamily.PRODUCT_FP32: "products_fp32",
+    KernelFamily.COMMUNICATION: "communication",
+}
+_ELEMENTWISE = re.compile(
+    r"elementwise_kernel|elementwise_grid_stride|^triton_poi_|^loop_(\w+_)?fusion|^cupy_(?!fuse)\w+__|^CatArrayBatchedCopy"
+    r"|^(multi_tensor_apply|foreach)|^(copy|fill|cast|scale|axpby?)_kernel$"
+)
+_ATTENTION = re.compile(
+    r"flash_(fwd|bwd)|\bflash::|fmha|(?<![A-Za-z])mha_|attention|(?<![A-Za-z])attn|Attn(Fwd|Bwd)|sdpa"
+    r"|With(Paged|Ragged)KVCache",
+    re.IGNORECASE,
+)
+_PRODUCT = re.compile(r"gemm|gemv|^nvjet_|matmul|splitKreduce|^triton_(tem|mm|bmm)_|^Kernel2$", re.IGNORECASE)
+
+
+def family_of(name: str, short_name: str = "") -> KernelFamily:
+    """The family of a kernel by its whole name and that of its function (empty: the same); communication is told by
+    more than names, and not here."""
+    if _ELEMENTWISE.search(short_name or name):
+        return KernelFamily.ELEMENTWISE
+    if _ATTENTION.search(name):
+        return KernelFamily.ATTENTION
+    if is_single_precision(name):
+        return KernelFamily.PRODUCT_FP32
+    return KernelFamily.PRODUCT if _PRODUCT.search(name) else KernelFamily.OTHER
+
+
+def families_of(device: DeviceTimeline, rows: IntArray, strings: Strings) -> IntArray:
+    """The family (see KernelFamily) of each kernel at `rows`."""
+    operations = device.operations
+    whole = np.where(operations.name[rows] >= 0, operations.name[rows], operations.short_name[rows])
+    ids, code = distinct(whole)
+    short = np.zeros(len(ids), dtype=np.int64)
+    short[code] = operations.short_name[rows]
+    names = zip(strings.texts(ids), strings.texts(short), strict=True)
+    each = np.array([family_of(name, short) for name, short in names], dtype=np.int64)
+    family = each[code] if len(rows) else each
+    found: IntArray = np.where(device.communication[rows], int(KernelFamily.COMMUNICATION), family)
+    return found
+
+
+def kernel_families(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> KernelFamilies:
+    """What the time of the kernels among the operations `inside` is spent on."""
+    operations = device.operations
+    rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
+    length = operations.end[rows] - operations.start[rows]
+    total = np.zeros(len(KernelFamily), dtype=np.int64)
+    np.add.at(total, families_of(device, rows, strings), length)
+    whole = int(total.sum())
+
+    def share(*families: KernelFamily) -> float:
+        return round(sum(int(total[family]) for family in families) / whole, 6) if whole else 0.0
+
+    return KernelFamilies(
+        total_ns=whole,
+        products=share(KernelFamily.PRODUCT, KernelFamily.PRODUCT_FP32),
+        products_fp32=share(KernelFamily.PRODUCT_FP32),
+        attention=share(KernelFamily.ATTENTION),
+        elementwise=share(KernelFamily.ELEMENTWISE),
+        communication=share(KernelFamily.COMMUNICATION),
+        other=share(KernelFamily.OTHER),
+    )
