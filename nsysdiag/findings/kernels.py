@@ -2,53 +2,113 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.arrays.intervals import contains
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.events.device import DeviceTimeline
+from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import KERNELS, PARALLELISM, FindingRule, severity
+from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
+from nsysdiag.kernels.facts import KernelFamilies, TopKernel
+from nsysdiag.kernels.families import kernel_families
+from nsysdiag.kernels.top_kernels import top_kernels
 from nsysdiag.report import DeviceReport, Finding
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.units import format_ns
 
-MOST_KERNELS = 3
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
+
+MOST_KERNELS, MOST_LOOKED_AT, LONGEST_TITLE = 3, 20, 60
+LEAST = 0.01
+"""Of the kernels' time: a kernel with less is not named."""
+EMPTY, EMPTY_MEASURED = 0.5, 0.3
+"""A kernel leaves most of the chip empty where its blocks are fewer than half the SMs, or counters saw less than 30 %
+SM activity."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelWork:
+    """What the kernels of the judged time do: those with most time, and all of them by kind; communication is none."""
+
+    top: list[TopKernel]
+    families: KernelFamilies
+
+    @classmethod
+    def of(
+        cls,
+        device: DeviceTimeline,
+        judged: JudgedTime,
+        shapes: LaunchShapes,
+        strings: Strings,
+        metrics: GpuMetrics | None,
+    ) -> KernelWork:
+        """Of the kernels that begin in the judged time."""
+        inside = contains(judged.parts, device.operations.start) & ~device.communication
+        measured = () if metrics is None else tuple(metrics.kernels)
+        top = top_kernels(device, inside, shapes, strings, measured, MOST_LOOKED_AT)
+        top = [kernel for kernel in top if kernel.share >= LEAST]
+        return cls(top, kernel_families(device, inside, strings))
 
 
 def kernel_findings(
-    device: DeviceReport, judged: JudgedTime, found: Bottlenecks, thresholds: FindingThresholds
+    device: DeviceReport,
+    judged: JudgedTime,
+    found: Bottlenecks,
+    work: KernelWork,
+    frameworks: tuple[str, ...],
+    thresholds: FindingThresholds,
 ) -> list[Finding]:
     """What compute takes of the judged time, where that is the smallest share or more."""
     account = {name: int(ns.sum()) for name, ns in found.each_of(judged.parts).items()}
     least = max(thresholds.smallest * judged.ns, 1)
+    hollow = [kernel for kernel in work.top if _leaves_room(kernel)]
+    said = (
+        (KERNELS, work.top, kernel_advice(work.families, work.top, frameworks) or list(KERNELS.advice.plain)),
+        (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
+    )
     return [
-        _finding(device, judged, rule, account.get(rule.bottleneck, 0), thresholds)
-        for rule in (KERNELS, PARALLELISM)
+        _finding(device, judged, rule, account[rule.bottleneck], top[:MOST_KERNELS], advice, thresholds)
+        for rule, top, advice in said
         if account.get(rule.bottleneck, 0) >= least
     ]
 
 
+def _leaves_room(kernel: TopKernel) -> bool:
+    if kernel.sm_active is not None:
+        return kernel.sm_active < EMPTY_MEASURED
+    return kernel.sm_share is not None and kernel.sm_share < EMPTY
+
+
 def _finding(
-    device: DeviceReport, judged: JudgedTime, rule: FindingRule, ns: int, thresholds: FindingThresholds
+    device: DeviceReport,
+    judged: JudgedTime,
+    rule: FindingRule,
+    ns: int,
+    top: list[TopKernel],
+    advice: list[str],
+    thresholds: FindingThresholds,
 ) -> Finding:
-    rows = [row for row in device.kernels if not row.communication][:MOST_KERNELS]
-    total = sum(row.total_ns for row in device.kernels if not row.communication)
-    most = typed.kernel(rows[0].short_name) if rows else None
+    most = typed.kernel(top[0].short_name) if top else None
+    shown = typed.kernel(top[0].name) if top and len(top[0].name) <= LONGEST_TITLE else most
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
         severity=severity(judged.share(ns), thresholds),
-        title=f"{rule.title}: {most}" if most else rule.title,
+        title=f"{rule.title}: {shown}" if shown else rule.title,
         lost_ns=0,
         lost_share=0.0,
         ceiling_ns=0,
         confidence=1.0,
         nvtx=[],
-        evidence=[
-            f"{typed.kernel(row.short_name)}: {format_share(row.total_ns, total)} of the kernel time, "
-            f"{format_count(row.count)} times {format_ns(row.mean_ns)}"
-            for row in rows
-        ],
-        advice=list(rule.advice.plain),
+        evidence=[kernel_sentence(kernel) for kernel in top],
+        advice=advice,
         call=most,
         chain=[f"{most or 'kernels'} and others run for {format_ns(ns)}", rule.fix],
         devices=[device.key],

@@ -16,7 +16,7 @@ from nsysdiag.findings.attribution import Attribution, shares_of
 from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.findings import findings_of
 from nsysdiag.findings.judged import JudgedTime
-from nsysdiag.findings.kernels import kernel_findings
+from nsysdiag.findings.kernels import KernelWork, kernel_findings
 from nsysdiag.findings.pointers import pointers_of
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.gap_groups.details import GapContext
@@ -54,6 +54,7 @@ from nsysdiag.report import (
 )
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.timeline import DeviceLanes, with_lanes
+from nsysdiag.trace.strings import Strings
 from nsysdiag.utilization.facts import Utilization
 from nsysdiag.wakeups.root_attribution import RootSlices
 
@@ -137,6 +138,14 @@ def judged(split: WindowSplit, window: AnalysisWindow, focus: Focus) -> JudgedTi
 
 
 @steps.step()
+def kernel_work(
+    device: DeviceTimeline, judged: JudgedTime, activity: DeviceActivity, strings: Strings, metrics: GpuMetrics | None
+) -> KernelWork:
+    """What the kernels of that time do."""
+    return KernelWork.of(device, judged, activity.shapes, strings, metrics)
+
+
+@steps.step()
 def findings(
     report: DeviceReport,
     root_context: GapContext,
@@ -147,6 +156,7 @@ def findings(
     families: IntArray,
     bottlenecks: Bottlenecks,
     judged: JudgedTime,
+    kernel_work: KernelWork,
     without_work: EmptyIterations | None,
     missing: Missing,
     frameworks: list[Framework],
@@ -158,7 +168,7 @@ def findings(
     context = FindingContext(root_context, layered, keys, attribution, judged, settings.findings, made_with)
     found = [
         *findings_of(report, context, shares),
-        *kernel_findings(report, judged, bottlenecks, settings.findings),
+        *kernel_findings(report, judged, bottlenecks, kernel_work, made_with, settings.findings),
         *pointers_of(report, context, without_work),
     ]
     if not missing.reasons():

@@ -1,0 +1,136 @@
+"""What to do about kernels, by what they do: each advice only where the kernels that it is about take enough time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from nsysdiag import typed
+from nsysdiag.causes.advice import Advice, Words
+from nsysdiag.kernels.facts import KernelFamilies, TopKernel
+from nsysdiag.units import format_bytes, format_count, format_ns, format_share
+
+LEAST_FP32 = 0.3
+"""Of the kernels' time in matrix products of single precision from which tensor cores are worth a word: halving less
+than that saves under a sixth."""
+LEAST_FUSED, LEAST_ATTENTION = 0.1, 0.1
+"""The least share of a bottleneck that is named at all."""
+
+REDUCED_PRECISION = Advice(
+    plain=(
+        "Matrix products run in single precision without tensor cores: allow TF32 (CUBLAS_COMPUTE_32F_FAST_TF32, or "
+        "cublasSetMathMode(CUBLAS_TF32_TENSOR_OP_MATH)) or use half precision, where the results may be that exact.",
+    ),
+    pytorch=Words(
+        (
+            "Matrix products run in single precision without tensor cores: torch.set_float32_matmul_precision('high') "
+            "allows TF32, torch.autocast uses bf16.",
+        ),
+        source="tuning_guide",
+    ),
+    jax=Words(
+        (
+            "Matrix products run in single precision without tensor cores: "
+            "jax_default_matmul_precision='tensorfloat32', or bf16 arrays.",
+        ),
+        source="jax_gpu",
+    ),
+    tensorflow=Words(
+        (
+            "Matrix products run in single precision without tensor cores: "
+            "tf.config.experimental.enable_tensor_float_32_execution(True), or Keras mixed precision.",
+        ),
+        source="tf_gpu",
+    ),
+    cupy=Words(
+        ("Matrix products run in single precision without tensor cores: CUPY_TF32=1, or half precision.",),
+        source="cupy_speed",
+    ),
+)
+ATTENTION = Advice(
+    plain=(
+        "Attention takes much of the time: look whether a newer kernel for this GPU exists (cuDNN, FlashAttention).",
+    ),
+    pytorch=Words(
+        (
+            "Attention takes much of the time: look whether another backend of scaled_dot_product_attention is faster "
+            "on this GPU (torch.nn.attention.sdpa_kernel: cuDNN, FlashAttention).",
+        ),
+        source="tuning_guide",
+    ),
+    jax=Words(
+        (
+            "Attention takes much of the time: look whether jax.nn.dot_product_attention(implementation='cudnn') is "
+            "faster on this GPU.",
+        ),
+        source="jax_gpu",
+    ),
+)
+FUSION = Advice(
+    plain=(
+        "Kernels that work element by element are held by memory bandwidth: fuse those that pass over the same data.",
+    ),
+    pytorch=Words(
+        ("Fuse kernels that work element by element, which memory bandwidth holds: torch.compile, fused operators.",),
+        source="tuning_guide",
+    ),
+    jax=Words(
+        ("Fuse kernels that work element by element, which memory bandwidth holds: one jax.jit around them.",),
+        source="jax_gpu",
+    ),
+    tensorflow=Words(
+        (
+            "Fuse kernels that work element by element, which memory bandwidth holds: tf.function(jit_compile=True) "
+            "around them.",
+        ),
+        source="tf_gpu",
+    ),
+    cupy=Words(
+        ("Fuse kernels that work element by element, which memory bandwidth holds: cupy.fuse, ElementwiseKernel.",),
+        source="cupy_speed",
+    ),
+)
+KERNEL_ADVICE = (REDUCED_PRECISION, ATTENTION, FUSION)
+
+
+def kernel_advice(families: KernelFamilies, top: Sequence[TopKernel], frameworks: Iterable[str]) -> list[str]:
+    """What the kernels' time suggests, by kind, and how to see what holds the first of the `top` kernels."""
+    made_with = tuple(frameworks)
+    chosen = [
+        advice
+        for advice, share, least in (
+            (REDUCED_PRECISION, families.products_fp32, LEAST_FP32),
+            (ATTENTION, families.attention, LEAST_ATTENTION),
+            (FUSION, families.elementwise, LEAST_FUSED),
+        )
+        if share >= least
+    ]
+    profile = [f"What holds the kernel itself, Nsight Compute tells: {each.ncu}" for each in top[:1]]
+    return [sentence for advice in chosen for sentence in advice.sentences(made_with)] + profile
+
+
+def kernel_sentence(kernel: TopKernel) -> str:
+    """A kernel in one line: its share, how often and how long it ran, its shape, and how full the chip was."""
+    said = [
+        f"{typed.kernel(kernel.name)}: {format_share(kernel.share, 1)} of the kernel time, "
+        f"{format_count(kernel.count)} × {format_ns(kernel.mean_ns)}"
+    ]
+    if kernel.blocks is not None and kernel.threads is not None:
+        said.append(_shape(kernel))
+    if kernel.blocks_per_sm is not None and kernel.waves is not None:
+        waves = f"{kernel.waves:.2g}" if kernel.waves < 10 else format_count(round(kernel.waves))
+        said.append(
+            f"an SM holds {format_count(kernel.blocks_per_sm)} at a time: {waves} {'wave' if waves == '1' else 'waves'}"
+        )
+    if kernel.sm_share is not None:
+        said.append(f"{format_share(kernel.sm_share, 1)} of the SMs have work (estimate)")
+    measured = (("SM", kernel.sm_active), ("DRAM", kernel.dram_active), ("tensor cores", kernel.tensor_active))
+    known = [f"{what} {format_share(share, 1)}" for what, share in measured if share is not None]
+    return "; ".join([*said, *([f"measured: {', '.join(known)}"] if known else [])])
+
+
+def _shape(kernel: TopKernel) -> str:
+    blocks, threads = format_count(kernel.blocks or 0), format_count(kernel.threads or 0)
+    words = [f"{blocks} {'block' if kernel.blocks == 1 else 'blocks'} of {threads} threads"]
+    words += [f"{kernel.registers} registers a thread"] if kernel.registers else []
+    words += [f"{format_bytes(kernel.shared_bytes)} of shared memory a block"] if kernel.shared_bytes else []
+    return ", ".join(words)
