@@ -113,6 +113,12 @@ def family_of(cause: str, variant: int = -1) -> Family:
     return (found.variants[variant].family if variant >= 0 else None) or found.family
 
 
+def families_of_cause(cause: str) -> set[Family]:
+    """All bottlenecks to which time of a cause may count."""
+    found = CAUSES[cause]
+    return {found.family, *(variant.family for variant in found.variants if variant.family)}
+
+
 def families_of(cause: IntArray, variant: IntArray) -> IntArray:
     """For each cause, a place in the registry, and variant, a place among those of the cause or -1, the place of the
     family in FAMILIES."""

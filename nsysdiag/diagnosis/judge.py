@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.causes import CAUSES, PREEMPTION
+from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Diagnosis, Part
 from nsysdiag.diagnosis.focus import KERNELS, Focus, added, job_account, window_ns, working
@@ -35,6 +35,7 @@ VERDICTS = {
     "unknown": "unresolved",
 }
 """The verdict that follows from a bottleneck; of all others it is the cause with most time."""
+PROFILER = "profiler"
 NO_WORK, CONTENDED = "no-gpu-work", "contended"
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)
@@ -51,14 +52,16 @@ class Leading:
 
 
 def leading(account: dict[str, int]) -> Leading:
-    """Kernels, whether they fill the chip or not, are one candidate, which has the name of its larger part."""
+    """Kernels, whether they fill the chip or not, are one candidate, which has the name of its larger part. The
+    profiler's own time is none: it is not the program's."""
     total = sum(account.values())
-    if not total:
-        return Leading("unknown", 0.0, None, 0.0)
-    ns = {name: value for name, value in account.items() if name not in KERNELS}
+    ns = {name: value for name, value in account.items() if name not in (*KERNELS, PROFILER) and value}
     working = {name: account.get(name, 0) for name in KERNELS}
-    ns[max(working, key=lambda name: working[name])] = sum(working.values())
-    ordered = sorted((name for name in ns if ns[name]), key=lambda name: (-ns[name], name))
+    if sum(working.values()):
+        ns[max(working, key=lambda name: working[name])] = sum(working.values())
+    if not ns:
+        return Leading("unknown", 0.0, None, 0.0)
+    ordered = sorted(ns, key=lambda name: (-ns[name], name))
     first, behind = ordered[0], ordered[1:]
     second = next((Part(each, round(ns[each] / total, 6)) for each in behind[:1] if ns[each] >= SECOND * total), None)
     return Leading(first, round(ns[first] / total, 6), second, round(account.get("unknown", 0) / total, 6))
@@ -148,9 +151,14 @@ def device_verdict(judged: PhaseDevice) -> Verdict:
     if not sum(judged.account.values()):
         return Verdict(id=NO_WORK, sentence="No GPU work in this window.")
     most = leading(judged.account)
-    known = VERDICTS.get(most.bottleneck)
-    if known is None:
-        ledger = {cause: ns for cause, ns in judged.ledger.items() if CAUSES[cause].family == most.bottleneck}
-        largest = max(ledger, key=lambda cause: (ledger[cause], cause), default=most.bottleneck)
-        known = CONTENDED if largest == PREEMPTION else f"{largest}-bound"
+    known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
     return Verdict(id=known, sentence=verdict_sentence(most.bottleneck, most.share, most.second))
+
+
+def _by_cause(bottleneck: str, ledger: dict[str, int]) -> str:
+    """The cause with most time of those that may count to a bottleneck; where idle time has none, what the bottleneck
+    mostly is."""
+    able = [cause for cause in CAUSES if bottleneck in families_of_cause(cause)]
+    usual = HOST_CODE if HOST_CODE in able else next(iter(able), bottleneck)
+    largest = max((each for each in able if ledger.get(each)), key=lambda each: (ledger[each], each), default=usual)
+    return CONTENDED if largest == PREEMPTION else f"{largest}-bound"

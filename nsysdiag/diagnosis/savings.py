@@ -10,6 +10,7 @@ from nsysdiag.findings.rules import severity
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
+UNKNOWN = "unknown"
 
 
 def job_findings(
@@ -31,7 +32,9 @@ def saved_share(finding: Finding) -> float:
 
 
 def _rank(finding: Finding) -> tuple[float, float, str]:
-    return (-saved_share(finding), -finding.share, finding.id)
+    """What is unknown stands where it would if all of it could be saved: it may be the first thing to find out."""
+    first = finding.share if finding.bottleneck == UNKNOWN else saved_share(finding)
+    return (-first, -finding.share, finding.id)
 
 
 def _merged(group: list[Finding], judged_ns: dict[str, int], step_ns: int | None, limits: FindingThresholds) -> Finding:
