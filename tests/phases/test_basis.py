@@ -164,3 +164,13 @@ def test_a_strong_phase_is_judged_however_short() -> None:
         parts = [(name, step_ns // 8) for name in (3, 4, 5, 6)]
         judged[count] = job.steps(count, *parts, (0, step_ns // 2)).phases().judged
     assert judged == {60: [0, 2], 45: [0]}
+
+
+def test_short_phases_that_repeat_are_listed_in_a_cold_trace() -> None:
+    """Bursts between start-up causes take turns, and are no steps: together they are a start."""
+    job = Job().kernel(9, MS)
+    for _ in range(4):
+        job.idle(500 * MS, "startup").steps(12, (1, 4 * MS), (0, MS))
+    found = job.phases(first_call_ns=100 * MS)
+    assert found.basis == "cold"
+    assert named(found).count("steady") == 4
