@@ -714,10 +714,11 @@ class EvidenceRow(Record, frozen=True):
 class Finding(Record, frozen=True):
     """One thing worth doing something about. `confidence` is the coverage behind the claim, 0..1.
 
-    `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `saves` is how much
-    shorter a step or the judged time would get, None where nothing tells. `lost_ns` is exclusive: no nanosecond counts
-    for two findings, so together they are at most what the devices lost. `ceiling_ns` is what a fix may bring at best;
-    ceilings of different findings overlap and are never added up.
+    `bottleneck` is what its time counts to, `share` the part of the judged time that it takes. `summary` says in a
+    few words what it is made of, `saves` how much shorter a step or the judged time would get, None where nothing
+    tells. `lost_ns` is exclusive: no nanosecond counts for two findings, so together they are at most what the
+    devices lost. `ceiling_ns` is what a fix may bring at best; ceilings of different findings overlap and are
+    never added up.
 
     Where: `devices`, of which `device` lost most; `nvtx` (the place in the program), `gaps` gaps, most of them of
     `signature`, in or around `call` (an API or OS function, or what stands for it). `chain` leads from root to
@@ -744,6 +745,7 @@ class Finding(Record, frozen=True):
     bottleneck: OwnText = ""
     share: Share = 0.0
     saves: Saves | None = None
+    summary: Sentence = ""
 
 
 class CauseInfo(Record, frozen=True):

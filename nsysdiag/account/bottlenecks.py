@@ -45,6 +45,10 @@ class Bottlenecks:
         """The time that counts to one bottleneck, as a set."""
         return union(self.spans[self.code == CODE[name]])
 
+    def work_of(self, name: Family) -> Intervals:
+        """The part of it in which the device worked, as a set."""
+        return union(self.spans[(self.code == CODE[name]) & (self.slice < 0)])
+
 
 def bottlenecks(
     split: WindowSplit,

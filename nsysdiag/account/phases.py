@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from nsysdiag.account.bottlenecks import Bottlenecks
-from nsysdiag.account.outside import Outside, outside_account
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.iterations.report import WORK, idle_parts, work_parts
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
-from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 
@@ -19,15 +17,13 @@ def device_phases(
     slices: Slices,
     split: WindowSplit,
     bottlenecks: Bottlenecks,
-    outside: Outside | None,
-    start: LayeredEvidence | None,
+    before: dict[str, int] | None,
 ) -> list[PhaseDevice]:
-    """One record a phase, in their order. Where there is evidence of the `start`, in a cold job, the account of the
-    first one begins with the first CUDA call."""
+    """One record a phase, in their order. The account of the first one begins with what was `before` the work of the
+    device, where that is given."""
     spans = Intervals.of([(phase.start, phase.end) for phase in found.phases])
     work, idle = work_parts(split, spans), idle_parts(slices, spans)
     accounts = bottlenecks.each_of(spans)
-    before = outside_account(start, outside) if outside and start else None
     return [_of_phase(key, at, spans, work, idle, accounts, before if at == 0 else None) for at in range(len(spans))]
 
 

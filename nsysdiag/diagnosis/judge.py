@@ -9,11 +9,11 @@ from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Diagnosis, Part
 from nsysdiag.diagnosis.focus import KERNELS, Focus, added, job_account, window_ns, working
-from nsysdiag.diagnosis.savings import job_findings, saved_share
+from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
 from nsysdiag.diagnosis.sentences import (
     Said,
     action_sentence,
-    detail_of,
+    details_of,
     headline,
     phase_sentence,
     verdict_sentence,
@@ -35,7 +35,7 @@ VERDICTS = {
     "unknown": "unresolved",
 }
 """The verdict that follows from a bottleneck; of all others it is the cause with most time."""
-PROFILER = "profiler"
+PROFILER, MPI = "profiler", "mpi"
 NO_WORK, CONTENDED = "no-gpu-work", "contended"
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)
@@ -108,6 +108,7 @@ def judge(
     *,
     frameworks: list[str],
     gpus_present: int | None,
+    duration_ns: int | None,
     limits: FindingThresholds,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all."""
@@ -116,15 +117,17 @@ def judge(
     phase = None if focus.phase is None else found.phases[focus.phase]
     basis = found.basis if focus.phase is None else found.basis_of(focus.phase)
     steps = phase.steps if phase is not None and basis in ("steady", "phase") else None
-    merged = job_findings(
-        findings, {each.key: window_ns(each) for each in active}, steps.median_ns if steps else None, limits
-    )
+    times = {each.key: Judged(window_ns(each), sum(each.account.values())) for each in active}
+    merged = job_findings(findings, times, steps.median_ns if steps else None, limits)
     most = leading(job_account(judged))
     said = Said(
         basis=basis,
         phase=phase,
         judged_ns=max((sum(each.account.values()) for each in active), default=0),
-        details={each.bottleneck: detail for each in reversed(merged) if (detail := detail_of(each))},
+        details=details_of(merged),
+        gpus_present=None if MPI in frameworks else gpus_present,
+        gpus_used=len(active),
+        duration_ns=duration_ns,
     )
     action = next((each for each in merged if saved_share(each)), None)
     diagnosis = Diagnosis(

@@ -78,12 +78,13 @@ def _late(waits: list[RankWait]) -> list[str]:
 def with_late(findings: list[Finding], late: dict[str, Lateness], limits: FindingThresholds) -> list[Finding]:
     """The findings, those about communication without what was waiting for late devices, which is one of its own."""
     found: list[Finding] = []
+    first = _most_late(late)
     for finding in findings:
         mine = late.get(finding.device)
         if mine is None or finding.cause not in (EXPOSED_COMM.id, EXPOSED_MPI.id):
             found.append(finding)
             continue
-        found.append(_waiting(finding, mine, findings, limits))
+        found.append(_waiting(finding, mine, findings, first, limits))
         rest = _rest(finding, mine, limits)
         found += [rest] if rest.share >= limits.smallest else []
     return found
@@ -102,32 +103,40 @@ def _rest(finding: Finding, mine: Lateness, limits: FindingThresholds) -> Findin
     )
 
 
-def _waiting(finding: Finding, mine: Lateness, others: list[Finding], limits: FindingThresholds) -> Finding:
-    """What a device waits for the late one, with the advice of the finding that made that one late."""
+def _most_late(late: dict[str, Lateness]) -> str | None:
+    """The one device that most of the others wait for first; None where they wait for each other."""
+    first = [each.ranks[0] for each in late.values()]
+    most = max(sorted(set(first)), key=first.count, default=None)
+    return most if most not in late or first.count(most) > 1 else None
+
+
+def _waiting(
+    finding: Finding, mine: Lateness, others: list[Finding], first: str | None, limits: FindingThresholds
+) -> Finding:
+    """What a device waits for late ones, with the advice of the finding that made the `first` of them late."""
     lost, share = round(finding.lost_ns * mine.share), finding.share * mine.share
-    rank, reason = mine.ranks[0], next(iter(mine.reasons), "")
-    family = family_of_reason(reason)
-    behind = [each for each in others if each.device == rank and each.bottleneck == family]
+    family = family_of_reason(next(iter(mine.reasons), ""))
+    behind = [each for each in others if each.device == (first or mine.ranks[0]) and each.bottleneck == family]
     root = max(behind, key=lambda each: each.share, default=None)
-    name = typed.rank(rank)
+    name = typed.rank(first) if first else "the others"
     return replace(
         finding,
         id=f"f-{LATE_RANK.id}-{family}",
         cause=LATE_RANK.id,
         severity=severity(share, limits),
-        title=f"{LATE_RANK.title}: {name}",
+        title=f"{LATE_RANK.title}: {name}" if first else "GPUs wait for each other",
         lost_ns=lost,
         lost_share=round(finding.lost_share * mine.share, 6),
         ceiling_ns=lost,
         evidence=[
-            f"{format_ns(lost)} of waiting in collectives or MPI calls until {name} comes",
+            f"{format_ns(lost)} of waiting in collectives or MPI calls until {name} {'comes' if first else 'come'}",
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
         advice=root.advice if root else list(LATE_RANK.advice.plain),
         chain=[
             *(root.chain[:1] if root else []),
-            f"{name} comes late",
+            f"{name} {'comes' if first else 'come'} late",
             f"others wait {format_ns(lost)}",
             LATE_RANK.fix,
         ],

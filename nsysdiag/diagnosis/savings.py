@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from msgspec.structs import replace
 
 from nsysdiag.config.settings import FindingThresholds
@@ -13,16 +15,25 @@ STEP, WINDOW = "step", "window"
 UNKNOWN = "unknown"
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The judged time of one device: `window_ns` of its window, `account_ns` in its account, which may begin before
+    that."""
+
+    window_ns: int
+    account_ns: int
+
+
 def job_findings(
-    found: list[Finding], judged_ns: dict[str, int], step_ns: int | None, limits: FindingThresholds
+    found: list[Finding], judged: dict[str, Judged], step_ns: int | None, limits: FindingThresholds
 ) -> list[Finding]:
-    """The dozen that matter most. `judged_ns` is the judged time of each device that works, by its key; `step_ns` that
-    of a step, None where there is none: savings are then of the judged time."""
+    """The dozen that matter most. `judged` are the devices that work, by key; `step_ns` is that of a step, None where
+    there is none: savings are then of the judged time."""
     groups: dict[str, list[Finding]] = {}
     for finding in found:
-        if judged_ns.get(finding.device, 0):
+        if finding.device in judged and judged[finding.device].account_ns:
             groups.setdefault(finding.id, []).append(finding)
-    merged = [_merged(group, judged_ns, step_ns, limits) for group in groups.values()]
+    merged = [_merged(group, judged, step_ns, limits) for group in groups.values()]
     return sorted(merged, key=_rank)[: limits.most]
 
 
@@ -37,15 +48,15 @@ def _rank(finding: Finding) -> tuple[float, float, str]:
     return (-first, -finding.share, finding.id)
 
 
-def _merged(group: list[Finding], judged_ns: dict[str, int], step_ns: int | None, limits: FindingThresholds) -> Finding:
+def _merged(group: list[Finding], judged: dict[str, Judged], step_ns: int | None, limits: FindingThresholds) -> Finding:
     """The finding of the device that lost most, with the sums of all; a step is as long as on the slowest device, so
     the largest share that a device may save is what the job may."""
-    first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, each.device))
-    total = sum(judged_ns.values())
-    time = {each.device: each.share * judged_ns[each.device] for each in group}
-    share = sum(time.values()) / total
-    saved = max(each.ceiling_ns / judged_ns[each.device] for each in group)
-    saves = _saves(min(saved, 1.0), step_ns or max(judged_ns.values()), STEP if step_ns else WINDOW)
+    time = {each.device: each.share * judged[each.device].window_ns for each in group}
+    first = max(group, key=lambda each: (each.lost_ns, each.ceiling_ns, time[each.device], each.device))
+    total = sum(each.account_ns for each in judged.values())
+    share = min(sum(time.values()) / total, 1.0)
+    saved = min(max(each.ceiling_ns / judged[each.device].account_ns for each in group), 1.0)
+    longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
     return replace(
         first,
@@ -54,9 +65,9 @@ def _merged(group: list[Finding], judged_ns: dict[str, int], step_ns: int | None
         lost_share=round(min(lost / total, 1.0), 6),
         ceiling_ns=max(each.ceiling_ns for each in group),
         gaps=sum(each.gaps for each in group),
-        share=round(min(share, 1.0), 6),
-        saves=saves,
-        severity=severity(saved or share, limits, unresolved=first.bottleneck in ("unknown", "profiler")),
+        share=round(share, 6),
+        saves=_saves(saved, step_ns or longest, STEP if step_ns else WINDOW),
+        severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, "profiler")),
     )
 
 

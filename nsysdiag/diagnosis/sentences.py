@@ -43,15 +43,23 @@ NOUNS = {
 }
 
 
+SMALL_PART = 0.05
+"""Of the capture: less is said first, with how little it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a headline needs beside the account: the basis, the judged phase, its length, and by bottleneck what stands
-    behind it, as the end of a sentence."""
+    """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
+    bottleneck what stands behind it, as the end of a sentence; how many GPUs there are and work; how long the capture
+    is, None where the trace does not say."""
 
     basis: str
     phase: FoundPhase | None
     judged_ns: int
     details: dict[str, str]
+    gpus_present: int | None = None
+    gpus_used: int = 1
+    duration_ns: int | None = None
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -64,12 +72,19 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
     if said.basis == "cold":
         sentences.insert(0, "The trace holds no steady state, only the start of a program.")
+    if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
+        part = format_share(said.judged_ns, said.duration_ns)
+        sentences.insert(0, f"What is judged is {part} of the capture of {format_ns(said.duration_ns)}.")
     if second is not None:
         sentences.append(f"Next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}.")
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = _capital(NOUNS[action.bottleneck]), format_share(action.share, 1)
         sentences.append(f"{what} ({share_of_it}) can be repaired first.")
+    if said.gpus_present and said.gpus_used < said.gpus_present:
+        sentences.append(f"{said.gpus_used} of {said.gpus_present} GPUs {'works' if said.gpus_used == 1 else 'work'}.")
+    if said.basis == "cold":
+        sentences.append("To see more, capture a later part: nsys profile --delay, or --capture-range.")
     return " ".join(sentences)
 
 
@@ -111,8 +126,16 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def details_of(findings: list[Finding]) -> dict[str, str]:
+    """By bottleneck what stands behind it: that of the finding with most time, of those that say it."""
+    said = sorted((each.share, detail, each.bottleneck) for each in findings if (detail := detail_of(each)))
+    return {bottleneck: detail for _, detail, bottleneck in said}
+
+
 def detail_of(finding: Finding) -> str | None:
     """What stands behind a bottleneck, by its largest finding: the call, and where in the program."""
+    if finding.summary:
+        return finding.summary
     what = finding.call
     where = typed.nvtx(finding.nvtx[-1]) if finding.nvtx else None
     if what and where:

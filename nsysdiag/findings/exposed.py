@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag import typed
+from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.intervals import BoolArray, contains
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.copies.top_copies import top_copies
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.judged import JudgedTime
-from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, FindingRule, severity
+from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, PAGING, FindingRule, severity
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
-from nsysdiag.units import format_count, format_ns
+from nsysdiag.units import format_bytes, format_count, format_ns
 
 MOST_EVIDENCE = 4
+DWARFS = 2
+"""Copies that take more than this many times the compute are too many, not too early."""
 SETS = Advice(
     plain=(
         "Set less memory: kernels that write all of a buffer need no memset before them; set a flag, not the buffer.",
@@ -43,17 +47,20 @@ def exposed_findings(
     judged: JudgedTime,
     sightings: Sightings,
     mpi_ns: int,
+    work: Bottlenecks,
     thresholds: FindingThresholds,
     frameworks: tuple[str, ...],
 ) -> list[Finding]:
-    """Exposed copies, exposed communication and idle time inside MPI calls (`mpi_ns`), where they reach the smallest
-    share of the judged time. Overlap hides no more than there is compute to hide it under."""
+    """Exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging, beside kernels or alone,
+    where they reach the smallest share of the judged time. Overlap hides no more than there is compute to hide it
+    under."""
     operations = sightings.context.device.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
     parts = (
-        (EXPOSED_COPY, judged.exposed_copy_ns, copies),
+        (EXPOSED_COPY, judged.inside(work.work_of("copies")), copies & ~operations.migration),
         (EXPOSED_COMM, judged.exposed_comm_ns, sightings.context.device.communication),
         (EXPOSED_MPI, mpi_ns, np.zeros(len(operations), dtype=np.bool_)),
+        (PAGING, judged.inside(work.work_of("memory")), operations.migration),
     )
     least = max(thresholds.smallest * judged.ns, 1)
     return [
@@ -85,7 +92,7 @@ def _finding(
         title=rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
-        ceiling_ns=min(ns, judged.compute_ns),
+        ceiling_ns=_ceiling(rule, ns, judged.compute_ns),
         confidence=1.0,
         nvtx=[],
         evidence=_evidence(device, rule),
@@ -96,7 +103,28 @@ def _finding(
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
+        summary=_copied(judged, sightings) if rule is EXPOSED_COPY else "",
     )
+
+
+def _ceiling(rule: FindingRule, ns: int, compute_ns: int) -> int:
+    """What overlap can hide. Where copies dwarf compute it hides next to nothing, and what fewer bytes would save is not
+    in the trace."""
+    if rule is PAGING:
+        return ns
+    return 0 if rule is EXPOSED_COPY and ns > DWARFS * compute_ns else min(ns, compute_ns)
+
+
+def _copied(judged: JudgedTime, sightings: Sightings) -> str:
+    """The copies that take most of the judged time: `8 × memcpy DtoH to pageable memory, 246 MB at 4.5 GB/s`."""
+    device = sightings.context.device
+    top = top_copies(device, contains(judged.parts, device.operations.start), 1)
+    if not top:
+        return ""
+    kind = top[0]
+    memory = (f" from {kind.src}" if kind.src else "") + (f" to {kind.dst}" if kind.dst else "")
+    rate = f" at {format_bytes(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
+    return f"{format_count(kind.count)} × {kind.operation}{memory}, {format_bytes(kind.bytes)}{rate}"
 
 
 def _first_mpi(device: DeviceReport) -> str | None:
@@ -123,6 +151,12 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
         return [
             f"{typed.api(row.name)}: {format_count(row.count)} calls, the GPU idle {format_ns(row.idle_ns)} inside them"
             for row in device.communication.mpi[:MOST_EVIDENCE]
+        ]
+    if rule is PAGING:
+        moved = device.unified_memory.rows if device.unified_memory else []
+        return [
+            f"{row.direction}, {row.cause}: {format_count(row.count)} migrations, {format_bytes(row.bytes)}"
+            for row in moved[:MOST_EVIDENCE]
         ]
     lines = []
     for row in device.copies.rows[:MOST_EVIDENCE]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 
+from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.causes import CAUSES
 from nsysdiag.findings.attribution import Shares, inside_mpi
 from nsysdiag.findings.evidence_rows import Sightings
@@ -22,7 +23,7 @@ NOT_SAVED = ("profiler", "unknown")
 """Bottlenecks of which no repair of the program promises anything."""
 
 
-def findings_of(device: DeviceReport, context: FindingContext, shares: Shares) -> list[Finding]:
+def findings_of(device: DeviceReport, context: FindingContext, shares: Shares, work: Bottlenecks) -> list[Finding]:
     """The findings of one device: every cause and exposed work that takes, or may bring, at least 1 % of the judged
     time."""
     judged, thresholds = context.judged, context.thresholds
@@ -37,7 +38,7 @@ def findings_of(device: DeviceReport, context: FindingContext, shares: Shares) -
         for spot in spots
     ]
     in_mpi_ns = int(shares.lost[in_mpi].sum())
-    return [*found, *exposed_findings(device, judged, sightings, in_mpi_ns, thresholds, context.frameworks)]
+    return [*found, *exposed_findings(device, judged, sightings, in_mpi_ns, work, thresholds, context.frameworks)]
 
 
 def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:
@@ -50,7 +51,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
         title=story.title,
         lost_ns=spot.lost_ns,
         lost_share=round(judged.share(spot.lost_ns), 6),
-        ceiling_ns=0 if rule.unresolved or spot.family in NOT_SAVED else spot.ceiling_ns,
+        ceiling_ns=0 if spot.family in NOT_SAVED else spot.ceiling_ns,
         confidence=story.confidence,
         nvtx=story.path,
         evidence=story.evidence,

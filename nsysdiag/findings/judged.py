@@ -26,6 +26,10 @@ class JudgedTime:
         compute, communication, copies = (intersect(part, focus).total() for part in split.parts)
         return cls(parts, parts.total(), compute, communication, copies)
 
+    def inside(self, time: Intervals) -> int:
+        """How much of a set of time is in it."""
+        return intersect(self.parts, time).total()
+
     def share(self, ns: int) -> float:
         """Part of the judged time, 0 where there is none."""
         return ns / self.ns if self.ns else 0.0

@@ -19,7 +19,7 @@ from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.families import kernel_families
 from nsysdiag.kernels.top_kernels import top_kernels
 from nsysdiag.report import DeviceReport, Finding
-from nsysdiag.units import format_ns
+from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
@@ -95,7 +95,7 @@ def _finding(
     thresholds: FindingThresholds,
 ) -> Finding:
     most = typed.kernel(top[0].short_name) if top else None
-    shown = typed.kernel(top[0].name) if top and len(top[0].name) <= LONGEST_TITLE else most
+    shown = _short(top[0]) if top else None
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
@@ -114,4 +114,9 @@ def _finding(
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
+        summary=", ".join(f"{_short(kernel)} {format_share(kernel.share * ns, judged.ns)}" for kernel in top),
     )
+
+
+def _short(kernel: TopKernel) -> str:
+    return typed.kernel(kernel.name if len(kernel.name) <= LONGEST_TITLE else kernel.short_name)

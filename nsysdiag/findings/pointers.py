@@ -173,7 +173,7 @@ def _empty(
     return _pointer(
         device,
         EMPTY_ITERATIONS,
-        ns,
+        0,
         thresholds,
         frameworks,
         bottleneck=EMPTY_ITERATIONS.bottleneck,

@@ -139,6 +139,45 @@ thread     [MPI_Sendrecv        ][launch]
         )
     ),
 )
+BEFORE_WORK = FindingRule(
+    id="before_work",
+    bottleneck="host",
+    title="Before the first work of the GPU",
+    meaning="From its first CUDA call to the first work of the device the program did this: a part of its start.",
+    color="#6d4c41",
+    picture="""
+thread  [cudaMalloc][host code........][launch]
+device                                      [==first==)
+""",
+    tables=("CUPTI_ACTIVITY_KIND_RUNTIME", "OSRT_API", "SCHED_EVENTS"),
+    thresholds=("smallest",),
+    sources=("nsight_cli",),
+    fix="shorten the start, if starts are what matters",
+    advice=Advice(
+        ("Work on this if starts are what matters: it happens once. Otherwise capture a later part of the program.",)
+    ),
+)
+PAGING = FindingRule(
+    id="paging",
+    bottleneck="memory",
+    title="Kernels wait for pages of unified memory",
+    meaning="Pages of unified memory moved on demand while kernels ran, or while nothing else did: kernels wait for them.",
+    color="#00838f",
+    picture="""
+kernel      [==A: touches pages........==)
+migrations       [p][p][p][p][p]
+""",
+    tables=("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_KERNEL"),
+    thresholds=("smallest",),
+    sources=("tuning_guide",),
+    fix="prefetch the pages after the host's last touch",
+    advice=Advice(
+        (
+            "Move the pages before the launch, after the host's last touch: cudaMemPrefetchAsync; results back the same way.",
+            "Where data stays on the device, allocate it there: cudaMalloc and explicit copies.",
+        )
+    ),
+)
 LATE_RANK = FindingRule(
     id="late_rank",
     bottleneck="communication",
@@ -248,6 +287,8 @@ FINDING_RULES = {
         EXPOSED_COPY,
         EXPOSED_COMM,
         EXPOSED_MPI,
+        PAGING,
+        BEFORE_WORK,
         LATE_RANK,
         KERNELS,
         PARALLELISM,

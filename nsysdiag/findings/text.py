@@ -11,7 +11,7 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.arrays.groups import group_totals
 from nsysdiag.arrays.intervals import IntArray
-from nsysdiag.causes import CAUSES
+from nsysdiag.causes import CAUSES, families_of_cause
 from nsysdiag.causes.cause import Cause
 from nsysdiag.causes.variant import IN_COLLECTOR, IN_INTERPRETER, Variant
 from nsysdiag.config.settings import FindingThresholds
@@ -30,6 +30,8 @@ from nsysdiag.units import format_count, format_moment, format_ns
 
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL = 0.95
+BUILDING = "Code is built at run time"
+"""Host code, or time without evidence, inside a range that compiles."""
 UNNAMED_ROOT = 0.5
 """How sure a root is that no described gap names."""
 # A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
@@ -167,6 +169,8 @@ def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root
 def _title(facts: _Facts) -> str:
     """The cause, its kind where that is almost all of it, and the place where the cause has several."""
     spot, title = facts.spot, CAUSES[facts.spot.cause].title
+    if spot.family == "startup" and spot.family not in families_of_cause(spot.cause):
+        title = BUILDING
     if spot.rest:
         return f"{title}, elsewhere"
     title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title

@@ -15,6 +15,8 @@ from nsysdiag.memory.facts import MigrationRow, Thrashing, UnifiedMemory
 from nsysdiag.trace.enums import FaultAccess, MigrationCause
 
 _CAUSES = 64
+PREFETCHED = (MigrationCause.USER_PREFETCH,)
+"""What the driver prefetches by itself, it does at faults."""
 
 
 def unified_memory(
@@ -49,6 +51,16 @@ def _inside(window: AnalysisWindow, times: IntArray) -> BoolArray:
     if not window.narrowed:
         return np.ones(len(times), dtype=np.bool_)
     return contains(window.parts, times)
+
+
+def demand_migrations(memory: Memory, ids: list[tuple[int, int]]) -> Intervals:
+    """The time in which pages moved to or from a device because something touched them, as a set: what was prefetched
+    holds up no kernel. `ids` are the processes' numbers of the device."""
+    rows = memory.migrations
+    if rows is None:
+        return Intervals.empty()
+    mine = belongs(rows.process, rows.device, ids) & ~np.isin(rows.cause, PREFETCHED)
+    return union(Intervals(rows.start, rows.end)[mine])
 
 
 def _moved(

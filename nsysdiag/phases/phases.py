@@ -129,6 +129,7 @@ def _judged(found: Segments, signals: list[DeviceSignal], loops: list[Loop], fir
 
 def _whole(lo: int, hi: int, loops: list[Loop], reason: str) -> JobPhases:
     """The window as the one phase."""
+    loops = [loop for loop in loops if loop.closed]
     return JobPhases(lo, hi, [_with_steps("steady", lo, hi, 0, loops)], "window", reason, [0])
 
 

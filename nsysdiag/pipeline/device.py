@@ -13,6 +13,7 @@ from nsysdiag.diagnosis.missing import DOUBTED, Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.findings.attribution import Attribution, shares_of
+from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.empty_iterations import EmptyIterations
 from nsysdiag.findings.findings import findings_of
 from nsysdiag.findings.judged import JudgedTime
@@ -158,6 +159,7 @@ def findings(
     judged: JudgedTime,
     kernel_work: KernelWork,
     without_work: EmptyIterations | None,
+    before_work: dict[str, int] | None,
     missing: Missing,
     frameworks: list[Framework],
     settings: Settings,
@@ -167,8 +169,9 @@ def findings(
     shares = shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
     context = FindingContext(root_context, layered, keys, attribution, judged, settings.findings, made_with)
     found = [
-        *findings_of(report, context, shares),
+        *findings_of(report, context, shares, bottlenecks),
         *kernel_findings(report, judged, bottlenecks, kernel_work, made_with, settings.findings),
+        *before_findings(report.key, judged, before_work or {}, settings.findings),
         *pointers_of(report, context, without_work),
     ]
     if not missing.reasons():

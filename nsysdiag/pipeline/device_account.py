@@ -9,7 +9,7 @@ from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
 from nsysdiag.account.filling import hollow_time
-from nsysdiag.account.outside import Outside, evidence_of_start, outside_of
+from nsysdiag.account.outside import Outside, evidence_of_start, outside_account, outside_of
 from nsysdiag.account.phases import device_phases
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
@@ -18,6 +18,7 @@ from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables
+from nsysdiag.events.memory import Memory
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
@@ -27,6 +28,7 @@ from nsysdiag.kernels.residency import residency
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.ledger.classify import LayeredEvidence
+from nsysdiag.memory.unified import demand_migrations
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phases.phases import JobPhases, find_phases
 from nsysdiag.phases.signal import DeviceSignal
@@ -82,9 +84,10 @@ def bottlenecks(
     host: HostActivity,
     device_waits: Waits,
     hollow: Intervals | None,
+    memory: Memory,
 ) -> Bottlenecks:
     """All time of the window by bottleneck."""
-    rows, operations = root_slices.slices.rows, device.operations
+    rows = root_slices.slices.rows
     return divide(
         split,
         root_slices.slices,
@@ -92,7 +95,7 @@ def bottlenecks(
         lane[rows.gap],
         union(host.mpi.take(~named(host.mpi, MPI_START_UP)).spans),
         device_waits,
-        union(Intervals(operations.start, operations.end)[operations.migration]),
+        demand_migrations(memory, device.ids),
         Intervals.empty() if hollow is None else hollow,
         host.axis,
     )
@@ -136,21 +139,26 @@ def job_phases(signals: list[DeviceSignal]) -> JobPhases:
 
 
 @steps.step()
+def before_work(
+    job_phases: JobPhases, outside: Outside | None, tables: HostTables, activity: DeviceActivity, facts: CallFacts
+) -> dict[str, int] | None:
+    """In a cold start what the program did before the device's first work, by bottleneck; else None."""
+    if outside is None or job_phases.basis != COLD:
+        return None
+    return outside_account(evidence_of_start([outside], tables, activity, facts), outside)
+
+
+@steps.step()
 def devices_in_phases(
     job_phases: JobPhases,
     device: DeviceTimeline,
     slices: Slices,
     split: WindowSplit,
     bottlenecks: Bottlenecks,
-    outside: Outside | None,
-    tables: HostTables,
-    activity: DeviceActivity,
-    facts: CallFacts,
+    before_work: dict[str, int] | None,
 ) -> list[PhaseDevice]:
     """What the device did in each phase."""
-    cold = outside is not None and job_phases.basis == COLD
-    start = evidence_of_start([outside], tables, activity, facts) if outside and cold else None
-    return device_phases(job_phases, device.key, slices, split, bottlenecks, outside, start)
+    return device_phases(job_phases, device.key, slices, split, bottlenecks, before_work)
 
 
 @steps.joined("devices_in_phases")

@@ -95,6 +95,7 @@ def timelines(results: list[DeviceResult], host: HostActivity, host_trace: HostT
 @steps.step()
 def judgment(
     trace: Trace,
+    activity: DeviceActivity,
     results: list[DeviceResult],
     ranks: RankComparison | None,
     frameworks: list[Framework],
@@ -110,6 +111,7 @@ def judgment(
         found,
         frameworks=ids_of(frameworks),
         gpus_present=gpus_present(trace),
+        duration_ns=activity.duration_ns,
         limits=settings.findings,
     )
 
