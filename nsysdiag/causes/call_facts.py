@@ -15,6 +15,8 @@ from nsysdiag.trace.enums import CopyKind, MemoryKind
 
 LONG_NS = 1_000_000
 FEW_LAUNCHES, SLOW_FACTOR = 10, 10
+FIRST_NS = 100_000
+"""A launch call takes 2 to 35 us, a first one that loads code over 100 us to many ms (ten real traces)."""
 
 
 def call_facts(activity: DeviceActivity) -> CallFacts:
@@ -28,11 +30,13 @@ def call_facts(activity: DeviceActivity) -> CallFacts:
         (operations.copy_kind[copies] == CopyKind.DEVICE_TO_HOST) & (operations.size[copies] <= READ_BACK_BYTES)
     ]
     small = small[operations.size[small] > 0]
+    loads = _flags(len(calls), _slow_first_launches(activity, LONG_NS))
     return CallFacts(
         pageable=_flags(len(calls), launch[pageable]),
         read_back=_flags(len(calls), launch[small]),
         creates_context=_creates_context(activity),
-        first_launch=_flags(len(calls), _slow_first_launches(activity)),
+        first_launch=loads,
+        first_use=_flags(len(calls), _slow_first_launches(activity, FIRST_NS)) & ~loads,
         synchronized=activity.synchronized,
     )
 
@@ -71,11 +75,11 @@ def _first_of_each(group: IntArray, start: IntArray, end: IntArray) -> IntArray:
     return rows
 
 
-def _slow_first_launches(activity: DeviceActivity) -> IntArray:
+def _slow_first_launches(activity: DeviceActivity, long: int) -> IntArray:
     """The calls that launched a kernel name for the first time in their process and took over ten times the median of
-    their API's launches there; over 1 ms where the API has fewer than ten. Nodes of graphs are no launches.
+    their API's launches there; over `long` ns where the API has fewer than ten. Nodes of graphs are no launches.
 
-    Where most launches of an API are first ones their median is the very thing to be found: 1 ms is enough there.
+    Where most launches of an API are first ones their median is the very thing to be found: `long` is enough there.
     """
     calls, operations, launch = activity.api_calls.rows, activity.operations, activity.launch
     kernel = (operations.category == Category.KERNEL) & (operations.graph_node <= 0) & (launch >= 0)
@@ -90,19 +94,19 @@ def _slow_first_launches(activity: DeviceActivity) -> IntArray:
     duration = calls.end[row] - calls.start[row]
     repeated = np.ones(len(rows), dtype=np.bool_)
     repeated[first] = False
-    limit = _usual_limits(process * (int(calls.name.max()) + 1) + calls.name[row], duration, repeated)
+    limit = _usual_limits(process * (int(calls.name.max()) + 1) + calls.name[row], duration, repeated, long)
     slow: IntArray = row[first[duration[first] > limit[first]]]
     return slow
 
 
-def _usual_limits(api: IntArray, duration: IntArray, repeated: BoolArray) -> IntArray:
+def _usual_limits(api: IntArray, duration: IntArray, repeated: BoolArray, long: int) -> IntArray:
     """For each launch, how long it may take to be usual for its API; `repeated` marks launches of a known kernel."""
     order = np.lexsort((duration, api))
     present, begin, count = np.unique(api[order], return_index=True, return_counts=True)
     ordered = duration[order]
     both_medians = ordered[begin + (count - 1) // 2] + ordered[begin + count // 2]
-    limit: IntArray = np.where(count < FEW_LAUNCHES, LONG_NS, SLOW_FACTOR * both_medians // 2)
+    limit: IntArray = np.where(count < FEW_LAUNCHES, long, SLOW_FACTOR * both_medians // 2)
     mostly_first = 2 * np.add.reduceat(repeated[order].astype(np.int64), begin) < count
-    limit = np.where(mostly_first, np.minimum(limit, LONG_NS), limit)
+    limit = np.where(mostly_first, np.minimum(limit, long), limit)
     each: IntArray = limit[np.searchsorted(present, api)]
     return each

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from nsysdiag.causes import call_facts
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.causes.cause import Cause, Rows
+from nsysdiag.causes.threshold import Threshold
 from nsysdiag.causes.variant import Variant, matching
+from nsysdiag.units import format_ns
+
+FIRST_USE = "first launch of this kernel"
 
 CAUSE = Cause(
     id="launch_call",
@@ -72,7 +77,23 @@ thread          [launch  ]
             ),
             call=matching(r"GraphLaunch"),
         ),
+        Variant(
+            "first_use",
+            "first use of a kernel",
+            "run each kernel once before the part that counts",
+            Advice(
+                (
+                    "The first launch of a kernel took longer than launches do, which is what loading its code looks like: run "
+                    "each kernel once before the part that counts; CUDA_MODULE_LOADING=EAGER moves the cost to the start.",
+                )
+            ),
+            label=matching(FIRST_USE),
+            family="startup",
+        ),
         Variant("other", "", "launch less: CUDA graphs, fused kernels"),
+    ),
+    thresholds=(
+        Threshold("first", format_ns(call_facts.FIRST_NS), "a first launch over this is told apart: it may load code"),
     ),
     opening="{thread} is inside {call}",
 )

@@ -19,6 +19,7 @@ from nsysdiag.causes import (
 )
 from nsysdiag.causes.cause import Cause, OwnCall
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
+from nsysdiag.causes.launch_call import FIRST_USE
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.host import HostActivity
 from nsysdiag.gaps import stream_waits
@@ -110,16 +111,23 @@ class _Splitter:
         left = self._region(self.frame.call_start, self.frame.call_end, chosen)
         going_on = {cause.id: self._in_call(cause.id, chosen) for cause in CAUSES.values() if cause.after_call}
         left = self._timed(self._by_layers(self._placed(left), self.layered.inside))
-        call = self.frame.call
         for cause, own in self.layered.own_call.items():
             if len(own.flags) == 0:
                 continue
-            theirs, left = _divide(left, own.flags[call] & (call >= 0))
+            theirs, left = _divide(left, self._flagged(own.flags))
             self._give(cause, theirs, text=own.text or self._call_names(theirs), label=self._own_labels(own, theirs))
             if cause in going_on:
                 going_on[cause][theirs.owner] = True
+        first, left = _divide(left, self._flagged(self.layered.facts.first_use))
+        if len(first):
+            self._give(IN_LAUNCH_CALL, first, text=self._call_names(first), label=self.collector.label(FIRST_USE))
         self._give(IN_LAUNCH_CALL, left, text=self._call_names(left))
         return going_on
+
+    def _flagged(self, flags: BoolArray) -> BoolArray:
+        """A flag of the table of calls for the launch behind each gap."""
+        call = self.frame.call
+        return flags[call] & (call >= 0) if len(flags) else np.zeros(len(call), dtype=np.bool_)
 
     def _in_call(self, cause: str, chosen: BoolArray) -> BoolArray:
         """Which of the chosen gaps have a launch call with evidence of the cause anywhere in it: before the gap opened

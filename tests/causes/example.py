@@ -45,12 +45,13 @@ CALL = {"launch_call": 10_000, "launch_latency": 10_000}
 class Ledgered:
     """A trace with the whole ledger of its device `key` (None: its only one), and labels and evidence of some causes.
 
-    `labels` are those of the causes named in it; `evidence` holds for each cause a text that one of its slices has.
+    `labels` are those of the causes named in it, None for none; `evidence` holds for each cause a text that one of its
+    slices has.
     """
 
     trace: TraceBuilder
     ledger: dict[str, int]
-    labels: dict[str, dict[str, int]] = field(default_factory=dict)
+    labels: dict[str, dict[str, int] | None] = field(default_factory=dict)
     evidence: dict[str, str] = field(default_factory=dict)
     settings: Settings = field(default_factory=Settings)
     key: str | None = None

@@ -1117,6 +1117,45 @@ def a_kernel_that_starts_before_its_call_returns() -> Ledgered:
 
 
 @fires("launch_call")
+def a_first_launch_of_over_a_tenth_of_a_millisecond() -> Ledgered:
+    """
+    device  [==A==)..170_000..[launch B: 100_001]10_000[==B==)
+    thread                    under 10 launches, and the first of its kernel
+    """
+    return Ledgered(
+        slow_launch(380_001),
+        {"uncovered": 170_000, "launch_call": 100_001, "launch_latency": 10_000},
+        labels={"launch_call": {"first launch of this kernel": 100_001}},
+    )
+
+
+@fires("launch_call")
+def a_first_launch_of_a_tenth_of_a_millisecond() -> Ledgered:
+    """
+    device  [==A==)..170_000..[launch B: 100_000]10_000[==B==)
+    thread
+    """
+    return Ledgered(
+        slow_launch(380_000),
+        {"uncovered": 170_000, "launch_call": 100_000, "launch_latency": 10_000},
+        labels={"launch_call": None},
+    )
+
+
+@fires("launch_call")
+def a_second_launch_of_over_a_tenth_of_a_millisecond() -> Ledgered:
+    """
+    device  [==A==)..170_000..[launch A again: 100_001]10_000[==A==)
+    thread
+    """
+    return Ledgered(
+        slow_launch(380_001, name="gemm"),
+        {"uncovered": 170_000, "launch_call": 100_001, "launch_latency": 10_000},
+        labels={"launch_call": None},
+    )
+
+
+@fires("launch_call")
 def runtime_and_driver_rows_of_a_launch() -> Ledgered:
     """
     device  [==A==)..170_000..10_000 10_000[==B==)

@@ -93,6 +93,7 @@ BY_LABEL = {
     ("data_loading", "host_compute"): "input",
     ("sync", "waits for another device"): "sync",
     ("device_stall", "between queued copies"): "unknown",
+    ("launch_call", "first launch of this kernel"): "startup",
 }
 
 
