@@ -11,6 +11,7 @@ waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -137,14 +138,18 @@ class WakeFinder:
         rows = passers_by(waits, group, found, Presence(self._there(waits, moment), self._chance(waits), held))
         found.put(rows, Wakers.none(moment[rows]))
 
-    def _there(self, waits: Waits, moment: IntArray) -> There:
-        called = _Callers(self._wake_calls)
+    @cached_property
+    def _calls_by_thread(self) -> _Callers:
+        return _Callers(self._wake_calls)
 
+    def _there(self, waits: Waits, moment: IntArray) -> There:
         def there(thread: int, rows: IntArray) -> BoolArray:
             ago = self._runs.ran(np.full(len(rows), thread), moment[rows])
             ran = (ago >= 0) & (ago <= BEFORE_NS) & (ago <= moment[rows] - waits.start[rows])
             low = np.maximum(moment[rows] - BEFORE_NS, waits.start[rows])
-            result: BoolArray = ran | called.between(thread, waits.ends[rows], low, moment[rows] + AFTER_NS)
+            result: BoolArray = ran | self._calls_by_thread.between(
+                thread, waits.ends[rows], low, moment[rows] + AFTER_NS
+            )
             return result
 
         return there
