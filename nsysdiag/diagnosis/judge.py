@@ -37,6 +37,7 @@ VERDICTS = {
 """The verdict that follows from a bottleneck; of all others it is the cause with most time."""
 PROFILER, MPI = "profiler", "mpi"
 NO_WORK, CONTENDED = "no-gpu-work", "contended"
+NOTHING_RAN = Verdict(id=NO_WORK, sentence="No GPU work in this window.")
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)
 
@@ -97,7 +98,11 @@ class Judgment:
     phases: list[Phase]
     findings: list[Finding]
     verdicts: dict[str, Verdict]
-    """By the key of the device."""
+    """By the key of the device; none for one that did nothing in the judged time."""
+
+    def verdict(self, device: str) -> Verdict:
+        """That of a device."""
+        return self.verdicts.get(device, NOTHING_RAN)
 
 
 def judge(
@@ -152,7 +157,7 @@ def judge(
 def device_verdict(judged: PhaseDevice) -> Verdict:
     """That of one device, by its own account of the judged phases."""
     if not sum(judged.account.values()):
-        return Verdict(id=NO_WORK, sentence="No GPU work in this window.")
+        return NOTHING_RAN
     most = leading(judged.account)
     known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
     return Verdict(id=known, sentence=verdict_sentence(most.bottleneck, most.share, most.second))

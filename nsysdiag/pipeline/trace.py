@@ -129,7 +129,7 @@ def report(
 ) -> Report:
     """The report."""
     capabilities = trace.capabilities()
-    devices = [structs.replace(each.report, verdict=judgment.verdicts[each.report.key]) for each in results]
+    devices = [structs.replace(each.report, verdict=judgment.verdict(each.report.key)) for each in results]
     made = Report(
         schema_version=SCHEMA_VERSION,
         tool=Tool(name="nsysdiag", version=__version__),

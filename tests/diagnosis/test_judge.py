@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from msgspec import structs
 
-from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.causes.cause import Family
+from nsysdiag.causes.families import Family
+from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Part
-from nsysdiag.diagnosis.focus import Focus
-from nsysdiag.diagnosis.judge import Leading, device_verdict, leading
+from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, Leading, device_verdict, judge, leading
 from nsysdiag.phases.facts import PhaseDevice
-from tests.output.samples import device
-
-ALL = Focus(Intervals.of([(0, 100)]), [0], None)
 
 
 class TestLeading:
@@ -57,25 +52,23 @@ VERDICTS: dict[Family, str] = {
 }
 
 
-def judged(account: dict[str, int]) -> list[PhaseDevice]:
-    return [
-        PhaseDevice(
-            key="gpu0",
-            compute_ns=account.get("kernels", 0),
-            exposed_comm_ns=0,
-            exposed_copy_ns=0,
-            idle_ns=sum(account.values()) - account.get("kernels", 0),
-            outside_ns=0,
-            ledger={},
-            account=account,
-        )
-    ]
+def judged(account: dict[str, int], ledger: dict[str, int] | None = None) -> PhaseDevice:
+    return PhaseDevice(
+        key="gpu0",
+        compute_ns=account.get("kernels", 0),
+        exposed_comm_ns=0,
+        exposed_copy_ns=0,
+        idle_ns=sum(account.values()) - account.get("kernels", 0),
+        outside_ns=0,
+        ledger=ledger or {},
+        account=account,
+    )
 
 
 class TestVerdict:
     @pytest.mark.parametrize("name", VERDICTS)
     def test_by_the_bottleneck(self, name: Family) -> None:
-        assert device_verdict(device(), judged({name: 60, "startup": 40}), ALL).id == VERDICTS[name]
+        assert device_verdict(judged({name: 60, "startup": 40})).id == VERDICTS[name]
 
     @pytest.mark.parametrize(
         ("ledger", "verdict"),
@@ -86,16 +79,25 @@ class TestVerdict:
     )
     def test_otherwise_by_the_cause_with_most_time(self, ledger: dict[str, int], verdict: str) -> None:
         """Causes of other bottlenecks don't count, however much time they have."""
-        made = structs.replace(device(), root_ledger=ledger)
-        assert device_verdict(made, judged({"host": 60, "kernels": 40}), ALL).id == verdict
+        assert device_verdict(judged({"host": 60, "kernels": 40}, ledger)).id == verdict
 
     def test_the_sentence_holds_share_and_the_next(self) -> None:
-        found = device_verdict(device(), judged({"sync": 60, "kernels": 40}), ALL)
+        found = device_verdict(judged({"sync": 60, "kernels": 40}))
         assert (
             found.sentence == "Synchronization keeps the GPU idle for 60.0% of the judged time; next: kernels, 40.0%."
         )
 
     def test_no_work(self) -> None:
-        empty = structs.replace(device(), window_ns=0)
-        assert device_verdict(empty, judged({}), ALL).id == "no-gpu-work"
-        assert device_verdict(device(), judged({"sync": 9}), Focus(Intervals.empty(), [], None)).id == "no-gpu-work"
+        assert device_verdict(judged({})).id == "no-gpu-work"
+        assert nothing_judged().verdict("gpu7").id == "no-gpu-work"
+
+
+def nothing_judged() -> Judgment:
+    return judge(NO_PHASES, [], NO_FOCUS, [], frameworks=[], gpus_present=None, limits=FindingThresholds())
+
+
+def test_a_trace_without_devices() -> None:
+    found = nothing_judged()
+    assert (found.diagnosis.basis, found.diagnosis.bottleneck, found.diagnosis.gpus_used) == ("none", "unknown", 0)
+    assert (found.phases, found.findings, found.diagnosis.action, found.diagnosis.phase) == ([], [], None, None)
+    assert found.diagnosis.headline == "The trace holds no GPU work: nothing can be said about the GPU."
