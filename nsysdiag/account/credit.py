@@ -31,10 +31,9 @@ class Waits:
         layers = [layer for layer in synchronizations if layer.device in (None, device)]
         words: dict[str, int] = {}
         parts = [(layer, True) for layer in layers] + [(layer, False) for layer in copies]
-        start, end, name, counts = (
-            np.concatenate([np.empty(0, dtype=np.int64), *columns])
-            for columns in zip(*(_columns(layer, counts, words) for layer, counts in parts), strict=True)
-        )
+        nothing = (np.empty(0, dtype=np.int64),) * 4
+        rows = [nothing, *(_columns(layer, counts, words) for layer, counts in parts)]
+        start, end, name, counts = (np.concatenate(columns) for columns in zip(*rows, strict=True))
         order = np.argsort(start, kind="stable")
         spans = Intervals(start, end)[order]
         begun = axis.time(spans.start)

@@ -1,0 +1,252 @@
+"""The division of a window into bottlenecks: without remainder, and each nanosecond where a slow oracle puts it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nsysdiag.account.bottlenecks import CODE, NOT_INSIDE_MPI, WAITING_FOR_A_SYNC, Bottlenecks, bottlenecks
+from nsysdiag.account.credit import Waits
+from nsysdiag.arrays.claim import Owned
+from nsysdiag.arrays.intervals import Intervals, union
+from nsysdiag.causes import FALLBACK
+from nsysdiag.causes.evidence import Layer
+from nsysdiag.causes.families import FAMILIES, Family
+from nsysdiag.events.axis import ThreadAxis
+from nsysdiag.ledger.assignment import SliceCollector, Slices
+from nsysdiag.ledger.busy import WindowSplit
+
+LANES, END = 2, 60
+AXIS = ThreadAxis.over(np.arange(LANES), 0, END)
+Spans = list[tuple[int, int]]
+Work = Literal["compute", "communication", "copies"]
+WORK: tuple[Work, ...] = ("compute", "communication", "copies")
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Idle time [start, end) that counts to `family` by its cause; `lane` is the thread that launched next."""
+
+    start: int
+    end: int
+    family: Family
+    lane: int
+
+
+@dataclass(frozen=True)
+class Device:
+    """A window of pieces that follow each other: work, or a slice. By lane: MPI calls, and waits with whether they are
+    synchronizations."""
+
+    work: dict[Work, Spans]
+    slices: list[Slice]
+    mpi: dict[int, Spans]
+    waits: dict[int, list[tuple[int, int, bool]]]
+    migrations: Spans
+    hollow: Spans
+
+    @property
+    def end(self) -> int:
+        ends = [end for spans in self.work.values() for _, end in spans]
+        return max([*ends, *(each.end for each in self.slices)], default=0)
+
+
+def divided(device: Device) -> Bottlenecks:
+    sets = {name: union(Intervals.of(device.work[name])) for name in WORK}
+    ns = {name: spans.total() for name, spans in sets.items()}
+    busy = union(*sets.values())
+    split = WindowSplit(
+        window_ns=device.end,
+        compute_ns=ns["compute"],
+        exposed_comm_ns=ns["communication"],
+        exposed_copy_ns=ns["copies"],
+        overlapped_comm_ns=0,
+        kernel_ns=ns["compute"] + ns["communication"],
+        kernels=union(sets["compute"], sets["communication"]),
+        busy=busy,
+        parts=(sets["compute"], sets["communication"], sets["copies"]),
+    )
+    synchronizations = [_layer(device, lane, counts=True) for lane in range(LANES)]
+    copies = [_layer(device, lane, counts=False) for lane in range(LANES)]
+    mpi = union(*(AXIS.place(np.full(len(each), lane), Intervals.of(each)) for lane, each in device.mpi.items()))
+    return bottlenecks(
+        split,
+        _slices(device),
+        np.array([CODE[each.family] for each in device.slices], dtype=np.int64),
+        np.array([each.lane for each in device.slices], dtype=np.int64),
+        mpi,
+        Waits.of(synchronizations, copies, 0, busy, AXIS),
+        union(Intervals.of(device.migrations)),
+        union(Intervals.of(device.hollow)),
+        AXIS,
+    )
+
+
+def _slices(device: Device) -> Slices:
+    collector = SliceCollector([FALLBACK])
+    spans = Intervals.of([(each.start, each.end) for each in device.slices])
+    collector.add(FALLBACK, Owned(spans, np.arange(len(spans))))
+    return collector.finish()
+
+
+def _layer(device: Device, lane: int, *, counts: bool) -> Layer:
+    spans = [(start, end) for start, end, is_sync in device.waits[lane] if is_sync == counts]
+    placed = AXIS.place(np.full(len(spans), lane), Intervals.of(spans))
+    return Layer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"])
+
+
+def painted(device: Device) -> list[str | None]:
+    """The bottleneck of each nanosecond, one after the other."""
+    cells: list[str | None] = [None] * device.end
+    names = {"compute": "kernels", "communication": "communication", "copies": "copies"}
+    for kind in WORK:
+        for at in _moments(device.work[kind]):
+            cells[at] = names[kind]
+    for at, name in enumerate(cells):
+        if name in ("kernels", "copies") and at in _moments(device.migrations):
+            cells[at] = "memory"
+        elif name == "kernels" and at in _moments(device.hollow):
+            cells[at] = "parallelism"
+    worked = {at for at, name in enumerate(cells) if name}
+    credit = {
+        (lane, start): sum(at in worked for at in range(start, end)) * is_sync
+        for lane, waits in device.waits.items()
+        for start, end, is_sync in waits
+    }
+    for each in sorted(device.slices, key=lambda one: one.start):
+        _paint_slice(cells, device, each, credit)
+    return cells
+
+
+def _paint_slice(cells: list[str | None], device: Device, each: Slice, credit: dict[tuple[int, int], int]) -> None:
+    in_mpi = set() if each.family in NOT_INSIDE_MPI else _moments(device.mpi.get(each.lane, []))
+    begun = each.start
+    for at in range(each.start, each.end):
+        if at in in_mpi:
+            cells[at], begun = "communication", at + 1
+            continue
+        wait = _last_wait(device, each.lane, begun) if each.family in WAITING_FOR_A_SYNC else None
+        if wait is not None and credit[wait] > 0:
+            credit[wait] -= 1
+            cells[at] = "sync"
+        else:
+            cells[at] = each.family
+
+
+def _last_wait(device: Device, lane: int, before: int) -> tuple[int, int] | None:
+    """That of the thread which began last before, if it is over."""
+    begun = [(start, end) for start, end, _ in device.waits.get(lane, []) if start <= before]
+    start, end = max(begun, default=(0, END + 1))
+    return (lane, start) if end <= before else None
+
+
+def _moments(spans: Spans) -> set[int]:
+    return {at for start, end in spans for at in range(start, end)}
+
+
+@st.composite
+def devices(draw: st.DrawFn) -> Device:
+    work: dict[Work, Spans] = {name: [] for name in WORK}
+    slices, at = [], 0
+    for length, kind, lane in draw(
+        st.lists(
+            st.tuples(st.integers(1, 6), st.sampled_from([*WORK, *FAMILIES]), st.integers(-1, LANES - 1)), max_size=10
+        )
+    ):
+        if kind in work:
+            work[kind].append((at, at + length))
+        else:
+            slices.append(Slice(at, at + length, kind, lane))
+        at += length
+    return Device(
+        work=work,
+        slices=slices,
+        mpi={lane: [(start, end) for start, end, _ in _apart(draw)] for lane in range(LANES)},
+        waits={lane: _apart(draw) for lane in range(LANES)},
+        migrations=[(start, end) for start, end, _ in _apart(draw)],
+        hollow=[(start, end) for start, end, _ in _apart(draw)],
+    )
+
+
+def _apart(draw: st.DrawFn) -> list[tuple[int, int, bool]]:
+    """Spans that follow each other, with a flag."""
+    found, at = [], 0
+    for gap, length, flag in draw(
+        st.lists(st.tuples(st.integers(0, 8), st.integers(1, 10), st.booleans()), max_size=5)
+    ):
+        if at + gap + length < END:
+            found.append((at + gap, at + gap + length, flag))
+            at += gap + length
+    return found
+
+
+@given(devices())
+def test_every_nanosecond_is_where_the_oracle_puts_it(device: Device) -> None:
+    found = divided(device)
+    cells: list[str | None] = [None] * device.end
+    for start, end, code in zip(found.spans.start.tolist(), found.spans.end.tolist(), found.code.tolist(), strict=True):
+        for at in range(start, end):
+            assert cells[at] is None, "counted twice"
+            cells[at] = FAMILIES[code]
+    assert cells == painted(device)
+
+
+@given(devices(), st.lists(st.integers(0, END), max_size=4))
+def test_accounts_of_parts_add_up_to_the_window(device: Device, cuts: list[int]) -> None:
+    found = divided(device)
+    edges = sorted({0, END, *cuts})
+    accounts = found.each_of(Intervals.of(list(itertools.pairwise(edges))))
+    lengths = [sum(int(ns[part]) for ns in accounts.values()) for part in range(len(edges) - 1)]
+    window = Intervals.of([(0, device.end)])
+    assert lengths == [max(min(end, device.end) - start, 0) for start, end in itertools.pairwise(edges)]
+    assert sum(found.set_of(name).total() for name in FAMILIES) == window.total()
+
+
+def plain(*slices: Slice, mpi: Spans = (), waits: list[tuple[int, int, bool]] = ()) -> Device:
+    """Work in [0, 10), then the slices."""
+    return Device(
+        {"compute": [(0, 10)], "communication": [], "copies": []},
+        list(slices),
+        {0: list(mpi)},
+        {0: list(waits), 1: []},
+        [],
+        [],
+    )
+
+
+def account(device: Device) -> dict[str, int]:
+    whole = Intervals.of([(0, END)])
+    return {name: int(ns[0]) for name, ns in divided(device).each_of(whole).items()}
+
+
+def test_inside_mpi_is_communication_but_for_what_mpi_does_not_explain() -> None:
+    """
+    thread  10 [host      [MPI 14 .. 18) ) 20 [start-up, in MPI 20 .. 30)
+    """
+    device = plain(Slice(10, 20, "host", 0), Slice(20, 30, "startup", 0), mpi=[(14, 18), (20, 30)])
+    assert account(device) == {"kernels": 10, "communication": 4, "host": 6, "startup": 10}
+
+
+def test_a_wait_comes_before_what_follows_it_and_mpi_before_both() -> None:
+    """
+    thread  0 [sync, the device at work) 10 [host: 7 of sync's credit, 4 in MPI, 3 more of it, then its own)
+    """
+    device = plain(Slice(10, 30, "host", 0), mpi=[(17, 21)], waits=[(0, 10, True)])
+    assert account(device) == {"kernels": 10, "sync": 10, "communication": 4, "host": 6}
+
+
+def test_input_is_not_made_by_a_wait() -> None:
+    device = plain(Slice(10, 15, "input", 0), Slice(15, 20, "launch", 0), waits=[(0, 10, True)])
+    assert account(device) == {"kernels": 10, "input": 5, "sync": 5}
+
+
+def test_each_part_knows_its_slice() -> None:
+    found = divided(plain(Slice(10, 15, "input", 0), Slice(15, 30, "launch", 0), waits=[(0, 10, True)]))
+    spans = list(zip(found.spans.start.tolist(), found.spans.end.tolist(), found.slice.tolist(), strict=True))
+    assert spans == [(0, 10, -1), (10, 15, 0), (15, 25, 1), (25, 30, 1)]
+    assert found.made.slice.tolist() == [1]
