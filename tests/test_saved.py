@@ -19,8 +19,14 @@ from nsysdiag.saved import from_json
 INT64 = (-(2**63), 2**63 - 1)
 MOMENT = (-(2**62), 2**62)
 MOMENTS = {"start_ns", "end_ns", "at_ns", "peak_at_ns", "parts", "exact_operations", "exact_host", "host_span"}
-DIVISORS = {"IterationsPacked.each", "GpuMetrics.period_ns", "UtilizationSeries.period_ns", "UtilizationSeries.step_ns"}
-PLACES = {"index", "median_index", "representative_index", "depth", "left_out", "window"}
+DIVISORS = {
+    "IterationsPacked.each",
+    "GpuMetrics.period_ns",
+    "UtilizationSeries.period_ns",
+    "UtilizationSeries.step_ns",
+    "PhaseSteps.median_ns",
+}
+PLACES = {"index", "median_index", "representative_index", "depth", "left_out", "window", "phase"}
 
 
 def integers(record: type, seen: set[type]) -> Iterator[tuple[str, str, Leaf]]:

@@ -32,7 +32,7 @@ import inspect
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, partial, wraps
 from typing import Any, TypeVar
 
 from nsysdiag.arrays.background import Background
@@ -99,6 +99,7 @@ class Steps(list[Step]):
         def added(make: Function) -> Function:
             _, *others = inspect.signature(make).parameters
 
+            @wraps(make)
             def called(**values: Any) -> Any:
                 return make(values.pop(name), **values)
 

@@ -17,7 +17,7 @@ ADDING_UP = """
     launch.launch_bound.span_ns:ns launch.launch_bound.causes.sync:ns launch.graphs.nodes:count
     launch.graphs.untraced:count copies.bytes:count copies.exposed_ns:ns copies.pinning.pinned_bytes:count
     copies.pinning.saving_ns:ns copies.tiny.called:count copies.tiny.blocking_ns:ns communication.overlapped_ns:ns
-    triage.workload.judged_ns:ns gpu_metrics.clocks.low_ns:ns unified_memory.gpu_faults:count
+    gpu_metrics.clocks.low_ns:ns unified_memory.gpu_faults:count
     unified_memory.thrashing.migrations:count memory.churn.freed_bytes:count memory.churn.idle_ns:ns ledger.sync:ns
     root_ledger.data_loading:ns sync_drained.gaps:count sync_drained.ns:ns
 """
@@ -27,7 +27,7 @@ OTHERS = """
     launch.kernel.p50_ns:ns launch.queue_depth.mean:count launch.queue_depth.max:count copies.tiny.below_bytes:count
     copies.tiny.per_iteration:count utilization.efficiency:share utilization.by_time.lowest:share
     utilization.by_time.period_ns:ns utilization.by_time.periods:count utilization.estimate.sm_active_at_most:share
-    triage.workload.bursts:count triage.workload.median_burst_ns:ns cost.idle.hour:count cost.gpu_hour_cost:count
+    cost.idle.hour:count cost.gpu_hour_cost:count
     cost.best.amount.run:count gpu_metrics.period_ns:ns gpu_metrics.clocks.limit:share gpu_metrics.clocks.mean_hz:count
     gpu_metrics.sm_active:share gpu_metrics.gpc_clock.gaps:count unified_memory.thrashing.blocks:count
     memory.peak_bytes:count memory.peak_at_ns:ns memory.unknown_frees:count memory.growth.kept_share:share

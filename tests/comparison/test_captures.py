@@ -160,10 +160,10 @@ class TestSettings:
         ("changed", "told"),
         [
             (
-                {"thresholds": Thresholds(busy=0.25, sync=0.75)},
-                "thresholds: busy 0.05 before, 0.25 after; sync 0.5 before, 0.75 after.",
+                {"thresholds": Thresholds(busy=0.25, copies=0.75)},
+                "thresholds: busy 0.05 before, 0.25 after; copies 0.1 before, 0.75 after.",
             ),
-            ({"thresholds": Thresholds(input=0.5)}, "thresholds: input 0.3333 before, 0.5 after."),
+            ({"thresholds": Thresholds(communication=0.5)}, "thresholds: communication 0.3333 before, 0.5 after."),
             ({"communication_patterns": ("mine",)}, "communication_patterns: nccl, nvshmem, rccl before, mine after."),
             ({"disabled": ("sync", "launch_call")}, "--disable: none before, sync, launch_call after."),
             ({"nvtx": "step 3"}, "--nvtx: none before, step 3 after."),

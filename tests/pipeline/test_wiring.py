@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -20,8 +21,11 @@ def wired(steps: list[Step], given: dict[str, Any]) -> tuple[dict[str, Any], lis
     """The type of everything that is given or made, by name, and what is wrong with it."""
     types, wrong = dict(given), []
     for step in steps:
-        needs = dict(get_type_hints(step.make)) if callable(step.make) else {}
+        needs = dict(get_type_hints(inspect.unwrap(step.make))) if callable(step.make) else {}
         made = needs.pop("return", None)
+        if step.joins:
+            first = next(iter(needs))
+            needs = {step.joins: needs.pop(first), **needs}
         if isinstance(step.make, Each):
             items, needs = types.get(step.make.of), {}
             if get_origin(items) is not list:
@@ -33,7 +37,7 @@ def wired(steps: list[Step], given: dict[str, Any]) -> tuple[dict[str, Any], lis
         for name in step.needs:
             if name not in types:
                 wrong.append(f"{step.name} needs {name}, which nothing makes before it")
-            elif name in needs and types[name] != needs[name]:
+            elif name in needs and needs[name] != (list[types[name]] if name == step.joins else types[name]):
                 wrong.append(f"{step.name} takes {name} for {needs[name]}, and it is {types[name]}")
         if step.deferred:
             made = Callable[[], made]
@@ -127,6 +131,21 @@ class TestWhatIsFound:
 
         (error,) = wired(steps, {"text": str})[1]
         assert error.startswith("taken takes later for <class 'int'>")
+
+    def test_a_joined_step_takes_a_list(self) -> None:
+        steps = self.steps()
+
+        @steps.joined("number")
+        def total(numbers: list[int], text: str) -> int:
+            return sum(numbers) + len(text)
+
+        @steps.joined("number")
+        def one(number: int) -> int:
+            return number
+
+        types, (error,) = wired(steps, {"text": str})
+        assert error.startswith("one takes number for <class 'int'>")
+        assert types["total"] is int
 
     @pytest.mark.parametrize(("items", "wrong"), [(list[str], 0), (list[int], 1), (str, 1)])
     def test_items_of_another_type(self, items: Any, wrong: int) -> None:

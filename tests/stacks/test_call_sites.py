@@ -161,7 +161,7 @@ class TestSamples:
         assert site(trace, tmp_path) is None
 
     def test_only_their_chains_are_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Of 1,003 samples three lie in the gap."""
+        """Of 1,003 samples three lie in the gap: the functions of the others are not read."""
         trace = late().sched(500, True)
         for number in range(500):
             trace.sample(12_000 + 150 * number, symbols=["before"])
@@ -174,7 +174,7 @@ class TestSamples:
 
         def counted(self: Trace, table: str, key: str, ids: Sequence[int], *columns: str) -> Columns:
             rows = real(self, table, key, ids, *columns)
-            if table == "SAMPLING_CALLCHAINS":
+            if table == "SAMPLING_CALLCHAINS" and "symbol" in columns:
                 asked.extend(ids)
                 given.append(len(rows))
             return rows

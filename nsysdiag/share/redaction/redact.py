@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from nsysdiag.causes.families import FAMILIES
 from nsysdiag.errors import InputError
 from nsysdiag.fields import Text
 from nsysdiag.phrases import KIND_OF, Phrases
@@ -73,7 +74,7 @@ _CALL_TABLES = re.compile(
 _DEVICE_KEY = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?")
 _BEHIND_STEM = re.compile(rf"([ #]([0-9]+|{_DEVICE_KEY.pattern}))*")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
-_OF_FINDING = rf"f-{_DEVICE_KEY.pattern}-[a-z_]+"
+_OF_FINDING = rf"f-({_DEVICE_KEY.pattern}-)?[a-z_]+(-({'|'.join(FAMILIES)}))?"
 _PLAIN_ID = re.compile(rf"{_OF_FINDING}(-rest)?")
 _HASHED_ID = re.compile(rf"(?P<head>{_OF_FINDING}-|s-)(?P<digest>[0-9a-f]{{6}}|[0-9a-f]{{10}})")
 

@@ -101,6 +101,12 @@ def test_links_inside_the_report_hold(plain: Report) -> None:
 @pytest.mark.parametrize(
     ("plain_id", "shown"),
     [
+        ("f-sync-12ab34", "f-sync-1"),
+        ("f-sync-abcdef", "f-sync-1"),
+        ("f-io_wait-host-12ab34", "f-io_wait-host-1"),
+        ("f-io_wait-host-rest", "f-io_wait-host-rest"),
+        ("f-kernels", "f-kernels"),
+        ("f-sync-acme", "id 1"),
         ("f-gpu0-sync-12ab34", "f-gpu0-sync-1"),
         ("f-gpu0-pid12-host_code-12ab34", "f-gpu0-pid12-host_code-1"),
         ("f-gpu0-exposed_copy", "f-gpu0-exposed_copy"),
