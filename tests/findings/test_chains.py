@@ -20,7 +20,7 @@ MS = 1_000_000
     ],
 )
 def test_times_stand_for_what_is_lost(total_ns: int, longest_ns: int, median_ns: int, count: int, told: str) -> None:
-    said = effect("io_wait", total_ns=total_ns, longest_ns=longest_ns, median_ns=median_ns, count=count, drained=False)
+    said = effect("io_wait", total_ns=total_ns, longest_ns=longest_ns, median_ns=median_ns, count=count, made=False)
     assert said == f"the queue is empty for {told}"
 
 

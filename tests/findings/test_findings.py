@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from nsysdiag.report import EvidenceRow, Report
 
 THREAD = global_tid(MAIN)
+EVERYTHING = Settings(start_ns=0)
+"""What somebody chose is judged as a whole, however few kernels it holds."""
 
 
 def by_cause(report: Report) -> dict[str, Finding]:
@@ -53,20 +55,21 @@ class TestOneDevice:
         trace = late().osrt("read", 110_000, 170_000).api("cudaDeviceSynchronize", 200_000, 230_000)
         report = report_of(trace, tmp_path)
         assert [(each.cause, each.lost_ns, each.severity) for each in report.findings] == [
-            ("uncovered", 80_000, "info"),
             ("io_wait", 60_000, "medium"),
             ("sync", 30_000, "medium"),
             ("launch_call", 10_000, "low"),
             ("launch_latency", 10_000, "low"),
+            ("kernels", 0, "high"),
+            ("uncovered", 80_000, "info"),
         ]
         read = by_cause(report)["io_wait"]
-        assert (read.id, read.lost_share) == ("f-gpu0-io_wait", round(60_000 / 390_000, 6))
+        assert (read.id, read.lost_share) == ("f-io_wait", round(60_000 / 390_000, 6))
         assert (read.ceiling_ns, read.gaps, read.call) == (60_000, 1, "read")
         assert read.confidence == round(1 - 80_000 / 190_000, 4)
         assert by_cause(report)["uncovered"].confidence == 0
         assert "read: 60.0 us in 1 piece" in read.evidence
         (signature,) = report.devices[0].signatures
-        assert {each.signature for each in report.findings} == {signature.id}
+        assert {each.signature for each in report.findings if each.lost_ns} == {signature.id}
 
     def test_evidence_rows_by_hand(self, tmp_path: Path) -> None:
         trace = late().osrt("read", 110_000, 170_000).api("cudaDeviceSynchronize", 200_000, 230_000, correlation=900)
@@ -105,7 +108,7 @@ class TestOneDevice:
     def test_another_threshold(self, tmp_path: Path) -> None:
         settings = Settings(findings=FindingThresholds(smallest=0.1))
         report = report_of(late().osrt("read", 150_000, 170_000), tmp_path, settings)
-        assert [each.cause for each in report.findings] == ["uncovered"]
+        assert [each.cause for each in report.findings] == ["kernels", "uncovered"]
         assert report.settings == {"findings": {"smallest": 0.1}}
 
     def test_no_data_loading_without_evidence(self, tmp_path: Path) -> None:
@@ -118,6 +121,7 @@ class TestOneDevice:
 
     def test_no_evidence_no_finding_of_that_cause(self, tmp_path: Path) -> None:
         assert {each.cause for each in report_of(late(), tmp_path).findings} == {
+            "kernels",
             "uncovered",
             "launch_call",
             "launch_latency",
@@ -176,15 +180,15 @@ class TestPlaces:
     def test_small_places_stay_together(self, tmp_path: Path) -> None:
         """One place with 700_000 and three under 1 % of some 2 ms: one finding of the whole cause."""
         small = [("a", 10_000), ("b", 10_000), ("c", 10_000)]
-        report = report_of(self.steps(("forward", 700_000), *small), tmp_path)
+        report = report_of(self.steps(("forward", 700_000), *small), tmp_path, EVERYTHING)
         (reads,) = [each for each in report.findings if each.cause == "io_wait"]
-        assert (reads.id, reads.lost_ns, reads.nvtx, reads.gaps) == ("f-gpu0-io_wait", 730_000, ["forward"], 4)
+        assert (reads.id, reads.lost_ns, reads.nvtx, reads.gaps) == ("f-io_wait", 730_000, ["forward"], 4)
 
     def test_at_most_three_places_and_the_rest(self, tmp_path: Path) -> None:
         report = report_of(self.steps(*((name, 100_000) for name in "abcde")), tmp_path)
         reads = [each for each in report.findings if each.cause == "io_wait"]
         assert [each.lost_ns for each in reads] == [200_000, 100_000, 100_000, 100_000]
-        assert (reads[0].id, reads[0].title) == ("f-gpu0-io_wait-rest", "Input and output, elsewhere")
+        assert (reads[0].id, reads[0].title) == ("f-io_wait-rest", "Input and output, elsewhere")
 
     def test_what_nobody_knows_is_never_divided(self, tmp_path: Path) -> None:
         trace = first().nvtx("a", 105_000, 320_000).kernel(300_000, 400_000, launch=(280_000, 290_000))
@@ -306,19 +310,21 @@ class TestChains:
         ]
 
     def test_a_queue_that_was_emptied(self, tmp_path: Path) -> None:
-        """The call ends 10_000 into the gap, and 180_000 follow: a pointer with a ceiling, and little of its own."""
+        """The call ends 10_000 into the gap, and 180_000 follow: as much of that as the device worked meanwhile, 60_000."""
         report = report_of(late().api("cudaStreamSynchronize", 50_000, 120_000), tmp_path)
         sync = by_cause(report)["sync"]
-        assert (sync.lost_ns, sync.ceiling_ns) == (10_000, 190_000)
-        assert sync.chain[1] == "the queue runs dry, and stays so for 190 us in one gap"
+        assert (sync.lost_ns, sync.ceiling_ns) == (10_000, 10_000 + 60_000)
+        assert sync.chain[1] == "the queue is empty when the call returns, and stays so for 60.0 us in one gap"
         assert [where(row) for row in sync.rows] == [("CUPTI_ACTIVITY_KIND_RUNTIME", 50_000, THREAD, 103)]
         assert all(each.ceiling_ns <= report.devices[0].window_ns for each in report.findings)
 
-    def test_a_copy_that_emptied_the_queue_is_a_copy(self, tmp_path: Path) -> None:
+    def test_a_copy_that_emptied_the_queue_made_no_idle_time(self, tmp_path: Path) -> None:
+        """It had to wait: of the 190_000 that follow it loses no more than its own 1_000."""
         trace = late().memcpy(110_000, 111_000, kind="DtoH", host="pageable", size=4, launch=(50_000, 112_000))
-        found = by_cause(report_of(trace, tmp_path))
+        report = report_of(trace, tmp_path, Settings(findings=FindingThresholds(smallest=0.0)))
+        found = by_cause(report)
         assert found["blocking_copy"].title == "Blocking copy: a value is read back"
-        assert found["blocking_copy"].ceiling_ns == 300_000 - 111_000
+        assert (found["blocking_copy"].bottleneck, found["blocking_copy"].ceiling_ns) == ("sync", 1_000)
         assert "sync" not in found
 
 
@@ -363,9 +369,12 @@ class TestBusyTime:
         trace.memcpy(61_000, 91_000, launch=(3, 4)).kernel(91_000, 101_000, launch=(5, 6))
         findings = report_of(trace, tmp_path).findings
         assert [(each.cause, each.lost_ns, each.severity, each.confidence) for each in findings] == [
-            ("exposed_comm", 60_000, "high", 1.0),
-            ("exposed_copy", 30_000, "high", 1.0),
+            ("exposed_comm", 60_000, "medium", 1.0),
+            ("exposed_copy", 30_000, "medium", 1.0),
+            ("kernels", 0, "medium", 1.0),
         ]
+        # There are 10_000 of compute to hide either of them under.
+        assert [each.ceiling_ns for each in findings] == [10_000, 10_000, 0]
         assert [where(row) for row in findings[1].rows] == [("CUPTI_ACTIVITY_KIND_MEMCPY", 61_000, None, 102)]
 
     @pytest.mark.parametrize(
@@ -380,7 +389,7 @@ class TestBusyTime:
 
 
 class TestSeveralDevices:
-    def test_devices_are_ranked_together(self, tmp_path: Path) -> None:
+    def test_one_cause_on_two_devices_is_one_finding(self, tmp_path: Path) -> None:
         """
         device 0  [K)...read 50_000....[K)
         device 1  [K)...read 80_000........[K)
@@ -389,8 +398,10 @@ class TestSeveralDevices:
         for device, start in ((0, 52_000), (1, 82_000)):
             trace.kernel(1_000, 2_000, device=device, launch=(1, 2))
             trace.kernel(start, start + 1_000, device=device, launch=(start - 1, start))
-        findings = report_of(trace, tmp_path).findings
-        assert [(each.device, each.cause) for each in findings][:2] == [("gpu1", "io_wait"), ("gpu0", "io_wait")]
+        read, *others = report_of(trace, tmp_path, EVERYTHING).findings
+        assert (read.id, read.device, read.devices) == ("f-io_wait", "gpu1", ["gpu0", "gpu1"])
+        assert (read.lost_ns, read.gaps) == (49_999 + 79_998, 2)
+        assert "io_wait" not in {each.cause for each in others}
 
 
 class TestIterations:
@@ -454,9 +465,11 @@ def test_rows_of_two_processes_are_told_apart(tmp_path: Path) -> None:
     trace = TraceBuilder(schema="3.24.8").gpu(0).gpu(1)
     for gpu, pid in enumerate((4242, 5000)):
         trace.cuda_device(gpu, 0, pid).memcpy(1_000, 61_000, launch=(1, 2), thread=(pid, pid))
-    copies = [each for each in report_of(trace, tmp_path).findings if each.cause == "exposed_copy"]
-    assert [row.process for each in copies for row in each.rows] == [global_pid(4242), global_pid(5000)]
-    assert [selected(tmp_path / "trace.sqlite", row) for each in copies for row in each.rows] == [1, 1]
+    for device, pid in (("gpu0", 4242), ("gpu1", 5000)):
+        findings = report_of(trace, tmp_path, Settings(device=device)).findings
+        (row,) = [row for each in findings if each.cause == "exposed_copy" for row in each.rows]
+        assert row.process == global_pid(pid)
+        assert selected(tmp_path / "trace.sqlite", row) == 1
 
 
 @pytest.mark.parametrize("example", ["read", "cudaMalloc", "sem_wait", "cudaDeviceSynchronize"])

@@ -109,7 +109,7 @@ def test_two_processes_with_the_same_node_ids_are_two_graphs(tmp_path: Path) -> 
     assert (graphs.count, graphs.launches) == (2, 2)
 
 
-@pytest.mark.parametrize(("calls_ns", "verdict"), [(5_000, "dispatch-bound"), (90_000, "launch-bound")])
+@pytest.mark.parametrize(("calls_ns", "verdict"), [(5_000, "gpu-bound"), (90_000, "launch-bound")])
 def test_time_within_a_graph_is_no_launching(calls_ns: int, verdict: str, tmp_path: Path) -> None:
     """
     thread  [launch][launch][launch]                    of 5 us: far ahead; of 90 us: the graphs of 76 us wait for them

@@ -117,7 +117,8 @@ def test_no_api_rows_at_all(tmp_path: Path) -> None:
     trace = TraceBuilder().kernel(10_000, 110_000).kernel(113_000, 200_000).kernel(300_000, 400_000)
     device = only_device(trace, tmp_path)
     assert device.ledger == {"dispatch": 3_000, "launch_unknown": 100_000}
-    assert device.verdict.id == "unresolved"
+    assert device.verdict.id == "gpu-bound"
+    assert device.verdict.sentence.endswith("next: idle time without evidence, 25.6%.")
 
 
 def test_threads_of_the_profiler_itself(tmp_path: Path) -> None:
