@@ -377,18 +377,26 @@ class TestDevicesOfOneTrace:
         assert found is not None
         assert found == analyze_ranks([path]).comparison
 
-    def test_findings_say_whom_communication_waits_for(self, tmp_path: Path) -> None:
-        findings = analyze(one_file(RANK_3_LATE).write(tmp_path / "run.sqlite")).findings
-        communication = {each.device: each for each in findings if each.cause == "exposed_comm"}
-        assert communication["gpu0"].evidence[-1] == "waited 15.0 ms for gpu3, late because of: host code 99.7%"
-        assert communication["gpu0"].advice[0].startswith("Most of it is waiting, not transfer: find out why gpu3")
-        assert communication["gpu3"].advice[0].startswith("Overlap communication")
+    def test_waiting_for_a_late_device_is_a_finding_of_those_that_wait(self, tmp_path: Path) -> None:
+        """Three wait 3 ms in each of five steps: what is left of communication is transfer, 1 ms a step on each."""
+        report = analyze(one_file(RANK_3_LATE).write(tmp_path / "run.sqlite"))
+        found = {each.id: each for each in report.findings}
+        late, communication = found["f-late_rank-host"], found["f-exposed_comm"]
+        assert (late.devices, late.lost_ns, late.bottleneck) == (["gpu0", "gpu1", "gpu2"], 3 * 15 * MS, "host")
+        assert late.title == "Waiting for a late GPU: gpu3"
+        assert late.evidence[:2] == [
+            "15.0 ms of waiting in collectives or MPI calls until gpu3 comes",
+            "late because of host code: 99.7%",
+        ]
+        assert (len(communication.devices), communication.lost_ns) == (4, 4 * 5 * MS)
+        assert [each.account["communication"] for phase in report.phases for each in phase.devices] == [5 * MS] * 4
 
-    def test_findings_of_ranks_in_step_stay_as_they_are(self, tmp_path: Path) -> None:
+    def test_nobody_waits_for_ranks_in_step(self, tmp_path: Path) -> None:
         findings = analyze(one_file(EVEN).write(tmp_path / "run.sqlite")).findings
-        assert [each.evidence for each in findings if each.cause == "exposed_comm"] == [
-            [f"{ALL_REDUCE}: 5 kernels, 5.00 ms in all"]
-        ] * 4
+        assert [(each.devices, each.evidence) for each in findings if each.bottleneck == "communication"] == [
+            (["gpu0", "gpu1", "gpu2", "gpu3"], [f"{ALL_REDUCE}: 5 kernels, 5.00 ms in all"])
+        ]
+        assert "late_rank" not in {each.cause for each in findings}
 
     def test_one_device_is_compared_with_nothing(self, tmp_path: Path) -> None:
         assert analyze(one_file([[4 * MS]] * 5).write(tmp_path / "run.sqlite")).ranks is None
