@@ -564,6 +564,7 @@ class IterationsPacked(Packed, frozen=True):
     `root_ledger` is the idle time again after wake-ups were followed. `ops` counts the operations that begin in
     each, `kernels` holds the time of kernels by name, for as many of the first rows of the device's `kernels` as
     there are entries in it; `signatures` that of kinds of gaps, of the first rows of its `signatures` likewise.
+    `copied` is the bytes that copies which begin in it move, empty where no copy says, and in older reports.
     Numbers from 0 up, each column as planes of bytes: the lowest byte of every number, then the next one of each,
     as many as the largest needs.
     """
@@ -577,6 +578,7 @@ class IterationsPacked(Packed, frozen=True):
     ops: dict[OwnText, Base64]
     kernels: list[Base64]
     signatures: list[Base64] = []
+    copied: Base64 = ""
     encoding: OwnText = "base64(zlib(planes of bytes))"
 
     def columns(self) -> Iterable[Column]:
@@ -584,6 +586,7 @@ class IterationsPacked(Packed, frozen=True):
         named = (self.work, self.ledger, self.root_ledger, self.ops)
         texts = [
             self.lengths,
+            *([self.copied] if self.copied else []),
             *(text for columns in named for text in columns.values()),
             *self.kernels,
             *self.signatures,

@@ -14,6 +14,7 @@ from nsysdiag.ci.names import LENGTH, SHARE, Measure
 from nsysdiag.ci.words import change_sentence
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN
 from nsysdiag.comparison.facts import Change, Comparison, DeviceComparison, PartChange
+from nsysdiag.comparison.units import PHASES
 from nsysdiag.report import Report
 
 _NO_CHANCE = (
@@ -73,6 +74,8 @@ def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> C
     """The change of a measure. Raises UnmeasurableError where it is not known whether it is chance."""
     if measure.cause in comparison.not_compared:
         raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyse both sides alike")
+    if device.unit.kind == PHASES and measure.path[0] == "root_ledger":
+        raise UnmeasurableError("root causes are not known of steady phases: put NVTX ranges around the steps")
     change = _found(device, measure)
     if change.verdict == UNKNOWN:
         raise UnmeasurableError(_NO_CHANCE)

@@ -138,6 +138,12 @@ def change_of_means(found: Changes, before: int, after: int) -> Change:
     return _made(before, after, None, None, least)
 
 
+def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, noise: float) -> Change:
+    """The change of the time of a step between its `bounds`, of which a side may drift by `noise`."""
+    low, high = (None, None) if bounds is None else (int(np.floor(bounds[0])), int(np.ceil(bounds[1])))
+    return _made(before, after, low, high, _least(before, after, before, noise, whole=True))
+
+
 def _made(before: int, after: int, low: int | None, high: int | None, least: int) -> Change:
     return Change(
         before_ns=before,
@@ -193,7 +199,7 @@ def corrected(devices: Sequence[Changes]) -> list[Changes]:
     It holds for devices that have nothing to do with each other, and for those that go up and down together, as the
     ranks of a job do that wait for each other: where all changed alike, nothing more is asked of any of them.
     """
-    lengths = _judged([(each.length, each.freedom) for each in devices])
+    lengths = judged_together([(each.length, each.freedom) for each in devices])
     parts = _by_id(devices, [each.parts for each in devices])
     ledgers = {name: _by_id(devices, [each.ledgers[name] for each in devices]) for name in LEDGERS}
     return [
@@ -208,24 +214,24 @@ def _by_id(devices: Sequence[Changes], rows: Sequence[Sequence[PartChange]]) -> 
     for each, mine in zip(devices, rows, strict=True):
         for row in mine:
             found[row.id].append((row.change, each.freedom))
-    judged = {id: iter(_judged(changes)) for id, changes in found.items()}
+    judged = {id: iter(judged_together(changes)) for id, changes in found.items()}
     return [[PartChange(id=row.id, change=next(judged[row.id])) for row in mine] for mine in rows]
 
 
-def _judged(changes: Sequence[Judged]) -> list[Change]:
+def judged_together(changes: Sequence[Judged]) -> list[Change]:
     """Of one name on all devices."""
     known = [each for each in changes if each[0].verdict != UNKNOWN]
     for less in range(len(known)):  # so many of the devices may have 0 inside
-        outside = [_outside(*each, LEVEL / (less + 1)) for each in known]
-        if sum(outside) >= len(known) - less:
+        found = [outside(*each, LEVEL / (less + 1)) for each in known]
+        if sum(found) >= len(known) - less:
             break
     else:
-        outside = [False] * len(known)
-    holds = iter(outside)
+        found = [False] * len(known)
+    holds = iter(found)
     return [change if change.verdict == UNKNOWN or next(holds) else _not_counted(change) for change, _free in changes]
 
 
-def _outside(change: Change, freedom: float | None, level: float) -> bool:
+def outside(change: Change, freedom: float | None, level: float) -> bool:
     """Is 0 outside of the interval at this level, which is as much longer than at 5 % as Student's t is?"""
     if freedom is None or change.low_ns is None or change.high_ns is None:
         return False

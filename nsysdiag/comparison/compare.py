@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from nsysdiag.comparison.changes import (
@@ -14,6 +15,7 @@ from nsysdiag.comparison.changes import (
     change_of_means,
     changes,
     corrected,
+    judged_together,
     outweighed,
 )
 from nsysdiag.comparison.differences import NOT_COMPARED, capture_notes, settings_notes, uncompared, window_notes
@@ -29,8 +31,11 @@ from nsysdiag.comparison.facts import (
     SideTrace,
     Strip,
     Unit,
+    WorkChange,
 )
 from nsysdiag.comparison.gap_groups import Gaps, cut_notes, gap_group_changes, gap_times, gaps_of, recaused
+from nsysdiag.comparison.headline import headline, work_sentence
+from nsysdiag.comparison.job import Compared, job_comparison
 from nsysdiag.comparison.matching import (
     collective_changes,
     copy_changes,
@@ -43,8 +48,10 @@ from nsysdiag.comparison.matching import (
 )
 from nsysdiag.comparison.pairing import paired
 from nsysdiag.comparison.side import Capture
+from nsysdiag.comparison.steps import Step, step_change, verdict_of
 from nsysdiag.comparison.units import ITERATIONS, Sides, in_units
 from nsysdiag.comparison.waterfall import cut, moves, renaming, waterfall
+from nsysdiag.comparison.work import goes_with, work_changes
 from nsysdiag.fields import SettingValue
 from nsysdiag.report import CauseInfo, Report, Tool
 from nsysdiag.units import format_ns, format_share, format_signed_ns, format_signed_share
@@ -77,8 +84,10 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
     times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
     found = corrected([changes(s.before, s.after, pooled, each) for s, each in zip(sides, times, strict=True)])
-    devices = [_device(*each, pooled, titles) for each in zip(sides, gaps, found, strict=True)]
+    steps = _steps(sides, found)
+    devices = [_device(*each, pooled, titles) for each in zip(sides, gaps, found, steps, strict=True)]
     verdict, sentence = overall(devices)
+    job = job_comparison([Compared(*each) for each in zip(pairs, sides, found, steps, devices, strict=True)], verdict)
     return Comparison(
         schema_version=COMPARISON_SCHEMA_VERSION,
         kind=KIND,
@@ -99,11 +108,28 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
         causes=causes,
         settings=_redacted(before, after),
         across_gpus=across_gpus,
+        headline=headline(job, titles),
+        job=job,
     )
 
 
+def _steps(sides: Sequence[Sides], found: Sequence[Changes]) -> list[Step | None]:
+    """The median step of each device, judged together; None where other units are compared."""
+    steps = [
+        step_change(each.before, each.after, changes.noise) if each.unit.kind == ITERATIONS else None
+        for each, changes in zip(sides, found, strict=True)
+    ]
+    judged = iter(judged_together([(step.change, step.freedom) for step in steps if step is not None]))
+    return [None if step is None else replace(step, change=next(judged)) for step in steps]
+
+
 def _device(
-    sides: Sides, gaps: tuple[Gaps, Gaps], found: Changes, pooled: Sequence[str], titles: Mapping[str, str]
+    sides: Sides,
+    gaps: tuple[Gaps, Gaps],
+    found: Changes,
+    step: Step | None,
+    pooled: Sequence[str],
+    titles: Mapping[str, str],
 ) -> DeviceComparison:
     before, after = sides.before, sides.after
     rows = cut(found)
@@ -111,13 +137,15 @@ def _device(
     counts = workload(before, after)
     findings = finding_changes(before, after, pooled)
     plain = partial(change_of_means, found)
+    work = work_changes(sides)
+    verdict = _verdict(sides.unit, found.length, step, work)
     return DeviceComparison(
         key=before[0].device.key,
         name_before=before[0].device.name,
         name_after=after[0].device.name,
         unit=sides.unit,
-        verdict=found.length.verdict,
-        sentence=device_sentence(sides.unit, found.length, rows, titles),
+        verdict=verdict,
+        sentence=device_sentence(sides.unit, found.length, step, work, rows, titles),
         noise=round(found.noise, 6),
         length=found.length,
         parts=found.parts,
@@ -142,7 +170,18 @@ def _device(
         ],
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
+        step=step.change if step is not None else None,
+        slow_steps=step is not None and step.slow,
+        work=work,
     )
+
+
+def _verdict(unit: Unit, length: Change, step: Step | None, work: Sequence[WorkChange]) -> str:
+    """Nothing is said of parts of steps; of other work that goes with the time, that it is no plain change."""
+    found = verdict_of(length, step)
+    if unit.part_of_step and found != SAME:
+        return UNKNOWN
+    return MIXED if found != SAME and goes_with(work, length) else found
 
 
 def _workload_notes(counts: Sequence[CountChange]) -> list[str]:
@@ -187,9 +226,26 @@ def _strip(capture: Capture) -> Strip | None:
     return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
 
 
-def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+def device_sentence(
+    unit: Unit,
+    length: Change,
+    step: Step | None,
+    work: Sequence[WorkChange],
+    rows: Sequence[PartChange],
+    titles: Mapping[str, str],
+) -> str:
     """What became of a unit of work, and which of its parts, `rows`, did most of it."""
-    what = "An iteration" if unit.kind == ITERATIONS else "The same work"
+    said = _length_sentence(unit, length, rows, titles)
+    if any(row.differs for row in work):
+        said = f"{work_sentence(work)}. {said}"
+    if step is not None and step.slow:
+        times = f"{format_ns(step.change.before_ns)} before and {format_ns(step.change.after_ns)} after"
+        said = f"{said} Some steps take more than twice the median one, which takes {times}."
+    return f"{said} The change may not be the reason: each side is a slice of a run." if unit.part_of_step else said
+
+
+def _length_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+    what = "What repeats" if unit.part_of_step else "An iteration" if unit.kind == ITERATIONS else "The same work"
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     share = format_signed_share(length.change_ns, length.before_ns)
     if outweighed(length):
@@ -233,7 +289,7 @@ def overall(devices: Sequence[DeviceComparison]) -> tuple[str, str]:
         better = [device.key for device in devices if device.verdict == IMPROVED]
         worse = [device.key for device in devices if device.verdict == REGRESSED]
         return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
-    verdict = next((each for each in (REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
+    verdict = next((each for each in (MIXED, REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
     if verdict != SAME:
         shown = max(
             (device for device in devices if device.verdict == verdict),

@@ -186,9 +186,10 @@ class FindingChange(Record, frozen=True):
 
 
 class Unit(Record, frozen=True):
-    """What is compared: `iterations`, or `kernels`, the whole window for as many runs of the kernels that both sides
-    share. `scale` is how many iterations (windows) after do the work of one before. The counts are of the units behind
-    each side, names what the iterations go by."""
+    """What is compared: `iterations`, or, for as many runs of the kernels that both sides share, the judged steady
+    phases (`phases`) or the whole windows (`kernels`). `scale` is how many iterations (windows) after do the work of
+    one before. The counts are of the units behind each side, names what the iterations go by. `part_of_step`: what
+    repeats is no NVTX range, and a side is a slice of a longer run, so that it may be a part of a step."""
 
     kind: OwnText
     name_before: IterationName
@@ -196,6 +197,59 @@ class Unit(Record, frozen=True):
     count_before: Count
     count_after: Count
     scale: Ratio
+    part_of_step: bool = False
+
+
+class WorkChange(Record, frozen=True):
+    """How much work a step has: `kernels` that run, `launches`, the calls that launch, or `bytes` that copies move. The
+    median over the steps; of launches the mean. `differs` where kernels or bytes are not the same work: more than 10 %
+    apart."""
+
+    id: OwnText
+    before: Varying
+    after: Varying
+    differs: bool
+
+
+class AccountChange(Record, frozen=True):
+    """The part of the job's step that counts to a bottleneck: its share of the judged time of all devices, of the time
+    of a step. All of them add up to the step."""
+
+    bottleneck: OwnText
+    before_ns: Ns
+    after_ns: Ns
+    change_ns: Ns
+
+
+class Speedup(Record, frozen=True):
+    """How many times as fast as before: before / after, with its 95 % interval, None where too little repeats."""
+
+    factor: Ratio
+    low: Ratio | None
+    high: Ratio | None
+
+
+class JobComparison(Record, frozen=True):
+    """The job, which takes as long as its slowest device.
+
+    `step` is the time of its step: the `median` step, or the `mean` where that alone changed; without steps what the
+    unit of work takes. `device_before` and `device_after` are the slowest devices. `work` is theirs;
+    `account` is about all devices, empty where a report does not tell or judges no steady phase. `top` is what changed
+    most on the slowest device, kinds of work and root causes, beyond chance as far as that is known. `slow_steps`: some step of a
+    device takes twice as long as the median one."""
+
+    statistic: OwnText
+    unit: Unit
+    verdict: OwnText
+    device_before: OwnText
+    device_after: OwnText
+    devices_differ: bool
+    step: Change
+    speedup: Speedup | None
+    work: list[WorkChange]
+    account: list[AccountChange]
+    top: list[PartChange]
+    slow_steps: bool = False
 
 
 class Strip(Record, frozen=True):
@@ -213,7 +267,11 @@ class DeviceComparison(Record, frozen=True):
 
     `parts` and `length` are changes for a unit of work; `ledger` divides the idle time of `parts`, `root_ledger` again
     after wake-ups were followed. `waterfall` leads from length.before_ns to length.after_ns. `noise` is how much a side
-    differs from itself beyond chance, as a share of its length: its drift from its first half to its second.
+    differs from itself beyond chance, as a share of its length: its drift from its first half to its second. `step` is
+    the median step, None where no steps are compared; `slow_steps` where a step takes twice as long as the median one.
+
+    `verdict` is that of `length`; that of `step` where there are slow steps and the length does not tell. It is `mixed`
+    where `work` differs and the time goes the same way, `unknown` where parts of steps are compared.
     """
 
     key: OwnText
@@ -241,6 +299,9 @@ class DeviceComparison(Record, frozen=True):
     notes: list[Sentence]
     strip_before: Strip | None = None
     strip_after: Strip | None = None
+    step: Change | None = None
+    slow_steps: bool = False
+    work: list[WorkChange] = []
 
 
 class SideTrace(Record, frozen=True):
@@ -257,7 +318,8 @@ class SideTrace(Record, frozen=True):
 
 
 class Comparison(Record, frozen=True):
-    """Two sides compared. `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
+    """Two sides compared. `headline` says it in a line, `job` in numbers; None in comparisons of older versions.
+    `verdict` is improved, regressed, same, mixed or unknown, over all devices: where nothing
     changed on any of them, one in twenty says otherwise. `notes` say what lowers the confidence in it. `not_compared`
     are the causes that some captures alone could tell, and those behind them; `across_gpus` says that GPUs of different
     models were to be compared."""
@@ -275,3 +337,5 @@ class Comparison(Record, frozen=True):
     causes: list[CauseInfo]
     settings: ValueBySetting
     across_gpus: bool = False
+    headline: Sentence = ""
+    job: JobComparison | None = None

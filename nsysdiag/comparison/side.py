@@ -15,6 +15,9 @@ from nsysdiag.report import DeviceReport, IterationsPacked, Report
 LENGTH = "length"
 WORK = ("compute", "exposed_comm", "exposed_copy")
 IDLE = "idle"
+COPIED = "copied"
+STEADY = ("steady", "phase")
+"""The bases of a diagnosis that judge steady phases, and neither a start nor a whole window."""
 Column = npt.NDArray[np.float64]
 
 
@@ -82,6 +85,26 @@ def by_window(report: Report, device: DeviceReport, units: float) -> Capture:
     return Capture(report, device, {name: np.array([ns / units]) for name, ns in table.items()}, units, 1)
 
 
+def by_phase(report: Report, device: DeviceReport, units: float) -> Capture | None:
+    """A capture of one entry, the judged steady phases of the job, which hold so many units of work. None where it has
+    none, where the report does not tell, or where the device did nothing in them. Roots are known of windows alone:
+    causes stand for themselves."""
+    if report.diagnosis is None or report.diagnosis.basis not in STEADY:
+        return None
+    found = [each for phase in report.phases if phase.judged for each in phase.devices if each.key == device.key]
+    ledger = {cause: sum(each.ledger.get(cause, 0) for each in found) for each in found for cause in each.ledger}
+    parts = {name: sum(getattr(each, f"{name}_ns") for each in found) for name in (*WORK, IDLE)}
+    if not sum(parts.values()):
+        return None
+    table = {
+        LENGTH: sum(parts.values()),
+        **parts,
+        **{f"ledger.{cause}": ns for cause, ns in ledger.items()},
+        **{f"root.{cause}": ns for cause, ns in ledger.items()},
+    }
+    return Capture(report, device, {name: np.array([ns / units]) for name, ns in table.items()}, units, 1)
+
+
 def column(captures: Sequence[Capture], name: str) -> list[Column]:
     """A column of each capture; a cause that a capture does not name took no time there."""
     return [capture.table.get(name, np.zeros(len(capture.table[LENGTH]))) for capture in captures]
@@ -118,6 +141,7 @@ def _table(packed: IterationsPacked) -> dict[str, Column]:
         **ledger,
         **{f"root.{cause}": read(text) for cause, text in packed.root_ledger.items()},
         **{f"ops.{kind}": read(text) for kind, text in packed.ops.items()},
+        **({COPIED: read(packed.copied)} if packed.copied else {}),
         **{f"kernel.{number}": read(text) for number, text in enumerate(packed.kernels)},
         **{f"signature.{number}": read(text) for number, text in enumerate(packed.signatures)},
     }

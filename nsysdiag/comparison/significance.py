@@ -21,6 +21,7 @@ FEWEST_ENTRIES = 4
 LEVEL = 0.05
 """How often chance alone leaves 0 outside of an interval."""
 _MOST_ROWS, _STEPS = 400, 20_000
+_MEDIAN_VALUES, _FEWEST_DRAWS = 4_000_000, 400
 _NORMAL = 1.959964
 _FREE = 1.5
 
@@ -59,6 +60,26 @@ def drawn_means(captures: Sequence[Values], stream: int) -> Drawn:
             total[mine] += found
             weight[mine] += counted
     return Drawn(mean, total / weight[:, None], float(len(captures)))
+
+
+def drawn_medians(captures: Sequence[Values], stream: int) -> Drawn:
+    """Draw the medians of a side, as `drawn_means` does its means; one column each. A few entries that last far longer
+    than the others hardly move them. Of very many entries there are fewer draws."""
+    random = np.random.default_rng([SEED, stream])
+    values = np.concatenate(captures).ravel()
+    order = np.argsort(values, kind="stable")
+    draws = int(np.clip(_MEDIAN_VALUES // len(values), _FEWEST_DRAWS, DRAWS))
+    sides = [_weights(len(each), block_length(each.ravel()), random, draws) for each in captures]
+    if len(captures) > 1:
+        chosen = random.integers(len(captures), size=(draws, len(captures)))
+        sides = [each * (chosen == at).sum(axis=1)[:, None] for at, each in enumerate(sides)]
+    reached = np.cumsum(np.concatenate(sides, axis=1)[:, order], axis=1)
+    place = (reached < reached[:, -1:] / 2).sum(axis=1)
+    blocks: float | None = float(len(captures))
+    if len(captures) == 1:
+        one = captures[0].ravel()
+        blocks = len(one) / block_length(one) if len(one) >= FEWEST_ENTRIES else None
+    return Drawn(np.array([np.median(values)]), values[order][place][:, None], blocks)
 
 
 def interval(before: Drawn, after: Drawn) -> tuple[Values, Values] | None:
@@ -127,12 +148,16 @@ def _added_up(capture: Values) -> tuple[Values, Values]:
 
 def _drawn(rows: Values, sums: Values, random: np.random.Generator, draws: int) -> tuple[Values, Values]:
     """The sums of drawn blocks, and how many entries each draw holds. Blocks go round the end."""
-    count = len(rows)
-    long = block_length(sums[:, 0] / rows)
+    weight = _weights(len(rows), block_length(sums[:, 0] / rows), random, draws)
+    return weight @ sums, weight @ rows
+
+
+def _weights(count: int, long: int, random: np.random.Generator, draws: int) -> Values:
+    """How often each of `count` entries is drawn, a row for each draw of blocks of `long` entries."""
     blocks = -(-count // long)
     first = random.integers(count, size=(draws, blocks)) + count * np.arange(draws)[:, None]
     begun = np.bincount(first.ravel(), minlength=draws * count).reshape(draws, count).astype(np.float64)
     weight = begun.copy()
     for shift in range(1, long):
         weight += np.roll(begun, shift, axis=1)
-    return weight @ sums, weight @ rows
+    return weight

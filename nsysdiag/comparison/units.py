@@ -9,7 +9,8 @@ import numpy as np
 
 from nsysdiag.comparison.facts import Unit
 from nsysdiag.comparison.pairing import is_keyed
-from nsysdiag.comparison.side import Capture, by_iterations, by_window, scaled
+from nsysdiag.comparison.side import Capture, by_iterations, by_phase, by_window, scaled
+from nsysdiag.diagnosis.facts import SLICE
 from nsysdiag.errors import NotComparableError
 from nsysdiag.limits import short_name
 from nsysdiag.report import DeviceReport, Report
@@ -18,8 +19,18 @@ LEAST_SHARED = 0.5
 WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
 GRAPH = "graph "
+PARTS_OF_STEPS = (
+    "Slices of longer runs are compared by an operation that repeats: it may come several times in a step, and what "
+    "differs may lie in the parts of the runs that the slices show."
+)
 HINT = "compare two captures of the same program, with NVTX ranges around its steps"
-ITERATIONS, KERNELS = "iterations", "kernels"
+ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
+NVTX = "nvtx"
+WHOLE_WINDOWS, STEADY_PHASES = "whole windows are compared", "the steady phases are compared"
+BY_PHASE = (
+    "Kernels, recurring gaps, copies and launches are those of the whole windows; root causes are known of windows "
+    "alone, and causes stand for themselves."
+)
 On = tuple[Report, DeviceReport]
 
 
@@ -70,8 +81,17 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
         count_before=sum(each.entries for each in left),
         count_after=sum(each.entries for each in right),
         scale=1 / scale,
+        part_of_step=_parts_of_steps([*left, *right]),
     )
+    if unit.part_of_step:
+        notes.append(PARTS_OF_STEPS)
     return Sides(before, after, unit, notes)
+
+
+def _parts_of_steps(captures: Sequence[Capture]) -> bool:
+    """May what repeats be a part of a step, such as a layer of a model: it is no NVTX range, and a side is a slice?"""
+    sources = {each.device.iterations.source for each in captures if each.device.iterations is not None}
+    return sources != {NVTX} and any(note.startswith(SLICE) for each in captures for note in each.device.notes)
 
 
 def _alike(first: Capture, other: Capture) -> bool:
@@ -145,9 +165,13 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
         if runs is None or _shared(first.device, other.device) < LEAST_SHARED:
             raise _nothing_in_common(first, other)
         units.append(runs)
+    phases = [by_phase(*each, unit) for each, unit in zip(reports, units, strict=True)]
+    steady = [each for each in phases if each is not None]
     captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
+    if len(steady) == len(captures):
+        captures = steady
     unit = Unit(
-        kind=KERNELS,
+        kind=PHASES if captures is steady else KERNELS,
         name_before="",
         name_after="",
         count_before=len(before),
@@ -155,7 +179,11 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
         scale=1 / units[len(before)],
     )
     ratio = units[len(before)]
-    notes = [_why_windows(reports)]
+    notes = [_why_windows(reports, STEADY_PHASES if captures is steady else WHOLE_WINDOWS)]
+    if captures is steady:
+        notes.append(BY_PHASE)
+    elif steady:
+        notes.append("Not every report judges a steady phase: start-up counts in the windows.")
     if abs(ratio - 1) > 0.02:
         notes.append(
             f"The window after holds {ratio:.3g} times the work of the one before, by the kernels that both ran."
@@ -163,8 +191,8 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
     return Sides(captures[: len(before)], captures[len(before) :], unit, notes)
 
 
-def _why_windows(reports: Sequence[On]) -> str:
-    """Which sides have no iterations, or a saved report that does not hold them one by one."""
+def _why_windows(reports: Sequence[On], compared: str) -> str:
+    """Which sides have no iterations, or a saved report that does not hold them one by one, and what is `compared`."""
     unpacked = [
         report.trace.file
         for report, device in reports
@@ -172,10 +200,10 @@ def _why_windows(reports: Sequence[On]) -> str:
     ]
     if unpacked:
         return (
-            f"The report of {' and '.join(dict.fromkeys(unpacked))} does not hold its iterations one by one: whole "
-            "windows are compared. Analyse the trace again."
+            f"The report of {' and '.join(dict.fromkeys(unpacked))} does not hold its iterations one by one: "
+            f"{compared}. Analyse the trace again."
         )
-    return "Nothing repeats on both sides: whole windows are compared."
+    return f"No steps were found on both sides: {compared}."
 
 
 def _shared(one: DeviceReport, two: DeviceReport) -> float:

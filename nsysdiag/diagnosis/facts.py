@@ -6,6 +6,9 @@ from nsysdiag.fields import Count, HashedId, Index, Ns, OwnText, Sentence, Share
 from nsysdiag.record import Record
 from nsysdiag.units import format_ns, format_share
 
+SLICE = "The trace is a slice of a longer run"
+"""How the note of a device begins whose trace begins or ends in the midst of queued work."""
+
 
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding were repaired: `ns`, between `low_ns` and `high_ns`,

@@ -10,6 +10,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.diagnosis.cut_ends import launched_before_the_begin, run_after_the_end
+from nsysdiag.diagnosis.facts import SLICE
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.identity import once, process_of
 from nsysdiag.events.rows import RowsOf, distinct_values, taken
@@ -81,7 +82,7 @@ class Missing:
             )
             if count >= FEWEST
         ]
-        return [f"The trace is a slice of a longer run: {', and '.join(ends)}."] if ends else []
+        return [f"{SLICE}: {', and '.join(ends)}."] if ends else []
 
 
 def _of(part: int, whole: int) -> str:

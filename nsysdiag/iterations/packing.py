@@ -72,6 +72,7 @@ def pack_iterations(
         },
         kernels=[to_text(to_planes(ns), _EFFORT) for ns in _kernel_times(device, place, count, first, strings)],
         signatures=[column(ns) for ns in _gap_times(kinds, steady, min(kinds.count, most))],
+        copied=_copied(device, place, count),
     )
 
 
@@ -83,6 +84,17 @@ def _place(times: IntArray, spans: Intervals) -> IntArray:
 
 def _counted(place: IntArray, count: int) -> IntArray:
     return np.bincount(place[place >= 0], minlength=count).astype(np.int64)
+
+
+def _copied(device: DeviceTimeline, place: IntArray, count: int) -> str:
+    """The bytes that copies move in each entry; empty where no copy says how many."""
+    operations = device.operations
+    sized = (operations.category == Category.MEMCPY) & ~operations.migration & (operations.size > 0) & (place >= 0)
+    if not sized.any():
+        return ""
+    found = np.zeros(count, dtype=np.int64)
+    np.add.at(found, place[sized], operations.size[sized])
+    return to_text(to_planes(found), _EFFORT)
 
 
 def _kernel_times(

@@ -1,0 +1,114 @@
+"""A comparison in a line: how long a step takes before and after, and what changed most."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nsysdiag.comparison.changes import SAME
+from nsysdiag.comparison.facts import Change, JobComparison, PartChange, Speedup, WorkChange
+from nsysdiag.comparison.steps import DECIDED, MEAN
+from nsysdiag.comparison.units import ITERATIONS, PHASES
+from nsysdiag.comparison.work import BYTES, KERNELS
+from nsysdiag.units import format_bytes, format_ns, format_signed_ns
+
+PER_KERNEL = 0.05
+"""Times for a kernel that are no further apart are the same."""
+
+
+def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
+    """One line to paste. Work that is not the same comes first."""
+    if any(row.differs for row in job.work):
+        return f"{work_sentence(job.work)}; {_lower(_times(job))}{_device(job)} ({_remark(job)})"
+    top = _top(job.top, titles)
+    if job.verdict == SAME:
+        step = job.step
+        same = f"{_name(job)} {format_ns(step.before_ns)} → {format_ns(step.after_ns)}{_device(job)}"
+        return f"{same}: no difference beyond chance{top}"
+    return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{top}"
+
+
+def work_sentence(work: Sequence[WorkChange]) -> str:
+    """`Not the same work per step: kernels 120 → 240 (2.0×)`."""
+    return f"Not the same work per step: {', '.join(_work(row) for row in work if row.differs)}"
+
+
+def _work(row: WorkChange) -> str:
+    before, after = (format_bytes(n) if row.id == BYTES else f"{n:,.4g}" for n in (row.before, row.after))
+    return f"{row.id} {before} → {after}{f' ({row.after / row.before:.1f}×)' if row.before and row.after else ''}"
+
+
+def _name(job: JobComparison) -> str:
+    if job.unit.part_of_step:
+        return "Time from one repeat to the next, in slices of longer runs:"
+    if job.unit.kind == ITERATIONS:
+        return "Mean step time" if job.statistic == MEAN else "Step time"
+    return "Steady phase, for the same work:" if job.unit.kind == PHASES else "Window, for the same work:"
+
+
+def _times(job: JobComparison) -> str:
+    """`Step time 34.9 → 18.9 ms`, with both units where they are not the same."""
+    before, after = format_ns(job.step.before_ns), format_ns(job.step.after_ns)
+    number, _blank, unit = before.partition(" ")
+    return f"{_name(job)} {number if after.endswith(f' {unit}') else before} → {after}"
+
+
+def _device(job: JobComparison) -> str:
+    """The slowest device, where it matters which."""
+    if not job.devices_differ:
+        return ""
+    if job.device_before == job.device_after:
+        return f" on {job.device_after}"
+    return f" on the slowest GPU ({job.device_before}, then {job.device_after})"
+
+
+def _factor(job: JobComparison) -> str:
+    """`1.85× faster, 95 % CI 1.83 to 1.87`; of parts of steps only how much longer they take."""
+    if job.speedup is None:
+        return "no factor: nothing on one side"
+    slower = job.step.change_ns > 0
+    words = ("longer", "shorter") if job.unit.part_of_step else ("slower", "faster")
+    found = _inverse(job.speedup) if slower else job.speedup
+    text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
+    if found.low is None or found.high is None:
+        return f"{text}; whether that is beyond chance is not known"
+    return f"{text}, 95 % CI {found.low:.2f} to {found.high:.2f}"
+
+
+def _inverse(speedup: Speedup) -> Speedup:
+    low, high = (None if each is None else 1 / each for each in (speedup.high, speedup.low))
+    return Speedup(factor=1 / speedup.factor, low=low, high=high)
+
+
+def _remark(job: JobComparison) -> str:
+    """How the time compares with the work, by the kernels."""
+    kernels = next((row for row in job.work if row.id == KERNELS and row.differs and row.before and row.after), None)
+    if kernels is None or not job.step.before_ns:
+        return _factor(job)
+    each = (job.step.after_ns / kernels.after) / (job.step.before_ns / kernels.before)
+    if abs(each - 1) <= PER_KERNEL:
+        return "the same per kernel"
+    return f"{each:.2f}× longer per kernel" if each > 1 else f"{1 / each:.2f}× shorter per kernel"
+
+
+def _doubt(job: JobComparison) -> str:
+    if job.unit.part_of_step:
+        return ", which does not show what the change did"
+    if job.statistic == MEAN and job.slow_steps:
+        return ", by the slow steps: the median step shows no difference"
+    if job.verdict == "mixed":
+        return ", not all GPUs alike"
+    return "" if job.verdict in DECIDED or job.speedup is None or job.speedup.low is None else ", not beyond chance"
+
+
+def _top(rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+    found = [f"{_lower(titles.get(row.id, row.id))} {_signed(row.change)}" for row in rows]
+    return f"; {', '.join(found)}" if found else ""
+
+
+def _signed(change: Change) -> str:
+    return format_signed_ns(change.change_ns)
+
+
+def _lower(text: str) -> str:
+    """As within a sentence: `CUDA` stays what it is."""
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

@@ -1,0 +1,134 @@
+"""The job before and after: the step of its slowest device, its work, and what the judged time counts to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.comparison.changes import UNKNOWN, Changes, adding_up
+from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange
+from nsysdiag.comparison.pairing import Pair
+from nsysdiag.comparison.side import STEADY, WORK
+from nsysdiag.comparison.steps import DECIDED, MEAN, MEDIAN, Step, speedup, step_change
+from nsysdiag.comparison.units import Sides
+from nsysdiag.report import DeviceReport, Report
+
+MOST_TOP, LEAST_TOP = 3, 0.1
+DIFFER = 0.02
+"""Devices whose steps are no further apart keep one step: they wait for each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A device with its captures, the changes that were found, and what is written of it."""
+
+    pair: Pair
+    sides: Sides
+    changes: Changes
+    step: Step | None
+    made: DeviceComparison
+
+
+def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
+    """Of devices that were compared, at least one."""
+    statistic = _statistic(devices)
+    before = max(devices, key=lambda each: (_shown(each, statistic).before_ns, each.made.key))
+    after = max(devices, key=lambda each: (_shown(each, statistic).after_ns, each.made.key))
+    step = _step(before, after, statistic)
+    times = [_shown(each, statistic) for each in devices]
+    apart = any(
+        max(side) > (1 + DIFFER) * min(side) for side in ([c.before_ns for c in times], [c.after_ns for c in times])
+    )
+    return JobComparison(
+        statistic=statistic,
+        unit=after.sides.unit,
+        verdict=verdict,
+        device_before=before.made.key,
+        device_after=after.made.key,
+        devices_differ=apart,
+        step=step,
+        speedup=speedup(step),
+        work=after.made.work,
+        account=_account(devices, step),
+        top=_top(after.made),
+        slow_steps=any(each.made.slow_steps for each in devices),
+    )
+
+
+def _statistic(devices: Sequence[Compared]) -> str:
+    """The median step, unless the mean of some device changed and the median of none did: the slow steps changed."""
+    if any(each.step is None for each in devices):
+        return MEAN
+    mean = any(each.made.length.verdict in DECIDED for each in devices)
+    median = any(each.step and each.step.change.verdict in DECIDED for each in devices)
+    return MEAN if mean and not median else MEDIAN
+
+
+def _shown(device: Compared, statistic: str) -> Change:
+    return device.step.change if device.step is not None and statistic == MEDIAN else device.made.length
+
+
+def _step(before: Compared, after: Compared, statistic: str) -> Change:
+    """From the slowest device before to the slowest one after."""
+    if before is after:
+        return _shown(after, statistic)
+    noise = max(before.changes.noise, after.changes.noise)
+    return step_change(before.sides.before, after.sides.after, noise, statistic).change
+
+
+def _account(devices: Sequence[Compared], step: Change) -> list[AccountChange]:
+    """The judged time of the devices by bottleneck, brought to a step."""
+    sides = [_judged_time([each for device in devices for each in side(device.pair)]) for side in (_before, _after)]
+    if not all(sides):
+        return []
+    names = sorted({name for side in sides for name in side})
+    one, two = (_of_a_step(side, names, ns) for side, ns in zip(sides, (step.before_ns, step.after_ns), strict=True))
+    rows = [
+        AccountChange(bottleneck=name, before_ns=was, after_ns=now, change_ns=now - was)
+        for name, was, now in zip(names, one, two, strict=True)
+    ]
+    return sorted(rows, key=lambda row: (-max(row.before_ns, row.after_ns), row.bottleneck))
+
+
+def _before(pair: Pair) -> list[tuple[Report, DeviceReport]]:
+    return pair.before
+
+
+def _after(pair: Pair) -> list[tuple[Report, DeviceReport]]:
+    return pair.after
+
+
+def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
+    """ns by bottleneck in the judged steady phases; nothing where a report has none."""
+    found: dict[str, int] = {}
+    for report, device in side:
+        if report.diagnosis is None or report.diagnosis.basis not in (*STEADY, "window"):
+            return {}
+        for phase in (each for each in report.phases if each.judged):
+            for name, ns in (
+                (n, t) for each in phase.devices if each.key == device.key for n, t in each.account.items()
+            ):
+                found[name] = found.get(name, 0) + ns
+    return {name: ns for name, ns in found.items() if ns}
+
+
+def _of_a_step(account: dict[str, int], names: Sequence[str], step_ns: int) -> list[int]:
+    total = sum(account.values())
+    return adding_up(np.array([account.get(name, 0) * step_ns / total for name in names]), step_ns)
+
+
+def _top(device: DeviceComparison) -> list[PartChange]:
+    """The kinds of work and the root causes that changed most, at most three; those beyond chance, or, where nothing is
+    known of chance, those large enough."""
+    rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
+    known = device.length.verdict != UNKNOWN
+    counted = [row for row in rows if (row.change.verdict in DECIDED if known else _large(row.change))]
+    counted.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
+    least = LEAST_TOP * abs(counted[0].change.change_ns) if counted else 0
+    return [row for row in counted if abs(row.change.change_ns) >= least][:MOST_TOP]
+
+
+def _large(change: Change) -> bool:
+    return abs(change.change_ns) > change.least_ns

@@ -1,0 +1,64 @@
+"""The median step before and after: what a program takes step by step, however long a few slow steps last."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsysdiag.comparison.changes import IMPROVED, REGRESSED, SAME, change_of_step, outside
+from nsysdiag.comparison.facts import Change, Speedup
+from nsysdiag.comparison.side import LENGTH, Capture, column
+from nsysdiag.comparison.significance import LEVEL, drawn_means, drawn_medians, freedom, interval
+
+SLOW = 2.0
+"""Times the median: one step that is longer makes a mean uncertain. Steps of a loop differ by less."""
+MEDIAN, MEAN = "median", "mean"
+DECIDED = (IMPROVED, REGRESSED)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The change of the median (or the mean) step, and the degrees of freedom behind its interval. `slow` where a side
+    has steps far longer than its median one."""
+
+    change: Change
+    freedom: float | None
+    slow: bool
+
+
+def step_change(before: Sequence[Capture], after: Sequence[Capture], noise: float, statistic: str = MEDIAN) -> Step:
+    """Of captures of the same unit of work. `noise` is what a side drifts by, a share."""
+    sides = [[each[:, None] for each in column(captures, LENGTH)] for captures in (before, after)]
+    middle = [float(np.median(np.concatenate(side))) for side in sides]
+    longer = middle[0] > middle[1]  # the same draws whichever side is called before
+    draw = drawn_medians if statistic == MEDIAN else drawn_means
+    one, two = draw(sides[0], int(longer)), draw(sides[1], int(not longer))
+    found = interval(one, two)
+    bounds = None if found is None else (float(found[0][0]), float(found[1][0]))
+    change = change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
+    slow = any(float(np.concatenate(side).max()) > SLOW * at for side, at in zip(sides, middle, strict=True))
+    return Step(change, freedom(one, two), slow)
+
+
+def verdict_of(length: Change, step: Step | None) -> str:
+    """That of the mean length; of the median step where slow steps hide its change, and it is beyond chance by more:
+    two tests are wrong twice as often as one."""
+    if step is None or not step.slow:
+        return length.verdict
+    median = step.change.verdict
+    if length.verdict == SAME and median in DECIDED and outside(step.change, step.freedom, LEVEL / 2):
+        return median
+    return "mixed" if {length.verdict, median} == {*DECIDED} else length.verdict
+
+
+def speedup(change: Change) -> Speedup | None:
+    """Of a time with its interval; None where it is nothing."""
+    if change.before_ns <= 0 or change.after_ns <= 0:
+        return None
+    low = high = None
+    if change.low_ns is not None and change.high_ns is not None and change.before_ns + change.low_ns > 0:
+        low = round(change.before_ns / (change.before_ns + change.high_ns), 6)
+        high = round(change.before_ns / (change.before_ns + change.low_ns), 6)
+    return Speedup(factor=round(change.before_ns / change.after_ns, 6), low=low, high=high)

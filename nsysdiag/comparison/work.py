@@ -1,0 +1,73 @@
+"""How much work a step has before and after: kernels, launches, bytes copied. A step with more work takes longer, and
+nothing has become slower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from msgspec.structs import replace
+
+from nsysdiag.comparison.changes import IMPROVED, REGRESSED
+from nsysdiag.comparison.facts import Change, WorkChange
+from nsysdiag.comparison.side import COPIED, Capture, column, mean_count
+from nsysdiag.comparison.units import ITERATIONS, Sides
+
+KERNELS, LAUNCHES, BYTES = "kernels", "launches", "bytes"
+LEAST = 0.1
+"""A step has other work from here on: what batches differ by at the end of an epoch, or a kernel that is chosen by
+size, is less; another batch size, sequence length or number of layers is more."""
+
+
+def work_changes(sides: Sides) -> list[WorkChange]:
+    """Of steps alone: other units are made by the work in them. Kernels are no measure where graphs were recorded as
+    wholes, bytes none where a report does not hold them step by step."""
+    if sides.unit.kind != ITERATIONS:
+        return []
+    both = (sides.before, sides.after)
+    found = []
+    if not any(_total(side, "ops.graph") for side in both) and any(_total(side, "ops.kernel") for side in both):
+        found.append(_change(KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel")))
+    calls = [mean_count(side, [each.device.launch.calls for each in side]) for side in both]
+    if any(calls):
+        found.append(WorkChange(id=LAUNCHES, before=round(calls[0], 3), after=round(calls[1], 3), differs=False))
+    if copied := _copied(sides):
+        found.append(copied)
+    return found
+
+
+def _copied(sides: Sides) -> WorkChange | None:
+    """The bytes of a step. A host that runs ahead copies for later steps at once, so that a median step has no copy:
+    then nothing is known of a step. Whole windows, which start-up counts in, must agree that bytes differ."""
+    both = (sides.before, sides.after)
+    steps = [_median(side, COPIED) for side in both]
+    windows = [mean_count(side, [_bytes(each) for each in side]) for side in both]
+    if not any(steps) or any(not step and window for step, window in zip(steps, windows, strict=True)):
+        return None
+    found, whole = _change(BYTES, *steps), _change(BYTES, *windows)
+    agree = whole.differs and (whole.after > whole.before) == (found.after > found.before)
+    return replace(found, differs=found.differs and agree)
+
+
+def _bytes(capture: Capture) -> int:
+    return sum(row.bytes for row in capture.device.copies.rows if row.operation != "memset")
+
+
+def goes_with(work: Sequence[WorkChange], length: Change) -> bool:
+    """Is the time longer where the work is more, or shorter where it is less? Then the time alone tells nothing."""
+    signs = {np.sign(row.after - row.before) for row in work if row.differs}
+    return length.verdict in (IMPROVED, REGRESSED) and float(np.sign(length.change_ns)) in signs
+
+
+def _change(id: str, before: float, after: float) -> WorkChange:
+    differs = abs(after - before) > LEAST * min(before, after)
+    return WorkChange(id=id, before=round(before, 3), after=round(after, 3), differs=differs)
+
+
+def _total(side: Sequence[Capture], name: str) -> float:
+    return sum(float(values.sum()) for values in column(side, name))
+
+
+def _median(side: Sequence[Capture], name: str) -> float:
+    return float(np.median(np.concatenate(column(side, name))))
