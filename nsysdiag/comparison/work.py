@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
 from msgspec.structs import replace
 
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED

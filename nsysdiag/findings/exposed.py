@@ -108,8 +108,8 @@ def _finding(
 
 
 def _ceiling(rule: FindingRule, ns: int, compute_ns: int) -> int:
-    """What overlap can hide. Where copies dwarf compute it hides next to nothing, and what fewer bytes would save is not
-    in the trace."""
+    """What overlap can hide. Where copies dwarf compute that is next to nothing, and what fewer bytes would save is
+    not in the trace."""
     if rule is PAGING:
         return ns
     return 0 if rule is EXPOSED_COPY and ns > DWARFS * compute_ns else min(ns, compute_ns)

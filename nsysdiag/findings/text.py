@@ -31,7 +31,7 @@ from nsysdiag.units import format_count, format_moment, format_ns
 MOST_EVIDENCE, MOST_ADVICE, MOST_SYMBOLS, LONGEST_PLACE = 4, 3, 2, 60
 ALMOST_ALL = 0.95
 BUILDING = "Code is built at run time"
-"""Host code, or time without evidence, inside a range that compiles."""
+KEEP_BUILT = "Keep what was built: cache the compiled code between runs, or build it ahead of time."
 UNNAMED_ROOT = 0.5
 """How sure a root is that no described gap names."""
 # A function, as opposed to a sentence: `cudaMalloc`, `cudaMalloc in cublasCreate`, `cudaGraphLaunch of 12 nodes`.
@@ -166,10 +166,15 @@ def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root
     return next((gap.root for gap in device.gaps if gap.start_ns == start), None)
 
 
+def _builds(spot: Spot) -> bool:
+    """Is this host code, or time without evidence, inside a range that compiles?"""
+    return spot.family == "startup" and spot.family not in families_of_cause(spot.cause)
+
+
 def _title(facts: _Facts) -> str:
     """The cause, its kind where that is almost all of it, and the place where the cause has several."""
     spot, title = facts.spot, CAUSES[facts.spot.cause].title
-    if spot.family == "startup" and spot.family not in families_of_cause(spot.cause):
+    if _builds(spot):
         title = BUILDING
     if spot.rest:
         return f"{title}, elsewhere"
