@@ -310,7 +310,7 @@ class TestChains:
         ]
 
     def test_a_queue_that_was_emptied(self, tmp_path: Path) -> None:
-        """The call ends 10_000 into the gap, and 180_000 follow: it made as much of that as the device worked meanwhile."""
+        """The call ends 10_000 into the gap, and 180_000 follow: it made as much of it as the device worked."""
         report = report_of(late().api("cudaStreamSynchronize", 50_000, 120_000), tmp_path)
         sync = by_cause(report)["sync"]
         assert (sync.lost_ns, sync.ceiling_ns) == (10_000, 10_000 + 60_000)
