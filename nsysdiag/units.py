@@ -56,6 +56,14 @@ def format_share(part: int | float, whole: int | float) -> str:
     return f"{share:.1f}%"
 
 
+def format_transfer(size: float) -> str:
+    """Bytes as links and memories are sold: `246 MB`, `4.53 GB`, in powers of ten."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= 0.9995 * factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size:.0f} B"
+
+
 def format_signed_ns(ns: int) -> str:
     """A change of a time with its sign: `+1.23 ms`; no change has none."""
     return f"{'+' if ns > 0 else ''}{format_ns(ns)}"

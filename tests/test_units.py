@@ -15,6 +15,7 @@ from nsysdiag.units import (
     format_share,
     format_signed_ns,
     format_signed_share,
+    format_transfer,
     parse_bytes,
     parse_time,
 )
@@ -156,3 +157,11 @@ def test_what_is_no_size(text: str) -> None:
 )
 def test_clocks_have_three_significant_digits(frequency: float, text: str) -> None:
     assert format_hertz(frequency) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(12, "12 B"), (1_500, "1.5 kB"), (246_200_000, "246 MB"), (999_999_999, "1 GB"), (4_531_000_000, "4.53 GB")],
+)
+def test_transfers_are_in_powers_of_ten(size: int, text: str) -> None:
+    assert format_transfer(size) == text

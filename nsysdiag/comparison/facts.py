@@ -232,11 +232,12 @@ class Speedup(Record, frozen=True):
 class JobComparison(Record, frozen=True):
     """The job, which takes as long as its slowest device.
 
-    `step` is the time of its step: the `median` step, or the `mean` where that alone changed; without steps what the
-    unit of work takes. `device_before` and `device_after` are the slowest devices. `work` is theirs;
-    `account` is about all devices, empty where a report does not tell or judges no steady phase. `top` is what changed
-    most on the slowest device, kinds of work and root causes, beyond chance as far as that is known. `slow_steps`: some step of a
-    device takes twice as long as the median one."""
+    `step` is the time of its step: the `median` step, or the `mean` where that alone changed; without steps
+    what the unit of work takes. `device_before` and `device_after` are the slowest devices. `work` is theirs;
+    `account` is about all devices, empty where a report does not tell or judges no steady phase. `top` is what
+    changed most on the slowest device, kinds of work and root causes, beyond chance as far as that is known.
+    `slow_steps`: some step of a device takes twice as long as the median one.
+    """
 
     statistic: OwnText
     unit: Unit

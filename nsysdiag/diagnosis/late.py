@@ -115,13 +115,13 @@ def _waiting(
 ) -> Finding:
     """What a device waits for late ones, with the advice of the finding that made the `first` of them late."""
     lost, share = round(finding.lost_ns * mine.share), finding.share * mine.share
-    family = family_of_reason(next(iter(mine.reasons), ""))
+    family = family_of_reason(next(iter(mine.reasons), "")) if first else COMMUNICATION
     behind = [each for each in others if each.device == (first or mine.ranks[0]) and each.bottleneck == family]
     root = max(behind, key=lambda each: each.share, default=None)
     name = typed.rank(first) if first else "the others"
     return replace(
         finding,
-        id=f"f-{LATE_RANK.id}-{family}",
+        id=f"f-{LATE_RANK.id}-{family}" if first else f"f-{LATE_RANK.id}",
         cause=LATE_RANK.id,
         severity=severity(share, limits),
         title=f"{LATE_RANK.title}: {name}" if first else "GPUs wait for each other",

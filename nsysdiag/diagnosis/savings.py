@@ -12,7 +12,7 @@ from nsysdiag.findings.rules import severity
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
-UNKNOWN = "unknown"
+UNKNOWN, PROFILER = "unknown", "profiler"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +43,11 @@ def saved_share(finding: Finding) -> float:
 
 
 def _rank(finding: Finding) -> tuple[float, float, str]:
-    """What is unknown stands where it would if all of it could be saved: it may be the first thing to find out."""
+    """What is unknown stands where it would if all of it could be saved: it may be the first thing to find out. What is
+    the profiler's own comes last."""
     first = finding.share if finding.bottleneck == UNKNOWN else saved_share(finding)
-    return (-first, -finding.share, finding.id)
+    behind = 0.0 if finding.bottleneck == PROFILER else finding.share
+    return (-first, -behind, finding.id)
 
 
 def _merged(group: list[Finding], judged: dict[str, Judged], step_ns: int | None, limits: FindingThresholds) -> Finding:
@@ -67,7 +69,7 @@ def _merged(group: list[Finding], judged: dict[str, Judged], step_ns: int | None
         gaps=sum(each.gaps for each in group),
         share=round(share, 6),
         saves=_saves(saved, step_ns or longest, STEP if step_ns else WINDOW),
-        severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, "profiler")),
+        severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
     )
 
 

@@ -15,7 +15,7 @@ from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, PAGING, FindingRule, severity
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
-from nsysdiag.units import format_bytes, format_count, format_ns
+from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
 MOST_EVIDENCE = 4
 DWARFS = 2
@@ -116,15 +116,15 @@ def _ceiling(rule: FindingRule, ns: int, compute_ns: int) -> int:
 
 
 def _copied(judged: JudgedTime, sightings: Sightings) -> str:
-    """The copies that take most of the judged time: `8 × memcpy DtoH to pageable memory, 246 MB at 4.5 GB/s`."""
+    """The copies that take most of the judged time: `8 × memcpy DtoH to pageable memory, 246 MB at 4.53 GB/s`."""
     device = sightings.context.device
     top = top_copies(device, contains(judged.parts, device.operations.start), 1)
     if not top:
         return ""
     kind = top[0]
     memory = (f" from {kind.src}" if kind.src else "") + (f" to {kind.dst}" if kind.dst else "")
-    rate = f" at {format_bytes(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
-    return f"{format_count(kind.count)} × {kind.operation}{memory}, {format_bytes(kind.bytes)}{rate}"
+    rate = f" at {format_transfer(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
+    return f"{format_count(kind.count)} × {kind.operation}{memory}, {format_transfer(kind.bytes)}{rate}"
 
 
 def _first_mpi(device: DeviceReport) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
-from nsysdiag.diagnosis.savings import job_findings, saved_share
+from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
 from nsysdiag.report import Finding
 
 LIMITS = FindingThresholds()
@@ -46,7 +46,8 @@ def finding(
 def of_job(
     *found: Finding, judged: dict[str, int] | None = None, step: int | None = None, limits: FindingThresholds = LIMITS
 ) -> list[Finding]:
-    return job_findings(list(found), judged or {"gpu0": JUDGED}, step, limits)
+    times = {device: Judged(ns, ns) for device, ns in (judged or {"gpu0": JUDGED}).items()}
+    return job_findings(list(found), times, step, limits)
 
 
 class TestMerging:
@@ -131,3 +132,15 @@ class TestSeverity:
     def test_what_nobody_can_repair_is_information(self, bottleneck: str) -> None:
         (found,) = of_job(finding(share=0.9, bottleneck=bottleneck))
         assert found.severity == "info"
+
+
+class TestAccountFromTheStart:
+    def test_shares_are_of_all_that_is_judged(self) -> None:
+        """Of a window of 1,000 ns and 3,000 ns before it, 500 ns are an eighth."""
+        (found,) = job_findings(
+            [finding(lost=500, ceiling=500, share=0.5)], {"gpu0": Judged(1_000, 4_000)}, None, LIMITS
+        )
+        assert (found.share, found.saves) == (
+            0.125,
+            Saves(ns=500, low_ns=0, high_ns=500, per="window", of_ns=4_000, method="bound"),
+        )
