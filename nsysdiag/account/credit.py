@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
+from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
 
@@ -14,11 +15,12 @@ from nsysdiag.events.axis import ThreadAxis
 @dataclass(frozen=True, slots=True)
 class Waits:
     """Calls in which threads waited for the device, by where they begin on the thread axis, one after another in each
-    lane. `credit_ns` is how long the device worked meanwhile; 0 for blocking copies, which have to wait. `name` is an
-    index into `names`."""
+    lane. `credit_ns` is how long the device worked meanwhile; 0 for blocking copies of data, which have to wait.
+    `copies` is True for blocking copies. `name` is an index into `names`."""
 
     spans: Intervals
     credit_ns: IntArray
+    copies: BoolArray
     name: IntArray
     names: list[str]
 
@@ -27,23 +29,25 @@ class Waits:
         cls, synchronizations: list[Layer], copies: list[Layer], device: int, busy: Intervals, axis: ThreadAxis
     ) -> Waits:
         """The synchronizations that wait for the device of this number, as far as the trace says for which they wait,
-        and all blocking copies; `busy` is the set of time in which the device worked."""
+        and all blocking copies, of which those that read a few bytes back are waits as well; `busy` is the set of time
+        in which the device worked."""
         layers = [layer for layer in synchronizations if layer.device in (None, device)]
         words: dict[str, int] = {}
-        parts = [(layer, True) for layer in layers] + [(layer, False) for layer in copies]
-        nothing = (np.empty(0, dtype=np.int64),) * 4
-        rows = [nothing, *(_columns(layer, counts, words) for layer, counts in parts)]
-        start, end, name, counts = (np.concatenate(columns) for columns in zip(*rows, strict=True))
+        parts = [(layer, False) for layer in layers] + [(layer, True) for layer in copies]
+        nothing = (np.empty(0, dtype=np.int64),) * 5
+        rows = [nothing, *(_columns(layer, is_copy, words) for layer, is_copy in parts)]
+        start, end, name, copied, counts = (np.concatenate(columns) for columns in zip(*rows, strict=True))
         order = np.argsort(start, kind="stable")
         spans = Intervals(start, end)[order]
         begun = axis.time(spans.start)
         worked = coverage(busy, Intervals(begun, begun + (spans.end - spans.start)))
-        return cls(spans, worked * counts[order], name[order], list(words))
+        return cls(spans, worked * counts[order], copied[order] > 0, name[order], list(words))
 
 
-def _columns(layer: Layer, counts: bool, words: dict[str, int]) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+def _columns(layer: Layer, is_copy: bool, words: dict[str, int]) -> tuple[IntArray, ...]:
     code = np.array([words.setdefault(text, len(words)) for text in layer.names], dtype=np.int64)
-    return layer.spans.start, layer.spans.end, code[layer.name], np.full(len(layer), counts, dtype=np.int64)
+    flags = (is_copy, not is_copy or layer.label == READS_BACK)
+    return layer.spans.start, layer.spans.end, code[layer.name], *(np.full(len(layer), int(flag)) for flag in flags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from nsysdiag.causes.variant import KEEP_ON_DEVICE, Variant, matching
 from nsysdiag.events.axis import Lane
 
 COPIES = re.compile(r"(cuda|cu)Memcpy.*")
-LABELS = ("read-back of at most 64 bytes", "pageable memory", "synchronous call")
+READS_BACK = "read-back of at most 64 bytes"
+LABELS = (READS_BACK, "pageable memory", "synchronous call")
 _ASYNC = re.compile(r".*Async.*")
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
-from nsysdiag.causes import CAUSES, PLACE, SYNCHRONIZATION, sync, variant_of
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, PLACE, SYNCHRONIZATION, sync, variant_of
+from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
 from nsysdiag.causes.variant import AFTER_READ_BACK
@@ -157,20 +158,22 @@ class _CallsAt:
 def _made(
     context: GapContext, evidence: LayeredEvidence, keys: GapKeys, found: Bottlenecks, focus: Intervals
 ) -> Shares:
-    """A row for each part of a slice that a synchronization made, under the variant of the call."""
+    """A row for each part of a slice that a synchronization or a read-back made, under the variant of the call."""
     made, waits = found.made, found.waits
     ns = coverage(focus, made.spans)
     inside = np.flatnonzero(ns)
     wait, gap = made.wait[inside], context.slices.rows.gap[made.slice[inside]]
     begun = context.axis.time(waits.spans.start[wait])
     after = _CallsAt.of(context, evidence, gap, begun).after_read_back()
+    copies = waits.copies[wait]
     present, code = distinct(joint(waits.name[wait], after.astype(np.int64), 2))
     kinds = np.array([_kind_of_wait(typed.plain(waits.names[each // 2]), bool(each % 2)) for each in present.tolist()])
+    read_back = variant_of(BLOCKING_COPY, READS_BACK, "", None)
     return Shares(
         gap=gap.astype(np.int32),
         slice=np.full(len(gap), -1, dtype=np.int32),
-        cause=np.full(len(gap), PLACE[SYNCHRONIZATION], dtype=np.int8),
-        kind=kinds.astype(np.int32)[code],
+        cause=np.where(copies, PLACE[BLOCKING_COPY], PLACE[SYNCHRONIZATION]).astype(np.int8),
+        kind=np.where(copies, np.int32(read_back), kinds.astype(np.int32)[code]),
         path=keys.path[gap],
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],

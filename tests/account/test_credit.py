@@ -7,6 +7,7 @@ import pytest
 
 from nsysdiag.account.credit import Made, Waits, made_by_waits
 from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.causes.blocking_copy import LABELS, READS_BACK
 from nsysdiag.causes.evidence import Layer
 from nsysdiag.events.axis import ThreadAxis
 
@@ -15,9 +16,9 @@ DEVICE = 3
 Spans = list[tuple[int, int]]
 
 
-def layer(*spans: tuple[int, int], lane: int = 0, device: int | None = None, name: str = "wait") -> Layer:
+def layer(*spans: tuple[int, int], lane: int = 0, device: int | None = None, label: str | None = None) -> Layer:
     placed = AXIS.place(np.full(len(spans), lane), Intervals.of(list(spans)))
-    return Layer(placed, np.zeros(len(spans), dtype=np.int64), [name], device=device)
+    return Layer(placed, np.zeros(len(spans), dtype=np.int64), ["wait"], label, device)
 
 
 def waits(*layers: Layer, copies: tuple[Layer, ...] = (), busy: Spans) -> Waits:
@@ -77,14 +78,21 @@ def test_a_wait_for_another_device_makes_nothing_on_this_one(device: int | None,
     assert int((found.spans.end - found.spans.start).sum()) == ns
 
 
-def test_blocking_copies_make_nothing_and_end_the_credit_of_the_wait_before() -> None:
+@pytest.mark.parametrize("label", [label for label in LABELS if label != READS_BACK])
+def test_copies_of_data_make_nothing_and_end_the_credit_of_the_wait_before(label: str) -> None:
     """
     device   0 [== 100 ==)[c)
     thread     [wait     )[copy 110)[host 50)
     """
-    both = waits(layer((0, 100)), copies=(layer((100, 110)),), busy=[(0, 110)])
+    both = waits(layer((0, 100)), copies=(layer((100, 110), label=label),), busy=[(0, 110)])
     assert both.credit_ns.tolist() == [100, 0]
+    assert both.copies.tolist() == [False, True]
     assert pairs(made(both, (110, 160))) == []
+
+
+def test_reading_a_few_bytes_back_is_a_wait() -> None:
+    found = waits(copies=(layer((40, 110), label=READS_BACK),), busy=[(0, 100)])
+    assert pairs(made(found, (110, 200))) == [(110, 170)]
 
 
 def test_a_slice_inside_a_wait_is_not_made_by_it() -> None:

@@ -97,6 +97,7 @@ class TestSavings:
 
 class TestOrder:
     def test_savings_first_then_shares_then_ids(self) -> None:
+        """What is unknown stands where it would if all of it could be saved."""
         found = of_job(
             finding("f-d", share=0.1),
             finding("f-c", share=0.1),
@@ -104,7 +105,7 @@ class TestOrder:
             finding("f-small", ceiling=20, share=0.02),
             finding("f-large", ceiling=30, share=0.03),
         )
-        assert [each.id for each in found] == ["f-large", "f-small", "f-unknown", "f-c", "f-d"]
+        assert [each.id for each in found] == ["f-unknown", "f-large", "f-small", "f-c", "f-d"]
 
     def test_a_dozen_at_most_and_those_that_save_most(self) -> None:
         found = of_job(*(finding(f"f-{number:02}", ceiling=10 * number) for number in range(20)))

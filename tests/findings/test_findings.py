@@ -318,14 +318,19 @@ class TestChains:
         assert [where(row) for row in sync.rows] == [("CUPTI_ACTIVITY_KIND_RUNTIME", 50_000, THREAD, 103)]
         assert all(each.ceiling_ns <= report.devices[0].window_ns for each in report.findings)
 
-    def test_a_copy_that_emptied_the_queue_made_no_idle_time(self, tmp_path: Path) -> None:
-        """It had to wait: of the 190_000 that follow it loses no more than its own 1_000."""
+    def test_a_value_that_is_read_back_is_a_wait(self, tmp_path: Path) -> None:
+        """The copy loses 1_000 itself, and makes as much of the 189_000 that follow as the device worked meanwhile."""
         trace = late().memcpy(110_000, 111_000, kind="DtoH", host="pageable", size=4, launch=(50_000, 112_000))
-        report = report_of(trace, tmp_path, Settings(findings=FindingThresholds(smallest=0.0)))
-        found = by_cause(report)
+        found = by_cause(report_of(trace, tmp_path))
         assert found["blocking_copy"].title == "Blocking copy: a value is read back"
-        assert (found["blocking_copy"].bottleneck, found["blocking_copy"].ceiling_ns) == ("sync", 1_000)
+        assert found["blocking_copy"].id == "f-blocking_copy-sync"
+        assert (found["blocking_copy"].bottleneck, found["blocking_copy"].ceiling_ns) == ("sync", 1_000 + 61_000)
         assert "sync" not in found
+
+    def test_a_copy_of_data_that_emptied_the_queue_made_no_idle_time(self, tmp_path: Path) -> None:
+        trace = late().memcpy(110_000, 120_000, kind="DtoH", host="pageable", size=4096, launch=(50_000, 125_000))
+        found = by_cause(report_of(trace, tmp_path))["blocking_copy"]
+        assert (found.bottleneck, found.lost_ns, found.ceiling_ns) == ("copies", 5_000, 5_000)
 
 
 def waited_for(trace: TraceBuilder, waker: str) -> TraceBuilder:
