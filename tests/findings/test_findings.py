@@ -55,12 +55,12 @@ class TestOneDevice:
         trace = late().osrt("read", 110_000, 170_000).api("cudaDeviceSynchronize", 200_000, 230_000)
         report = report_of(trace, tmp_path)
         assert [(each.cause, each.lost_ns, each.severity) for each in report.findings] == [
+            ("uncovered", 80_000, "info"),
             ("io_wait", 60_000, "medium"),
             ("sync", 30_000, "medium"),
             ("launch_call", 10_000, "low"),
             ("launch_latency", 10_000, "low"),
             ("kernels", 0, "high"),
-            ("uncovered", 80_000, "info"),
         ]
         read = by_cause(report)["io_wait"]
         assert (read.id, read.lost_share) == ("f-io_wait", round(60_000 / 390_000, 6))
@@ -108,7 +108,7 @@ class TestOneDevice:
     def test_another_threshold(self, tmp_path: Path) -> None:
         settings = Settings(findings=FindingThresholds(smallest=0.1))
         report = report_of(late().osrt("read", 150_000, 170_000), tmp_path, settings)
-        assert [each.cause for each in report.findings] == ["kernels", "uncovered"]
+        assert [each.cause for each in report.findings] == ["uncovered", "kernels"]
         assert report.settings == {"findings": {"smallest": 0.1}}
 
     def test_no_data_loading_without_evidence(self, tmp_path: Path) -> None:
