@@ -24,6 +24,10 @@ MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))"
 """They start and end processes: what the thread does in them is told by its calls."""
 
 
+Piece = tuple[Intervals, IntArray, IntArray]
+"""Spans, their codes, and the slices that they are parts of."""
+
+
 @dataclass(frozen=True, slots=True)
 class Bottlenecks:
     """The time of a device by bottleneck: disjoint `spans`, sorted by start, which make up the window; `code` is an
@@ -59,11 +63,13 @@ def bottlenecks(
     waits: Waits,
     migrations: Intervals,
     hollow: Intervals,
+    foreign: Intervals,
     axis: ThreadAxis,
 ) -> Bottlenecks:
     """Divides a device's window. `family` is the bottleneck of each slice by its cause, `lane` the thread that launched
     after each slice's gap (-1: unknown), `mpi` the time inside MPI calls on the thread axis, `migrations` the set of
-    time in which pages of unified memory moved, `hollow` that in which kernels left most of the chip empty.
+    time in which pages of unified memory moved, `hollow` that in which kernels left most of the chip empty, `foreign`
+    that in which the GPU worked for another program.
 
     ```
     slice                 [host          ][launch]
@@ -75,16 +81,17 @@ def bottlenecks(
     every = Intervals(slices.rows.start, slices.rows.end)
     inside, outside = _inside_mpi(every, family, lane, mpi, axis)
     eligible = np.isin(family[outside.owner], [CODE[name] for name in WAITING_FOR_A_SYNC])
+    eligible &= coverage(foreign, outside.spans) == 0
     made = made_by_waits(waits, outside.spans, lane[outside.owner], eligible, axis)
     begins = outside.spans.start.copy()
     begins[made.slice] = made.spans.end
     made = replace(made, slice=outside.owner[made.slice])
-    parts = [
+    idle = [
         (inside.spans, np.full(len(inside), CODE["communication"]), inside.owner),
         (made.spans, np.full(len(made.spans), CODE["sync"]), made.slice),
         (Intervals(begins, outside.spans.end), family[outside.owner], outside.owner),
-        *_busy(split, migrations, hollow),
     ]
+    parts = [*(piece for each in idle for piece in _of_others(*each, foreign)), *_busy(split, migrations, hollow)]
     spans = Intervals(*(np.concatenate([getattr(part[0], side) for part in parts]) for side in ("start", "end")))
     code, row = np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
     order = np.flatnonzero(spans.end > spans.start)
@@ -108,12 +115,21 @@ def _inside_mpi(
     return _in_time(inside, axis), Owned.of(Intervals(start, end), np.append(outside.owner, row[~able]))
 
 
+def _of_others(spans: Intervals, code: IntArray, row: IntArray, foreign: Intervals) -> list[Piece]:
+    """Pieces of idle time cut where another program had the GPU."""
+    if len(foreign) == 0:
+        return [(spans, code, row)]
+    taken, rest, _ = claim(Owned.of(spans, np.arange(len(spans))), foreign)
+    other = np.full(len(taken), CODE["other_process"])
+    return [(taken.spans, other, row[taken.owner]), (rest.spans, code[rest.owner], row[rest.owner])]
+
+
 def _in_time(placed: Owned, axis: ThreadAxis) -> Owned:
     begun = axis.time(placed.spans.start)
     return Owned(Intervals(begun, begun + (placed.spans.end - placed.spans.start)), placed.owner)
 
 
-def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[tuple[Intervals, IntArray, IntArray]]:
+def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[Piece]:
     compute, communication, copies = split.parts
     paging = intersect(union(compute, copies), migrations)
     working = subtract(compute, paging)

@@ -1,10 +1,11 @@
-"""Time in which kernels left most of the chip empty, by launch shapes or by the GPU's counters."""
+"""Time in which kernels left most of the chip empty, by launch shapes or by the GPU's counters, and time in which the
+GPU worked for another program."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, intersect, subtract, union
+from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, intersect, subtract, union
 from nsysdiag.counters.report import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -83,3 +84,13 @@ def _below(spans: Intervals, share: FloatArray) -> Intervals:
     low: BoolArray = (level > 0) & (level < HALF * (1 << 30))
     nothing: IntArray = np.empty(0, dtype=np.int64)
     return union(Intervals(times[:-1][low[:-1]], times[1:][low[:-1]]) if len(times) else Intervals(nothing, nothing))
+
+
+def foreign_time(gaps: Intervals, measured: Measured | None, least: float) -> Intervals:
+    """The idle time in which the GPU's counters saw at least the share `least` of its SMs at work, as a set: another
+    program's, for nothing of this trace ran. Only samples that are wholly inside one of the `gaps` tell."""
+    active = None if measured is None else measured.series.get("sm_active")
+    if active is None:
+        return Intervals.empty()
+    spans = active.grid.spans[np.nan_to_num(active.value) >= least]
+    return union(spans[coverage(gaps, spans) == spans.end - spans.start])

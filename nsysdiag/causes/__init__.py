@@ -93,6 +93,7 @@ BLOCKING_COPY = blocking_copy.CAUSE.id
 ALLOCATION = memory_allocation.CAUSE.id
 PREEMPTION = off_cpu.CAUSE.id
 HOST_CODE = host_compute.CAUSE.id
+OTHER_PROCESS = gpu_context_switch.CAUSE.id
 INPUT_WAIT = data_loading.CAUSE.id
 
 

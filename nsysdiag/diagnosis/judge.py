@@ -113,8 +113,8 @@ def judge(
     *,
     frameworks: list[str],
     gpus_present: int | None,
-    duration_ns: int | None,
     limits: FindingThresholds,
+    duration_ns: int | None = None,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all."""
     judged = [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []

@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import CODE, Bottlenecks
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, nearest_before
-from nsysdiag.causes import BLOCKING_COPY, CAUSES, PLACE, SYNCHRONIZATION, sync, variant_of
+from nsysdiag.causes import BLOCKING_COPY, CAUSES, OTHER_PROCESS, PLACE, SYNCHRONIZATION, sync, variant_of
 from nsysdiag.causes.blocking_copy import READS_BACK
 from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.causes.sync import READ_BACK_NS
@@ -21,6 +21,9 @@ from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.wakeups.root_attribution import RootSlices
+
+AROUND = (CODE["communication"], CODE["other_process"])
+"""Bottlenecks of idle time by what went on around it, whatever its cause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,20 +71,22 @@ def shares_of(
     focus: Intervals,
 ) -> Shares:
     """What of all idle time, and of what waits made, is inside the set `focus`, with cause, variant and NVTX path.
-    `kinds` and `families` are the variant and the bottleneck of each slice; inside MPI calls that is communication."""
+    `kinds` and `families` are the variant and the bottleneck of each slice; inside MPI calls that is communication.
+    Where counters saw another program at work, that is the cause, whatever the host did meanwhile."""
     lost = np.where(found.slice >= 0, coverage(focus, found.spans), 0)
     inside = np.flatnonzero(lost)
     row = found.slice[inside]
-    gap = context.slices.rows.gap[row]
+    gap, code = context.slices.rows.gap[row], found.code[inside]
+    foreign = code == CODE["other_process"]
     explained = Shares(
         gap=gap,
         slice=row,
-        cause=attribution.cause[row],
-        kind=kinds[row],
+        cause=np.where(foreign, PLACE[OTHER_PROCESS], attribution.cause[row]),
+        kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, kinds[row]),
         path=keys.path[gap],
         lost=lost[inside],
         made=np.broadcast_to(np.int64(0), len(inside)),
-        family=np.where(found.code[inside] == CODE["communication"], CODE["communication"], families[row]),
+        family=np.where(np.isin(code, AROUND), code, families[row]),
     )
     return Shares.concatenate([explained, _made(context, evidence, keys, found, focus)])
 

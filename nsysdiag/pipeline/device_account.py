@@ -8,12 +8,13 @@ from nsysdiag.account.bottlenecks import MPI_START_UP, Bottlenecks
 from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
-from nsysdiag.account.filling import hollow_time
+from nsysdiag.account.filling import foreign_time, hollow_time
 from nsysdiag.account.outside import Outside, evidence_of_start, outside_account, outside_of
 from nsysdiag.account.phases import device_phases
 from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import BLOCKING_COPY, SYNCHRONIZATION
 from nsysdiag.causes.evidence import CallFacts, named
+from nsysdiag.config.settings import Settings
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.focus import Focus, focus_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
@@ -22,6 +23,7 @@ from nsysdiag.events.memory import Memory
 from nsysdiag.findings.attribution import Attribution, slice_kinds
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.gaps.gaps import Gaps
 from nsysdiag.iterations.loop import Loop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.residency import residency
@@ -74,6 +76,12 @@ def families(root_slices: RootSlices, kinds: IntArray, keys: GapKeys) -> IntArra
     return slice_families(rows.cause, kinds, rows.gap, keys)
 
 
+@steps.step()
+def foreign(gaps: Gaps, measured: Measured | None, settings: Settings) -> Intervals:
+    """The idle time in which another program had the GPU, by its counters."""
+    return foreign_time(Intervals(gaps.start, gaps.end), measured, settings.thresholds.gap_sm_active)
+
+
 @steps.step(spills=True)
 def bottlenecks(
     device: DeviceTimeline,
@@ -84,6 +92,7 @@ def bottlenecks(
     host: HostActivity,
     device_waits: Waits,
     hollow: Intervals | None,
+    foreign: Intervals,
     memory: Memory,
 ) -> Bottlenecks:
     """All time of the window by bottleneck."""
@@ -97,6 +106,7 @@ def bottlenecks(
         device_waits,
         demand_migrations(memory, device.ids),
         Intervals.empty() if hollow is None else hollow,
+        foreign,
         host.axis,
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -49,6 +49,7 @@ class Device:
     waits: dict[int, list[tuple[int, int, bool]]]
     migrations: Spans
     hollow: Spans
+    foreign: Spans = field(default_factory=list)
 
     @property
     def end(self) -> int:
@@ -83,6 +84,7 @@ def divided(device: Device) -> Bottlenecks:
         Waits.of(synchronizations, copies, 0, busy, AXIS),
         union(Intervals.of(device.migrations)),
         union(Intervals.of(device.hollow)),
+        union(Intervals.of(device.foreign)),
         AXIS,
     )
 
@@ -125,17 +127,31 @@ def painted(device: Device) -> list[str | None]:
 
 def _paint_slice(cells: list[str | None], device: Device, each: Slice, credit: dict[tuple[int, int], int]) -> None:
     in_mpi = set() if each.family in NOT_INSIDE_MPI else _moments(device.mpi.get(each.lane, []))
-    begun = each.start
+    foreign = _moments(device.foreign)
+    outside = [at for at in range(each.start, each.end) if at not in in_mpi]
     for at in range(each.start, each.end):
-        if at in in_mpi:
-            cells[at], begun = "communication", at + 1
-            continue
-        wait = _last_wait(device, each.lane, begun) if each.family in WAITING_FOR_A_SYNC else None
-        if wait is not None and credit[wait] > 0:
+        piece = _around(outside, at)
+        able = piece and each.family in WAITING_FOR_A_SYNC and not foreign & set(piece)
+        wait = _last_wait(device, each.lane, piece[0]) if able else None
+        if at in foreign:
+            cells[at] = "other_process"
+        elif at in in_mpi:
+            cells[at] = "communication"
+        elif wait is not None and credit[wait] > 0:
             credit[wait] -= 1
             cells[at] = "sync"
         else:
             cells[at] = each.family
+
+
+def _around(moments: list[int], at: int) -> list[int]:
+    """The run of successive moments that one is in; empty where it is in none."""
+    low = high = at
+    while low - 1 in moments:
+        low -= 1
+    while high + 1 in moments:
+        high += 1
+    return list(range(low, high + 1)) if at in moments else []
 
 
 def _last_wait(device: Device, lane: int, before: int) -> tuple[int, int] | None:
@@ -170,6 +186,7 @@ def devices(draw: st.DrawFn) -> Device:
         waits={lane: _apart(draw) for lane in range(LANES)},
         migrations=[(start, end) for start, end, _ in _apart(draw)],
         hollow=[(start, end) for start, end, _ in _apart(draw)],
+        foreign=[(start, end) for start, end, _ in _apart(draw)],
     )
 
 
@@ -250,3 +267,22 @@ def test_each_part_knows_its_slice() -> None:
     spans = list(zip(found.spans.start.tolist(), found.spans.end.tolist(), found.slice.tolist(), strict=True))
     assert spans == [(0, 10, -1), (10, 15, 0), (15, 25, 1), (25, 30, 1)]
     assert found.made.slice.tolist() == [1]
+
+
+def test_where_others_had_the_gpu_no_cause_on_the_host_counts() -> None:
+    device = Device(
+        work={"compute": [(0, 10)], "communication": [], "copies": []},
+        slices=[Slice(10, 40, "host", 0)],
+        mpi={0: [(10, 20)]},
+        waits={0: [(0, 10, True)]},
+        migrations=[],
+        hollow=[],
+        foreign=[(15, 30)],
+    )
+    found = divided(device)
+    assert {name: int(ns.sum()) for name, ns in found.each_of(Intervals.of([(0, 40)])).items()} == {
+        "kernels": 10,
+        "communication": 5,
+        "other_process": 15,
+        "host": 10,
+    }
