@@ -185,7 +185,8 @@ class HostReport(Record, frozen=True):
 
     `threads` are at most fifty of `thread_count`: those that launch work first, then those with most time on a CPU and
     the longest stalls. `scheduling` says whether context switches were captured at all; without them there is no
-    `contention`, and nothing is said about time off a CPU.
+    `contention`, and nothing is said about time off a CPU. `shortage` says which limits show, and who had the CPUs that
+    launching threads waited for.
     """
 
     start_ns: Moment
@@ -197,4 +198,4 @@ class HostReport(Record, frozen=True):
     windows: list[HostWindow]
     change_points: list[ChangePoint]
     sync_latency: SyncLatency | None
-    advice: list[Sentence]
+    shortage: list[Sentence] = []

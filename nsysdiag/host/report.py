@@ -8,10 +8,10 @@ from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.errors import InputError
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.host import HostActivity
-from nsysdiag.host.advice import advice
 from nsysdiag.host.change_points import change_points
 from nsysdiag.host.contention import contention
 from nsysdiag.host.facts import HostReport, HostWindow
+from nsysdiag.host.shortage import evidence
 from nsysdiag.host.states import ThreadStates, thread_states
 from nsysdiag.host.sync_latency import latencies, sync_latency
 from nsysdiag.host.thread_table import thread_rows, thread_totals
@@ -74,5 +74,5 @@ def host_report(scene: HostScene, over_time: HostOverTime) -> HostReport:
         windows=windows,
         change_points=change_points(windows),
         sync_latency=sync_latency(scene, over_time.late, windows, over_time.edges),
-        advice=advice(threads, contended, scene.span),
+        shortage=evidence(threads, contended, scene.span),
     )

@@ -33,7 +33,7 @@ METRICS = {
 
 def host_sentences(host: HostReport) -> list[str]:
     """The sentences in the order in which they are read."""
-    lines = [*host.advice, *([] if host.advice else _unseen(host))]
+    lines = [*host.shortage, *([] if host.shortage else _unseen(host))]
     lines += [_began(host, group) for group in _groups(host.change_points)]
     return lines + (_inflated(host.sync_latency) if host.sync_latency else [])
 

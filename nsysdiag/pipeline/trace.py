@@ -10,6 +10,7 @@ from nsysdiag.diagnosis.health import NOT_RECORDED, left_out_gpus, malformed_war
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, judge
 from nsysdiag.diagnosis.late import followed, lateness, with_late
 from nsysdiag.diagnosis.missing import UnseenLaunches, unseen_everywhere
+from nsysdiag.diagnosis.shortage import with_shortage
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.gpus import gpus_present
 from nsysdiag.events.host import HostActivity
@@ -99,6 +100,7 @@ def judgment(
     results: list[DeviceResult],
     ranks: RankComparison | None,
     frameworks: list[Framework],
+    host_report: HostReport | None,
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -108,7 +110,7 @@ def judgment(
         results[0].job_phases if results else NO_PHASES,
         [followed(result.phases, late.get(result.report.key)) for result in results],
         results[0].focus if results else NO_FOCUS,
-        found,
+        with_shortage(found, host_report),
         frameworks=ids_of(frameworks),
         gpus_present=gpus_present(trace),
         duration_ns=activity.duration_ns,

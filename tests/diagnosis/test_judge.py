@@ -93,7 +93,9 @@ class TestVerdict:
 
 
 def nothing_judged() -> Judgment:
-    return judge(NO_PHASES, [], NO_FOCUS, [], frameworks=[], gpus_present=None, limits=FindingThresholds())
+    return judge(
+        NO_PHASES, [], NO_FOCUS, [], frameworks=[], gpus_present=None, duration_ns=None, limits=FindingThresholds()
+    )
 
 
 def test_a_trace_without_devices() -> None:

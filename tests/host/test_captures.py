@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from nsysdiag.host.shortage import advice
 from tests.levels import quick
 from tests.wakeups.grafted import CAPTURES, grafted, log_of
 
@@ -39,7 +40,8 @@ def test_neighbours_on_one_core(shared: Shared) -> None:
     assert {holder.tid for holder in host.contention.holders} == {None}
     assert sum(holder.ns for holder in host.contention.holders) >= 0.99 * main.preempted_ns
     assert (host.contention.cpus_used, host.contention.cpus_seen) == (1, 2)
-    assert "pin the launching thread" in host.advice[0]
+    assert len(host.shortage) == 1
+    assert "pin the launching thread" in advice(host)[0]
     # All along: nothing begins, and one thread on one core shows no limit.
     assert (host.change_points, host.contention.limits) == ([], [])
 
@@ -57,7 +59,7 @@ def test_a_thread_that_waits_in_calls_is_not_preempted(shared: Shared, name: str
     assert main.preempted_ns is not None
     assert main.off_cpu_ns > 0.6 * (host.end_ns - host.start_ns)
     assert main.preempted_ns < 0.005 * main.off_cpu_ns
-    assert host.advice == []
+    assert (host.shortage, advice(host)) == ([], [])
 
 
 @pytest.mark.parametrize("name", CAPTURES)

@@ -73,7 +73,7 @@ def test_a_neighbour_that_stays(tmp_path: Path) -> None:
     assert [(each.pid, each.process, each.tid) for each in host.contention.holders] == [(4259, None, None)]
     assert host.contention.holders[0].ns == host.contention.held_ns == row.preempted_ns
     assert_begins_half_way(host, {"off_cpu_share", "preempted_share", "crowded_share"})
-    assert "process 4259 had their CPUs" in host.advice[0]
+    assert "process 4259 had their CPUs" in host.shortage[0]
 
 
 def test_synchronizations_return_late_beside_it(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_synchronizations_return_late_beside_it(tmp_path: Path) -> None:
 def test_steady(tmp_path: Path, sleeps: bool) -> None:
     host, _ = host_of(tmp_path, sleeps=sleeps)
     (row,) = host.threads
-    assert (row.preempted_ns, host.change_points, host.advice) == (0, [], [])
+    assert (row.preempted_ns, host.change_points, host.shortage) == (0, [], [])
     assert host.contention is not None
     assert (host.contention.preempted_ns, host.contention.holders, host.contention.limits) == (0, [], [])
     assert host_sentences(host) == []
@@ -133,7 +133,7 @@ def test_without_scheduling_it_is_unknown(tmp_path: Path) -> None:
     assert (row.on_cpu_ns, row.off_cpu_ns, row.preempted_ns, row.switches) == (None, None, None, None)
     true = sum(end - start for start, end in thread.cpu)
     assert row.on_cpu_estimate_ns == pytest.approx(true, rel=0.05)
-    assert (host.contention, host.advice) == (None, [])
+    assert (host.contention, host.shortage) == (None, [])
     assert host.sync_latency is not None
     assert (host.sync_latency.quiet, host.sync_latency.p50_ratio) == (None, None)
     assert_begins_half_way(host, {"sync_late_p50_ns", "launches_per_second"})

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from nsysdiag.host.facts import CpuHolder, CpuLimit, HostReport, HostThread, Stall
+from nsysdiag.host.shortage import advice
 from tests.builder import MAIN, TraceBuilder
 from tests.ledger.traces import report_of
 
@@ -75,9 +76,21 @@ def test_preempted_by_another_process(tmp_path: Path) -> None:
     assert (host.contention.preempted_ns, host.contention.held_ns) == (300_000, 300_000)
     # Of a program that was not traced only the number is told.
     assert host.contention.holders == [CpuHolder(pid=5000, process=None, tid=None, thread=None, ns=300_000)]
-    (advice,) = host.advice
-    assert "30.0% of the time" in advice
-    assert "process 5000" in advice
+    (said,) = host.shortage
+    assert "30.0% of the time" in said
+    assert "process 5000" in said
+    assert advice(host)[0].startswith("Keep other jobs off these CPUs")
+
+
+def test_the_finding_on_lost_cpu_time_says_who_had_it(tmp_path: Path) -> None:
+    """And what to do about that, before what is always worth a look."""
+    report = report_of(beside_a_stranger(), tmp_path)
+    assert report.host is not None
+    (lost,) = [each for each in report.findings if each.cause == "off_cpu"]
+    assert lost.bottleneck == "host"
+    assert lost.evidence[-1] == report.host.shortage[0]
+    assert lost.advice[0].startswith("Keep other jobs off these CPUs")
+    assert all(report.host.shortage[0] not in each.evidence for each in report.findings if each is not lost)
 
 
 def test_a_wait_in_a_call_is_no_preemption(tmp_path: Path) -> None:
@@ -89,7 +102,7 @@ def test_a_wait_in_a_call_is_no_preemption(tmp_path: Path) -> None:
     assert thread.worst_stall == Stall(start_ns=200_000, ns=300_000, what="pthread_cond_wait", preempted=False)
     assert thread.os_ns == 302_000
     assert host.contention is not None
-    assert (host.contention.preempted_ns, host.contention.holders, host.advice) == (0, [], [])
+    assert (host.contention.preempted_ns, host.contention.holders, host.shortage, advice(host)) == (0, [], [], [])
 
 
 def test_a_call_that_returns_at_once_is_no_wait(tmp_path: Path) -> None:
@@ -159,7 +172,7 @@ def test_threads_of_the_same_process_are_told_one_by_one(tmp_path: Path) -> None
         CpuHolder(pid=4242, process="trainer", tid=4300, thread="worker", ns=200_000),
         CpuHolder(pid=5000, process=None, tid=None, thread=None, ns=100_000),
     ]
-    assert "start fewer threads" in host.advice[0]
+    assert advice(host)[0].startswith("Start fewer threads")
 
 
 def test_migrations(tmp_path: Path) -> None:
@@ -275,12 +288,13 @@ class TestLimit:
         told = CpuLimit(pid=4242, process="trainer", cpus=2, wanted=3, ns=limit.ns, cpus_seen=3)
         assert limit == told
         assert 970_000 <= limit.ns <= 1_000_000
-        assert "look for a CPU limit" in host.advice[0]
+        assert "never ran on more than 2 CPUs at once" in host.shortage[0]
+        assert advice(host)[0].startswith("Look for a CPU limit")
 
     def test_is_none_where_the_third_thread_waits_for_a_lock(self, tmp_path: Path) -> None:
         host = host_of(self.crowd(osrt=True), tmp_path)
         assert host.contention is not None
-        assert (host.contention.limits, host.contention.preempted_ns, host.advice) == ([], 0, [])
+        assert (host.contention.limits, host.contention.preempted_ns, host.shortage) == ([], 0, [])
 
     def test_is_none_where_threads_take_turns_on_several_cpus(self, tmp_path: Path) -> None:
         """Never two at once, and the other one seems to wait for the CPU; but they do so now on CPU 0, now on CPU 1.

@@ -37,7 +37,7 @@ def host_report(names: list[str] | None = None) -> HostReport:
             ChangePoint(metric="busy_share", window=8, start_ns=80 * MS, before=0.9, after=0.3),
         ],
         sync_latency=sync_latency(),
-        advice=[f"{told[0]} lost its CPU to {name}" for name in told[:2]],
+        shortage=[f"{told[0]} lost its CPU to {name}" for name in told[:2]],
     )
 
 

@@ -26,7 +26,7 @@ def changed(**fields: object) -> HostReport:
 def quiet() -> HostReport:
     """A host that nothing stands out of."""
     calm = msgspec.structs.replace(launching(["python3", "x"]), preempted_ns=0, worst_stall=None)
-    return changed(threads=[calm], change_points=[], sync_latency=None, advice=[])
+    return changed(threads=[calm], change_points=[], sync_latency=None, shortage=[])
 
 
 def test_sentences() -> None:
@@ -60,11 +60,11 @@ def test_late_synchronizations_must_be_late_enough(ratio: float, busy_ns: int, s
     assert latency.busy is not None
     busy = msgspec.structs.replace(latency.busy, p50_ns=busy_ns)
     found = msgspec.structs.replace(latency, busy=busy, p50_ratio=ratio)
-    assert len(host_sentences(changed(advice=[], threads=[], change_points=[], sync_latency=found))) == said
+    assert len(host_sentences(changed(shortage=[], threads=[], change_points=[], sync_latency=found))) == said
 
 
 def test_lost_time_that_nobody_is_seen_to_have_taken() -> None:
-    (line,) = host_sentences(changed(advice=[], change_points=[], sync_latency=None))
+    (line,) = host_sentences(changed(shortage=[], change_points=[], sync_latency=None))
     assert line.startswith("python3 4242, which launches on gpu0, could have run and had no CPU for 20.0 ms (20.0% of")
     assert "cpuctxsw=system-wide" in line
 

@@ -1,0 +1,23 @@
+"""Findings on launching threads without a CPU, with who had the CPUs and what to do about it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from nsysdiag.causes import PREEMPTION
+from nsysdiag.host.facts import HostReport
+from nsysdiag.host.shortage import advice
+from nsysdiag.report import Finding
+
+
+def with_shortage(findings: list[Finding], host: HostReport | None) -> list[Finding]:
+    """The same findings; those on lost CPU time say what is known of the CPUs, and first what to do about that."""
+    if host is None or not host.shortage:
+        return findings
+    first = advice(host)
+    return [
+        replace(each, evidence=[*each.evidence, *host.shortage], advice=[*first, *each.advice])
+        if each.cause == PREEMPTION
+        else each
+        for each in findings
+    ]
