@@ -273,8 +273,8 @@ def test_where_others_had_the_gpu_no_cause_on_the_host_counts() -> None:
     device = Device(
         work={"compute": [(0, 10)], "communication": [], "copies": []},
         slices=[Slice(10, 40, "host", 0)],
-        mpi={0: [(10, 20)]},
-        waits={0: [(0, 10, True)]},
+        mpi={0: [(10, 20)], 1: []},
+        waits={0: [(0, 10, True)], 1: []},
         migrations=[],
         hollow=[],
         foreign=[(15, 30)],
