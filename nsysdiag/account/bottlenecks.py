@@ -43,7 +43,7 @@ class Bottlenecks:
     def each_of(self, parts: Intervals) -> dict[str, IntArray]:
         """The ns of each of `parts` by bottleneck, of those that have any."""
         present = np.unique(self.code).tolist()
-        return {FAMILIES[code]: coverage(union(self.spans[self.code == code]), parts) for code in present}
+        return {FAMILIES[code]: coverage(self.spans[self.code == code], parts) for code in present}
 
     def set_of(self, name: Family) -> Intervals:
         """The time that counts to one bottleneck, as a set."""
