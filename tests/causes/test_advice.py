@@ -21,7 +21,7 @@ from nsysdiag.copies import show as copies_show
 from nsysdiag.findings.rulebook import advice_of, sources_of
 from nsysdiag.findings.rules import FINDING_RULES
 from nsysdiag.findings.text import advice_of as told
-from nsysdiag.host import advice as host_advice
+from nsysdiag.host import shortage
 from nsysdiag.memory import words as memory_words
 from nsysdiag.programs.facts import FRAMEWORKS, TITLES
 from nsysdiag.report import Report
@@ -79,7 +79,7 @@ class TestTexts:
                     assert [text for text in words.sentences if PYTORCH.search(text)] == []
 
 
-@pytest.mark.parametrize("module", [memory_words, host_advice, copies_show], ids=lambda module: str(module.__name__))
+@pytest.mark.parametrize("module", [memory_words, shortage, copies_show], ids=lambda module: str(module.__name__))
 def test_words_beside_findings_name_no_framework(module: ModuleType) -> None:
     tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
     words = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]

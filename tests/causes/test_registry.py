@@ -24,10 +24,19 @@ from nsysdiag.trace.capabilities import KINDS
 
 ROOT = Path(__file__).parents[2]
 PACKAGE, TEMPLATES = ROOT / "nsysdiag", ROOT / "templates"
+BY_BOTTLENECK = (
+    "account/bottlenecks",
+    "account/outside",
+    "diagnosis/judge",
+    "diagnosis/sentences",
+    "diagnosis/words",
+    "findings/attribution",
+)
 OTHER_MEANINGS = {
     ("nsysdiag/timeline/facts.py", "off_cpu"): "a kind of lane, as the report's JSON calls it",
     ("templates/assets/timeline/lanes.js", "off_cpu"): "that kind of lane",
     ("templates/assets/timeline/layout.js", "off_cpu"): "that kind of lane",
+    **{(f"nsysdiag/{path}.py", "sync"): "the bottleneck" for path in BY_BOTTLENECK},
 }
 """Words that only happen to be equal to the id of a cause."""
 
