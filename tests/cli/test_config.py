@@ -130,7 +130,7 @@ class TestOfASavedReport:
         assert device.cost.lost.hour == 1.375
 
     def test_says_what_is_lost(self, cli: Callable[..., Result], saved: str) -> None:
-        text = cli("analyze", saved, "--gpu-hour-cost", "2.5").stdout.decode()
+        text = cli("analyze", saved, "--gpu-hour-cost", "2.5", "--details").stdout.decode()
         assert "1.38 USD of 2.50 USD an hour is lost, 55.0%" in text
 
     def test_keeps_its_price_where_none_is_given(self, cli: Callable[..., Result], saved: str, folder: Path) -> None:

@@ -17,7 +17,7 @@ from tests.output.samples import SAMPLES, device, finding, report
 
 
 def shown(name: str, sample: str = "priced") -> str:
-    return FORMATS[name].render(SAMPLES[sample](), RenderOptions(width=160)).decode()
+    return FORMATS[name].render(SAMPLES[sample](), RenderOptions(width=160, details=True)).decode()
 
 
 def section(sample: str) -> Element | None:

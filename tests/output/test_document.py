@@ -91,7 +91,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(name: str, sample: str = "one_device") -> str:
-    return FORMATS[name].render(SAMPLES[sample](), RenderOptions(width=120)).decode()
+    return FORMATS[name].render(SAMPLES[sample](), RenderOptions(width=120, details=True)).decode()
 
 
 def section(sample: str = "one_device", anchor: str = "toys") -> Element:

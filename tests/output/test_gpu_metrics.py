@@ -26,7 +26,7 @@ def made(**changes: object) -> DeviceReport:
 
 
 def drawn(suffix: str, found: DeviceReport) -> str:
-    return FORMATS[suffix].render(report([found], []), RenderOptions(width=160)).decode()
+    return FORMATS[suffix].render(report([found], []), RenderOptions(width=160, details=True)).decode()
 
 
 def test_all_that_there_is_to_say() -> None:

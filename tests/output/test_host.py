@@ -16,7 +16,7 @@ from tests.output.samples import device, report
 
 def rendered(name: str, host: HostReport | None) -> str:
     made = msgspec.structs.replace(report([device()], []), host=host)
-    return FORMATS[name].render(made, RenderOptions(width=100)).decode()
+    return FORMATS[name].render(made, RenderOptions(width=100, details=True)).decode()
 
 
 def changed(**fields: object) -> HostReport:

@@ -30,7 +30,7 @@ def sentences(**changes: object) -> list[str]:
 
 def drawn(suffix: str, **changes: object) -> str:
     launch = msgspec.structs.replace(launch_in_full(), **changes)
-    return FORMATS[suffix].render(report([device(launch=launch)], []), RenderOptions(width=160)).decode()
+    return FORMATS[suffix].render(report([device(launch=launch)], []), RenderOptions(width=160, details=True)).decode()
 
 
 def test_all_that_there_is_to_say() -> None:
@@ -207,6 +207,6 @@ def test_the_page_tells_all_without_scripts() -> None:
 
 
 def test_a_report_of_before_has_the_plain_facts_only() -> None:
-    shown = FORMATS["html"].render(report([device(launch=LAUNCH)], []), RenderOptions()).decode()
+    shown = FORMATS["html"].render(report([device(launch=LAUNCH)], []), RenderOptions(details=True)).decode()
     assert "Launched operations" in shown
     assert "launched and not finished" not in shown

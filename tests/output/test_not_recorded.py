@@ -15,11 +15,11 @@ from tests.output.samples import no_device, one_device
 def test_it_is_listed(name: str) -> None:
     for sample in (one_device(), no_device()):
         made = structs.replace(sample, not_recorded=list(NOT_RECORDED))
-        shown = " ".join(FORMATS[name].render(made, RenderOptions(width=160)).decode().split())
+        shown = " ".join(FORMATS[name].render(made, RenderOptions(width=160, details=True)).decode().split())
         for row in NOT_RECORDED:
             assert row.what.split(" (")[0] in shown, row.what
         without = structs.replace(sample, not_recorded=[])
-        assert "temperature" not in FORMATS[name].render(without, RenderOptions()).decode()
+        assert "temperature" not in FORMATS[name].render(without, RenderOptions(details=True)).decode()
 
 
 def test_what_a_dashboard_shows_beside_utilization_is_named() -> None:

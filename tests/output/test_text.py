@@ -24,15 +24,17 @@ SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @cache
-def text(sample: str, width: int = 80, color: bool = False) -> str:
-    return FORMATS["txt"].render(SAMPLES[sample](), RenderOptions(width=width, color=color)).decode()
+def text(sample: str, width: int = 80, color: bool = False, *, details: bool = True) -> str:
+    return FORMATS["txt"].render(SAMPLES[sample](), RenderOptions(width=width, color=color, details=details)).decode()
 
 
 @pytest.mark.parametrize("sample", EVERY_SAMPLE)
 @pytest.mark.parametrize("width", quick([80, 100, 132], 3))
 def test_fits(sample: str, width: int) -> None:
-    lines = text(sample, width).split("\n  nsys profile ")[0].split("To resolve more")[0].splitlines()
-    assert max(len(line) for line in lines) <= width
+    for details in (False, True):
+        shown = text(sample, width, details=details)
+        lines = shown.split("\n  nsys profile ")[0].split("To resolve more")[0].splitlines()
+        assert max(len(line) for line in lines) <= width
 
 
 def test_uses_the_width() -> None:
@@ -107,7 +109,7 @@ def test_steps_of_a_chain_begin_lines_of_their_own_where_they_do_not_fit() -> No
 def with_gaps(*gaps: Gap, **changes: object) -> str:
     made = SAMPLES["one_device"]()
     made = msgspec.structs.replace(made, devices=[device(gaps=list(gaps), **changes)])
-    return FORMATS["txt"].render(made, RenderOptions(width=100)).decode()
+    return FORMATS["txt"].render(made, RenderOptions(width=100, details=True)).decode()
 
 
 def test_a_gap_like_an_earlier_one_is_not_told_again() -> None:

@@ -20,7 +20,7 @@ END = 190 * MS
 
 def shown(name: str, **changes: object) -> str:
     made = report([device(utilization=utilization_of(**changes))], [])
-    return FORMATS[name].render(made, RenderOptions(width=160)).decode()
+    return FORMATS[name].render(made, RenderOptions(width=160, details=True)).decode()
 
 
 def test_what_is_said_of_a_device() -> None:
@@ -59,7 +59,7 @@ def test_without_a_window_nothing_is_said() -> None:
     empty = device(utilization=utilization_of(util_time_share=None, by_time=None, by_period=None))
     assert utilization_sentences(empty) == []
     made = report([empty], [])
-    text, page = (FORMATS[name].render(made, RenderOptions()).decode() for name in ("txt", "html"))
+    text, page = (FORMATS[name].render(made, RenderOptions(details=True)).decode() for name in ("txt", "html"))
     assert "Utilization" not in text
     assert 'id="utilization"' not in page
     assert "Dashboard" not in page
@@ -69,12 +69,12 @@ def test_a_report_of_before_has_three_shares_alone() -> None:
     old = msgspec.convert({"util_time_share": 0.55, "busy_share": 0.6, "compute_share": 0.45}, Utilization)
     made = report([device(utilization=old)], [])
     assert from_json(to_json(made), Report) == made
-    told = {name: known.render(made, RenderOptions()).decode() for name, known in FORMATS.items()}
+    told = {name: known.render(made, RenderOptions(details=True)).decode() for name, known in FORMATS.items()}
     assert "55.0%" in told["html"]
     assert "SM activity is not known" not in told["txt"]
     assert tables(made)["utilization"].decode().splitlines()[1].startswith("gpu0,0.55,,0.6,0.45,")
     empty = report([device(utilization=msgspec.convert({}, Utilization))], [])
-    assert 'id="utilization"' not in FORMATS["html"].render(empty, RenderOptions()).decode()
+    assert 'id="utilization"' not in FORMATS["html"].render(empty, RenderOptions(details=True)).decode()
 
 
 def test_an_estimate_is_called_one_everywhere() -> None:
@@ -83,7 +83,7 @@ def test_an_estimate_is_called_one_everywhere() -> None:
         assert "an estimated 13.2% of the SMs" in told, name
         assert "estimate from launch shapes" in " ".join(told.split()), name
     assert "SM activity, estimated" in shown("html")
-    measured = FORMATS["html"].render(never_idle(), RenderOptions()).decode()
+    measured = FORMATS["html"].render(never_idle(), RenderOptions(details=True)).decode()
     assert "SM activity, measured" in measured
     assert "SM activity, estimated" not in measured
 

@@ -60,7 +60,7 @@ def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> No
 
     slow = finding(lost_ns=0, lost_share=0.0, ceiling_ns=68 * MS)
     made = msgspec.structs.replace(SAMPLES["one_device"](), findings=[slow])
-    shown = FORMATS["html"].render(made, RenderOptions()).decode()
+    shown = FORMATS["html"].render(made, RenderOptions(details=True)).decode()
     assert '<p class="lost"><span>nothing of its own</span></p>' in shown
     assert "<dt>At best saves</dt><dd>68.0 ms</dd>" in shown
 
@@ -70,7 +70,7 @@ def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.formats.registry import FORMATS
 
-    shown = " ".join(FORMATS[name].render(SAMPLES["one_device"](), RenderOptions()).decode().split())
+    shown = " ".join(FORMATS[name].render(SAMPLES["one_device"](), RenderOptions(details=True)).decode().split())
     assert "the queue is empty for 170 us at a time, 96 times" in shown
     if name != "txt":  # the summary leaves the rows to the other formats
         row = "start{0}99990000{1}globalTid{0}281546145665170{1}correlationId{0}4711"
