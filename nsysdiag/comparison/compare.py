@@ -145,7 +145,7 @@ def _device(
         name_after=after[0].device.name,
         unit=sides.unit,
         verdict=verdict,
-        sentence=device_sentence(sides.unit, found.length, step, work, rows, titles),
+        sentence=outcome_sentence(sides.unit, found.length, step, work, rows, titles),
         noise=round(found.noise, 6),
         length=found.length,
         parts=found.parts,
@@ -226,7 +226,7 @@ def _strip(capture: Capture) -> Strip | None:
     return Strip(start_ns=mine.start_ns, end_ns=mine.end_ns, cause_ids=mine.cause_ids, level=mine.levels[-1])
 
 
-def device_sentence(
+def outcome_sentence(
     unit: Unit,
     length: Change,
     step: Step | None,
@@ -234,18 +234,19 @@ def device_sentence(
     rows: Sequence[PartChange],
     titles: Mapping[str, str],
 ) -> str:
-    """What became of a unit of work, and which of its parts, `rows`, did most of it."""
-    said = _length_sentence(unit, length, rows, titles)
+    """What became of a device: of its work and its time, and what the slow steps do to that."""
+    said = device_sentence(unit, length, rows, titles)
     if any(row.differs for row in work):
         said = f"{work_sentence(work)}. {said}"
     if step is not None and step.slow:
         times = f"{format_ns(step.change.before_ns)} before and {format_ns(step.change.after_ns)} after"
         said = f"{said} Some steps take more than twice the median one, which takes {times}."
-    return f"{said} The change may not be the reason: each side is a slice of a run." if unit.part_of_step else said
+    return f"{said} The change may not be the reason: no whole steps are compared." if unit.part_of_step else said
 
 
-def _length_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
-    what = "What repeats" if unit.part_of_step else "An iteration" if unit.kind == ITERATIONS else "The same work"
+def device_sentence(unit: Unit, length: Change, rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
+    """What became of a unit of work, and which of its parts, `rows`, did most of it."""
+    what = "An iteration" if unit.kind == ITERATIONS else "The same work"
     times = f"{what} takes {format_ns(length.after_ns)} instead of {format_ns(length.before_ns)}"
     share = format_signed_share(length.change_ns, length.before_ns)
     if outweighed(length):

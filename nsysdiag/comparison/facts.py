@@ -188,8 +188,8 @@ class FindingChange(Record, frozen=True):
 class Unit(Record, frozen=True):
     """What is compared: `iterations`, or, for as many runs of the kernels that both sides share, the judged steady
     phases (`phases`) or the whole windows (`kernels`). `scale` is how many iterations (windows) after do the work of
-    one before. The counts are of the units behind each side, names what the iterations go by. `part_of_step`: what
-    repeats is no NVTX range, and a side is a slice of a longer run, so that it may be a part of a step."""
+    one before. The counts are of the units behind each side, names what the iterations go by. `part_of_step`: no
+    whole steps are compared, but layers or slices of longer runs."""
 
     kind: OwnText
     name_before: IterationName
@@ -232,12 +232,11 @@ class Speedup(Record, frozen=True):
 class JobComparison(Record, frozen=True):
     """The job, which takes as long as its slowest device.
 
-    `step` is the time of its step: the `median` step, or the `mean` where that alone changed; without steps
-    what the unit of work takes. `device_before` and `device_after` are the slowest devices. `work` is theirs;
-    `account` is about all devices, empty where a report does not tell or judges no steady phase. `top` is what
-    changed most on the slowest device, kinds of work and root causes, beyond chance as far as that is known.
-    `slow_steps`: some step of a device takes twice as long as the median one.
-    """
+    `step` is the time of its step: the `median` step, or the `mean` where that alone changed; without steps what the
+    unit of work takes. `mean` is the mean of it. `device_before` and `device_after` are the slowest devices, `work` is
+    that of the one after. `account` is about all devices, empty where a report does not tell or judges no steady phase.
+    `top` is what changed most on the slowest device, kinds of work and root causes, beyond chance as far as that is
+    known. `slow_steps`: some step of a device takes twice as long as the median one."""
 
     statistic: OwnText
     unit: Unit
@@ -246,6 +245,7 @@ class JobComparison(Record, frozen=True):
     device_after: OwnText
     devices_differ: bool
     step: Change
+    mean: Change
     speedup: Speedup | None
     work: list[WorkChange]
     account: list[AccountChange]

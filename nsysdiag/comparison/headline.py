@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nsysdiag.comparison.changes import SAME
+from nsysdiag.comparison.changes import SAME, UNKNOWN
 from nsysdiag.comparison.facts import Change, JobComparison, PartChange, Speedup, WorkChange
 from nsysdiag.comparison.steps import DECIDED, MEAN
 from nsysdiag.comparison.units import ITERATIONS, PHASES
 from nsysdiag.comparison.work import BYTES, KERNELS
-from nsysdiag.units import format_bytes, format_ns, format_signed_ns
+from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns
 
+MIXED, DOUBTED = "mixed", ", not beyond chance"
+OTHER_MEAN = 0.02
+"""Ratios of means and medians that are further apart are two statements."""
 PER_KERNEL = 0.05
 """Times for a kernel that are no further apart are the same."""
 
@@ -18,13 +21,15 @@ PER_KERNEL = 0.05
 def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
     """One line to paste. Work that is not the same comes first."""
     if any(row.differs for row in job.work):
-        return f"{work_sentence(job.work)}; {_lower(_times(job))}{_device(job)} ({_remark(job)})"
+        return f"{work_sentence(job.work)}; {_lower(_times(job))}{_device(job)} ({_remark(job)}){_mean(job)}"
     top = _top(job.top, titles)
     if job.verdict == SAME:
         step = job.step
         same = f"{_name(job)} {format_ns(step.before_ns)} → {format_ns(step.after_ns)}{_device(job)}"
         return f"{same}: no difference beyond chance{top}"
-    return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{top}"
+    if job.verdict == UNKNOWN and abs(job.step.change_ns) <= job.step.least_ns:
+        return f"{_times(job)}{_device(job)}: {format_share(job.step.least_ns, job.step.before_ns)} apart at most{top}"
+    return f"{_times(job)}{_device(job)} ({_factor(job)}){_doubt(job)}{_mean(job)}{top}"
 
 
 def work_sentence(work: Sequence[WorkChange]) -> str:
@@ -39,7 +44,7 @@ def _work(row: WorkChange) -> str:
 
 def _name(job: JobComparison) -> str:
     if job.unit.part_of_step:
-        return "Time from one repeat to the next, in slices of longer runs:"
+        return "Parts of steps, for the same work:"
     if job.unit.kind == ITERATIONS:
         return "Mean step time" if job.statistic == MEAN else "Step time"
     return "Steady phase, for the same work:" if job.unit.kind == PHASES else "Window, for the same work:"
@@ -83,7 +88,7 @@ def _remark(job: JobComparison) -> str:
     """How the time compares with the work, by the kernels."""
     kernels = next((row for row in job.work if row.id == KERNELS and row.differs and row.before and row.after), None)
     if kernels is None or not job.step.before_ns:
-        return _factor(job)
+        return "no difference beyond chance" if job.verdict == SAME else _factor(job)
     each = (job.step.after_ns / kernels.after) / (job.step.before_ns / kernels.before)
     if abs(each - 1) <= PER_KERNEL:
         return "the same per kernel"
@@ -95,9 +100,19 @@ def _doubt(job: JobComparison) -> str:
         return ", which does not show what the change did"
     if job.statistic == MEAN and job.slow_steps:
         return ", by the slow steps: the median step shows no difference"
-    if job.verdict == "mixed":
+    if job.verdict == MIXED and job.devices_differ:
         return ", not all GPUs alike"
-    return "" if job.verdict in DECIDED or job.speedup is None or job.speedup.low is None else ", not beyond chance"
+    return "" if job.verdict in (*DECIDED, MIXED) or job.speedup is None or job.speedup.low is None else DOUBTED
+
+
+def _mean(job: JobComparison) -> str:
+    """The mean step where slow steps make another change of it."""
+    mean, step = job.mean, job.step
+    if not job.slow_steps or job.statistic == MEAN or not (mean.before_ns and step.before_ns):
+        return ""
+    if abs(mean.after_ns / mean.before_ns - step.after_ns / step.before_ns) <= OTHER_MEAN:
+        return ""
+    return f"; with the slow steps {format_ns(mean.before_ns)} → {format_ns(mean.after_ns)} on average"
 
 
 def _top(rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:

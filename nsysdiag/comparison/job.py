@@ -49,6 +49,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         device_after=after.made.key,
         devices_differ=apart,
         step=step,
+        mean=_step(before, after, MEAN),
         speedup=speedup(step),
         work=after.made.work,
         account=_account(devices, step),

@@ -9,8 +9,8 @@ import numpy as np
 
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, SAME, change_of_step, outside
 from nsysdiag.comparison.facts import Change, Speedup
-from nsysdiag.comparison.side import LENGTH, Capture, column
-from nsysdiag.comparison.significance import LEVEL, drawn_means, drawn_medians, freedom, interval
+from nsysdiag.comparison.side import LENGTH, Capture
+from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_medians, freedom, interval
 
 SLOW = 2.0
 """Times the median: one step that is longer makes a mean uncertain. Steps of a loop differ by less."""
@@ -30,7 +30,8 @@ class Step:
 
 def step_change(before: Sequence[Capture], after: Sequence[Capture], noise: float, statistic: str = MEDIAN) -> Step:
     """Of captures of the same unit of work. `noise` is what a side drifts by, a share."""
-    sides = [[each[:, None] for each in column(captures, LENGTH)] for captures in (before, after)]
+    most = max(each.fold for each in (*before, *after))
+    sides = [[_whole_steps(each, most)[:, None] for each in captures] for captures in (before, after)]
     middle = [float(np.median(np.concatenate(side))) for side in sides]
     longer = middle[0] > middle[1]  # the same draws whichever side is called before
     draw = drawn_medians if statistic == MEDIAN else drawn_means
@@ -40,6 +41,15 @@ def step_change(before: Sequence[Capture], after: Sequence[Capture], noise: floa
     change = change_of_step(round(float(one.mean[0])), round(float(two.mean[0])), bounds, noise)
     slow = any(float(np.concatenate(side).max()) > SLOW * at for side, at in zip(sides, middle, strict=True))
     return Step(change, freedom(one, two), slow)
+
+
+def _whole_steps(capture: Capture, fold: float) -> Values:
+    """The length of a unit of work in each stretch of as much work as the largest iteration of any capture, which has
+    `fold` units. The median of layers is none of steps, which begin or end with something else."""
+    values = capture.table[LENGTH]
+    together = max(round(fold / capture.fold), 1)
+    count = len(values) // together
+    return values[: count * together].reshape(count, together).mean(axis=1) if count else values
 
 
 def verdict_of(length: Change, step: Step | None) -> str:

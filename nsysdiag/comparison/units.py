@@ -19,14 +19,11 @@ LEAST_SHARED = 0.5
 WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
 GRAPH = "graph "
-PARTS_OF_STEPS = (
-    "Slices of longer runs are compared by an operation that repeats: it may come several times in a step, and what "
-    "differs may lie in the parts of the runs that the slices show."
-)
+PARTS_OF_STEPS = "No whole steps are compared, but parts of steps: what differs may lie in the parts of the runs that the traces show."
 HINT = "compare two captures of the same program, with NVTX ranges around its steps"
 ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
-NVTX = "nvtx"
 WHOLE_WINDOWS, STEADY_PHASES = "whole windows are compared", "the steady phases are compared"
+OTHER_STEPS = "Iterations go by other operations on each side, which are not the same step"
 BY_PHASE = (
     "Kernels, recurring gaps, copies and launches are those of the whole windows; root causes are known of windows "
     "alone, and causes stand for themselves."
@@ -50,16 +47,21 @@ def in_units(before: Sequence[On], after: Sequence[On]) -> Sides:
     right = [by_iterations(*each) for each in after]
     found = [each for each in (*left, *right) if each is not None]
     if len(found) == len(left) + len(right):
-        return _by_iterations(found[: len(left)], found[len(left) :])
+        sides = _by_iterations(found[: len(left)], found[len(left) :])
+        return _by_kernels(before, after, OTHER_STEPS) if sides is None else sides
     return _by_kernels(before, after)
 
 
-def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
+def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
+    """None where the iterations of captures are not the same step, nor several of it."""
     first = left[0]
     for other in (*left[1:], *right):
         if not _alike(first, other):
             raise _nothing_in_common(first, other)
-    folds = [_fold(first, each) for each in (*left, *right)]
+    found = [_fold(first, each) for each in (*left, *right)]
+    if None in found:
+        return None
+    folds = [each or 1.0 for each in found]
     both = [scaled(each, fold) for each, fold in zip((*left, *right), folds, strict=True)]
     before, after = both[: len(left)], both[len(left) :]
     names = [_iteration_name(captures) for captures in (left, right)]
@@ -81,17 +83,19 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides:
         count_before=sum(each.entries for each in left),
         count_after=sum(each.entries for each in right),
         scale=1 / scale,
-        part_of_step=_parts_of_steps([*left, *right]),
+        part_of_step=_parts_of_steps([(each.report, each.device) for each in both], ITERATIONS),
     )
     if unit.part_of_step:
         notes.append(PARTS_OF_STEPS)
     return Sides(before, after, unit, notes)
 
 
-def _parts_of_steps(captures: Sequence[Capture]) -> bool:
-    """May what repeats be a part of a step, such as a layer of a model: it is no NVTX range, and a side is a slice?"""
-    sources = {each.device.iterations.source for each in captures if each.device.iterations is not None}
-    return sources != {NVTX} and any(note.startswith(SLICE) for each in captures for note in each.device.notes)
+def _parts_of_steps(reports: Sequence[On], kind: str) -> bool:
+    """Does a side have no whole steps: what repeats are layers, or no steps are compared and it is a slice?"""
+    devices = [device for _report, device in reports]
+    if any(each.iterations is not None and not each.iterations.closed for each in devices):
+        return True
+    return kind != ITERATIONS and any(note.startswith(SLICE) for each in devices for note in each.notes)
 
 
 def _alike(first: Capture, other: Capture) -> bool:
@@ -117,9 +121,9 @@ def _iteration_name(captures: Sequence[Capture]) -> str:
     return next((row.short_name for row in device.kernels if short_name(row.name) == name), name)
 
 
-def _fold(first: Capture, other: Capture) -> float:
-    """How many iterations of the first are in one of the other: 1 where both go by the same NVTX range, or where the
-    kernels that both share tell no whole number."""
+def _fold(first: Capture, other: Capture) -> float | None:
+    """How many iterations of the first are in one of the other: 1 where both go by the same NVTX range. None where they
+    go by other names, and the kernels that both share tell no whole number."""
     one, two = first.device.iterations, other.device.iterations
     if one is None or two is None or (one.source == two.source == "nvtx" and one.name == two.name):
         return 1.0
@@ -127,7 +131,10 @@ def _fold(first: Capture, other: Capture) -> float:
     if ratio is None:
         return 1.0
     whole = round(ratio) if ratio >= 1 else 1 / round(1 / ratio)
-    return float(whole) if abs(ratio / whole - 1) <= WHOLE_NUMBER and 1 / MOST_FOLD <= whole <= MOST_FOLD else 1.0
+    if abs(ratio / whole - 1) <= WHOLE_NUMBER and 1 / MOST_FOLD <= whole <= MOST_FOLD:
+        return float(whole)
+    same = (one.source, one.name) == (two.source, two.name)
+    return 1.0 if same or _shared(first.device, other.device) < LEAST_SHARED else None
 
 
 def _runs(first: Capture, other: Capture) -> float | None:
@@ -155,7 +162,7 @@ def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
+def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sides:
     reports = [*before, *after]
     first = by_window(*before[0], 1.0)
     units = [1.0]
@@ -177,9 +184,11 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
         count_before=len(before),
         count_after=len(after),
         scale=1 / units[len(before)],
+        part_of_step=_parts_of_steps(reports, KERNELS),
     )
     ratio = units[len(before)]
-    notes = [_why_windows(reports, STEADY_PHASES if captures is steady else WHOLE_WINDOWS)]
+    notes = [_why_windows(reports, why, STEADY_PHASES if captures is steady else WHOLE_WINDOWS)]
+    notes += [PARTS_OF_STEPS] if unit.part_of_step else []
     if captures is steady:
         notes.append(BY_PHASE)
     elif steady:
@@ -191,8 +200,10 @@ def _by_kernels(before: Sequence[On], after: Sequence[On]) -> Sides:
     return Sides(captures[: len(before)], captures[len(before) :], unit, notes)
 
 
-def _why_windows(reports: Sequence[On], compared: str) -> str:
+def _why_windows(reports: Sequence[On], why: str, compared: str) -> str:
     """Which sides have no iterations, or a saved report that does not hold them one by one, and what is `compared`."""
+    if why:
+        return f"{why}: {compared}."
     unpacked = [
         report.trace.file
         for report, device in reports

@@ -30,6 +30,8 @@ class Program:
     `pageable` how the batch is copied, `graph`
     launches the layers at once, `gemm` and `python` multiply what the kernels and the host code take, `reading` is how
     long a loader needs for a batch, `jitter` the spread of all times, `named` puts NVTX ranges around the steps.
+    `layers` and `batch` (bytes) are the work of a step, `tuning` how many kernels a start-up tries. After every `every`
+    steps from `first_pause` on the host writes a checkpoint for `pause`.
     """
 
     seed: int = 0
@@ -45,6 +47,12 @@ class Program:
     reading: int = 4 * MS
     jitter: float = 0.03
     named: bool = True
+    layers: int = LAYERS
+    batch: int = 8 << 20
+    tuning: int = 0
+    every: int = 0
+    first_pause: int = 0
+    pause: int = 20 * MS
 
     def simulated(self) -> Simulation:
         """The program after it ran."""
@@ -81,15 +89,20 @@ class _Run:
         program = self.program
         copies = t.process.stream()
         yield from t.launch("distribution_elementwise_grid_stride_kernel", 90 * US)
+        for kernel in range(program.tuning):
+            yield from t.launch(f"cutlass_tile_{kernel}_gemm", self.about(1 * MS))
+            yield from t.synchronize(t.process.null, cost=self.about(300 * US))
         for step in range(program.steps):
+            if program.every and step and step >= program.first_pause and step % program.every == 0:
+                yield from t.compute(self.about(program.pause), "write_checkpoint")
             if program.named:
                 t.push(f"step {step}")
             if program.workers:
                 yield from t.get(self.batches)
             if program.pageable:
-                yield from t.blocking_copy("HtoD", 8 << 20, self.about(700 * US), staging=self.about(400 * US))
+                yield from t.blocking_copy("HtoD", program.batch, self.about(700 * US), staging=self.about(400 * US))
             else:
-                yield from t.copy("HtoD", 8 << 20, self.about(330 * US), copies)
+                yield from t.copy("HtoD", program.batch, self.about(330 * US), copies)
             yield from self.layers(t)
             if program.sync:
                 yield from t.synchronize(t.process.null, cost=self.about(program.tail))
@@ -101,7 +114,7 @@ class _Run:
 
     def layers(self, t: Thread) -> Body:
         program = self.program
-        kernels = [(GEMM, 120 * US * program.gemm), (RELU, 22 * US), (NORM, 30 * US)] * LAYERS
+        kernels = [(GEMM, 120 * US * program.gemm), (RELU, 22 * US), (NORM, 30 * US)] * program.layers
         if program.graph:
             yield from t.compute(self.about(20 * US * program.python))
             yield from t.launch_graph([Node(name, self.about(ns)) for name, ns in kernels])

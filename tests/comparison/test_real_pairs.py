@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -31,21 +32,27 @@ def report(path: Path) -> Report:
 
 
 def test_the_pair_before_and_after() -> None:
-    """Eight iterations a side of a run whose host got slower; the kernels did not, and there the change is no fix."""
+    """Each side is a slice of one forward pass: its repeats are layers, and the slices show no change of a program."""
     for path in (BEFORE, AFTER):
         if not path.exists():
             pytest.skip(f"no {path.name}")
     made = compare_reports([report(BEFORE)], [report(AFTER)])
-    assert made.verdict == "regressed"
+    assert made.verdict == "unknown"
+    assert "1.13× longer" in made.headline
+    assert "does not show what the change did" in made.headline
+    assert not re.search("faster|slower|iteration|training|step time", made.headline, re.IGNORECASE)
+    assert not re.search("faster|slower|iteration", made.sentence, re.IGNORECASE)
     for device in made.devices:
         adds_up(device)
-        assert device.length.verdict == "regressed"
-        assert part(device, "compute").verdict == "same"
-        assert verdicts(device)["launch_call"] == "regressed"
-        assert set(verdicts(device)) <= {"idle", "launch_call", "uncovered"}
+        assert device.verdict == "unknown"
+        assert device.unit.part_of_step
+        compute = part(device, "compute")
+        assert compute.after_ns == pytest.approx(compute.before_ns, rel=0.02)  # the kernels are the same
+        assert part(device, "idle").after_ns > part(device, "idle").before_ns
         assert {row.change.verdict for row in device.kernels} <= {"same", "unknown"}
     back = compare_reports([report(AFTER)], [report(BEFORE)])
-    assert back.verdict == "improved"
+    assert back.verdict == "unknown"
+    assert "shorter" in back.headline
     for device, other in zip(back.devices, made.devices, strict=True):
         assert {row: OPPOSITE[said] for row, said in verdicts(other).items()} == verdicts(device)
 

@@ -1,0 +1,194 @@
+"""What a comparison says first: the step of the job, whether its work is the same, and what changed most."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec import structs
+
+from nsysdiag.ci.budgets import UnjudgedError, parse_budgets
+from nsysdiag.ci.changes import check_comparison
+from nsysdiag.comparison.compare import compare_reports
+from tests.comparison.programs import Program
+from tests.comparison.samples import adds_up, beside, only, report_of
+from tests.simulator.engine import MS, US
+
+if TYPE_CHECKING:
+    from nsysdiag.comparison.facts import Comparison, JobComparison
+    from nsysdiag.report import Report
+
+pytestmark = pytest.mark.slow
+
+PLAIN = Program(sync=True, tail=200 * US)
+SLOW = replace(PLAIN, tail=500 * US)
+TWICE = replace(PLAIN, layers=12, batch=16 << 20)
+LONG = replace(PLAIN, steps=60)
+PAUSES = replace(LONG, every=7, pause=60 * MS)
+
+
+def compared(before: Program, after: Program) -> Comparison:
+    made = compare_reports([report_of(before)], [report_of(replace(after, seed=before.seed + 1))])
+    adds_up(only(made))
+    return made
+
+
+def job_of(made: Comparison) -> JobComparison:
+    assert made.job is not None
+    return made.job
+
+
+def without_steps(report: Report) -> Report:
+    """The same where nothing was found to repeat."""
+    devices = [structs.replace(device, iterations=None) for device in report.devices]
+    return structs.replace(report, devices=devices)
+
+
+class TestGain:
+    def test_is_a_factor_with_its_interval_and_a_cause(self) -> None:
+        made = compared(SLOW, PLAIN)
+        assert made.headline.startswith("Step time 1.57 → 1.28 ms (1.23× faster, 95 % CI 1.2")
+        assert made.headline.endswith("; synchronization -297 us")
+        job = job_of(made)
+        assert job.speedup is not None
+        assert job.speedup.low is not None
+        assert job.speedup.high is not None
+        assert job.speedup.low < job.speedup.factor < job.speedup.high
+        assert job.speedup.factor == pytest.approx(job.step.before_ns / job.step.after_ns, rel=1e-5)
+
+    def test_the_other_way_round_is_a_loss(self) -> None:
+        made = compared(PLAIN, SLOW)
+        assert "1.24× slower, 95 % CI 1.2" in made.headline
+        assert made.headline.endswith("; synchronization +299 us")
+
+    def test_the_account_adds_up_to_the_step(self) -> None:
+        job = job_of(compared(SLOW, PLAIN))
+        for side in ("before_ns", "after_ns", "change_ns"):
+            assert sum(getattr(row, side) for row in job.account) == getattr(job.step, side)
+        (sync,) = (row for row in job.account if row.bottleneck == "sync")
+        assert sync.change_ns == pytest.approx(-300 * US, rel=0.1)
+
+    def test_noise_alone_is_no_difference(self) -> None:
+        made = compared(PLAIN, PLAIN)
+        assert made.headline == "Step time 1.28 ms → 1.28 ms: no difference beyond chance"
+        assert job_of(made).top == []
+
+
+class TestWork:
+    def test_twice_the_work_comes_first_and_is_no_plain_loss(self) -> None:
+        made = compared(PLAIN, TWICE)
+        assert made.verdict == "mixed"
+        start = "Not the same work per step: kernels 18 → 36 (2.0×), bytes 8.00 MiB → 16.0 MiB (2.0×); step time "
+        assert made.headline.startswith(start)
+        assert made.headline.endswith(" per kernel)")
+        assert {row.id: row.differs for row in job_of(made).work} == {"kernels": True, "launches": False, "bytes": True}
+        assert compared(TWICE, PLAIN).verdict == "mixed"
+
+    def test_more_work_in_less_time_is_a_gain(self) -> None:
+        made = compared(replace(PLAIN, tail=3 * MS), TWICE)
+        assert made.verdict == "improved"
+        assert made.headline.startswith("Not the same work per step")
+
+    def test_budgets_judge_the_numbers(self) -> None:
+        (budget,) = parse_budgets(["length:+50%"], "fail", "test")
+        (result,) = check_comparison(compared(PLAIN, TWICE), {"after": report_of(TWICE)}, [budget])
+        assert result.broken
+        assert result.value == pytest.approx(0.83, rel=0.02)
+
+    def test_a_host_that_runs_ahead_says_nothing_of_bytes(self) -> None:
+        """Its copies come before their steps."""
+        ahead = replace(PLAIN, sync=False)
+        found = {row.id: row for row in job_of(compared(PLAIN, ahead)).work}
+        assert found.keys() == {"kernels", "launches"}
+        assert not any(row.differs for row in found.values())
+
+    def test_bytes_that_start_up_alone_copies_are_no_work(self) -> None:
+        report = report_of(PLAIN)
+        (row, *others) = report.devices[0].copies.rows
+        copies = structs.replace(report.devices[0].copies, rows=[structs.replace(row, bytes=9 * row.bytes), *others])
+        device = structs.replace(report.devices[0], copies=copies)
+        made = compare_reports([report], [structs.replace(report, devices=[device])])
+        assert not any(row.differs for row in job_of(made).work)
+
+
+class TestSlowSteps:
+    def test_a_few_do_not_hide_a_gain(self) -> None:
+        """Checkpoints between the steps, which are parts of some."""
+        before = replace(PAUSES, tail=700 * US, every=9)
+        made = compared(before, replace(PAUSES, every=11))
+        assert made.verdict == "improved"
+        assert job_of(made).statistic == "median"
+        assert job_of(made).step.change_ns == pytest.approx(-500 * US, rel=0.1)
+
+    def test_they_make_no_other_step_by_themselves(self) -> None:
+        job = job_of(compared(LONG, replace(LONG, every=12)))
+        assert job.step.after_ns == pytest.approx(job.step.before_ns, rel=0.02)
+
+    def test_where_they_alone_changed_it_is_said(self) -> None:
+        made = compared(LONG, replace(LONG, every=6))
+        assert made.verdict == "regressed"
+        assert made.headline.startswith("Mean step time 1.28 → 4.")
+        assert "by the slow steps: the median step shows no difference" in made.headline
+        assert only(made).step is not None
+        assert only(made).slow_steps
+
+
+class TestSteadyPhases:
+    def test_a_longer_start_up_changes_nothing(self) -> None:
+        """Neither where steps are known, nor where the steady phases alone are."""
+        longer = replace(PLAIN, tuning=300, seed=1)
+        named = compare_reports([report_of(PLAIN)], [report_of(longer)])
+        assert named.verdict == "same"
+        device = only(compare_reports([without_steps(report_of(PLAIN))], [without_steps(report_of(longer))]))
+        adds_up(device)
+        assert device.unit.kind == "phases"
+        assert device.length.after_ns == pytest.approx(device.length.before_ns, rel=0.02)
+        assert report_of(longer).devices[0].window_ns > 5 * device.length.after_ns  # what windows would say
+
+    def test_steps_that_go_by_other_operations(self) -> None:
+        """Behind a long start-up another operation repeats: those steps are not compared with each other."""
+        before, after = (replace(PLAIN, named=False, tuning=count, seed=count) for count in (0, 200))
+        device = only(compare_reports([report_of(before)], [report_of(after)]))
+        assert abs(device.length.change_ns) <= device.length.least_ns
+
+    def test_roots_are_not_known_of_phases(self) -> None:
+        before, after = without_steps(report_of(PLAIN)), without_steps(report_of(SLOW))
+        device = only(compare_reports([before], [after]))
+        assert {row.id: row.change for row in device.ledger} == {row.id: row.change for row in device.root_ledger}
+        assert any("root causes are known of windows alone" in note for note in device.notes)
+        (budget,) = parse_budgets(["root_ledger.sync:+5%"], "fail", "test")
+        with pytest.raises(UnjudgedError, match="root causes are not known of steady phases"):
+            check_comparison(compare_reports([before], [after]), {"after": after}, [budget])
+
+    def test_older_reports_have_windows(self) -> None:
+        before, after = (
+            structs.replace(without_steps(report_of(each)), phases=[], diagnosis=None) for each in (PLAIN, SLOW)
+        )
+        made = compare_reports([before], [after])
+        assert only(made).unit.kind == "kernels"
+        assert made.headline.startswith("Window, for the same work: ")
+        assert job_of(made).account == []
+
+
+class TestDevices:
+    def test_the_slowest_is_the_job(self) -> None:
+        fast, slow = report_of(PLAIN), report_of(replace(SLOW, tail=900 * US, seed=2))
+        faster = report_of(replace(SLOW, seed=3))
+        made = compare_reports([beside([fast, slow])], [beside([fast, faster])])
+        assert " on gpu1 (" in made.headline
+        assert job_of(made).step.before_ns == pytest.approx(1_980 * US, rel=0.02)
+        assert job_of(made).device_before == job_of(made).device_after == "gpu1"
+
+    def test_each_side_has_its_own_slowest(self) -> None:
+        fast, slow = report_of(PLAIN), report_of(replace(SLOW, tail=900 * US, seed=2))
+        made = compare_reports([beside([fast, slow])], [beside([slow, fast])])
+        job = job_of(made)
+        assert (job.device_before, job.device_after) == ("gpu1", "gpu0")
+        assert job.step.change_ns == 0
+        assert made.verdict == "mixed"
+
+    def test_devices_alike_are_not_named(self) -> None:
+        reports = [report_of(replace(PLAIN, seed=seed)) for seed in range(4)]
+        made = compare_reports([beside(reports[:2])], [beside(reports[2:])])
+        assert "gpu" not in made.headline.lower()
