@@ -153,10 +153,11 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command line to copy."""
+    """A command line to copy. `place` tells it from the same command elsewhere on a page."""
 
     text: str
     limit: Limit = EVERYWHERE
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

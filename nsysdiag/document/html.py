@@ -94,8 +94,8 @@ def _drawn(block: Block, environment: Environment, macros: Any, level: int, valu
             more = (_shape(block),)
         case Heading():
             more = (level + 1,)
-        case Command(text=command):
-            more = (f"command-{crc32(command.encode(errors='surrogatepass')):08x}",)
+        case Command(text=command, place=place):
+            more = (f"command-{crc32((place + command).encode(errors='surrogatepass')):08x}",)
     return Markup(getattr(macros, MACROS[type(block)])(block, *more))
 
 

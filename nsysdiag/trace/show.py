@@ -91,7 +91,7 @@ def recapture(report: Report | None, sentence: str) -> list[Block]:
     """The command under its sentence, where there is one."""
     if report is None or not report.recapture:
         return []
-    return [Paragraph(sentence), Command(report.recapture)]
+    return [Paragraph(sentence), Command(report.recapture, place=sentence)]
 
 
 def source(report: Report) -> list[Part]:

@@ -143,7 +143,7 @@ class TestContent:
     def test_has_all_sections(self) -> None:
         ids = [section.attributes["id"] for section in tree("one_device").all("section")]
         assert ids == [
-            *("overview", "findings", "timeline", "triage", "ledger", "signatures", "iterations", "gaps"),
+            *("diagnosis", "findings", "timeline", "overview", "ledger", "signatures", "iterations", "gaps"),
             *("gap-lengths", "kernels", "copies", "unified-memory", "device-memory", "communication", "nvtx"),
             *("launches", "api", "utilization", "gpu-metrics", "host", "health", "method"),
         ]
@@ -156,10 +156,15 @@ class TestContent:
         assert len(ids) == len(set(ids))
 
     @every_sample
-    def test_begins_with_the_verdict(self, sample: str) -> None:
-        first = next(element for element in tree(sample).walk() if element.attributes.get("class") == "verdict")
-        devices = SAMPLES[sample]().devices
-        assert visible(devices[0].verdict.sentence)[:60] in first.text if devices else "No GPU work" in first.text
+    def test_begins_with_the_headline(self, sample: str) -> None:
+        """Of the job; what is said of each device comes behind it."""
+        made = SAMPLES[sample]()
+        first, *others = (each for each in tree(sample).walk() if each.attributes.get("class") == "verdict")
+        assert made.diagnosis is not None
+        headline = made.diagnosis.headline if made.devices else "No GPU work"
+        assert visible(headline)[:60] in first.text
+        shown = [each.text for each in others]
+        assert all(any(visible(device.verdict.sentence)[:60] in text for text in shown) for device in made.devices)
 
     def test_no_gpu_work_comes_with_the_recapture_line(self) -> None:
         shown = tree("no_device").whole_text()

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nsysdiag.document.names import visible
 from nsysdiag.document.terminal import bar
 from nsysdiag.formats import FORMATS, RenderOptions
 from tests.levels import quick
@@ -33,8 +34,8 @@ def text(sample: str, width: int = 80, color: bool = False, *, details: bool = T
 def test_fits(sample: str, width: int) -> None:
     for details in (False, True):
         shown = text(sample, width, details=details)
-        lines = shown.split("\n  nsys profile ")[0].split("To resolve more")[0].splitlines()
-        assert max(len(line) for line in lines) <= width
+        command = visible(SAMPLES[sample]().recapture or "")
+        assert max(len(line) for line in shown.splitlines() if line != f"  {command}") <= width
 
 
 def test_uses_the_width() -> None:
@@ -67,6 +68,7 @@ def test_iterations_in_a_few_lines() -> None:
         " 2 left out (1 warm-up, 1 cut short at the end)"
     )
     assert block[2:] == [
+        "  2 slow iterations: 1.50 ms more in all",
         "  #6 took 999 us more than the median one: Waiting for a lock +700 us, Compute +500 us",
         "  #13 took 499 us more than the median one: Compute +250 us, Host computing +200 us, No evidence +100 us",
     ]
