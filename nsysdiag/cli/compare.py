@@ -50,6 +50,7 @@ def compare(
     format_name: options.ComparisonFormatOption = None,
     redact: options.RedactOption = False,
     redact_key: options.RedactKeyOption = None,
+    details: options.DetailsOption = False,
     open_html: options.OpenOption = False,
     force: options.ForceOption = False,
     quiet: options.QuietOption = False,
@@ -95,7 +96,7 @@ def compare(
     latest = {str(path): report for path, report in zip(right, reports[len(left) :], strict=True)}
     judged = judge([*budgets, *found.budgets], lambda budget: check_comparison(made, latest, [budget]))
     with concluding(judged, found, settings, quiet=quiet):
-        write_all(made, destinations, force=force, quiet=quiet, open_html=open_html)
+        write_all(made, destinations, force=force, quiet=quiet, open_html=open_html, details=details)
 
 
 def _sides(

@@ -86,10 +86,14 @@ def markdown_document(title: str, sections: Sequence[Section], origin: Sequence[
     return markdown_page(title, [line for section in sections for line in markdown_of(section, 2)], origin, command)
 
 
-def markdown_page(title: str, blocks: Sequence[str], origin: Sequence[Part], command: str | None) -> bytes:
-    """A document with the marker by which a later run finds its file again, and what made it at the end."""
+def markdown_page(
+    title: str, blocks: Sequence[str], origin: Sequence[Part], command: str | None, headline: str = ""
+) -> bytes:
+    """A document with the marker by which a later run finds its file again, and what made it at the end. The headline
+    stands above its title, as the first line to be read."""
     made = markdown_blocks([Paragraph([*origin, *named(" · ", command)])], 2)
-    return ("\n\n".join([MARKER, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
+    first = [f"**{text(headline)}**"] if headline else []
+    return ("\n\n".join([MARKER, *first, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
 
 
 def _sentence(words: Words) -> str:

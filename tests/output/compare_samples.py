@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from nsysdiag.comparison.facts import (
     COMPARISON_SCHEMA_VERSION,
     KIND,
+    AccountChange,
     Change,
     CollectiveChange,
     Comparison,
@@ -28,6 +29,7 @@ from nsysdiag.comparison.facts import (
     CountChange,
     DeviceComparison,
     FindingChange,
+    JobComparison,
     KernelChange,
     MetricChange,
     Move,
@@ -35,9 +37,11 @@ from nsysdiag.comparison.facts import (
     Renaming,
     SideTrace,
     SignatureChange,
+    Speedup,
     Step,
     Strip,
     Unit,
+    WorkChange,
 )
 from nsysdiag.report import CauseInfo, Tool
 from tests.output.samples import HOSTILE
@@ -50,6 +54,7 @@ CAUSES = (
     CauseInfo(id="launch_latency", title="Launch latency", meaning="On its way to the GPU.", color="#f59e0b"),
 )
 SENTENCE = "An iteration takes 777 us instead of 1.05 ms: -26.1%, 95% interval -27.1% to -25.2%."
+HEADLINE = "Step time 1.05 ms → 777 us (1.35× faster, 95 % CI 1.34 to 1.37); synchronization -300 us"
 RENAMED = "Part of the idle time was renamed: of 300 us that Synchronization lost, 20.0% came back as Host code."
 
 
@@ -251,6 +256,33 @@ def device(words: Words = Words(), *, key: str = "gpu0") -> DeviceComparison:
     )
 
 
+def job(found: DeviceComparison, others: int = 0) -> JobComparison:
+    """Of a job whose slowest device this is, one of several where there are `others`."""
+    length = found.length
+    account = {"kernels": (600, 605), "sync": (400, 100), "copies": (50, 10), "host": (2, 62)}
+    return JobComparison(
+        statistic="median",
+        unit=found.unit,
+        verdict=found.verdict,
+        device_before=found.key,
+        device_after=found.key,
+        devices_differ=others > 0,
+        step=length,
+        mean=length,
+        speedup=Speedup(factor=1.354, low=1.337, high=1.371),
+        work=[
+            WorkChange(id="kernels", before=18.0, after=18.0, differs=False),
+            WorkChange(id="launches", before=19.0, after=19.5, differs=False),
+            WorkChange(id="bytes", before=float(1 << 20), after=float(1 << 19), differs=True),
+        ],
+        account=[
+            AccountChange(bottleneck=name, before_ns=one * US, after_ns=two * US, change_ns=(two - one) * US)
+            for name, (one, two) in account.items()
+        ],
+        top=[row for row in found.ledger if row.change.verdict == "improved"],
+    )
+
+
 def comparison(
     devices: Sequence[DeviceComparison] | None = None,
     words: Words = Words(),
@@ -283,11 +315,14 @@ def comparison(
         notes=[words.note],
         causes=list(causes),
         settings={},
+        headline=HEADLINE if words.cause == "sync" else words.note,
+        job=job(found[0], len(found) - 1) if found else None,
     )
 
 
 def bare() -> Comparison:
-    """A device of which nothing but its length is known, without an interval, and no timelines."""
+    """A device of which nothing but its length is known, without an interval, and no timelines, as of an older
+    version."""
     length = change(100, 120, told=False)
     empty = dict.fromkeys(
         ("ledger", "root_ledger", "waterfall", "moves", "workload", "kernels", "signatures", "copies", "communication")
@@ -304,7 +339,7 @@ def bare() -> Comparison:
         strip_after=strip(40_001_000, "sync"),
         **nothing,
     )
-    return replace(comparison([found]), notes=[])
+    return replace(comparison([found]), notes=[], headline="", job=None)
 
 
 def mixed() -> Comparison:
@@ -313,7 +348,10 @@ def mixed() -> Comparison:
     same = replace(device(key="gpu2"), verdict="same", length=change(700, 700))
     unit = Unit(kind="kernels", name_before="", name_after="", count_before=1, count_after=1, scale=2.0)
     several = [device(), worse, same, replace(device(key="gpu3"), unit=unit, name_after="NVIDIA H200")]
-    return replace(comparison(several), verdict="mixed", sentence="Better on gpu0, gpu3, worse on gpu1.")
+    made = comparison(several)
+    assert made.job is not None
+    several_job = replace(made.job, verdict="mixed")
+    return replace(made, verdict="mixed", sentence="Better on gpu0, gpu3, worse on gpu1.", job=several_job)
 
 
 def hostile() -> Comparison:
@@ -341,7 +379,12 @@ def hostile() -> Comparison:
         renaming=replace(made.renaming, verdict=bad),
     )
     causes = [CauseInfo(id=name, title=name, meaning=name, color=name) for name in (bad, *HOSTILE)]
-    return replace(comparison([worst], words, causes), verdict=bad, settings={"redacted": bad})
+    whole = comparison([worst], words, causes)
+    assert whole.job is not None
+    rows = [AccountChange(bottleneck=name, before_ns=US, after_ns=2 * US, change_ns=US) for name in HOSTILE]
+    work = [WorkChange(id=name, before=1.0, after=2.0, differs=True) for name in HOSTILE]
+    bad_job = replace(whole.job, statistic=bad, verdict=bad, device_after=bad, account=rows, work=work)
+    return replace(whole, verdict=bad, settings={"redacted": bad}, job=bad_job)
 
 
 COMPARISONS: dict[str, Callable[[], Comparison]] = {

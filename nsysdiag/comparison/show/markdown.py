@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show import sections, words
+from nsysdiag.comparison.show import job, sections, words
 from nsysdiag.document.blocks import Name, Part
-from nsysdiag.document.markdown import markdown_of, markdown_page
+from nsysdiag.document.markdown import markdown_blocks, markdown_of, markdown_page
 from nsysdiag.document.markup import text
 from nsysdiag.document.view import Causes
 from nsysdiag.units import format_bytes
@@ -22,6 +22,7 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
     """The comparison as Markdown, with the marker by which a later run finds its own file again."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
     blocks = markdown_of(sections.verdict(comparison), 2)
+    blocks += markdown_blocks(job.brief(comparison, job.TICKET_BOTTLENECKS), 3)
     for device in comparison.devices:
         blocks.append(f"## {text(device.name_after)} ({text(device.key)})")
         for section in sections.of_device(device, causes, several=several):
@@ -30,7 +31,7 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
     blocks += markdown_of(sections.traces(comparison), 2)
     tool = f"{comparison.tool.name} {comparison.tool.version}"
     origin = [tool, *_side(" · before ", comparison.before), *_side(" · after ", comparison.after)]
-    return markdown_page("before and after", blocks, origin, options.command)
+    return markdown_page("before and after", blocks, origin, options.command, comparison.headline)
 
 
 def _side(label: str, traces: Sequence[SideTrace]) -> Iterator[Part]:

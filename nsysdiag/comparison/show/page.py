@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show import sections, words
+from nsysdiag.comparison.show import job, sections, words
 from nsysdiag.document.blocks import Detail, Section, shown
 from nsysdiag.document.html import html_of
 from nsysdiag.document.kinds import Mark
@@ -52,11 +52,17 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
         options=options,
         mark=words.verdict_mark(comparison.verdict),
         devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
+        job=_job(comparison, causes),
         traces=DrawnSection("traces", sections.traces(comparison)),
         files=(words.files_label(comparison.before), words.files_label(comparison.after)),
         several=several,
         html_of=_html,
     )
+
+
+def _job(comparison: Comparison, causes: Causes) -> DrawnSection | None:
+    card = job.card(comparison, causes)
+    return None if card is None else DrawnSection("job", card)
 
 
 def _html(drawn: DrawnSection, level: int, values: Mapping[str, object]) -> Markup:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.show import changes, tables, views, words
+from nsysdiag.comparison.show import changes, job, tables, views, words
 from nsysdiag.comparison.show.rows import flows, levels, title
 from nsysdiag.document.blocks import (
     NOT_PAGE,
@@ -23,13 +23,14 @@ from nsysdiag.document.blocks import (
     Table,
 )
 from nsysdiag.document.kinds import BAR, BYTES, CODE, FIGURE, KEY, NAME, TEXT, TIME
+from nsysdiag.document.words import counted
 from nsysdiag.units import format_ns, format_signed_ns, format_signed_share
 
 if TYPE_CHECKING:
     from nsysdiag.comparison.facts import Comparison, DeviceComparison
     from nsysdiag.document.view import Causes
 
-TOP_STEPS, TOP_WARNINGS = 8, 6
+TOP_STEPS, TOP_WARNINGS, TOP_NOTES = 8, 6, 2
 FLOWS = Limit(page=0, ticket=6, summary=4, brief=4)
 STEPS = (
     Column("Step", KEY, head=True),
@@ -56,7 +57,19 @@ TRACES = (
 def verdict(comparison: Comparison) -> Section:
     """The verdict on all devices, and what lowers the confidence in it."""
     notes = [Paragraph(note, "note") for note in comparison.notes]
-    return Section("overview", "Verdict", [*_outcome(comparison.verdict, comparison.sentence), *notes])
+    said = [Paragraph(comparison.headline, "strong", TERMINAL)] if comparison.headline else []
+    return Section("overview", "Verdict", [*said, *_outcome(comparison.verdict, comparison.sentence), *notes])
+
+
+def first_screen(comparison: Comparison) -> Section:
+    """What a person needs first: the headline, the job, each device in a row, and what makes it less certain."""
+    mark = words.verdict_mark(comparison.verdict)
+    said = Paragraph(f"{mark.icon} {mark.word}: {comparison.headline}", words.tone(mark))
+    notes = [*words.warnings(comparison), *comparison.notes]
+    more = len(notes) - TOP_NOTES
+    hint = f"{counted(more, 'more note')}, where" if more > 0 else "Where"
+    blocks = [said, *(Paragraph(note, "note") for note in notes[:TOP_NOTES]), *job.brief(comparison)]
+    return Section("overview", "Before and after", [*blocks, Paragraph(f"{hint} the time went: --details", "quiet")])
 
 
 def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> list[Section]:

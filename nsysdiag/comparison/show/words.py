@@ -41,6 +41,7 @@ _CHANGES = {
     "same": Mark("=", "same", "same"),
 }
 _STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
+_WORK = {"kernels": "Kernels in a step", "launches": "Launches in a step", "bytes": "Copied in a step"}
 _RENAMINGS = {"removed": _VERDICTS["improved"], "renamed": _VERDICTS["regressed"], "partly": _VERDICTS["mixed"]}
 
 
@@ -89,6 +90,28 @@ def change_label(change: Change) -> str:
     return f"{format_signed_ns(change.change_ns)}{share}"
 
 
+def time_label(ns: int) -> str:
+    """A time of one side; a dash for none."""
+    return format_ns(ns) if ns else NOTHING
+
+
+def change_of_whole(change_ns: int, whole: int) -> str:
+    """A part's change as a share of the whole: `-31.2%`."""
+    return format_signed_share(change_ns, whole) if change_ns else "="
+
+
+def account_mark(change_ns: int, *, told: bool) -> Mark:
+    """More or less time of a part: a gain or a loss where that is `told`."""
+    if change_ns < 0:
+        return Mark("▼", "less", "better" if told else "unknown")
+    return Mark("▲", "more", "worse" if told else "unknown")
+
+
+def work_title(id: str) -> str:
+    """What a step has so many of."""
+    return _WORK.get(id, id)
+
+
 def least_label(change: Change) -> str:
     """The change that must be passed to count."""
     share = f" ({format_share(change.least_ns, change.before_ns)})" if change.before_ns else ""
@@ -112,7 +135,8 @@ def unit_sentence(unit: Unit) -> str:
         what = "an iteration"
         by = f" by “{before}”" if before and before == after else ""
     else:
-        what, by = "the whole window, for as many runs of the kernels that both sides share", ""
+        part = "the judged steady phases" if unit.kind == "phases" else "the whole window"
+        what, by = f"{part}, for as many runs of the kernels that both sides share", ""
     scale = "" if unit.scale == 1 else f" {unit.scale:,.4g} after do the work of one before."
     return f"Compared: {what}{by}, mean of {unit.count_before:,} before and {unit.count_after:,} after.{scale}"
 

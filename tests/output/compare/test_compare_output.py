@@ -26,14 +26,21 @@ from tests.output.samples import HOSTILE
 from tests.output.test_markdown import TRIGGERS, drawn
 from tests.output.test_text import SGR
 
-OPTIONS = RenderOptions(width=80, command="nsysdiag compare before.sqlite after.sqlite")
-COLOURED = RenderOptions(width=80, color=True)
+OPTIONS = RenderOptions(width=80, details=True, command="nsysdiag compare before.sqlite after.sqlite")
+BRIEF = RenderOptions(width=80, command="nsysdiag compare before.sqlite after.sqlite")
+COLOURED = RenderOptions(width=80, color=True, details=True)
 every_sample = pytest.mark.parametrize("sample", COMPARISONS)
 
 
 @cache
 def data(name: str, sample: str = "one") -> bytes:
+    """In full."""
     return RENDERERS[name](COMPARISONS[sample](), OPTIONS)
+
+
+@cache
+def first_screen(sample: str = "one") -> str:
+    return RENDERERS["txt"](COMPARISONS[sample](), BRIEF).decode()
 
 
 @cache
@@ -314,7 +321,7 @@ class TestText:
         shown = data("txt", "hostile").decode()
         assert len(re.findall(r"30\.0 us +40\.0 us +\+10\.0 us +\? unknown", shown)) == 8
 
-    @pytest.mark.parametrize(("name", "most"), [("txt", 80), ("md", 90)])
+    @pytest.mark.parametrize(("name", "most"), [("txt", 95), ("md", 100)])
     def test_is_short_for_one_device(self, name: str, most: int) -> None:
         assert len(data(name).splitlines()) <= most
 
@@ -324,6 +331,12 @@ class TestText:
 
 
 class TestMarkdown:
+    def test_begins_with_the_headline(self) -> None:
+        first, headline, title, *_ = [line for line in data("md").decode().splitlines() if line]
+        assert first.startswith("<!-- nsysdiag")
+        assert headline.startswith("**Step time 1.05 ms → 777 us")
+        assert title == "# nsysdiag: before and after"
+
     @every_sample
     def test_rows_keep_their_cells(self, sample: str) -> None:
         for block in data("md", sample).decode().split("\n\n"):
