@@ -23,13 +23,21 @@ class Saves(Record, frozen=True):
     method: OwnText
 
     @property
-    def words(self) -> str:
-        """`up to 12.3% of a step (4.1 ms)`, or both bounds where they are known."""
-        of = "a step" if self.per == "step" else "the judged time"
+    def figure(self) -> str:
+        """`up to 12.3%`, or both bounds where they are known."""
         high = format_share(self.high_ns, self.of_ns)
-        if self.method == "bound":
-            return f"up to {high} of {of} ({format_ns(self.high_ns)})"
-        return f"{format_share(self.low_ns, self.of_ns)} to {high} of {of}"
+        return f"up to {high}" if self.method == "bound" else f"{format_share(self.low_ns, self.of_ns)} to {high}"
+
+    @property
+    def of(self) -> str:
+        """What the figure is a share of, and how much time that is: `of a step (4.1 ms)`."""
+        whole = "a step" if self.per == "step" else "the judged time"
+        return f"of {whole} ({format_ns(self.high_ns)})"
+
+    @property
+    def words(self) -> str:
+        """`up to 12.3% of a step (4.1 ms)`."""
+        return f"{self.figure} {self.of}"
 
 
 class Part(Record, frozen=True):

@@ -16,8 +16,10 @@ from nsysdiag.diagnosis.sentences import (
     details_of,
     headline,
     phase_sentence,
+    unrecorded,
     verdict_sentence,
 )
+from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.facts import Phase, PhaseDevice
 from nsysdiag.phases.phases import JobPhases
 from nsysdiag.report import Finding, Verdict
@@ -113,10 +115,12 @@ def judge(
     *,
     frameworks: list[str],
     gpus_present: int | None,
+    host_loop: HostLoop | None,
     limits: FindingThresholds,
     duration_ns: int | None = None,
 ) -> Judgment:
-    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all."""
+    """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all;
+    `host_loop` is what repeats on the host of a trace without GPU activity."""
     judged = [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []
     active = working(judged)
     phase = None if focus.phase is None else found.phases[focus.phase]
@@ -136,7 +140,9 @@ def judge(
     )
     action = next((each for each in merged if saved_share(each)), None)
     diagnosis = Diagnosis(
-        headline=headline(said, most.bottleneck, most.share, most.second, action),
+        headline=unrecorded(host_loop)
+        if basis == "none"
+        else headline(said, most.bottleneck, most.share, most.second, action),
         bottleneck=most.bottleneck,
         share=most.share,
         basis=basis,

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from nsysdiag import typed
 from nsysdiag.diagnosis.facts import Part
 from nsysdiag.diagnosis.focus import KERNELS
+from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
 from nsysdiag.units import format_count, format_ns, format_share
 
+RANGE_LENGTH = 60
+"""Of a long range a headline shows the beginning."""
 TAKES = {
     "kernels": "Kernels take",
     "parallelism": "Kernels that leave most of the GPU empty take",
     "communication": "Communication takes",
-    "copies": "Copies with no kernel beside them take",
+    "copies": "Copies that no kernel overlaps take",
     "input": "Waiting for input takes",
     "host": "The host keeps the GPU waiting for",
     "sync": "Synchronization keeps the GPU idle for",
@@ -65,8 +68,6 @@ class Said:
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
     """The bottleneck with its share and what it is made of, the next one, and what can be repaired first where that
     is something else."""
-    if said.basis == "none":
-        return "The trace holds no GPU work: nothing can be said about the GPU."
     first = f"{TAKES[bottleneck]} {format_share(share, 1)} of {_time(said)}"
     detail = said.details.get(bottleneck)
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
@@ -86,6 +87,18 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     if said.basis == "cold":
         sentences.append("To see more, capture a later part: nsys profile --delay, or --capture-range.")
     return " ".join(sentences)
+
+
+def unrecorded(loop: HostLoop | None) -> str:
+    """That no GPU activity was recorded, and what repeats on the host."""
+    first = "No GPU activity was recorded, so what the GPU did is unknown."
+    if loop is None:
+        return first
+    longest, *others = loop.ranges
+    takes = f"{typed.nvtx(longest.name, RANGE_LENGTH)} takes {format_share(longest.share, 1)} of the host's time"
+    also = [f"{typed.nvtx(each.name, RANGE_LENGTH)} {format_share(each.share, 1)}" for each in others]
+    repeats = f"On the host a loop repeats {format_count(longest.count)} times, every {format_ns(loop.period_ns)}"
+    return f"{first} {repeats}: {', '.join([takes, *also])}."
 
 
 def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.words import OF_WORK, label, phase_label
+from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, account_stack, accounts, phase_names, phase_strip
+from nsysdiag.diagnosis.words import FIX_FIRST, label, phase_label
 from nsysdiag.document import words
 from nsysdiag.document.blocks import (
     EVERYWHERE,
@@ -12,11 +14,13 @@ from nsysdiag.document.blocks import (
     PAGE,
     TERMINAL,
     Block,
+    Callout,
     Chart,
     Column,
     Entry,
     Fact,
     Facts,
+    Limit,
     Lines,
     Paragraph,
     Section,
@@ -25,7 +29,8 @@ from nsysdiag.document.blocks import (
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import BAR, NAME, SHARE, STACK, TEXT, TIME, part, share_of
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import UNKNOWN_COLOR, held, window_parts
+from nsysdiag.document.view import held, window_parts
+from nsysdiag.findings.show import anchors
 from nsysdiag.trace.show import recapture
 from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
@@ -37,20 +42,16 @@ if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
 
 MOST_IDS = 300
-PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
+GPUS_JUDGED = "GPUs in the judged time"
+SPLIT = ("compute", "exposed_comm", "exposed_copy", "idle")
 DIVIDES = "How the window divides into compute, exposed communication, exposed copies and idle"
+IN_TICKET = Limit(page=0, summary=0, brief=0)
 PHASES = (
     Column("Phase", TEXT, head=True),
     Column("Time", TIME),
     Column("Most time", TEXT),
     Column("Share", SHARE),
     Column("Judged", TEXT),
-)
-ACCOUNT = (
-    Column("Bottleneck", TEXT, head=True),
-    Column("Time", TIME),
-    Column("Share", SHARE),
-    Column("", BAR, limit=TERMINAL),
 )
 GPUS = (
     Column("GPU", NAME, head=True, length=24),
@@ -60,35 +61,57 @@ GPUS = (
     Column("Idle", SHARE),
     Column("Most time", TEXT),
     Column("Share", SHARE),
-    Column("By bottleneck", STACK, limit=PAGE),
 )
-MOST_PHASES, MOST_BOTTLENECKS = 4, 5
+BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
+MOST_PHASES = 4
 NOTABLE_UNKNOWN = 0.01
 
 
 def summary(context: Context) -> Section | None:
     """The first screen: what holds the job up, what to repair first, when, and how each GPU fares. None for a report of
-    an older version, or one without GPU work."""
-    report, found = context.report, context.report.diagnosis
-    if found is None or not report.phases:
+    an older version."""
+    if context.report.diagnosis is None:
         return None
-    phases = ", then ".join(phase_label(each) for each in report.phases[:MOST_PHASES])
-    more = f", and {len(report.phases) - MOST_PHASES} more" if len(report.phases) > MOST_PHASES else ""
-    judged = _judged(report, found)
-    return Section(
-        "diagnosis",
-        "Diagnosis",
-        [
-            Paragraph(found.headline, "verdict"),
-            *([Paragraph(f"Fix first: {found.action}", "good")] if found.action else []),
-            Paragraph(f"Phases: {phases}{more}.", limit=NOT_PAGE),
-            Chart(_strip(context), PHASES_OVER_TIME, captions=_captions(report)),
-            Table("Phases of the job", PHASES, _phase_rows(report), sortable=False, limit=PAGE),
-            _account(judged),
-            _gpus(context, judged),
-            *_unknown(report, found),
-        ],
+    return Section("diagnosis", "Diagnosis", [*opening(context), *each_gpu(context), *closing(context)])
+
+
+def opening(context: Context) -> list[Block]:
+    """The headline, what to fix first, the phases, and the judged time by bottleneck."""
+    report, found = context.report, context.report.diagnosis
+    if found is None:
+        return []
+    headline = Paragraph(found.headline, "verdict")
+    if not report.phases:
+        return [headline]
+    phases = ", then ".join(
+        phase_label(each, name)
+        for each, name in list(zip(report.phases, phase_names(report.phases), strict=True))[:MOST_PHASES]
     )
+    more = f", and {len(report.phases) - MOST_PHASES} more" if len(report.phases) > MOST_PHASES else ""
+    several = len(report.phases) > 1
+    account = accounts([each for phases in _judged(report, found).values() for each in phases])
+    return [
+        headline,
+        *_action(report, found),
+        Paragraph(f"Phases: {phases}{more}.", limit=TERMINAL if several else NOT_PAGE),
+        *(phase_strip(report.phases)),
+        Table("", PHASES, _phase_rows(report) if several else [], limit=IN_TICKET),
+        Paragraph(JUDGED_TIME, "quiet", PAGE),
+        replace(account_chart(account), limit=EVERYWHERE),
+    ]
+
+
+def _action(report: Report, found: Diagnosis) -> list[Block]:
+    """What to fix first; the finding that says so is the first with this title and saving."""
+    if not found.action:
+        return []
+    meant = zip(report.findings, anchors(report.findings), strict=True)
+    for finding, anchor in meant:
+        if finding.saves is not None and finding.saves == found.saves and found.action.startswith(finding.title):
+            advice = finding.advice[0] if finding.advice else ""
+            saves = finding.saves
+            return [Callout(FIX_FIRST, finding.title, saves.figure, saves.of, advice, f"#{anchor}")]
+    return [Callout(FIX_FIRST, found.action)]
 
 
 def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
@@ -101,88 +124,53 @@ def _judged(report: Report, found: Diagnosis) -> dict[str, list[PhaseDevice]]:
     return by_device
 
 
-def _strip(context: Context) -> Stack:
-    phases = context.report.phases
-    segments = stack((each.name, each.end_ns - each.start_ns, _color(context, each.bottleneck), "") for each in phases)
-    return Stack(PHASES_OVER_TIME, segments, phases[-1].end_ns - phases[0].start_ns)
-
-
-def _captions(report: Report) -> list[str]:
-    return [phase.sentence for phase in report.phases[:MOST_PHASES]]
-
-
 def _phase_rows(report: Report) -> list[tuple[object, ...]]:
-    return [
-        (
-            phase.name,
-            phase.end_ns - phase.start_ns,
-            label(phase.bottleneck),
-            phase.share,
-            "yes" if phase.judged else "",
-        )
-        for phase in report.phases
+    rows: list[tuple[object, ...]] = [
+        (name, phase.end_ns - phase.start_ns, label(phase.bottleneck), phase.share, "yes" if phase.judged else "")
+        for name, phase in zip(phase_names(report.phases), report.phases, strict=True)
     ]
+    return rows[:MOST_PHASES]
 
 
-def _color(context: Context, bottleneck: str) -> str:
-    """That of the last cause or rule that counts to it: rules about work come behind the causes of idle time."""
-    found = [each.color for each in context.report.causes if each.bottleneck == bottleneck]
-    return (found[-1] if bottleneck in OF_WORK else found[0]) if found else UNKNOWN_COLOR
-
-
-def _total(devices: list[PhaseDevice], name: str) -> int:
-    return sum(getattr(each, name) for each in devices)
-
-
-def _accounts(devices: list[PhaseDevice]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for device in devices:
-        for name, ns in device.account.items():
-            total[name] = total.get(name, 0) + ns
-    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
-
-
-def _account(judged: dict[str, list[PhaseDevice]]) -> Table:
-    """The judged time of all devices by bottleneck, the largest parts."""
-    account = _accounts([each for phases in judged.values() for each in phases])
-    total = sum(account.values())
-    rows = [(label(name), ns, part(ns, total), part(ns, total)) for name, ns in account.items()]
-    return Table(
-        "Judged time by bottleneck",
-        ACCOUNT,
-        rows[:MOST_BOTTLENECKS],
-        sortable=False,
-        limit=EVERYWHERE,
-    )
-
-
-def _gpus(context: Context, judged: dict[str, list[PhaseDevice]]) -> Table:
-    """One row a device."""
+def each_gpu(context: Context) -> list[Block]:
+    """One row a device; of a single one only the page has it."""
+    report, found = context.report, context.report.diagnosis
+    if found is None or not report.phases:
+        return []
     rows = []
+    judged = _judged(report, found)
     for key, phases in judged.items():
-        parts = [_total(phases, f"{name}_ns") for name in ("compute", "exposed_comm", "exposed_copy", "idle")]
-        account, whole = _accounts(phases), sum(parts)
-        most = next(iter(account), "unknown")
-        segments = stack((label(name), ns, _color(context, name), "") for name, ns in account.items())
-        said = f"How the judged time of {key} divides by bottleneck"
-        shares = [part(each, whole) for each in parts]
-        top = (label(most), part(account.get(most, 0), sum(account.values())))
-        rows.append((key, *shares, *top, Stack(said, segments, sum(account.values()))))
-    several = len(rows) > 1
-    return Table("GPUs in the judged time", GPUS, rows, limit=EVERYWHERE if several else PAGE)
+        parts = [sum(getattr(each, f"{name}_ns") for each in phases) for name in SPLIT]
+        account, whole = accounts(phases), sum(parts)
+        most, total = next(iter(account), "unknown"), sum(account.values())
+        bar = account_stack(account, f"How the judged time of {key} divides by bottleneck")
+        rows.append((key, *(part(each, whole) for each in parts), label(most), part(account.get(most, 0), total), bar))
+    several = len(judged) > 1
+    columns = (*GPUS, BY_BOTTLENECK) if several else GPUS
+    return [Table(GPUS_JUDGED, columns, rows, limit=EVERYWHERE if several else PAGE)]
 
 
-def _unknown(report: Report, found: Diagnosis) -> list[Block]:
+def closing(context: Context) -> list[Block]:
+    """What is unknown, and the capture that would tell."""
+    report, found = context.report, context.report.diagnosis
+    if found is None:
+        return []
+    if not report.phases:
+        return _nothing(report)
     if found.unknown_share < NOTABLE_UNKNOWN:
         return []
     unknown = f"No evidence for {format_share(found.unknown_share, 1)} of the judged time."
-    return [Paragraph(unknown, "quiet"), *recapture(report, "To resolve it, capture again with")]
+    return recapture(report, f"{unknown} To resolve it, capture again with") or [Paragraph(unknown, "quiet")]
 
 
-def overview(context: Context) -> Section:
-    """Each device at a glance, or what a trace without GPU work holds instead."""
+def overview(context: Context) -> Section | None:
+    """Each device at a glance, or what a trace without GPU work holds instead where no diagnosis says so."""
     report = context.report
-    return Section("overview", "GPUs", [_glance(device) for device in report.devices] or _nothing(report))
+    if report.devices:
+        return Section("overview", "GPUs", [_glance(device) for device in report.devices])
+    if report.diagnosis is not None:
+        return None
+    return Section("overview", "GPUs", [Paragraph(f"{words.NO_GPU_WORK}.", "verdict"), *_nothing(report)])
 
 
 def _glance(device: DeviceReport) -> Entry:
@@ -248,10 +236,8 @@ def _outside(device: DeviceReport) -> str:
 
 def _nothing(report: Report) -> list[Block]:
     tables = held(report)
-    holds = "The trace holds:" if tables else "The trace holds no events of other kinds either."
     return [
-        Paragraph(f"{words.NO_GPU_WORK}.", "verdict"),
-        Paragraph(f"There is no idle time to explain. {holds}"),
+        Paragraph("The trace holds:" if tables else "The trace holds no events of other kinds either."),
         Lines(tables),
         *recapture(report, "To see the GPU, capture again with"),
     ]

@@ -24,8 +24,22 @@ LABELS = {
     "profiler": "Profiler overhead",
     "unknown": "No evidence",
 }
-OF_WORK = ("kernels", "parallelism", "communication", "copies")
-"""Bottlenecks that are mostly work of the device, not idle time."""
+WORK = {"kernels": "compute", "communication": "communication", "copies": "copies"}
+"""Bottlenecks with the colour of a part of the window."""
+COLORS = {
+    "parallelism": "#bcd9f7",
+    "input": "#64ca9e",
+    "host": "#c32d3e",
+    "sync": "#0a38e7",
+    "launch": "#497970",
+    "memory": "#927859",
+    "startup": "#705672",
+    "other_process": "#4d500d",
+    "profiler": "#8a8f7e",
+    "unknown": "#8e9eaa",
+}
+"""Those of the others: of the colours of their causes the ones that differ most, in grey and by colour-blind eyes."""
+FIX_FIRST = "Fix first"
 
 
 def label(bottleneck: str) -> str:
@@ -33,8 +47,9 @@ def label(bottleneck: str) -> str:
     return LABELS.get(bottleneck, bottleneck.replace("_", " "))
 
 
-def phase_label(phase: Phase) -> str:
-    """`steady 425 ms, 30 steps of 12.0 ms (judged)`."""
+def phase_label(phase: Phase, name: str) -> str:
+    """`steady (425 ms, 30 steps of 12.0 ms, judged)`."""
     steps = phase.steps
-    repeats = f", {format_count(steps.count)} steps of {format_ns(steps.median_ns)}" if steps else ""
-    return f"{phase.name} {format_ns(phase.end_ns - phase.start_ns)}{repeats}{' (judged)' if phase.judged else ''}"
+    facts = [format_ns(phase.end_ns - phase.start_ns)]
+    facts += [f"{format_count(steps.count)} steps of {format_ns(steps.median_ns)}"] if steps else []
+    return f"{name} ({', '.join([*facts, *(['judged'] if phase.judged else [])])})"

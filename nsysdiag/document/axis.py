@@ -14,6 +14,8 @@ EDGES: list[int] = [step * 10**power for power in range(19) for step in (1, 2, 5
 UNITS = ("s", "ms", "us")
 MOST_TICKS, MOST_LEVELS = 5, 4
 """How many labels fit below a drawing, and beside it."""
+LEAST_APART = 0.09
+"""Of a bar's width: labels that are closer touch on a narrow page."""
 
 
 def unit_of(longest: int) -> tuple[int, str]:
@@ -57,3 +59,33 @@ def time_levels(top: int, most: int = MOST_LEVELS) -> dict[str, int]:
 def time_ticks(top: int) -> list[tuple[str, str]]:
     """Round times on an axis from 0 to `top` ns: where each is in per cent of it, and its label."""
     return [(percent(ns, top), label) for label, ns in time_levels(top, MOST_TICKS).items()]
+
+
+def moment_labels(moments: list[int]) -> list[str]:
+    """Ascending moments in ns as labels in one unit, with as many digits as tell them apart, and at least so many that
+    they are right to a hundredth of the span."""
+    if not moments:
+        return []
+    scale, unit = unit_of(max(map(abs, moments)))
+    fine = max(1, (moments[-1] - moments[0]) // 100)
+    for digits in range(10):
+        labels = [f"{moment / scale:,.{digits}f} {unit}" for moment in moments]
+        if scale // 10**digits <= fine and len(set(labels)) == len(set(moments)):
+            break
+    return labels
+
+
+def edge_ticks(moments: list[int]) -> tuple[tuple[str, str], ...]:
+    """Ascending moments below a bar from the first to the last: where each is in per cent, and its label. Of those that
+    would touch the one before them only the last is labelled."""
+    labels, span = moment_labels(moments), moments[-1] - moments[0]
+    kept: list[int] = []
+    for at, moment in enumerate(moments):
+        last = at == len(moments) - 1
+        room = span * LEAST_APART
+        if kept and moment - moments[kept[-1]] < room:
+            if not last:
+                continue
+            kept = kept[:-1] if len(kept) > 1 else kept
+        kept.append(at)
+    return tuple((percent(moments[at] - moments[0], span), labels[at]) for at in kept)

@@ -216,6 +216,28 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True)
+class Callout:
+    """What a reader should do: a `label` ("Fix first"), what it is about (`title`, which leads to `href` on the page),
+    the `figure` that it brings and of what (`of`), and how (`text`)."""
+
+    label: str
+    title: str
+    figure: str = ""
+    of: str = ""
+    text: str = ""
+    href: str = ""
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """Things in order of weight, each with a few lines about it."""
+
+    items: Sequence[tuple[Words, Sequence[Words]]]
+    limit: Limit = EVERYWHERE
+
+
+@dataclass(frozen=True, slots=True)
 class Details:
     """Blocks that the page folds; those that are `open` are unfolded at first."""
 
@@ -248,7 +270,9 @@ class Custom:
     limit: Limit = EVERYWHERE
 
 
-Block = Heading | Paragraph | Lines | Chain | Command | Facts | Table | Chart | Details | Entry | Custom
+Block = (
+    Heading | Paragraph | Lines | Chain | Command | Facts | Table | Chart | Callout | Items | Details | Entry | Custom
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +303,7 @@ def shown(blocks: Sequence[Block], detail: Detail) -> list[Block]:
 
 def _is_empty(block: Block, detail: Detail) -> bool:
     match block:
-        case Lines(lines=held) | Chain(steps=held) | Facts(facts=held) | Table(rows=held):
+        case Lines(lines=held) | Chain(steps=held) | Facts(facts=held) | Table(rows=held) | Items(items=held):
             return not held
         case Details(blocks=held):
             return not shown(held, detail)

@@ -20,7 +20,7 @@ _COLOR = re.compile(r"#[0-9a-fA-F]{6}")
 class Segment:
     """A part of a stacked bar. `x` and `width` are per cent of the bar; `color` is a fill, or None with a `kind`.
 
-    `has_share` and `has_label` say what is drawn on it: only what fits.
+    `has_share` and `has_label` say what is drawn on it: only what fits. A `faded` one is drawn paler.
     """
 
     label: str
@@ -32,18 +32,22 @@ class Segment:
     kind: str
     has_share: bool
     has_label: bool
+    faded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """A stacked bar in a cell: what it shows in words, and what its segments add up to. It is `width` of the cell wide;
-    `said` stands above it, and for it in formats without drawings."""
+    """A stacked bar: what it shows in words, and what its segments add up to. In a cell it is `width` of the cell wide;
+    `said` stands above it, and for it in formats without drawings. One that is `over_time` has labels without shares on
+    it, and below it `ticks`: where each is in per cent, and its label."""
 
     label: str
     segments: list[Segment]
     whole: int
     width: str = "100%"
     said: str = ""
+    over_time: bool = False
+    ticks: tuple[tuple[str, str], ...] = ()
 
 
 def stack(parts: Iterable[tuple[str, int, str | None, str]], whole: int = 0) -> list[Segment]:

@@ -10,6 +10,7 @@ from markupsafe import Markup
 from nsysdiag.document.bars import BarChart, LegendEntry
 from nsysdiag.document.blocks import (
     Block,
+    Callout,
     Cell,
     Chain,
     Chart,
@@ -21,6 +22,7 @@ from nsysdiag.document.blocks import (
     Entry,
     Facts,
     Heading,
+    Items,
     Lines,
     Paragraph,
     Table,
@@ -50,6 +52,8 @@ MACROS = {
     Facts: "facts",
     Table: "table",
     Chart: "chart",
+    Callout: "callout",
+    Items: "items",
     Details: "details",
     Entry: "entry",
 }

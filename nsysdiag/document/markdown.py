@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     Block,
+    Callout,
     Chain,
     Chart,
     Column,
@@ -17,6 +18,7 @@ from nsysdiag.document.blocks import (
     Entry,
     Facts,
     Heading,
+    Items,
     Lines,
     Name,
     Paragraph,
@@ -31,8 +33,10 @@ from nsysdiag.document.blocks import (
     named,
     shown,
 )
+from nsysdiag.document.figures import Stack
 from nsysdiag.document.kinds import BAR, CODE, MARK, MISSING, NAME, TEXT, Kind, Mark
 from nsysdiag.document.markup import MARKER, code, fenced, table, text
+from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -49,7 +53,7 @@ def markdown_of(section: Section | None, level: int) -> list[str]:
     return [f"{'#' * level} {text(section.title)}", *markdown_blocks(section.blocks, level + 1)]
 
 
-def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
+def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:  # noqa: PLR0912 - a case for each block
     """Blocks below a heading, with headings of this level."""
     for block in shown(blocks, Detail.TICKET):
         match block:
@@ -68,8 +72,12 @@ def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:
                 yield table(["Figure", ""], "lr", rows)
             case Table():
                 yield from _table(block)
-            case Chart(label=label):
-                yield text(label)
+            case Chart():
+                yield _chart(block)
+            case Callout():
+                yield _callout(block)
+            case Items(items=items):
+                yield "\n".join(line for number, item in enumerate(items, 1) for line in _item(number, item))
             case Details(title=title, blocks=inside):
                 yield f"**{text(title)}**"
                 yield from markdown_blocks(inside, level)
@@ -94,6 +102,26 @@ def markdown_page(
     made = markdown_blocks([Paragraph([*origin, *named(" · ", command)])], 2)
     first = [f"**{text(headline)}**"] if headline else []
     return ("\n\n".join([MARKER, *first, f"# nsysdiag: {text(title)}", *blocks, "---", *made]) + "\n").encode()
+
+
+def _chart(block: Chart) -> str:
+    """What it shows in words; of a stacked bar its parts."""
+    drawing = block.drawing
+    if not isinstance(drawing, Stack) or not drawing.segments:
+        return text(block.label)
+    parts = (f"{each.label} {format_share(each.ns, drawing.whole)}" for each in drawing.segments)
+    return text(f"{drawing.label}: {', '.join(parts)}.")
+
+
+def _callout(block: Callout) -> str:
+    brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
+    return f"**{text(f'{block.label}: {block.title}')}.** {text(brings + block.text)}".strip()
+
+
+def _item(number: int, item: tuple[Words, Sequence[Words]]) -> Iterator[str]:
+    title, lines = item
+    yield f"{number}. {_sentence(title)}"
+    yield from (f"   - {_sentence(line)}" for line in lines)
 
 
 def _sentence(words: Words) -> str:

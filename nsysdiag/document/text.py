@@ -10,6 +10,7 @@ from rich.text import Text
 from nsysdiag.document.bars import LegendEntry
 from nsysdiag.document.blocks import (
     Block,
+    Callout,
     Cell,
     Chain,
     Chart,
@@ -21,6 +22,7 @@ from nsysdiag.document.blocks import (
     Entry,
     Facts,
     Heading,
+    Items,
     Lines,
     Name,
     Paragraph,
@@ -35,10 +37,12 @@ from nsysdiag.document.blocks import (
     shown,
     written_out,
 )
+from nsysdiag.document.figures import Segment, Stack
 from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span
 from nsysdiag.document.words import counted
+from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -58,6 +62,8 @@ CUT = (NAME, KEY, CODE)
 """Kinds of cells that are cut to the room that numbers leave; others are wrapped."""
 LEAST_BAR, MOST_BAR = 10, 40
 FULL_BAR = 1_000_000
+SIGNS, OTHER_SIGN, MOST_SPLIT = "█▓▒░", "·", 80
+"""What the parts of a stacked bar are drawn with, the largest first, and how long it is at most."""
 BETWEEN = 2
 """Blanks between columns, and before what belongs to a title."""
 
@@ -84,7 +90,7 @@ def text_of(section: Section | None, detail: Detail, width: int) -> list[Rendera
     """A section in `width` columns under its title; nothing where no block of it is for the terminal."""
     if section is None or not shown(section.blocks, detail):
         return []
-    return [heading(section.title), *text_blocks(section.blocks, detail, width, BETWEEN)]
+    return [heading(section.title) if section.title else Text(), *text_blocks(section.blocks, detail, width, BETWEEN)]
 
 
 def text_blocks(blocks: Sequence[Block], detail: Detail, width: int, indent: int) -> Iterator[RenderableType]:
@@ -129,8 +135,54 @@ def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType
             yield from (Text(visible(f"{fact.label}: {fact.kind.text(fact.value)}")) for fact in facts)
         case Table():
             yield from _table(block, detail, width)
+        case Chart(drawing=Stack() as drawing) if drawing.segments:
+            yield from _split(drawing, width)
         case Chart(label=label):
             yield Text(visible(label))
+        case Callout():
+            yield from _callout(block)
+        case Items(items=items):
+            for words, lines in items:
+                yield _sentence(words, "", None)
+                yield from (indented(_sentence(line, "", None)) for line in lines)
+
+
+def _callout(block: Callout) -> Iterator[Text]:
+    yield Text(visible(f"{block.label}: {block.title}"), "bold green")
+    brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
+    yield Text(visible(brings + block.text), "green")
+
+
+def _split(drawing: Stack, width: int) -> Iterator[Text]:
+    """A stacked bar on one line, and below it what its signs mean. Parts too small for a sign share the last one."""
+    yield Text(visible(drawing.label), "bold")
+    segments = sorted(drawing.segments, key=lambda segment: -segment.ns)
+    shown, rest = segments[: len(SIGNS)], segments[len(SIGNS) :]
+    room = min(width, MOST_SPLIT)
+    ends = [round(room * sum(each.ns for each in shown[: at + 1]) / drawing.whole) for at in range(len(shown))]
+    signs = "".join(
+        sign * (end - before) for sign, before, end in zip(SIGNS, [0, *ends[:-1]], ends, strict=False)
+    ).ljust(room, OTHER_SIGN)
+    yield Text(signs, "cyan")
+    legend = [f"{sign} {_share(segment, drawing)}" for sign, segment in zip(SIGNS, shown, strict=False)]
+    if rest:
+        legend.append(f"{OTHER_SIGN} other {format_share(sum(each.ns for each in rest), drawing.whole)}")
+    yield from (Text(line) for line in _filled(legend, width))
+
+
+def _share(segment: Segment, drawing: Stack) -> str:
+    return f"{visible(segment.label)} {format_share(segment.ns, drawing.whole)}"
+
+
+def _filled(parts: Sequence[str], width: int) -> list[str]:
+    """Parts side by side, as many as fit on each line."""
+    lines: list[str] = []
+    for part in parts:
+        if lines and len(lines[-1]) + BETWEEN + len(part) <= width:
+            lines[-1] += " " * BETWEEN + part
+        else:
+            lines.append(part)
+    return lines
 
 
 def _sentence(words: Words, style: str, width: int | None) -> Text:

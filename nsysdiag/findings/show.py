@@ -2,51 +2,137 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
-from nsysdiag.document.blocks import TERMINAL, TICKET, Block, Chain, Entry, Lines, Name, Paragraph, Section, Tone, named
+from nsysdiag.document.blocks import (
+    NOT_PAGE,
+    TERMINAL,
+    TICKET,
+    Block,
+    Chain,
+    Column,
+    Entry,
+    Items,
+    Lines,
+    Name,
+    Paragraph,
+    Section,
+    Table,
+    Tone,
+    Words,
+    named,
+)
+from nsysdiag.document.kinds import FIGURE, SHARE, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
 from nsysdiag.trace.show import source
-from nsysdiag.units import format_share
+from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsysdiag.report import Finding, Report
 
 TOP = 6
 """So many findings the terminal shows."""
 BRIEF = 3
 """And so many where it shows a screen alone."""
+TICKET_REST, TICKET_EVIDENCE = 6, 4
+"""Lines of a ticket: of further findings, and sentences of evidence of each in full."""
 TICKET_LEVEL = 2
+IN_BRIEF = (
+    Column("Severity", TEXT),
+    Column("Saves up to", FIGURE),
+    Column("Share", SHARE),
+    Column("Finding", TEXT, length=200),
+)
 TONES: dict[str, Tone] = {"high": "bad", "medium": "note", "low": "good", "info": "quiet"}
 
 
+def anchors(findings: Sequence[Finding]) -> list[str]:
+    """The ids of findings as fragments that are apart; ids come from the report, which may be anybody's file."""
+    found: list[str] = []
+    for finding in findings:
+        plain = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", finding.id.removeprefix("f-"))[:80]
+        numbered = (f"{plain}-{number}" for number in count(2))
+        found.append(next(anchor for anchor in chain([plain], numbered) if anchor not in found))
+    return found
+
+
+def in_order(report: Report) -> list[Finding]:
+    """The findings in the order of what they save, as the report has them; of an older report by severity."""
+    return by_rank(report.findings) if report.diagnosis is None else report.findings
+
+
+def where(report: Report, finding: Finding) -> str:
+    """The devices of a finding: `on gpu0`, `on 7 of 8 GPUs`; empty where there is but one."""
+    keys, all_of = finding.devices or [finding.device], len(report.devices)
+    if all_of < 2:
+        return ""
+    if len(keys) == 1:
+        return f"on {keys[0]}"
+    if len(keys) == all_of == 2:
+        return "on both GPUs"
+    return f"on all {all_of} GPUs" if len(keys) == all_of else f"on {len(keys)} of {all_of} GPUs"
+
+
 def brief(report: Report) -> Section | None:
-    """The findings that matter most, two lines each; None where there are none."""
+    """The findings that matter most, a row each; None where there are none."""
     top, rest = report.findings[:BRIEF], report.findings[BRIEF:]
     if not top:
         return None
-    more = f"{words.counted(len(rest), 'more finding')}: --details, or the page."
-    return Section("findings", "Findings", [*map(_in_brief, top), *([Paragraph(more, "quiet")] if rest else [])])
+    rows = [
+        (
+            f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
+            f"{each.saves.figure.removeprefix('up to ')} ({format_ns(each.saves.high_ns)})" if each.saves else None,
+            each.share,
+            ", ".join(filter(None, (each.title, where(report, each)))),
+        )
+        for each in top
+    ]
+    title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if rest else "Findings"
+    return Section("findings", title, [Table("", IN_BRIEF, rows, limit=NOT_PAGE)])
 
 
-def _in_brief(finding: Finding) -> Entry:
+def ticket(report: Report) -> Section | None:
+    """The findings for a ticket: the first in full, a line for each of the next."""
+    top, rest = report.findings[:BRIEF], report.findings[BRIEF:]
+    if not top:
+        return None
+    left = len(rest) - TICKET_REST
+    more = f"{words.counted(left, 'more finding')}: --details, or the page."
+    items: list[tuple[Words, Sequence[Words]]] = [(_title(report, each), _lines(each)) for each in top]
+    items += [(f"{_title(report, each)}: {costs(each)}", []) for each in rest[:TICKET_REST]]
+    return Section("findings", "Findings", [Items(items), *([Paragraph(more)] if left > 0 else [])])
+
+
+def _title(report: Report, finding: Finding) -> str:
+    on = where(report, finding)
+    icon = words.SEVERITY_ICONS.get(finding.severity, "○")
+    return f"{icon} {finding.severity}: {finding.title}{f' ({on})' if on else ''}"
+
+
+def _lines(finding: Finding) -> list[str]:
+    """What it costs, how it comes about, what shows it, and what to do."""
+    found = [f"{_capital(costs(finding))}; {_sure(finding)}."]
+    found += [" → ".join(finding.chain)] if finding.chain else []
+    found += [f"Evidence: {'; '.join(finding.evidence[:TICKET_EVIDENCE])}"] if finding.evidence else []
+    return [*found, *(f"Fix: {each}" for each in finding.advice[:1])]
+
+
+def costs(finding: Finding) -> str:
+    """What a finding saves, and its share of the judged time."""
     facts = [f"saves {finding.saves.words}"] if finding.saves else []
-    facts.append(f"{format_share(finding.share, 1)} of the judged time")
-    return Entry(
-        finding.title,
-        [Paragraph(" · ".join(facts))],
-        mark=f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}",
-        note=", ".join(finding.devices),
-        tone=TONES.get(finding.severity, "plain"),
-    )
+    return ", ".join([*facts, f"{format_share(finding.share, 1)} of the judged time"])
 
 
 def blocks(report: Report) -> list[Block]:
     """All findings, the worst first; the terminal has only the worst, and no chain twice."""
-    findings = by_rank(report.findings)
+    findings = in_order(report)
     top, rest = findings[:TOP], findings[TOP:]
     more = f"{words.counted(len(rest), 'more finding')} in the other formats."
     note = words.overlap_note(report.findings)
@@ -90,12 +176,20 @@ def _entry(report: Report, finding: Finding, earlier: Finding | None) -> Entry:
             ),
         ],
         mark=f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}",
-        note=finding.device if len(report.devices) > 1 else "",
+        note=where(report, finding),
         tone=TONES.get(finding.severity, "plain"),
     )
 
 
+def _sure(finding: Finding) -> str:
+    return f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})"
+
+
 def _facts(finding: Finding) -> str:
-    sure = f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})"
-    facts = [f"Lost: {words.lost_sentence(finding)}", f"confidence: {sure}"]
+    facts = [_capital(costs(finding)) if finding.bottleneck else f"Lost: {words.lost_sentence(finding)}"]
+    facts.append(f"confidence: {_sure(finding)}")
     return " · ".join([*facts, *([words.where_sentence(finding)] if finding.gaps else [])])
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

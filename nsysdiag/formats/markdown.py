@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis import show as diagnosis
 from nsysdiag.document.blocks import Paragraph, Words, named
 from nsysdiag.document.context import Context
 from nsysdiag.document.markdown import markdown_blocks, markdown_of
 from nsysdiag.document.markup import MARKER, code, text
 from nsysdiag.document.view import Causes
+from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.trace.show import source
@@ -19,16 +21,29 @@ if TYPE_CHECKING:
 
 
 def render(report: Report, options: RenderOptions) -> bytes:
-    """The report as Markdown, with a marker comment by which a later run finds its own file again."""
+    """The first screen and the findings, or with `details` all sections, under a marker comment by which a later run
+    finds its own file again."""
+    context = Context(report, Causes(report.causes))
     blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
-    several = len(report.devices) > 1
-    for group in sections.groups(Context(report, Causes(report.causes))):
+    blocks += _in_full(context) if options.details or report.diagnosis is None else _first_screen(context)
+    blocks += ["---", *markdown_blocks([Paragraph(_origin(report, options))], 2)]
+    return ("\n\n".join(blocks) + "\n").encode()
+
+
+def _first_screen(context: Context) -> list[str]:
+    shown = [diagnosis.summary(context), findings.ticket(context.report)]
+    return [line for section in shown for line in markdown_of(section, 2)]
+
+
+def _in_full(context: Context) -> list[str]:
+    several = len(context.report.devices) > 1
+    blocks = []
+    for group in sections.groups(context):
         nested = several and group.device is not None
         if group.device and nested:
             blocks.append(f"## {text(group.device.name)} ({text(group.device.key)})")
         blocks += [line for section in group.sections for line in markdown_of(section, 3 if nested else 2)]
-    blocks += ["---", *markdown_blocks([Paragraph(_origin(report, options))], 2)]
-    return ("\n\n".join(blocks) + "\n").encode()
+    return blocks
 
 
 def _origin(report: Report, options: RenderOptions) -> Words:

@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.document.blocks import Detail
+from nsysdiag.document.blocks import Detail, Section
 from nsysdiag.document.context import Context
 from nsysdiag.document.names import visible
 from nsysdiag.document.terminal import heading, printed
@@ -36,11 +36,15 @@ def render(report: Report, options: RenderOptions) -> bytes:
 
 
 def _first_screen(context: Context, width: int) -> list[RenderableType]:
-    """What a person needs first; a report that judges nothing is shown in full."""
-    judged = diagnosis.summary(context)
-    if judged is None:
+    """What a person needs first; a report without a diagnosis is shown in full."""
+    if context.report.diagnosis is None:
         return _in_full(context, width)
-    shown = [judged, findings.brief(context.report)]
+    shown = [
+        Section("diagnosis", "", diagnosis.opening(context)),
+        findings.brief(context.report),
+        Section("gpus", "", diagnosis.each_gpu(context)),
+        Section("unknown", "", diagnosis.closing(context)),
+    ]
     return [line for section in shown for line in text_of(section, Detail.SUMMARY, width)]
 
 

@@ -38,6 +38,8 @@ from nsysdiag.events.python_stacks import PythonStacks
 from nsysdiag.events.samples import chain_symbols
 from nsysdiag.events.samples import leaf_symbols as read_leaf_symbols
 from nsysdiag.events.sharing import sharing_notes
+from nsysdiag.iterations.host_ranges import HostLoop
+from nsysdiag.iterations.host_ranges import host_loop as find_host_loop
 from nsysdiag.iterations.window import AnalysisWindow, window_of
 from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 from nsysdiag.ledger.drained import draining_calls
@@ -123,6 +125,12 @@ def devices(activity: DeviceActivity, settings: Settings) -> list[DeviceTimeline
         known = ", ".join(f"{device.key} ({device.gpu.name})" for device in every) or "none"
         raise UsageError(f"the trace has no device '{wanted}'", hint=f"devices in this trace: {known}")
     return found
+
+
+@steps.step()
+def host_loop(devices: list[DeviceTimeline], ranges: NvtxRanges) -> HostLoop | None:
+    """The ranges of the host that repeat, where nothing else tells what the program did."""
+    return None if devices else find_host_loop(ranges)
 
 
 @steps.step()

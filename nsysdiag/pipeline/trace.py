@@ -20,6 +20,7 @@ from nsysdiag.host.facts import HostReport
 from nsysdiag.host.report import HostOverTime
 from nsysdiag.host.threads import HostScene
 from nsysdiag.host.windows import Working
+from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import device, reading
@@ -101,6 +102,7 @@ def judgment(
     ranks: RankComparison | None,
     frameworks: list[Framework],
     host_report: HostReport | None,
+    host_loop: HostLoop | None,
     settings: Settings,
 ) -> Judgment:
     """What holds the job up, and what to do about it."""
@@ -114,6 +116,7 @@ def judgment(
         frameworks=ids_of(frameworks),
         gpus_present=gpus_present(trace),
         duration_ns=activity.duration_ns,
+        host_loop=host_loop,
         limits=settings.findings,
     )
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from itertools import chain, count
 from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
@@ -12,8 +10,8 @@ from markupsafe import Markup, escape
 from nsysdiag.document import words
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import safe_color
-from nsysdiag.document.view import SEVERITIES, by_rank, device_label, namesake
-from nsysdiag.findings.show import blocks, finding_markdown
+from nsysdiag.document.view import SEVERITIES, device_label, namesake
+from nsysdiag.findings.show import anchors, blocks, finding_markdown, in_order, where
 from nsysdiag.formats.html.sections.section import View, report_section
 from nsysdiag.formats.html.timeline.data import gap_key
 from nsysdiag.units import format_ns, format_share
@@ -28,7 +26,8 @@ OPEN = ("high", "medium")
 @dataclass(frozen=True, slots=True)
 class FindingView:
     """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does. `cause` is empty
-    where the title begins with it, `device` where there is but one, `ceiling` where nothing is saved. `queries` say
+    where the title begins with it, `device` where there is but one, `saves` where nothing tells: it
+    is `of` a step or the judged time. `share` is that of the `whole`. `queries` say
     what a row of the trace is, and the SELECT that finds it. `gap` is what the timeline shows of it, else `span`, from
     its first row: `START-END` in ns. `folded`: its evidence opens on demand. `same` is the anchor of the finding on
     another device that asks for the same, `same_device` that device."""
@@ -40,9 +39,11 @@ class FindingView:
     cause: str
     color: str | None
     device: str
+    saves: str
+    of: str
     lost: str
     share: str
-    ceiling: str
+    whole: str
     confidence: str
     path: str
     where: str
@@ -57,15 +58,15 @@ class FindingView:
 
 def view(context: Context) -> View:
     """The findings, which are left out where there is no device to find anything about."""
-    findings = by_rank(context.report.findings)
-    anchors = _anchors(findings)
+    findings = in_order(context.report)
+    names = dict(zip(map(id, context.report.findings), anchors(context.report.findings), strict=True))
     twins = [_twin(finding, findings) for finding in findings]
     return {
         "findings": [
-            _draw(context, finding, anchor, twin, anchors[findings.index(twin)] if twin else "")
-            for finding, anchor, twin in zip(findings, anchors, twins, strict=True)
+            _draw(context, finding, names[id(finding)], twin, names[id(twin)] if twin else "")
+            for finding, twin in zip(findings, twins, strict=True)
         ],
-        "note": words.overlap_note(context.report.findings),
+        "note": words.overlap_note(context.report.findings) if context.report.diagnosis is None else "",
     }
 
 
@@ -85,9 +86,11 @@ def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None,
         cause="" if finding.title.startswith(cause.title) else cause.title,
         color=safe_color(cause.color) if context.causes.knows(finding.cause) else None,
         device=_device(context, finding),
+        saves=finding.saves.figure if finding.saves else "",
+        of=finding.saves.of if finding.saves else "",
         lost=format_ns(finding.lost_ns) if finding.lost_ns else "",
-        share=format_share(finding.lost_share, 1),
-        ceiling=format_ns(finding.ceiling_ns) if finding.ceiling_ns > 0 else "",
+        share=format_share(finding.share if finding.bottleneck else finding.lost_share, 1),
+        whole="judged time" if finding.bottleneck else "window",
         confidence=f"{words.confidence_word(finding.confidence)} ({format_share(finding.confidence, 1)})",
         path=words.path_label(finding.nvtx),
         where=words.where_sentence(finding),
@@ -102,12 +105,12 @@ def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None,
 
 
 def _device(context: Context, finding: Finding) -> str:
-    """The key of its device, with the name where that tells devices apart."""
+    """Its devices; the only one of several with its name where that tells devices apart."""
     devices = context.report.devices
-    if len(devices) < 2:
-        return ""
+    if len(devices) < 2 or len(finding.devices) > 1:
+        return where(context.report, finding)
     same = len({device.name for device in devices}) == 1
-    return finding.device if same else device_label(context.report, finding.device)
+    return f"on {finding.device if same else device_label(context.report, finding.device)}"
 
 
 def _gap(context: Context, finding: Finding) -> str:
@@ -123,16 +126,6 @@ def _span(context: Context, finding: Finding) -> str:
         return ""
     row = finding.rows[0]
     return f"{max(row.start_ns - row.ns, 0)}-{row.start_ns + 2 * max(row.ns, 1)}"
-
-
-def _anchors(findings: list[Finding]) -> list[str]:
-    """Their ids as fragments that are apart; ids come from the report, which may be anybody's file."""
-    anchors: list[str] = []
-    for finding in findings:
-        plain = "f-" + re.sub(r"[^A-Za-z0-9_-]+", "-", finding.id.removeprefix("f-"))[:80]
-        numbered = (f"{plain}-{number}" for number in count(2))
-        anchors.append(next(anchor for anchor in chain([plain], numbered) if anchor not in anchors))
-    return anchors
 
 
 section = report_section(

@@ -1,0 +1,123 @@
+"""The drawings of a diagnosis: the phases over time, and the judged time by bottleneck."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nsysdiag.diagnosis.words import COLORS, WORK, label
+from nsysdiag.document.axis import edge_ticks, moment_labels
+from nsysdiag.document.bars import LegendEntry
+from nsysdiag.document.blocks import PAGE, Block, Chart, Lines, Part
+from nsysdiag.document.figures import CHARACTER_PERCENT, Stack, stack
+from nsysdiag.document.view import UNKNOWN_COLOR
+from nsysdiag.document.words import counted
+from nsysdiag.units import format_share
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsysdiag.phases.facts import Phase, PhaseDevice
+
+PHASES_OVER_TIME = "The phases of the job over time, in the colour of what takes most of each"
+JUDGED_TIME = "Judged time by bottleneck"
+MOST_CAPTIONS = 4
+LEAST_LEGEND = 0.005
+"""Of the whole: what takes less is too narrow to be seen."""
+
+
+def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
+    """The time of some devices and phases by bottleneck, the largest first."""
+    total: dict[str, int] = {}
+    for device in devices:
+        for name, ns in device.account.items():
+            total[name] = total.get(name, 0) + ns
+    return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
+
+
+def account_stack(account: dict[str, int], said: str) -> Stack:
+    """A stacked bar of time by bottleneck."""
+    parts = [(label(name), ns, *_fill(name)) for name, ns in account.items()]
+    return Stack(said, stack(parts), sum(account.values()))
+
+
+def account_chart(account: dict[str, int]) -> Chart:
+    """The judged time of all devices by bottleneck, with what the colours mean."""
+    total = sum(account.values())
+    legend = [
+        replace(_entry(name), label=f"{label(name)} {format_share(ns, total)}")
+        for name, ns in account.items()
+        if ns > LEAST_LEGEND * total
+    ]
+    return Chart(account_stack(account, JUDGED_TIME), JUDGED_TIME, legend=legend)
+
+
+def phase_strip(phases: Sequence[Phase]) -> list[Block]:
+    """The phases over time, those that are not judged paler, and a sentence about each of the first."""
+    names = phase_names(phases)
+    tell = any(phase.judged for phase in phases) and not all(phase.judged for phase in phases)
+    whole = phases[-1].end_ns - phases[0].start_ns
+    parts = [
+        (_on_bar(name, phase, whole, tell=tell), phase.end_ns - phase.start_ns, *_fill(phase.bottleneck))
+        for name, phase in zip(names, phases, strict=True)
+    ]
+    there = [phase for phase in phases if phase.end_ns > phase.start_ns]
+    segments = [
+        replace(each, faded=tell and not phase.judged, has_label=_fits(each.label, each.ns, whole))
+        for each, phase in zip(stack(parts), there, strict=True)
+    ]
+    borders = [phases[0].start_ns, *(phase.end_ns for phase in phases)]
+    drawing = Stack(PHASES_OVER_TIME, segments, whole, over_time=True, ticks=edge_ticks(borders) if whole > 0 else ())
+    times = moment_labels(borders)
+    captions: list[list[Part]] = [
+        [
+            _entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{', judged' if phase.judged and tell else ''}: "),
+            told,
+        ]
+        for at, (phase, told) in enumerate(zip(phases, sentences(phases), strict=True))
+    ]
+    rest = len(captions) - MOST_CAPTIONS
+    more: list[list[Part]] = [[f"And {counted(rest, 'more phase')}."]] if rest > 0 else []
+    return [Chart(drawing, PHASES_OVER_TIME), Lines([*captions[:MOST_CAPTIONS], *more], PAGE)]
+
+
+def _on_bar(name: str, phase: Phase, whole: int, *, tell: bool) -> str:
+    long = f"{name}, judged"
+    return long if tell and phase.judged and _fits(long, phase.end_ns - phase.start_ns, whole) else name
+
+
+def _fits(text: str, ns: int, whole: int) -> bool:
+    return 100 * ns >= CHARACTER_PERCENT * (len(text) + 1) * whole
+
+
+def phase_names(phases: Sequence[Phase]) -> list[str]:
+    """The names of phases, with a number where several have the same."""
+    count = Counter(phase.name for phase in phases)
+    seen: Counter[str] = Counter()
+    names = []
+    for phase in phases:
+        seen[phase.name] += 1
+        names.append(f"{phase.name} {seen[phase.name]}" if count[phase.name] > 1 else phase.name)
+    return names
+
+
+def sentences(phases: Sequence[Phase]) -> list[str]:
+    """What each phase says of itself, with its number where several have its name."""
+    return [
+        name.capitalize() + phase.sentence[len(phase.name) :]
+        if phase.sentence.lower().startswith(phase.name)
+        else phase.sentence
+        for name, phase in zip(phase_names(phases), phases, strict=True)
+    ]
+
+
+def _fill(bottleneck: str) -> tuple[str | None, str]:
+    """Colour and kind of a segment: one of the two."""
+    part = WORK.get(bottleneck, "")
+    return (None, part) if part else (COLORS.get(bottleneck, UNKNOWN_COLOR), "")
+
+
+def _entry(bottleneck: str, text: str = "") -> LegendEntry:
+    color, part = _fill(bottleneck)
+    return LegendEntry(text or label(bottleneck), part, color or "")
