@@ -40,7 +40,7 @@ LAYERS = [
     "phases",
     "account",
     "findings.judged",
-    "diagnosis.focus",
+    "diagnosis.focus diagnosis.missing diagnosis.cut_ends",
     "pipeline.result",
     "diagnosis findings ranks",
     "comparison",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Diagnosis, Part
 from nsysdiag.diagnosis.focus import KERNELS, Focus, added, job_account, window_ns, working
+from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
 from nsysdiag.diagnosis.sentences import (
     Said,
@@ -40,6 +43,8 @@ VERDICTS = {
 PROFILER, MPI = "profiler", "mpi"
 NO_WORK, CONTENDED = "no-gpu-work", "contended"
 NOTHING_RAN = Verdict(id=NO_WORK, sentence="No GPU work in this window.")
+CANNOT_TELL = "The trace cannot tell how busy the GPU was"
+COMPLETE = Missing()
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)
 
@@ -118,9 +123,11 @@ def judge(
     host_loop: HostLoop | None,
     limits: FindingThresholds,
     duration_ns: int | None = None,
+    missing: Mapping[str, Missing] = MappingProxyType({}),
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all;
-    `host_loop` is what repeats on the host of a trace without GPU activity."""
+    `host_loop` is what repeats on the host of a trace without GPU activity, `missing` by device what was not
+    recorded."""
     judged = [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []
     active = working(judged)
     phase = None if focus.phase is None else found.phases[focus.phase]
@@ -137,6 +144,7 @@ def judge(
         gpus_present=None if MPI in frameworks else gpus_present,
         gpus_used=len(active),
         duration_ns=duration_ns,
+        missing=_worst([missing[each.key] for each in active if each.key in missing]),
     )
     action = next((each for each in merged if saved_share(each)), None)
     diagnosis = Diagnosis(
@@ -156,17 +164,28 @@ def judge(
         gpus_present=gpus_present,
         gpus_used=len(active),
     )
-    verdicts = {each.key: device_verdict(each) for each in judged}
+    verdicts = {each.key: device_verdict(each, missing.get(each.key, COMPLETE)) for each in judged}
     return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
 
 
-def device_verdict(judged: PhaseDevice) -> Verdict:
-    """That of one device, by its own account of the judged phases."""
+def _worst(missing: list[Missing]) -> str | None:
+    """A sentence on the rows that are missing of the device of which most are; None where none are."""
+    found = max((each for each in missing if each.reasons()), key=lambda each: each.unseen_share, default=None)
+    if found is None:
+        return None
+    first = CANNOT_TELL if found.unseen_share >= MOST else "The trace is incomplete"
+    return f"{first}: {found.reasons()[0]}."
+
+
+def device_verdict(judged: PhaseDevice, missing: Missing = COMPLETE) -> Verdict:
+    """That of one device, by its own account of the judged phases; where rows are `missing`, the sentence says so."""
     if not sum(judged.account.values()):
         return NOTHING_RAN
+    if missing.unseen_share >= MOST:
+        return Verdict(id=VERDICTS["unknown"], sentence=f"{CANNOT_TELL}: {missing.reasons()[0]}.")
     most = leading(judged.account)
     known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
-    return Verdict(id=known, sentence=verdict_sentence(most.bottleneck, most.share, most.second))
+    return Verdict(id=known, sentence=verdict_sentence(most.bottleneck, most.share, most.second, missing.reasons()))
 
 
 def _by_cause(bottleneck: str, ledger: dict[str, int]) -> str:

@@ -207,8 +207,19 @@ def result(
     job_phases: JobPhases,
     devices_in_phases: list[PhaseDevice],
     focus: Focus,
+    missing: Missing,
 ) -> DeviceResult:
     """What the steps after the devices need of one."""
     return DeviceResult(
-        report, root_slices.slices, findings, lanes, split, collectives, meetings, job_phases, devices_in_phases, focus
+        report,
+        root_slices.slices,
+        findings,
+        lanes,
+        split,
+        collectives,
+        meetings,
+        job_phases,
+        devices_in_phases,
+        focus,
+        missing,
     )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from nsysdiag.account.bottlenecks import MPI_START_UP, Bottlenecks
+import numpy as np
+
+from nsysdiag.account.bottlenecks import CODE, MPI_START_UP, Bottlenecks
 from nsysdiag.account.bottlenecks import bottlenecks as divide
 from nsysdiag.account.credit import Waits
 from nsysdiag.account.families import slice_families
@@ -17,6 +19,7 @@ from nsysdiag.causes.evidence import CallFacts, named
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.focus import Focus, focus_of
+from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.events.host import HostActivity, HostTables
 from nsysdiag.events.memory import Memory
@@ -70,9 +73,12 @@ def hollow(
 
 
 @steps.step(spills=True)
-def families(root_slices: RootSlices, kinds: IntArray, keys: GapKeys) -> IntArray:
-    """The bottleneck of each slice by its root cause."""
+def families(root_slices: RootSlices, kinds: IntArray, keys: GapKeys, missing: Missing) -> IntArray:
+    """The bottleneck of each slice by its root cause; unknown where so many rows are missing that what looks idle may
+    have been work."""
     rows = root_slices.slices.rows
+    if missing.unseen_share >= MOST:
+        return np.full(len(rows), CODE["unknown"], dtype=np.int8)
     return slice_families(rows.cause, kinds, rows.gap, keys)
 
 

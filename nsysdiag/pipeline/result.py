@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nsysdiag.diagnosis.focus import Focus
+from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.events.collectives import Collectives
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
@@ -17,9 +18,9 @@ from nsysdiag.timeline.timeline import DeviceLanes
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
     """The report of one device, the slices behind its root ledger, its findings, and the timeline without the
-    lanes of threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels,
-    and the MPI calls in which its threads met those of other ranks; the phases of the job, what the device did in
-    each, and those that are judged."""
+    lanes of threads (None: not asked for, or nothing ran); the work inside its window, its communication
+    kernels, and the MPI calls in which its threads met those of other ranks; the phases of the job, what the
+    device did in each, and those that are judged; what was not recorded of it."""
 
     report: DeviceReport
     slices: Slices
@@ -31,3 +32,4 @@ class DeviceResult:
     job_phases: JobPhases
     phases: list[PhaseDevice]
     focus: Focus
+    missing: Missing
