@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
@@ -43,8 +42,6 @@ VERDICTS = {
 PROFILER, MPI = "profiler", "mpi"
 NO_WORK, CONTENDED = "no-gpu-work", "contended"
 NOTHING_RAN = Verdict(id=NO_WORK, sentence="No GPU work in this window.")
-CANNOT_TELL = "The trace cannot tell how busy the GPU was"
-COMPLETE = Missing()
 NO_PHASES = JobPhases(0, 0, [], "none", "no GPU work was recorded", [])
 NO_FOCUS = Focus(Intervals.empty(), [], None)
 
@@ -123,11 +120,12 @@ def judge(
     host_loop: HostLoop | None,
     limits: FindingThresholds,
     duration_ns: int | None = None,
-    missing: Mapping[str, Missing] = MappingProxyType({}),
+    missing: Mapping[str, Missing] | None = None,
 ) -> Judgment:
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all;
-    `host_loop` is what repeats on the host of a trace without GPU activity, `missing` by device what was not
-    recorded."""
+    `host_loop` is what repeats on the host of a trace without GPU activity, `missing` what was not recorded of each
+    device, by its key."""
+    lost = missing or {}
     judged = [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []
     active = working(judged)
     phase = None if focus.phase is None else found.phases[focus.phase]
@@ -144,13 +142,15 @@ def judge(
         gpus_present=None if MPI in frameworks else gpus_present,
         gpus_used=len(active),
         duration_ns=duration_ns,
-        missing=_worst([missing[each.key] for each in active if each.key in missing]),
     )
     action = next((each for each in merged if saved_share(each)), None)
     diagnosis = Diagnosis(
         headline=unrecorded(host_loop)
         if basis == "none"
-        else headline(said, most.bottleneck, most.share, most.second, action),
+        else doubted(
+            headline(said, most.bottleneck, most.share, most.second, action),
+            max((lost.get(each.key, Missing()) for each in active), key=_worst, default=Missing()),
+        ),
         bottleneck=most.bottleneck,
         share=most.share,
         basis=basis,
@@ -164,28 +164,41 @@ def judge(
         gpus_present=gpus_present,
         gpus_used=len(active),
     )
-    verdicts = {each.key: device_verdict(each, missing.get(each.key, COMPLETE)) for each in judged}
+    verdicts = {each.key: device_verdict(each, lost.get(each.key, Missing())) for each in judged}
     return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
 
 
-def _worst(missing: list[Missing]) -> str | None:
-    """A sentence on the rows that are missing of the device of which most are; None where none are."""
-    found = max((each for each in missing if each.reasons()), key=lambda each: each.unseen_share, default=None)
-    if found is None:
-        return None
-    first = CANNOT_TELL if found.unseen_share >= MOST else "The trace is incomplete"
-    return f"{first}: {found.reasons()[0]}."
+def _worst(missing: Missing) -> tuple[float, int]:
+    return missing.unseen_share, len(missing.reasons())
 
 
-def device_verdict(judged: PhaseDevice, missing: Missing = COMPLETE) -> Verdict:
-    """That of one device, by its own account of the judged phases; where rows are `missing`, the sentence says so."""
+def device_verdict(judged: PhaseDevice, missing: Missing | None = None) -> Verdict:
+    """That of one device, by its own account of the judged phases; where rows are missing, it says so, and where too
+    many are, it names no bottleneck."""
     if not sum(judged.account.values()):
         return NOTHING_RAN
-    if missing.unseen_share >= MOST:
-        return Verdict(id=VERDICTS["unknown"], sentence=f"{CANNOT_TELL}: {missing.reasons()[0]}.")
     most = leading(judged.account)
+    if missing is not None and missing.unseen_share >= MOST:
+        return Verdict(id=VERDICTS["unknown"], sentence=cannot_tell(missing))
     known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
-    return Verdict(id=known, sentence=verdict_sentence(most.bottleneck, most.share, most.second, missing.reasons()))
+    sentence = verdict_sentence(most.bottleneck, most.share, most.second)
+    reasons = missing.reasons() if missing is not None else []
+    return Verdict(
+        id=known, sentence=f"{sentence[:-1]}; but the trace is incomplete: {reasons[0]}." if reasons else sentence
+    )
+
+
+def doubted(text: str, missing: Missing) -> str:
+    """A headline about a trace of which rows are missing says so first."""
+    reasons = missing.reasons()
+    if missing.unseen_share >= MOST:
+        return f"{cannot_tell(missing)} Of what was recorded: {text}"
+    return f"The trace is incomplete: {reasons[0]}. {text}" if reasons else text
+
+
+def cannot_tell(missing: Missing) -> str:
+    """Where so many launches have no kernel that busy and idle time mean nothing."""
+    return f"The trace cannot tell how busy the GPU was: {missing.reasons()[0]}."
 
 
 def _by_cause(bottleneck: str, ledger: dict[str, int]) -> str:

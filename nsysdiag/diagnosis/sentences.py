@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nsysdiag import typed
@@ -55,7 +54,7 @@ SMALL_PART = 0.05
 class Said:
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
     bottleneck what stands behind it, as the end of a sentence; how many GPUs there are and work; how long the capture
-    is, None where the trace does not say; what rows are missing, in a sentence."""
+    is, None where the trace does not say."""
 
     basis: str
     phase: FoundPhase | None
@@ -64,7 +63,6 @@ class Said:
     gpus_present: int | None = None
     gpus_used: int = 1
     duration_ns: int | None = None
-    missing: str | None = None
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -86,8 +84,6 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.append(f"{what} ({share_of_it}) can be repaired first.")
     if said.gpus_present and said.gpus_used < said.gpus_present:
         sentences.append(f"{said.gpus_used} of {said.gpus_present} GPUs {'works' if said.gpus_used == 1 else 'work'}.")
-    if said.missing:
-        sentences.insert(0, said.missing)
     if said.basis == "cold":
         sentences.append("To see more, capture a later part: nsys profile --delay, or --capture-range.")
     return " ".join(sentences)
@@ -114,12 +110,10 @@ def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:
     return f"{_capital(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}."
 
 
-def verdict_sentence(bottleneck: str, share: float, second: Part | None, missing: Sequence[str] = ()) -> str:
-    """One device in a sentence; `missing` are the ways in which rows are, the worst first."""
-    parts = [f"{TAKES[bottleneck]} {format_share(share, 1)} of the judged time"]
-    parts += [f"next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}"] if second else []
-    parts += [f"but the trace is incomplete: {missing[0]}"] if missing else []
-    return "; ".join(parts) + "."
+def verdict_sentence(bottleneck: str, share: float, second: Part | None) -> str:
+    """One device in a sentence."""
+    text = f"{TAKES[bottleneck]} {format_share(share, 1)} of the judged time"
+    return f"{text}; next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}." if second else f"{text}."
 
 
 def action_sentence(action: Finding) -> str:

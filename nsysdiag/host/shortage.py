@@ -9,7 +9,7 @@ from nsysdiag.units import format_ns, format_share
 NOTABLE_SHARE = 0.01
 """Of the range: from so much lost time of a launching thread on there is something to tell."""
 FEWER = "start fewer threads (OMP_NUM_THREADS, worker processes)"
-OWN_CPU = "pin the launching thread to a CPU of its own (taskset, numactl)"
+OWN_CPU = "bind the launching thread to a CPU of its own (taskset, numactl)"
 UNTRACED = "a call that nsys does not trace, as are CPython's timed waits for a lock"
 
 

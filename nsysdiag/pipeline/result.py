@@ -18,9 +18,9 @@ from nsysdiag.timeline.timeline import DeviceLanes
 @dataclass(frozen=True, slots=True)
 class DeviceResult:
     """The report of one device, the slices behind its root ledger, its findings, and the timeline without the
-    lanes of threads (None: not asked for, or nothing ran); the work inside its window, its communication
-    kernels, and the MPI calls in which its threads met those of other ranks; the phases of the job, what the
-    device did in each, and those that are judged; what was not recorded of it."""
+    lanes of threads (None: not asked for, or nothing ran); the work inside its window, its communication kernels,
+    and the MPI calls in which its threads met those of other ranks; the phases of the job, what the device did in
+    each, and those that are judged."""
 
     report: DeviceReport
     slices: Slices

@@ -117,8 +117,8 @@ def judgment(
         gpus_present=gpus_present(trace),
         duration_ns=activity.duration_ns,
         host_loop=host_loop,
-        missing={result.report.key: result.missing for result in results},
         limits=settings.findings,
+        missing={result.report.key: result.missing for result in results},
     )
 
 

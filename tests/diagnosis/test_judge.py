@@ -8,6 +8,7 @@ from nsysdiag.causes.families import Family
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Part
 from nsysdiag.diagnosis.judge import NO_FOCUS, NO_PHASES, Judgment, Leading, device_verdict, judge, leading
+from nsysdiag.diagnosis.missing import Missing
 from nsysdiag.phases.facts import PhaseDevice
 
 
@@ -87,6 +88,17 @@ class TestVerdict:
             found.sentence == "Synchronization keeps the GPU idle for 60.0% of the judged time; next: kernels, 40.0%."
         )
 
+    def test_missing_rows_are_said_and_too_many_leave_nothing_to_say(self) -> None:
+        """Less than a fifth of the launches without a kernel, and a fifth."""
+        account = judged({"kernels": 60, "sync": 40})
+        some = device_verdict(account, Missing(unseen=19, launches=100))
+        assert some.id == "gpu-bound"
+        assert some.sentence.endswith(
+            "; but the trace is incomplete: 19 of 100 (19.0%) kernel launches have no kernel in it."
+        )
+        assert device_verdict(account, Missing(unseen=20, launches=100)).id == "unresolved"
+        assert device_verdict(account, Missing()) == device_verdict(account)
+
     def test_no_work(self) -> None:
         assert device_verdict(judged({})).id == "no-gpu-work"
         assert nothing_judged().verdict("gpu7").id == "no-gpu-work"
@@ -94,7 +106,7 @@ class TestVerdict:
 
 def nothing_judged() -> Judgment:
     return judge(
-        NO_PHASES, [], NO_FOCUS, [], frameworks=[], gpus_present=None, duration_ns=None, limits=FindingThresholds()
+        NO_PHASES, [], NO_FOCUS, [], frameworks=[], gpus_present=None, host_loop=None, limits=FindingThresholds()
     )
 
 
@@ -102,4 +114,4 @@ def test_a_trace_without_devices() -> None:
     found = nothing_judged()
     assert (found.diagnosis.basis, found.diagnosis.bottleneck, found.diagnosis.gpus_used) == ("none", "unknown", 0)
     assert (found.phases, found.findings, found.diagnosis.action, found.diagnosis.phase) == ([], [], None, None)
-    assert found.diagnosis.headline == "The trace holds no GPU work: nothing can be said about the GPU."
+    assert found.diagnosis.headline == "No GPU activity was recorded, so what the GPU did is unknown."

@@ -41,7 +41,7 @@ def test_neighbours_on_one_core(shared: Shared) -> None:
     assert sum(holder.ns for holder in host.contention.holders) >= 0.99 * main.preempted_ns
     assert (host.contention.cpus_used, host.contention.cpus_seen) == (1, 2)
     assert len(host.shortage) == 1
-    assert "pin the launching thread" in advice(host)[0]
+    assert "bind the launching thread" in advice(host)[0]
     # All along: nothing begins, and one thread on one core shows no limit.
     assert (host.change_points, host.contention.limits) == ([], [])
 

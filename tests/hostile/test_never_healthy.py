@@ -41,6 +41,11 @@ def only(report: Report) -> DeviceReport:
     return device
 
 
+def headline(report: Report) -> str:
+    assert report.diagnosis is not None
+    return report.diagnosis.headline
+
+
 def incomplete(device: DeviceReport) -> str:
     (note,) = (note for note in device.notes if note.startswith("The trace is incomplete: "))
     return note
@@ -63,6 +68,7 @@ def test_losses_that_nsys_reports(said: str, severity: int, healthy: Path, tmp_p
         f"{HEALTHY[:-1]}; but the trace is incomplete: nsys reports that events were lost."
     )
     assert "events were lost" in incomplete(only(report))
+    assert headline(report).startswith("The trace is incomplete: nsys reports that events were lost. Kernels take")
 
 
 def test_what_failed_besides_the_gpu_is_no_doubt_of_it(healthy: Path, tmp_path: Path) -> None:
@@ -80,7 +86,9 @@ def test_what_failed_besides_the_gpu_is_no_doubt_of_it(healthy: Path, tmp_path: 
     ids=["every other", "the last half", "all but one", "the first half"],
 )
 def test_launches_without_their_kernels(gone: str, healthy: Path, tmp_path: Path) -> None:
-    device = only(changed(healthy, tmp_path, f"DELETE FROM {KERNELS} WHERE {gone}"))
+    report = changed(healthy, tmp_path, f"DELETE FROM {KERNELS} WHERE {gone}")
+    device = only(report)
+    assert headline(report).startswith("The trace cannot tell how busy the GPU was: ")
     assert device.verdict.id == "unresolved"
     assert device.verdict.sentence.startswith("The trace cannot tell how busy the GPU was: ")
     assert "kernel launches have no kernel in it" in incomplete(device)
