@@ -53,10 +53,30 @@ def test_no_output_writes_html_here_and_a_summary(cli: Cli, traces: list[str], f
     result = cli("compare", *traces)
     assert result.code == 0
     assert result.stderr == "wrote compare.nsysdiag.html\n"
-    assert "Most of it: Synchronization -4" in " ".join(result.stdout.decode().split())
+    text = result.stdout.decode()
+    assert "1.49× faster, 95 % CI 1." in text or "1.50× faster, 95 % CI 1." in text
+    assert "synchronization -4" in " ".join(text.split())
+    assert len(text.splitlines()) <= 25
     page = (folder / "compare.nsysdiag.html").read_bytes()
     assert b"nsysdiag compare before.sqlite after.sqlite" in page
     assert cli("compare", *traces).code == 0  # its own file may be overwritten
+
+
+def test_details_have_every_section(cli: Cli, traces: list[str]) -> None:
+    brief, whole = (
+        cli("compare", *traces, "-o", "-", "--format", "txt", *more).stdout for more in ((), ("--details",))
+    )
+    assert "Most of it: Synchronization -4" in " ".join(whole.decode().split())
+    assert b"Recurring gaps" in whole
+    assert b"Recurring gaps" not in brief
+
+
+def test_budgets_judge_the_numbers_of_other_work(cli: Cli, traces: list[str], folder: Path) -> None:
+    """More work is no plain regression, and still longer."""
+    replace(SLOW, layers=12, seed=3).write(folder / "more.sqlite")
+    result = cli("compare", traces[0], "more.sqlite", "-o", "-", "--format", "txt", "--fail-on", "length:+50%")
+    assert result.code == 1
+    assert "Mixed: Not the same work per step: kernels 18 → 36 (2.0×)" in result.stdout.decode()
 
 
 def test_every_format(cli: Cli, traces: list[str], folder: Path) -> None:
