@@ -236,7 +236,8 @@ class JobComparison(Record, frozen=True):
     unit of work takes. `mean` is the mean of it. `device_before` and `device_after` are the slowest devices, `work` is
     that of the one after. `account` is about all devices, empty where a report does not tell or judges no steady phase.
     `top` is what changed most on the slowest device, kinds of work and root causes, beyond chance as far as that is
-    known. `slow_steps`: some step of a device takes twice as long as the median one."""
+    known; empty for several devices with an account, in which waits of one for another count to what they wait for.
+    `slow_steps`: some step of a device takes twice as long as the median one."""
 
     statistic: OwnText
     unit: Unit

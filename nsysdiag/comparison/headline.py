@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nsysdiag.comparison.changes import SAME, UNKNOWN
-from nsysdiag.comparison.facts import Change, JobComparison, PartChange, Speedup, WorkChange
+from nsysdiag.comparison.changes import LEAST_CHANGE, SAME, UNKNOWN
+from nsysdiag.comparison.facts import AccountChange, Change, JobComparison, Speedup, WorkChange
+from nsysdiag.comparison.job import LEAST_TOP, MOST_TOP
 from nsysdiag.comparison.steps import DECIDED, MEAN
 from nsysdiag.comparison.units import ITERATIONS, PHASES
 from nsysdiag.comparison.work import BYTES, KERNELS
+from nsysdiag.diagnosis.sentences import NOUNS
 from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns
 
 MIXED, DOUBTED = "mixed", ", not beyond chance"
@@ -22,7 +24,7 @@ def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
     """One line to paste. Work that is not the same comes first."""
     if any(row.differs for row in job.work):
         return f"{work_sentence(job.work)}; {_lower(_times(job))}{_device(job)} ({_remark(job)}){_mean(job)}"
-    top = _top(job.top, titles)
+    top = _top(job, titles)
     if job.verdict == SAME:
         step = job.step
         same = f"{_name(job)} {format_ns(step.before_ns)} → {format_ns(step.after_ns)}{_device(job)}"
@@ -115,9 +117,20 @@ def _mean(job: JobComparison) -> str:
     return f"; with the slow steps {format_ns(mean.before_ns)} → {format_ns(mean.after_ns)} on average"
 
 
-def _top(rows: Sequence[PartChange], titles: Mapping[str, str]) -> str:
-    found = [f"{_lower(titles.get(row.id, row.id))} {_signed(row.change)}" for row in rows]
+def _top(job: JobComparison, titles: Mapping[str, str]) -> str:
+    """What changed most: causes of the only device, or what the account of several names."""
+    found = [f"{_lower(titles.get(row.id, row.id))} {_signed(row.change)}" for row in job.top]
+    if not job.top and job.verdict != SAME:
+        found = [f"{NOUNS.get(row.bottleneck, row.bottleneck)} {format_signed_ns(row.change_ns)}" for row in _most(job)]
     return f"; {', '.join(found)}" if found else ""
+
+
+def _most(job: JobComparison) -> list[AccountChange]:
+    """The bottlenecks whose part changed by most of the step; what is chance is not known of them one by one."""
+    least = LEAST_CHANGE * max(job.step.before_ns, job.step.after_ns)
+    rows = sorted(job.account, key=lambda row: (-abs(row.change_ns), row.bottleneck))
+    least = max(least, LEAST_TOP * abs(rows[0].change_ns)) if rows else least
+    return [row for row in rows if abs(row.change_ns) >= least][:MOST_TOP]
 
 
 def _signed(change: Change) -> str:

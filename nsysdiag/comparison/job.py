@@ -41,6 +41,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
     apart = any(
         max(side) > (1 + DIFFER) * min(side) for side in ([c.before_ns for c in times], [c.after_ns for c in times])
     )
+    account = _account(devices, step)
     return JobComparison(
         statistic=statistic,
         unit=after.sides.unit,
@@ -52,8 +53,8 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         mean=_step(before, after, MEAN),
         speedup=speedup(step),
         work=after.made.work,
-        account=_account(devices, step),
-        top=_top(after.made),
+        account=account,
+        top=[] if account and len(devices) > 1 else _top(after.made),
         slow_steps=any(each.made.slow_steps for each in devices),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ from tests.comparison.samples import adds_up, beside, only, report_of
 from tests.simulator.engine import MS, US
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsysdiag.comparison.facts import Comparison, JobComparison
     from nsysdiag.report import Report
 
@@ -43,6 +46,16 @@ def without_steps(report: Report) -> Report:
     """The same where nothing was found to repeat."""
     devices = [structs.replace(device, iterations=None) for device in report.devices]
     return structs.replace(report, devices=devices)
+
+
+def in_phases(reports: Sequence[Report]) -> Report:
+    """Their devices as those of one trace, with the phases of each."""
+    phases = [
+        structs.replace(phase, devices=[structs.replace(each, key=f"gpu{at}") for each in phase.devices])
+        for at, report in enumerate(reports)
+        for phase in report.phases
+    ]
+    return structs.replace(beside(reports), phases=phases)
 
 
 class TestGain:
@@ -179,6 +192,15 @@ class TestDevices:
         assert " on gpu1 (" in made.headline
         assert job_of(made).step.before_ns == pytest.approx(1_980 * US, rel=0.02)
         assert job_of(made).device_before == job_of(made).device_after == "gpu1"
+        assert job_of(made).top == []  # waits of one device for another count to what they wait for
+
+    def test_what_changed_most_is_told_by_the_account_of_all(self) -> None:
+        reports = [report_of(replace(each, seed=seed)) for seed, each in enumerate((SLOW, SLOW, PLAIN, PLAIN))]
+        made = compare_reports([in_phases(reports[:2])], [in_phases(reports[2:])])
+        assert made.verdict == "improved"
+        assert re.search(r"; synchronization -2\d\d us$", made.headline)
+        job = job_of(made)
+        assert sum(row.after_ns for row in job.account) == job.step.after_ns
 
     def test_each_side_has_its_own_slowest(self) -> None:
         fast, slow = report_of(PLAIN), report_of(replace(SLOW, tail=900 * US, seed=2))

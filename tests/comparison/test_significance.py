@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from nsysdiag.comparison.changes import adding_up
-from nsysdiag.comparison.significance import Drawn, block_length, drawn_means, drift, interval, student
+from nsysdiag.comparison.significance import Drawn, block_length, drawn_means, drawn_medians, drift, interval, student
 
 Values = npt.NDArray[np.float64]
 PAIRS = 200
@@ -134,3 +134,33 @@ def test_student_further_out(freedom: float, level: float, expected: float) -> N
 )
 def test_whole_numbers_add_up(values: list[float], total: int, expected: list[int]) -> None:
     assert adding_up(np.array(values), total) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "most"), [(independent, 0.08), (skewed, 0.08), (every_eighth, 0.08)])
+def test_medians_are_wrong_as_rarely(kind: Callable[[np.random.Generator], Values], most: float) -> None:
+    wrong = 0
+    for seed in range(PAIRS):
+        random = np.random.default_rng(seed)
+        found = interval(*(drawn_medians([kind(random)[:, None]], stream) for stream in (0, 1)))
+        assert found is not None
+        wrong += not found[0][0] <= 0 <= found[1][0]
+    assert wrong <= most * PAIRS
+
+
+def test_a_median_hardly_moves_with_slow_entries() -> None:
+    plain = np.random.default_rng(0).normal(100, 2, 50)
+    slow = plain.copy()
+    slow[::10] += 5_000
+    one, two = (drawn_medians([each[:, None]], 0) for each in (plain, slow))
+    assert abs(two.mean[0] - one.mean[0]) < 1
+    assert two.deviation[0] < 3
+    several = drawn_medians([plain[:25, None], slow[25:, None]], 0)
+    assert several.blocks == 2
+    assert several.mean[0] == np.median(np.concatenate([plain[:25], slow[25:]]))
+
+
+def test_the_median_of_very_many_entries_has_fewer_draws() -> None:
+    many = drawn_medians([np.arange(9_000.0)[:, None]], 0)
+    assert many.draws.shape[0] < 2000
+    assert many.mean[0] == 4499.5

@@ -10,6 +10,7 @@ import pytest
 from nsysdiag.arrays.codes import from_planes, from_text
 from nsysdiag.iterations import packing
 from nsysdiag.pipeline import analyze
+from tests.comparison.programs import Program
 from tests.iterations.test_iterations import training
 from tests.ledger.traces import only_device
 from tests.simulator.scenarios import SCENARIOS, scenario
@@ -67,6 +68,16 @@ def test_operations_and_kernels_of_each(tmp_path: Path) -> None:
     assert {name: numbers(packed, column).tolist() for name, column in packed.ops.items()} == {"kernel": [4] * 9}
     assert [row.short_name for row in device.kernels] == ["gemm", "relu"]
     assert [numbers(packed, column).tolist() for column in packed.kernels] == [[400_000] * 9, [60_000] * 9]
+
+
+@pytest.mark.slow
+def test_bytes_that_copies_move_in_each(tmp_path: Path) -> None:
+    """Of copies that begin in an iteration; nothing where no copy says how many. The copy of a step begins before its
+    first kernel, in the step before: the last one has none."""
+    path = Program(sync=True, steps=12, batch=3 << 20).write(tmp_path / "t.sqlite")
+    packed = packed_of(analyze(path).devices[0])
+    assert numbers(packed, packed.copied).tolist() == [3 << 20] * (packed.count - 1) + [0]
+    assert packed_of(only_device(training(), tmp_path)).copied == ""
 
 
 @pytest.mark.slow
