@@ -65,7 +65,7 @@ def test_parts_are_judged_beside_those_of_their_name() -> None:
 def test_intervals_stay_and_the_sentence_says_why() -> None:
     first, *_others = corrected([device(NEAR), device(NOTHING)])
     assert (first.length.low_ns, first.length.high_ns) == (10, 210)
-    assert device_sentence(UNIT, first.length, None, [], [], {}).endswith(
+    assert device_sentence(UNIT, first.length, [], {}).endswith(
         "Among several devices one may be so far off by chance."
     )
 
@@ -101,4 +101,4 @@ def test_a_change_without_an_interval_is_nothing_beside_others() -> None:
 )
 def test_the_sentence_names_parts_that_are_beyond_chance_themselves(rows: list[tuple[str, Change]], ends: str) -> None:
     parts = [PartChange(id=name, change=change) for name, change in rows]
-    assert device_sentence(UNIT, FAR, None, [], parts, {"idle": "Waiting"}).endswith(ends)
+    assert device_sentence(UNIT, FAR, parts, {"idle": "Waiting"}).endswith(ends)
