@@ -27,7 +27,7 @@ pytestmark = pytest.mark.fixtures
 LIBRARY = re.compile(r"/(lib|lib/python[\d.]+|site-packages|lib-dynload)/[^/]+")
 """A path as far as it tells code of libraries from a program's own."""
 FIXTURES = Path(__file__).parent / "fixtures"
-NO_GPU_WORK = "no gpu work"
+NO_GPU_WORK = "no gpu activity"
 
 ROWS = {
     "OSRT_API": 10_391,

@@ -55,7 +55,9 @@ RanksFormatOption = Annotated[str | None, _format("html, json, md, txt or csv")]
 ComparisonFormatOption = Annotated[str | None, _format("html, json, md or txt")]
 ForceOption = Annotated[bool, typer.Option("--force", help="Overwrite files that nsysdiag did not write.")]
 OpenOption = Annotated[bool, typer.Option("--open", help="Open the HTML report in the browser when done.")]
-DetailsOption = Annotated[bool, typer.Option("--details", help="Text with all sections, not the first screen alone.")]
+DetailsOption = Annotated[
+    bool, typer.Option("--details", help="Text and Markdown with all sections, not the first screen alone.")
+]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="No text summary, no progress, no notes: only errors.")
 ]

@@ -169,7 +169,7 @@ def write_all(
     details: bool = False,
 ) -> None:
     """Print the text summary to stdout unless that is taken or `quiet`, and write every destination. `judged` is what
-    became of the budgets of a report; with `details` text holds all sections.
+    became of the budgets of a report; with `details` text and Markdown hold all sections.
 
     Exits with the code of an unwritable output (2) after the others have been written. All are made before the first
     is written: where memory runs out, which is a MemoryShortError, there is none.

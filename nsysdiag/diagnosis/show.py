@@ -31,7 +31,7 @@ from nsysdiag.document.kinds import BAR, NAME, SHARE, STACK, TEXT, TIME, part, s
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import held, window_parts
 from nsysdiag.findings.show import anchors
-from nsysdiag.trace.show import recapture
+from nsysdiag.trace.show import asks_first, recapture
 from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
 
@@ -64,7 +64,6 @@ GPUS = (
 )
 BY_BOTTLENECK = Column("By bottleneck", STACK, limit=PAGE)
 MOST_PHASES = 4
-NOTABLE_UNKNOWN = 0.01
 
 
 def summary(context: Context) -> Section | None:
@@ -147,7 +146,8 @@ def each_gpu(context: Context) -> list[Block]:
         rows.append((key, *(part(each, whole) for each in parts), label(most), part(account.get(most, 0), total), bar))
     several = len(judged) > 1
     columns = (*GPUS, BY_BOTTLENECK) if several else GPUS
-    return [Table(GPUS_JUDGED, columns, rows, limit=EVERYWHERE if several else PAGE)]
+    table = Table(GPUS_JUDGED, columns, rows, limit=replace(EVERYWHERE, ticket=0) if several else PAGE)
+    return [table, replace(table, title="", limit=IN_TICKET)] if several else [table]
 
 
 def closing(context: Context) -> list[Block]:
@@ -157,10 +157,10 @@ def closing(context: Context) -> list[Block]:
         return []
     if not report.phases:
         return _nothing(report)
-    if found.unknown_share < NOTABLE_UNKNOWN:
+    if not asks_first(report):
         return []
     unknown = f"No evidence for {format_share(found.unknown_share, 1)} of the judged time."
-    return recapture(report, f"{unknown} To resolve it, capture again with") or [Paragraph(unknown, "quiet")]
+    return recapture(report, f"{unknown} To resolve more, capture again with") or [Paragraph(unknown, "quiet")]
 
 
 def overview(context: Context) -> Section | None:

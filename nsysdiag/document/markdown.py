@@ -50,7 +50,8 @@ def markdown_of(section: Section | None, level: int) -> list[str]:
     """A section under a heading of this level; nothing where no block of it is for Markdown."""
     if section is None or not shown(section.blocks, Detail.TICKET):
         return []
-    return [f"{'#' * level} {text(section.title)}", *markdown_blocks(section.blocks, level + 1)]
+    title = [f"{'#' * level} {text(section.title)}"] if section.title else []
+    return [*title, *markdown_blocks(section.blocks, level + 1)]
 
 
 def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:  # noqa: PLR0912 - a case for each block

@@ -62,8 +62,9 @@ CUT = (NAME, KEY, CODE)
 """Kinds of cells that are cut to the room that numbers leave; others are wrapped."""
 LEAST_BAR, MOST_BAR = 10, 40
 FULL_BAR = 1_000_000
-SIGNS, OTHER_SIGN, MOST_SPLIT = "█▓▒░", "·", 80
-"""What the parts of a stacked bar are drawn with, the largest first, and how long it is at most."""
+SIGNS, OTHER_SIGN, MOST_SPLIT, LEAST_SIGN = "█▓▒░", "·", 80, 0.01
+"""What the parts of a stacked bar are drawn with, the largest first, how long it is at most, and
+of which share on a part has a sign of its own."""
 BETWEEN = 2
 """Blanks between columns, and before what belongs to a title."""
 
@@ -157,7 +158,9 @@ def _split(drawing: Stack, width: int) -> Iterator[Text]:
     """A stacked bar on one line, and below it what its signs mean. Parts too small for a sign share the last one."""
     yield Text(visible(drawing.label), "bold")
     segments = sorted(drawing.segments, key=lambda segment: -segment.ns)
-    shown, rest = segments[: len(SIGNS)], segments[len(SIGNS) :]
+    wide = [each for each in segments if each.ns >= LEAST_SIGN * drawing.whole] or segments[:1]
+    shown = wide[: len(SIGNS)]
+    rest = segments[len(shown) :]
     room = min(width, MOST_SPLIT)
     ends = [round(room * sum(each.ns for each in shown[: at + 1]) / drawing.whole) for at in range(len(shown))]
     signs = "".join(

@@ -31,10 +31,7 @@ LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
 NO_GPU_WORK = "No GPU work in this trace"
 SEVERITY_ICONS = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
-OVERLAP = (
-    "Lost times are exclusive and may be added up. "
-    "What a fix brings at best may overlap with other findings and may not be added up."
-)
+OVERLAP = "Savings of several findings may overlap and may not be added up; lost times are exclusive and may."
 METHOD = (
     "A device is busy while any kernel, copy, memory set or graph of any process runs on it; all the rest of its "
     "window is idle. Each maximal idle interval is a gap. The operation that ends the gap leads to the call that "
@@ -226,8 +223,9 @@ def _brings_more(finding: Finding) -> bool:
 
 
 def overlap_note(findings: list[Finding]) -> str | None:
-    """How the figures of findings may be added up; None where no ceiling differs from what is lost."""
-    return OVERLAP if any(_brings_more(finding) for finding in findings) else None
+    """How the figures of findings may be added up; None where nothing overlaps."""
+    several = sum(finding.saves is not None for finding in findings) > 1
+    return OVERLAP if several or any(_brings_more(finding) for finding in findings) else None
 
 
 def where_sentence(finding: Finding) -> str:

@@ -41,7 +41,7 @@ TOP = 6
 """So many findings the terminal shows."""
 BRIEF = 3
 """And so many where it shows a screen alone."""
-TICKET_REST, TICKET_EVIDENCE = 6, 4
+TICKET_REST, TICKET_EVIDENCE = 4, 4
 """Lines of a ticket: of further findings, and sentences of evidence of each in full."""
 TICKET_LEVEL = 2
 IN_BRIEF = (

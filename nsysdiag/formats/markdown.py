@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.document.blocks import Paragraph, Words, named
+from nsysdiag.document.blocks import Paragraph, Section, Words, named
 from nsysdiag.document.context import Context
 from nsysdiag.document.markdown import markdown_blocks, markdown_of
 from nsysdiag.document.markup import MARKER, code, text
@@ -31,7 +31,8 @@ def render(report: Report, options: RenderOptions) -> bytes:
 
 
 def _first_screen(context: Context) -> list[str]:
-    shown = [diagnosis.summary(context), findings.ticket(context.report)]
+    judged = Section("diagnosis", "", (found.blocks if (found := diagnosis.summary(context)) else ()))
+    shown = [judged, findings.ticket(context.report)]
     return [line for section in shown for line in markdown_of(section, 2)]
 
 

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+NOTABLE_UNKNOWN = 0.01
+"""Of the judged time: less without evidence is not worth another capture."""
 LARGEST_ID = "A number with ~ is the largest row id."
 EVIDENCE = (
     Column("Evidence", TEXT, head=True, length=80),
@@ -60,7 +62,7 @@ def health(context: Context) -> Section:
         Lines(report.trace.warnings, tone="note"),
         _evidence(report, len(absent)),
         *([Paragraph(words.not_recorded_sentence(report.not_recorded), limit=NOT_PAGE)] if unrecorded else []),
-        *recapture(report if report.devices else None, "To resolve more, capture again with"),
+        *recapture(None if asks_first(report) or not report.devices else report, "To resolve more, capture again with"),
         Details("What no such trace tells", [Table("Not recorded", NOT_RECORDED, unrecorded, sortable=False)]),
         Details("Tables of the trace", [Table("Rows of each table", TABLES, tables, note=LARGEST_ID, sortable=False)]),
         Details("Settings of this analysis", [Table("Settings", SETTINGS, settings, sortable=False)]),
@@ -85,6 +87,12 @@ def _evidence(report: Report, absent: int) -> Table:
     ]
     title = f"{absent:,} of {len(rows):,} kinds of evidence are missing: what they would show could not be judged"
     return Table(title if absent else "All kinds of evidence were captured", EVIDENCE, rows, sortable=False, limit=PAGE)
+
+
+def asks_first(report: Report) -> bool:
+    """Whether the diagnosis itself gives the capture that tells more."""
+    found = report.diagnosis
+    return found is not None and (not report.phases or found.unknown_share >= NOTABLE_UNKNOWN)
 
 
 def recapture(report: Report | None, sentence: str) -> list[Block]:

@@ -36,7 +36,7 @@ def sample_diagnosis(phases: list[Phase], findings: list[Finding], name: str = "
     """What is judged is the steady phase, the second one; `name` goes into every text that may come from a trace."""
     if not phases:
         return Diagnosis(
-            headline="The trace holds no GPU work: nothing can be said about the GPU.",
+            headline="No GPU activity was recorded, so what the GPU did is unknown.",
             bottleneck="unknown",
             share=0.0,
             basis="none",
@@ -59,7 +59,7 @@ def sample_diagnosis(phases: list[Phase], findings: list[Finding], name: str = "
         basis=STEADY,
         phase=1,
         second=found.second or Part("sync", 0.18),
-        action=f"Read the loss less often: saves up to 12.0% of a step (600 us).{name}" if findings else None,
+        action=_action(findings[0], saves) if findings else None,
         saves=saves if findings else None,
         unknown_share=found.unknown,
         frameworks=["pytorch"],
@@ -67,6 +67,10 @@ def sample_diagnosis(phases: list[Phase], findings: list[Finding], name: str = "
         gpus_present=8,
         gpus_used=len(phases[1].devices),
     )
+
+
+def _action(finding: Finding, saves: Saves) -> str:
+    return f"{finding.title}: saves {saves.words}. {finding.advice[0] if finding.advice else finding.title}"
 
 
 def _whole(device: DeviceReport) -> PhaseDevice:

@@ -584,6 +584,7 @@ def finding(identifier: str = "f-sync-1a2b", **changes: object) -> Finding:
             ),
         ],
     )
+    changes = {"devices": [changes.get("device", "gpu0")], **changes}
     return msgspec.structs.replace(made, **changes)
 
 

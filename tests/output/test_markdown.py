@@ -59,7 +59,7 @@ def page(sample: str) -> str:
 def test_only_our_own_elements(sample: str) -> None:
     shape = drawn(page(sample))
     known = {"h1", "h2", "h3", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "pre"}
-    assert set(shape.elements) <= known | {"ul", "li", "hr", "blockquote"}
+    assert set(shape.elements) <= known | {"ol", "ul", "li", "hr", "blockquote"}
     assert not [plain for plain in shape.plain if TRIGGERS.search(plain)]
 
 

@@ -93,7 +93,7 @@ def test_what_to_do_comes_before_the_details() -> None:
 def test_the_same_finding_on_another_device_is_told_once() -> None:
     shown = text("several_devices", 120).split("\nFindings\n")[1].split("\n\n")[0].splitlines()
     title = "  ▲ high  The step ends in a stream synchronisation"
-    first, second = (shown.index(f"{title}  {key}") for key in ("gpu0", "gpu1"))
+    first, second = (shown.index(f"{title}  on {key}") for key in ("gpu0", "gpu1"))
     between = shown[first:second]
     assert sum("the queue is empty for 170 us" in line for line in between) == 1
     assert "      as on gpu0, above" in shown[second:]
@@ -138,7 +138,7 @@ def test_the_smallest_causes_share_a_row() -> None:
 
 def test_no_gpu_work_is_said_plainly() -> None:
     shown = text("no_device")
-    assert "No GPU work in this trace" in shown
+    assert "No GPU activity was recorded" in shown
     assert "OSRT_API (~1200 rows)" in shown
     assert RECAPTURE in shown
 

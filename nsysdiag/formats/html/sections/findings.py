@@ -66,7 +66,7 @@ def view(context: Context) -> View:
             _draw(context, finding, names[id(finding)], twin, names[id(twin)] if twin else "")
             for finding, twin in zip(findings, twins, strict=True)
         ],
-        "note": words.overlap_note(context.report.findings) if context.report.diagnosis is None else "",
+        "note": words.overlap_note(context.report.findings),
     }
 
 

@@ -1,0 +1,215 @@
+"""The first screen: short enough to be read at once, and the same in every format."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from itertools import combinations
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from nsysdiag.diagnosis.chart import account_stack, phase_names, phase_strip
+from nsysdiag.diagnosis.facts import Saves
+from nsysdiag.diagnosis.words import COLORS, LABELS, WORK
+from nsysdiag.document.blocks import Chart, Lines, written_out
+from nsysdiag.document.figures import Stack
+from nsysdiag.findings.show import TICKET_REST, anchors, where
+from nsysdiag.formats import FORMATS, RenderOptions
+from nsysdiag.phases.facts import Phase
+from nsysdiag.report import Report
+from tests.causes.test_colors import LEAST, distance
+from tests.output.page import parse
+from tests.output.samples import MS, SAMPLES, device, finding, report
+from tests.output.test_assets import themes
+
+FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
+REAL = sorted(FOLDER.glob("*.sqlite"))
+ONE_GPU, MANY_GPUS, TICKET = 25, 40, 60
+
+
+def of_devices(count: int, findings: int = 12) -> Report:
+    """A job on so many GPUs."""
+    found = [
+        finding(f"f-{at}", title=f"Finding {at} " + "with a long title " * 3, devices=[f"gpu{at % count}"])
+        for at in range(findings)
+    ]
+    return report([device(index) for index in range(count)], found)
+
+
+def text_of(made: Report) -> str:
+    return FORMATS["txt"].render(made, RenderOptions(width=100, command="nsysdiag analyze train.sqlite")).decode()
+
+
+def markdown_of(made: Report) -> str:
+    return FORMATS["md"].render(made, RenderOptions(command="nsysdiag analyze train.sqlite")).decode()
+
+
+@pytest.mark.parametrize(("devices", "most"), [(1, ONE_GPU), (2, ONE_GPU + 6), (8, MANY_GPUS)])
+def test_text_fits_a_screen(devices: int, most: int) -> None:
+    assert 10 < len(text_of(of_devices(devices)).splitlines()) <= most
+
+
+@pytest.mark.parametrize("devices", [1, 2, 8])
+def test_markdown_fits_a_ticket(devices: int) -> None:
+    assert 20 < len(markdown_of(of_devices(devices)).splitlines()) <= TICKET
+
+
+@cache
+def of_trace(path: Path) -> Report:
+    from nsysdiag.cli.load import analyze_trace
+    from nsysdiag.config.settings import Settings
+
+    return analyze_trace(path, Settings(), quiet=True)
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+def test_real_traces_fit(path: Path) -> None:
+    made = of_trace(path)
+    most = ONE_GPU if len(made.devices) < 2 else MANY_GPUS
+    assert len(text_of(made).splitlines()) <= most
+    assert len(markdown_of(made).splitlines()) <= TICKET
+
+
+@pytest.mark.parametrize("name", ["txt", "md"])
+def test_details_hold_more(name: str) -> None:
+    made = SAMPLES["one_device"]()
+    short, long = (FORMATS[name].render(made, RenderOptions(details=details)).decode() for details in (False, True))
+    assert "Trace health" in long
+    assert "Trace health" not in short
+    assert len(long) > 2 * len(short)
+
+
+class TestWhatToFixFirst:
+    def test_leads_to_its_finding(self) -> None:
+        root = parse(FORMATS["html"].render(SAMPLES["one_device"](), RenderOptions()))
+        card = next(each for each in root.walk() if each.attributes.get("class") == "callout")
+        assert card.all("a")[0].attributes["href"] == f"#{anchors([finding()])[0]}"
+        assert "up to 12.0%" in card.whole_text()
+        assert "of a step (600 us)" in card.whole_text()
+
+    @pytest.mark.parametrize("name", ["txt", "md"])
+    def test_comes_with_its_saving(self, name: str) -> None:
+        shown = FORMATS[name].render(SAMPLES["one_device"](), RenderOptions()).decode()
+        assert "Saves up to 12.0% of a step (600 us)." in shown
+        assert shown.index("Fix first: ") < shown.index("Saves up to")
+
+
+class TestSaves:
+    def test_a_bound(self) -> None:
+        saves = Saves(ns=3 * MS, low_ns=0, high_ns=3 * MS, per="step", of_ns=10 * MS, method="bound")
+        assert saves.words == "up to 30.0% of a step (3.00 ms)"
+
+    def test_both_bounds(self) -> None:
+        saves = Saves(ns=2 * MS, low_ns=MS, high_ns=3 * MS, per="window", of_ns=10 * MS, method="replay")
+        assert saves.words == "10.0% to 30.0% of the judged time (3.00 ms)"
+
+
+@pytest.mark.parametrize(
+    ("devices", "keys", "said"),
+    [
+        (1, ["gpu0"], ""),
+        (2, ["gpu1"], "on gpu1"),
+        (2, ["gpu0", "gpu1"], "on both GPUs"),
+        (8, [f"gpu{at}" for at in range(7)], "on 7 of 8 GPUs"),
+        (8, [f"gpu{at}" for at in range(8)], "on all 8 GPUs"),
+    ],
+)
+def test_devices_of_a_finding(devices: int, keys: list[str], said: str) -> None:
+    made = report([device(index) for index in range(devices)], [])
+    assert where(made, finding(devices=keys)) == said
+
+
+def test_a_ticket_says_how_many_findings_are_left() -> None:
+    shown = markdown_of(of_devices(1, findings=12))
+    assert f"{12 - 3 - TICKET_REST} more findings" in shown
+    assert len(re.findall(r"^\d+\. ", shown, re.MULTILINE)) == 3 + TICKET_REST
+
+
+def phases(*of: tuple[str, int, int, bool]) -> list[Phase]:
+    return [
+        Phase(
+            name=name,  # type: ignore[arg-type]
+            start_ns=start,
+            end_ns=end,
+            judged=judged,
+            bottleneck="sync",
+            share=0.5,
+            sentence=f"{name.capitalize()}: half.",
+            steps=None,
+            devices=[],
+        )
+        for name, start, end, judged in of
+    ]
+
+
+class TestPhases:
+    FOUND = phases(
+        ("start-up", 0, 400 * MS, False),
+        ("steady", 400 * MS, 900 * MS, True),
+        ("pause", 900 * MS, 905 * MS, False),
+        ("steady", 905 * MS, 1000 * MS, True),
+    )
+
+    def test_names_are_distinct(self) -> None:
+        assert phase_names(self.FOUND) == ["start-up", "steady 1", "pause", "steady 2"]
+
+    def test_judged_ones_stand_out(self) -> None:
+        chart, captions = phase_strip(self.FOUND)
+        assert isinstance(chart, Chart)
+        assert isinstance(chart.drawing, Stack)
+        assert [segment.faded for segment in chart.drawing.segments] == [True, False, True, False]
+        assert isinstance(captions, Lines)
+        assert [written_out(line) for line in captions.lines] == [
+            "0.00 s to 0.40 s: Start-up: half.",
+            "0.40 s to 0.90 s, judged: Steady 1: half.",
+            "0.90 s to 0.91 s: Pause: half.",
+            "0.91 s to 1.00 s, judged: Steady 2: half.",
+        ]
+
+    def test_times_below_do_not_touch(self) -> None:
+        chart, _captions = phase_strip(self.FOUND)
+        assert isinstance(chart, Chart)
+        assert isinstance(chart.drawing, Stack)
+        places = [float(x.rstrip("%")) for x, _label in chart.drawing.ticks]
+        assert places == [0, 40, 90, 100]
+        assert len({label for _x, label in chart.drawing.ticks}) == len(places)
+
+
+class TestColors:
+    def test_every_bottleneck_has_one(self) -> None:
+        assert set(COLORS) | set(WORK) == set(LABELS)
+        assert len(set(COLORS.values())) == len(COLORS)
+
+    @pytest.mark.parametrize("sight", LEAST)
+    @pytest.mark.parametrize("theme", themes())
+    def test_they_differ(self, theme: str, sight: str) -> None:
+        palette = [*COLORS.values(), *(themes()[theme][part] for part in WORK.values())]
+        close = {
+            pair: distance(*pair, sight) for pair in combinations(palette, 2) if distance(*pair, sight) < LEAST[sight]
+        }
+        assert close == {}
+
+
+def test_a_split_bar_in_text() -> None:
+    """Copies have less than a hundredth: they share the last sign."""
+    made = SAMPLES["one_device"]()
+    found = msgspec.structs.replace(made.phases[1].devices[0], account={"sync": 600, "kernels": 398, "copies": 2})
+    judged = msgspec.structs.replace(made.phases[1], devices=[found])
+    lines = text_of(msgspec.structs.replace(made, phases=[made.phases[0], judged])).splitlines()
+    bar = next(line.strip() for line in lines if "██" in line)
+    assert (bar.count("█"), bar.count("▓")) == (48, 32)
+    assert "  █ Synchronization 60.0%  ▓ Kernels 39.8%  · other 0.2%" in lines
+
+
+def test_segments_of_an_account_add_up() -> None:
+    drawn = account_stack({"sync": 60, "kernels": 40}, "said")
+    assert [(segment.label, segment.width) for segment in drawn.segments] == [
+        ("Synchronization", "60.000%"),
+        ("Kernels", "40.000%"),
+    ]
+    assert drawn.whole == 100
