@@ -22,12 +22,12 @@ TAKES = {
     "input": "Waiting for input takes",
     "host": "The host keeps the GPU waiting for",
     "sync": "Synchronization keeps the GPU idle for",
-    "launch": "Launching work takes",
+    "launch": "Launch overhead takes",
     "memory": "Memory management takes",
     "startup": "Start-up takes",
-    "other_process": "Another process has the GPU for",
+    "other_process": "Another process uses the GPU for",
     "profiler": "The profiler itself takes",
-    "unknown": "Idle time that the trace cannot explain takes",
+    "unknown": "Unexplained idle time takes",
 }
 NOUNS = {
     "kernels": "kernels",
@@ -37,12 +37,12 @@ NOUNS = {
     "input": "waiting for input",
     "host": "waiting for the host",
     "sync": "synchronization",
-    "launch": "launching work",
+    "launch": "launch overhead",
     "memory": "memory management",
     "startup": "start-up",
     "other_process": "another process on the GPU",
     "profiler": "the profiler's overhead",
-    "unknown": "idle time without evidence",
+    "unknown": "unexplained idle time",
 }
 
 
@@ -66,13 +66,13 @@ class Said:
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
-    """The bottleneck with its share and what it is made of, the next one, and what can be repaired first where that
+    """The bottleneck with its share and what it is made of, the next one, and what can be fixed first where that
     is something else."""
     first = f"{TAKES[bottleneck]} {format_share(share, 1)} of {_time(said)}"
     detail = said.details.get(bottleneck)
     sentences = [f"{first}: {detail}." if detail else f"{first}."]
     if said.basis == "cold":
-        sentences.insert(0, "The trace holds no steady state, only the start of a program.")
+        sentences.insert(0, "The trace shows only the start of a program, no steady state.")
     if said.duration_ns and said.judged_ns < SMALL_PART * said.duration_ns:
         part = format_share(said.judged_ns, said.duration_ns)
         sentences.insert(0, f"What is judged is {part} of the capture of {format_ns(said.duration_ns)}.")
@@ -81,7 +81,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
         what, share_of_it = _capital(NOUNS[action.bottleneck]), format_share(action.share, 1)
-        sentences.append(f"{what} ({share_of_it}) can be repaired first.")
+        sentences.append(f"{what} ({share_of_it}) can be fixed first.")
     if said.gpus_present and said.gpus_used < said.gpus_present:
         sentences.append(f"{said.gpus_used} of {said.gpus_present} GPUs {'works' if said.gpus_used == 1 else 'work'}.")
     if said.basis == "cold":

@@ -159,7 +159,7 @@ def closing(context: Context) -> list[Block]:
         return _nothing(report)
     if not asks_first(report):
         return []
-    unknown = f"No evidence for {format_share(found.unknown_share, 1)} of the judged time."
+    unknown = f"{format_share(found.unknown_share, 1)} of the judged time is unexplained."
     return recapture(report, f"{unknown} To resolve more, capture again with") or [Paragraph(unknown, "quiet")]
 
 

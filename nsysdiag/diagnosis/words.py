@@ -17,12 +17,12 @@ LABELS = {
     "input": "Waiting for input",
     "host": "Waiting for the host",
     "sync": "Synchronization",
-    "launch": "Launching work",
+    "launch": "Launch overhead",
     "memory": "Memory management",
     "startup": "Start-up",
-    "other_process": "Another process",
+    "other_process": "Another process on the GPU",
     "profiler": "Profiler overhead",
-    "unknown": "No evidence",
+    "unknown": "Unexplained idle time",
 }
 WORK = {"kernels": "compute", "communication": "communication", "copies": "copies"}
 """Bottlenecks with the colour of a part of the window."""

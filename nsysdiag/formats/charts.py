@@ -22,7 +22,7 @@ from nsysdiag.units import format_exact_ns, format_share
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Report
 
-PART_COLORS = {"compute": "#2b6cb8", "communication": "#7d55b5", "copies": "#9c640c"}
+PART_COLORS = {"compute": "#2b6cb8", "communication": "#47207a", "copies": "#9c640c"}
 DEVICE_COLORS = ("#2b6cb8", "#9c640c", "#1c7444", "#7d55b5", "#b3261e", "#0e7490")
 NO_GAPS, NO_DEPTH = "No gaps", "Not in this report"
 _GRID = {"showgrid": True, "automargin": True, "gridcolor": "#e3e6ea", "zeroline": False}
