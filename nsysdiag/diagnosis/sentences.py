@@ -18,7 +18,7 @@ TAKES = {
     "kernels": "Kernels take",
     "parallelism": "Kernels that leave most of the GPU empty take",
     "communication": "Communication takes",
-    "copies": "Copies that no kernel overlaps take",
+    "copies": "Copies take",
     "input": "Waiting for input takes",
     "host": "The host keeps the GPU waiting for",
     "sync": "Synchronization keeps the GPU idle for",

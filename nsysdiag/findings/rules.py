@@ -34,8 +34,8 @@ class FindingRule:
 EXPOSED_COPY = FindingRule(
     id="exposed_copy",
     bottleneck="copies",
-    title="Copies that no kernel hides",
-    meaning="The device copied or set memory while no kernel ran beside it.",
+    title="Exposed copies",
+    meaning="The device copied or set memory while no kernel ran.",
     color="#a16207",
     picture="""
 stream 7  [==A==)          [==B==)
@@ -83,7 +83,7 @@ stream 9         [=copy==)          no kernel runs beside it
 EXPOSED_COMM = FindingRule(
     id="exposed_comm",
     bottleneck="communication",
-    title="Communication that no compute hides",
+    title="Exposed communication",
     meaning="Communication kernels ran while no other kernel did.",
     color="#7e57c2",
     picture="""
@@ -233,8 +233,8 @@ SLOW_ITERATIONS = FindingRule(
     id="slow_iterations",
     bottleneck="host",
     title="Some iterations take far longer",
-    meaning="Steady iterations that exceed the median one by three times the usual deviation and 5 %. Points to time that "
-    "other findings account for: nothing is counted twice.",
+    meaning="Steady iterations longer than the median by three times the usual deviation and by 5 %. The time itself counts to "
+    "other findings: nothing is counted twice.",
     color="#b45309",
     picture="""
 device  [step 1)[step 2)[step 3              )[step 4)
@@ -262,8 +262,8 @@ EMPTY_ITERATIONS = FindingRule(
     id="empty_iterations",
     bottleneck="host",
     title="Iterations without work for the device",
-    meaning="A range of the program repeats, and in some of its instances nothing was launched to the device. Points "
-    "to time that other findings account for: nothing is counted twice.",
+    meaning="A range of the program repeats, and some of its instances launch nothing to the device. The time itself counts to "
+    "other findings: nothing is counted twice.",
     color="#0e7490",
     picture="""
 thread  [step 1    ][step 2    ][step 3    ][step 4    ]

@@ -144,7 +144,7 @@ def _findings(words: Words) -> list[FindingChange]:
     rows = [
         ("f-1", "Synchronization: waits for a stream", words.cause, "both", "high", "medium", 400, 100),
         ("f-2", words.operation, "host_compute", "added", None, "low", 0, 60),
-        ("f-3", "Copies that no kernel hides", "exposed_copy", "gone", "low", None, 50, 0),
+        ("f-3", "Exposed copies", "exposed_copy", "gone", "low", None, 50, 0),
         ("f-4", "Waiting for input data", "io_wait", "not_compared", None, "low", 0, 30),
     ]
     return [
