@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.sentences import detail_of
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
@@ -145,7 +146,14 @@ def _waiting(
         rows=root.rows if root else [],
         bottleneck=family,
         share=round(share, 6),
+        summary=_summary(name, root) if first else "",
     )
+
+
+def _summary(name: str, root: Finding | None) -> str:
+    """Who is late, and with what: `gpu3 is late, with read in next(dataloader)`."""
+    detail = detail_of(root) if root is not None else None
+    return f"{name} is late, with {detail.removeprefix('mostly ')}" if detail else f"{name} is late"
 
 
 def _most(reasons: dict[str, float]) -> list[tuple[str, float]]:

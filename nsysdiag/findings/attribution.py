@@ -47,8 +47,8 @@ class Attribution:
 class Shares(Rows):
     """A row for each part of a slice inside the time that findings are about, then one for each part that a wait made:
     whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
-    another cause explains it; a row has one of them. `slice` is the slice's place, -1 for what a wait made. `family` is
-    an index into FAMILIES."""
+    another cause explains it; a row has one of them. `counted` is what counts to `family`, an index into FAMILIES: all
+    of it but what a wait made. `slice` is the slice's place, -1 for what a wait made."""
 
     gap: IntArray
     slice: IntArray
@@ -57,6 +57,7 @@ class Shares(Rows):
     path: IntArray
     lost: IntArray
     made: IntArray
+    counted: IntArray
     family: IntArray
 
 
@@ -86,6 +87,7 @@ def shares_of(
         path=keys.path[gap],
         lost=lost[inside],
         made=np.broadcast_to(np.int64(0), len(inside)),
+        counted=np.where(np.isin(code, AROUND) | (code == families[row]), lost[inside], 0),
         family=np.where(np.isin(code, AROUND), code, families[row]),
     )
     return Shares.concatenate([explained, _made(context, evidence, keys, found, focus)])
@@ -182,6 +184,7 @@ def _made(
         path=keys.path[gap],
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],
+        counted=ns[inside],
         family=np.full(len(gap), CODE["sync"], dtype=np.int8),
     )
 

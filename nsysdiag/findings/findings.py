@@ -63,7 +63,7 @@ def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: S
         rows=story.rows,
         devices=[device.key],
         bottleneck=spot.family,
-        share=round(judged.share(spot.ceiling_ns), 6),
+        share=round(judged.share(spot.counted_ns), 6),
     )
 
 

@@ -22,7 +22,8 @@ from nsysdiag.report import Thread
 @dataclass(frozen=True, slots=True)
 class Spot:
     """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind`
-    and `path` are None for a spot of several places; `rest` marks what a cause has besides its large places."""
+    and `path` are None for a spot of several places; `rest` marks what a cause has besides its large places.
+    `counted_ns` is the part of the ceiling that the bottleneck's account holds: what a wait made of it counts to that."""
 
     cause: str
     family: str
@@ -33,6 +34,7 @@ class Spot:
     lost_ns: int
     made_ns: int
     ceiling_ns: int
+    counted_ns: int
 
     @property
     def mostly_made(self) -> bool:
@@ -73,7 +75,8 @@ def _spot(
     rest: bool = False,
 ) -> Spot:
     lost, made = int(shares.lost[rows].sum()), int(shares.made[rows].sum())
-    return Spot(*cause, kind, path, rest, rows, lost, made, lost + made)
+    counted = int(shares.counted[rows].sum())
+    return Spot(*cause, kind, path, rest, rows, lost, made, lost + made, counted)
 
 
 def _divided(shares: Shares, whole: Spot, least: float, most: int) -> list[Spot]:

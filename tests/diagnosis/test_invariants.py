@@ -137,6 +137,7 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("findings_are_of_the_job", "a strange bottleneck", _finding(0, bottleneck="magic")),
     ("the_diagnosis_names_findings", "a strange one", _diagnosis(findings=["f-other"])),
     ("the_diagnosis_names_findings", "another order", _diagnosis(findings=["f-host", "f-input"])),
+    ("findings_take_no_more_than_their_bottleneck", "more than all", _finding(0, share=0.99)),
     ("findings_are_ordered", "by savings", _saves(0, ns=10 * MS)),
     ("findings_are_ordered", "the unknown last", _finding(1, lost_share=0.82)),
     ("findings_are_ordered", "by time", _more_time_last),

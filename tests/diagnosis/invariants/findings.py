@@ -7,7 +7,14 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tests.diagnosis.invariants.registry import invariant
-from tests.diagnosis.report_json import BOTTLENECKS, Json, diagnosis_of, saved_share
+from tests.diagnosis.report_json import (
+    BOTTLENECKS,
+    Json,
+    account_of,
+    diagnosis_of,
+    judged_phases,
+    saved_share,
+)
 
 MOST = 12
 SEVERITIES = (("high", 0.2), ("medium", 0.05), ("low", 0.01), ("info", 0.0))
@@ -108,3 +115,21 @@ def nothing_minor_stands_above_what_is_high(report: Json) -> Iterator[str]:
         severities = [each["severity"] for each in known if (saved_share(each) is not None) == saving]
         if "info" in severities and "high" in severities[severities.index("info") :]:
             yield f"severities in the order {severities}"
+
+
+POINTING = frozenset({"slow_iterations", "empty_iterations"})
+"""They point at time that other findings account for."""
+
+
+@invariant
+def findings_take_no_more_than_their_bottleneck(report: Json) -> Iterator[str]:
+    """Together the findings of a bottleneck take at most its part of the judged time."""
+    account = account_of(judged_phases(report))
+    total = sum(account.values())
+    taken: Counter[str] = Counter()
+    for finding in report["findings"]:
+        if finding["cause"] not in POINTING:
+            taken[finding["bottleneck"]] += finding.get("share", 0.0)
+    for name, share in taken.items() if total else ():
+        if share > account.get(name, 0) / total + 2 * ROUNDING:
+            yield f"findings of {name} take {share:.3f} of the time, {name} itself {account.get(name, 0) / total:.3f}"

@@ -1,0 +1,81 @@
+"""Waiting for a late device, followed to why that one was late."""
+
+from __future__ import annotations
+
+from nsysdiag import typed
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.late import Lateness, followed, with_late
+from nsysdiag.findings.rules import EXPOSED_COMM, LATE_RANK
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.report import Finding
+
+LIMITS = FindingThresholds()
+LATE = Lateness(share=0.9, reasons={"io_wait": 0.8, "compute": 0.2}, ranks=["gpu3"])
+
+
+def finding(device: str, cause: str = EXPOSED_COMM.id, bottleneck: str = "communication", **other: object) -> Finding:
+    plain: dict[str, object] = {
+        "id": f"f-{cause}",
+        "severity": "high",
+        "title": "",
+        "lost_ns": 100,
+        "lost_share": 0.1,
+        "ceiling_ns": 100,
+        "confidence": 1.0,
+        "nvtx": [],
+        "evidence": [],
+        "advice": ["overlap"],
+        "devices": [device],
+        "share": 0.1,
+    }
+    return Finding(device=device, cause=cause, bottleneck=bottleneck, **{**plain, **other})  # type: ignore[arg-type]
+
+
+def test_a_wait_counts_to_what_made_the_other_late() -> None:
+    device = PhaseDevice(
+        key="gpu0",
+        compute_ns=900,
+        exposed_comm_ns=100,
+        exposed_copy_ns=0,
+        idle_ns=0,
+        outside_ns=0,
+        ledger={},
+        account={"kernels": 900, "communication": 100},
+        account_base="window",
+    )
+    (moved,) = followed([device], LATE)
+    assert moved.account == {"kernels": 918, "communication": 10, "input": 72}
+    assert followed([device], None) == [device]
+
+
+def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
+    root = finding("gpu3", "io_wait", "input", call="read", nvtx=["next"], advice=["read ahead"], share=0.4)
+    found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
+    late = [each for each in found if each.cause == LATE_RANK.id]
+    assert [(each.device, each.bottleneck, each.lost_ns, each.advice) for each in late] == [
+        ("gpu0", "input", 90, ["read ahead"]),
+        ("gpu1", "input", 90, ["read ahead"]),
+    ]
+    assert {typed.plain(each.title) for each in late} == {"Waiting for a late GPU: gpu3"}
+    assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, with read in next"}
+
+
+def test_what_is_no_waiting_stays_communication() -> None:
+    (rest,) = (
+        each
+        for each in with_late([finding("gpu0", share=0.5, lost_ns=1_000, ceiling_ns=700)], {"gpu0": LATE}, LIMITS)
+        if each.cause == EXPOSED_COMM.id
+    )
+    assert (rest.lost_ns, rest.ceiling_ns, round(rest.share, 6)) == (100, 100, 0.05)
+
+
+def test_devices_that_wait_for_each_other_name_nobody() -> None:
+    mutual = {
+        "gpu0": Lateness(0.9, {"io_wait": 1.0}, ["gpu1"]),
+        "gpu1": Lateness(0.9, {"host_compute": 1.0}, ["gpu0"]),
+    }
+    found = with_late([finding("gpu0"), finding("gpu1")], mutual, LIMITS)
+    late = [each for each in found if each.cause == LATE_RANK.id]
+    assert {(each.id, each.title, each.bottleneck, each.summary) for each in late} == {
+        ("f-late_rank", "GPUs wait for each other", "communication", "")
+    }
