@@ -91,6 +91,8 @@ def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings
     """Everything that is said about a spot; `shares` are its own."""
     facts = _facts(device, context, shares, spot)
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
+    if _builds(spot):
+        advice, fix = [KEEP_BUILT], "keep what was built"
     calls = [call for call in facts.calls if _is_function(call)]
     functions = [*calls, *(typed.symbol(name) for name in facts.symbols if _FUNCTION.fullmatch(name))]
     return Story(
