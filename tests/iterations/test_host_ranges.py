@@ -1,0 +1,93 @@
+"""What repeats on the host of a trace without GPU activity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nsysdiag.diagnosis.sentences import unrecorded
+from nsysdiag.events.nvtx import NvtxRanges, PythonMarks, RangeRows
+from nsysdiag.iterations.host_ranges import HostLoop, HostRange, host_loop
+from nsysdiag.typed import plain
+
+MS = 1_000_000
+FRAMES = 20
+
+
+def ranges(*of: tuple[str, int, int, int]) -> NvtxRanges:
+    """Ranges of (name, start, end, thread)."""
+    names = sorted({name for name, *_rest in of})
+
+    def column(values: list[int]) -> np.ndarray:
+        return np.array(values, dtype=np.int64)
+
+    none = np.zeros(len(of), dtype=np.bool_)
+    rows = RangeRows(
+        start=column([start for _name, start, _end, _thread in of]),
+        end=column([end for _name, _start, end, _thread in of]),
+        thread=column([thread for *_rest, thread in of]),
+        name=column([names.index(name) for name, *_rest in of]),
+        communication=none,
+        mpi=none,
+        start_end=none,
+        communicator=np.zeros(len(of), dtype=np.int64),
+    )
+    empty = column([])
+    return NvtxRanges(rows, names, PythonMarks(empty, empty, empty))
+
+
+def frames(count: int = FRAMES) -> list[tuple[str, int, int, int]]:
+    """Of each 40 ms: 24 in the backbone with a range inside, 12 in numbered heads."""
+    found = []
+    for at in range(count):
+        start = at * 40 * MS
+        found += [
+            ("3D_backbone", start, start + 24 * MS, 7),
+            ("inside", start + MS, start + 23 * MS, 7),
+            (f"head {at}", start + 24 * MS, start + 36 * MS, 7),
+        ]
+    return found
+
+
+def test_outermost_ranges_and_their_period() -> None:
+    """Of 796 ms, which end with the last head: 480 and 240 ms."""
+    assert host_loop(ranges(*frames())) == HostLoop(
+        40 * MS, [HostRange("3D_backbone", FRAMES, 480 / 796), HostRange("head #", FRAMES, 240 / 796)]
+    )
+
+
+def test_the_order_of_rows_says_nothing() -> None:
+    assert host_loop(ranges(*reversed(frames()))) == host_loop(ranges(*frames()))
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [],
+        frames(4),
+        [
+            ("load", 0, 900 * MS, 7),
+            *((name, start + 900 * MS, end + 900 * MS, 7) for name, start, end, _ in frames(10)),
+        ],
+        [("aten::mm", at * MS, (at + 1) * MS, 7) for at in range(50)],
+    ],
+    ids=["nothing", "too few", "one long range", "operators"],
+)
+def test_no_loop(found: list[tuple[str, int, int, int]]) -> None:
+    assert host_loop(ranges(*found)) is None
+
+
+def test_the_thread_with_most_time_counts() -> None:
+    other = [("poll", at * 40 * MS, at * 40 * MS + 30 * MS, 9) for at in range(FRAMES)]
+    found = host_loop(ranges(*other, *frames()))
+    assert found is not None
+    assert found.ranges[0].name == "3D_backbone"
+
+
+def test_in_a_headline() -> None:
+    loop = HostLoop(39_400_000, [HostRange("3D_backbone", 188, 0.403), HostRange("find_centers", 188, 0.289)])
+    assert plain(unrecorded(loop)) == (
+        "No GPU activity was recorded, so what the GPU did is unknown. On the host a loop repeats 188 times, every "
+        "39.4 ms: 3D_backbone takes 40.3% of the host's time, find_centers 28.9%."
+    )
+    assert unrecorded(None) == "No GPU activity was recorded, so what the GPU did is unknown."
