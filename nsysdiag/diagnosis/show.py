@@ -138,11 +138,13 @@ def each_gpu(context: Context) -> list[Block]:
         return []
     rows = []
     judged = _judged(report, found)
+    order = accounts([each for phases in judged.values() for each in phases])  # the same in all rows
     for key, phases in judged.items():
         parts = [sum(getattr(each, f"{name}_ns") for each in phases) for name in SPLIT]
         account, whole = accounts(phases), sum(parts)
         most, total = next(iter(account), "unknown"), sum(account.values())
-        bar = account_stack(account, f"How the judged time of {key} divides by bottleneck")
+        ordered = {name: account.get(name, 0) for name in order}
+        bar = account_stack(ordered, f"How the judged time of {key} divides by bottleneck")
         rows.append((key, *(part(each, whole) for each in parts), label(most), part(account.get(most, 0), total), bar))
     several = len(judged) > 1
     columns = (*GPUS, BY_BOTTLENECK) if several else GPUS

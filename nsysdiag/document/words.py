@@ -31,7 +31,9 @@ LIKELY_BELOW = 0.5
 UNRESOLVED_BELOW = 0.2
 NO_GPU_WORK = "No GPU work in this trace"
 SEVERITY_ICONS = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
-OVERLAP = "Savings of several findings may overlap and may not be added up; lost times are exclusive and may."
+OVERLAP = (
+    "Savings of several findings may overlap and may not be added up. Lost times do not overlap: they can be added up."
+)
 METHOD = (
     "A device is busy while any kernel, copy, memory set or graph of any process runs on it; all the rest of its "
     "window is idle. Each maximal idle interval is a gap. The operation that ends the gap leads to the call that "
