@@ -142,6 +142,7 @@ def judge(
         gpus_present=None if MPI in frameworks else gpus_present,
         gpus_used=len(active),
         duration_ns=duration_ns,
+        which=_which(found, focus),
     )
     action = next((each for each in merged if saved_share(each)), None)
     diagnosis = Diagnosis(
@@ -166,6 +167,12 @@ def judge(
     )
     verdicts = {each.key: device_verdict(each, lost.get(each.key, Missing())) for each in judged}
     return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
+
+
+def _which(found: JobPhases, focus: Focus) -> str:
+    """`steady 2` of several steady phases, as the list of phases numbers them; empty where there is one."""
+    steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
+    return f"steady {steady.index(focus.phase) + 1}" if focus.phase in steady and len(steady) > 1 else ""
 
 
 def _worst(missing: Missing) -> tuple[float, int]:

@@ -125,7 +125,7 @@ def _waiting(
         id=f"f-{LATE_RANK.id}-{family}" if first else f"f-{LATE_RANK.id}",
         cause=LATE_RANK.id,
         severity=severity(share, limits),
-        title=f"{LATE_RANK.title}: {name}" if first else "GPUs wait for each other",
+        title=f"{name} is late, and others wait for it" if first else "GPUs wait for each other",
         lost_ns=lost,
         lost_share=round(finding.lost_share * mine.share, 6),
         ceiling_ns=lost,

@@ -46,6 +46,7 @@ NOUNS = {
 }
 
 
+TOO_FEW = "too few to call it steady"
 SMALL_PART = 0.05
 """Of the capture: less is said first, with how little it is."""
 
@@ -54,7 +55,7 @@ SMALL_PART = 0.05
 class Said:
     """What a headline needs beside the account: the basis, the judged phase, the length of what is judged, and by
     bottleneck what stands behind it, as the end of a sentence; how many GPUs there are and work; how long the capture
-    is, None where the trace does not say."""
+    is, None where the trace does not say; and which of several steady phases is judged."""
 
     basis: str
     phase: FoundPhase | None
@@ -63,6 +64,7 @@ class Said:
     gpus_present: int | None = None
     gpus_used: int = 1
     duration_ns: int | None = None
+    which: str = ""
 
 
 def headline(said: Said, bottleneck: str, share: float, second: Part | None, action: Finding | None) -> str:
@@ -83,7 +85,8 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         what, share_of_it = _capital(NOUNS[action.bottleneck]), format_share(action.share, 1)
         sentences.append(f"{what} ({share_of_it}) can be fixed first.")
     if said.gpus_present and said.gpus_used < said.gpus_present:
-        sentences.append(f"{said.gpus_used} of {said.gpus_present} GPUs {'works' if said.gpus_used == 1 else 'work'}.")
+        verb = "is" if said.gpus_used == 1 else "are"
+        sentences.append(f"{said.gpus_used} of {said.gpus_present} GPUs {verb} in use.")
     if said.basis == "cold":
         sentences.append("To see more, capture a later part: nsys profile --delay, or --capture-range.")
     return " ".join(sentences)
@@ -125,13 +128,14 @@ def action_sentence(action: Finding) -> str:
 def _time(said: Said) -> str:
     phase = said.phase
     if phase is not None and phase.steps is not None and said.basis in ("steady", "phase"):
-        few = f" ({format_count(phase.steps.count)} of them: indicative)" if said.basis == "phase" else ""
-        return f"each {format_ns(phase.steps.median_ns)} step{few}"
+        few = f" ({format_count(phase.steps.count)} of them, {TOO_FEW})" if said.basis == "phase" else ""
+        which = f" ({said.which})" if said.which and not few else ""
+        return f"each {format_ns(phase.steps.median_ns)} step{few}{which}"
     length = format_ns(said.judged_ns)
     if said.basis == "steady":
-        return f"the steady phase ({length})"
+        return f"{said.which or 'the steady phase'} ({length})"
     if said.basis == "phase":
-        return f"the part that repeats ({length}, few repeats: indicative)"
+        return f"the part that repeats ({length}, {TOO_FEW})"
     return f"the {length} judged"
 
 

@@ -43,7 +43,8 @@ class Spot:
 
 
 def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> list[Spot]:
-    """The spots of a device that reach the smallest share of the window, those that may bring most first.
+    """The spots of a device that reach the smallest share of the window, those that may bring most first. What a wait
+    made of a cause's time stands with the wait, and makes no spot of the cause.
 
     A cause is divided only if two of its places or more are large, and never one that cannot be explained:
 
@@ -62,7 +63,8 @@ def spots_of(shares: Shares, window_ns: int, thresholds: FindingThresholds) -> l
             continue
         divisible = not CAUSES[whole.cause].unresolved
         found += _divided(shares, whole, least, thresholds.places) if divisible else [whole]
-    return sorted(found, key=lambda spot: (-spot.ceiling_ns, -spot.lost_ns, spot.cause))
+    counted = [spot for spot in found if spot.counted_ns >= least]
+    return sorted(counted, key=lambda spot: (-spot.ceiling_ns, -spot.lost_ns, spot.cause))
 
 
 def _spot(

@@ -181,7 +181,7 @@ migrations       [p][p][p][p][p]
 LATE_RANK = FindingRule(
     id="late_rank",
     bottleneck="communication",
-    title="Waiting for a late GPU",
+    title="Others wait for a late GPU",
     meaning="The device waited inside a collective or an MPI call for another one that came late.",
     color="#ad1457",
     picture="""

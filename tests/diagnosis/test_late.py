@@ -56,7 +56,7 @@ def test_the_one_that_all_wait_for_is_named_with_its_cause_and_advice() -> None:
         ("gpu0", "input", 90, ["read ahead"]),
         ("gpu1", "input", 90, ["read ahead"]),
     ]
-    assert {typed.plain(each.title) for each in late} == {"Waiting for a late GPU: gpu3"}
+    assert {typed.plain(each.title) for each in late} == {"gpu3 is late, and others wait for it"}
     assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, with read in next"}
 
 

@@ -383,7 +383,7 @@ class TestDevicesOfOneTrace:
         found = {each.id: each for each in report.findings}
         late, communication = found["f-late_rank-host"], found["f-exposed_comm"]
         assert (late.devices, late.lost_ns, late.bottleneck) == (["gpu0", "gpu1", "gpu2"], 3 * 15 * MS, "host")
-        assert late.title == "Waiting for a late GPU: gpu3"
+        assert late.title == "gpu3 is late, and others wait for it"
         assert late.evidence[:2] == [
             "15.0 ms of waiting in collectives or MPI calls until gpu3 comes",
             "late because of host code: 99.7%",
