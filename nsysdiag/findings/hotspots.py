@@ -23,7 +23,7 @@ from nsysdiag.report import Thread
 class Spot:
     """Part of one cause's time that counts to the bottleneck `family`. `rows` are its places in the shares; `kind`
     and `path` are None for a spot of several places; `rest` marks what a cause has besides its large places.
-    `counted_ns` is the part of the ceiling that the bottleneck's account holds: what a wait made of it counts to that."""
+    `counted_ns` is the part of the ceiling that the account of the bottleneck holds: not what a wait made of it."""
 
     cause: str
     family: str
