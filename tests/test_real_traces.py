@@ -18,6 +18,7 @@ import pytest
 from nsysdiag import Report, Settings, analyze
 from nsysdiag.causes import CAUSES
 from nsysdiag.errors import UsageError
+from nsysdiag.findings.rules import BEFORE_WORK, EXPOSED_MPI
 from nsysdiag.report import DeviceReport
 from nsysdiag.saved import from_json
 from nsysdiag.trace.tables import TABLES
@@ -38,6 +39,9 @@ every_small_trace = pytest.mark.parametrize(
     [path for path in FILES if path.stat().st_size <= SMALL_BYTES] or [Path("none")],
     ids=lambda path: path.stem,
 )
+
+WITHOUT_ROWS = (BEFORE_WORK.id, EXPOSED_MPI.id)
+"""Their evidence is no row of one device's work: what the host did before it, and calls of MPI."""
 
 
 def assert_exact(device: DeviceReport) -> None:
@@ -81,9 +85,8 @@ def test_all_formats(trace: Path, tmp_path: Path) -> None:
     report = from_json(outputs[1].read_bytes(), Report)
     for device in report.devices:
         assert_exact(device)
-        assert device.verdict.sentence in " ".join(run.stdout.split())
-    if not report.devices:
-        assert "No GPU work in this trace" in run.stdout
+    assert report.diagnosis is not None
+    assert report.diagnosis.headline in " ".join(run.stdout.split())
     after = sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in FOLDER.iterdir())
     assert after == before
 
@@ -124,13 +127,11 @@ def _told(report: Report) -> tuple[object, ...]:
 def test_findings_claim_no_more_than_there_is(trace: Path, shared: Shared) -> None:
     report = shared.report(trace)
     assert len(report.findings) <= 12
-    lost = [finding.lost_ns for finding in report.findings]
-    assert lost == sorted(lost, reverse=True)
+    longest = max((device.window_ns for device in report.devices), default=0)
     for device in report.devices:
-        mine = [finding for finding in report.findings if finding.device == device.key]
+        mine = [finding for finding in report.findings if finding.devices == [device.key]]
         assert sum(finding.lost_ns for finding in mine if finding.cause in CAUSES) <= device.idle_ns
-        assert sum(finding.lost_ns for finding in mine) <= device.window_ns - device.compute_ns
-        assert all(finding.lost_ns <= finding.ceiling_ns <= device.window_ns for finding in mine)
+        assert all(finding.ceiling_ns <= longest or finding.cause == BEFORE_WORK.id for finding in mine)
         for finding in mine:
             assert finding.lost_ns <= device.root_ledger.get(finding.cause, device.window_ns)
             assert finding.signature is None or finding.signature.startswith("s-")
@@ -142,7 +143,8 @@ def test_findings_claim_no_more_than_there_is(trace: Path, shared: Shared) -> No
 def test_every_row_of_a_finding_can_be_selected(trace: Path, shared: Shared) -> None:
     findings = shared.report(trace).findings
     for finding in findings:
-        assert 1 <= len(finding.rows) <= 3, finding.id
+        assert len(finding.rows) <= 3, finding.id
+        assert finding.rows or finding.cause in WITHOUT_ROWS, finding.id
         assert [selected(trace, row) for row in finding.rows] == [1] * len(finding.rows), finding.rows
 
 

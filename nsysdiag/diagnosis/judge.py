@@ -132,7 +132,7 @@ def judge(
     basis = found.basis if focus.phase is None else found.basis_of(focus.phase)
     steps = phase.steps if phase is not None and basis in ("steady", "phase") else None
     times = {each.key: Judged(window_ns(each), sum(each.account.values())) for each in active}
-    merged = job_findings(findings, times, steps.median_ns if steps else None, limits)
+    merged = job_findings(findings, times, steps, limits)
     most = leading(job_account(judged))
     said = Said(
         basis=basis,

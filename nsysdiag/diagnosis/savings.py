@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.findings.rules import severity
+from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 STEP, WINDOW = "step", "window"
@@ -25,15 +26,15 @@ class Judged:
 
 
 def job_findings(
-    found: list[Finding], judged: dict[str, Judged], step_ns: int | None, limits: FindingThresholds
+    found: list[Finding], judged: dict[str, Judged], steps: PhaseSteps | None, limits: FindingThresholds
 ) -> list[Finding]:
-    """The dozen that matter most. `judged` are the devices that work, by key; `step_ns` is that of a step, None where
-    there is none: savings are then of the judged time."""
+    """The dozen that matter most. `judged` are the devices that work, by key; savings are of one of the `steps`, or of
+    the judged time where that has none."""
     groups: dict[str, list[Finding]] = {}
     for finding in found:
         if finding.device in judged and judged[finding.device].account_ns:
             groups.setdefault(finding.id, []).append(finding)
-    merged = [_merged(group, judged, step_ns, limits) for group in groups.values()]
+    merged = [_merged(group, judged, steps, limits) for group in groups.values()]
     return sorted(merged, key=_rank)[: limits.most]
 
 
@@ -50,7 +51,9 @@ def _rank(finding: Finding) -> tuple[float, float, str]:
     return (-first, -behind, finding.id)
 
 
-def _merged(group: list[Finding], judged: dict[str, Judged], step_ns: int | None, limits: FindingThresholds) -> Finding:
+def _merged(
+    group: list[Finding], judged: dict[str, Judged], steps: PhaseSteps | None, limits: FindingThresholds
+) -> Finding:
     """The finding of the device that lost most, with the sums of all; a step is as long as on the slowest device, so
     the largest share that a device may save is what the job may."""
     time = {each.device: each.share * judged[each.device].window_ns for each in group}
@@ -60,15 +63,16 @@ def _merged(group: list[Finding], judged: dict[str, Judged], step_ns: int | None
     saved = min(max(each.ceiling_ns / judged[each.device].account_ns for each in group), 1.0)
     longest = max(each.account_ns for each in judged.values())
     lost = sum(each.lost_ns for each in group)
+    saves = _saves(saved, steps.median_ns, STEP) if steps else _saves(saved, longest, WINDOW)
     return replace(
         first,
         devices=sorted(each.device for each in group),
         lost_ns=lost,
         lost_share=round(min(lost / total, 1.0), 6),
-        ceiling_ns=max(each.ceiling_ns for each in group),
+        ceiling_ns=saves.high_ns * (steps.count if steps else 1) if saves else 0,
         gaps=sum(each.gaps for each in group),
         share=round(share, 6),
-        saves=_saves(saved, step_ns or longest, STEP if step_ns else WINDOW),
+        saves=saves,
         severity=severity(saved or share, limits, unresolved=first.bottleneck in (UNKNOWN, PROFILER)),
     )
 

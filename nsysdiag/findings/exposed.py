@@ -57,7 +57,7 @@ def exposed_findings(
     operations = sightings.context.device.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
     parts = (
-        (EXPOSED_COPY, judged.inside(work.work_of("copies")), copies & ~operations.migration),
+        (EXPOSED_COPY, judged.inside(work.work_of("copies")), copies),
         (EXPOSED_COMM, judged.exposed_comm_ns, sightings.context.device.communication),
         (EXPOSED_MPI, mpi_ns, np.zeros(len(operations), dtype=np.bool_)),
         (PAGING, judged.inside(work.work_of("memory")), operations.migration),
@@ -80,7 +80,7 @@ def _finding(
     thresholds: FindingThresholds,
     frameworks: tuple[str, ...],
 ) -> Finding:
-    rows = _longest(judged, sightings, mine, thresholds.rows)
+    rows = longest_operations(judged, sightings, mine, thresholds.rows)
     advice, fix = _advice(device, rule, frameworks)
     what = typed.kernel(rows[0].name) if rows else None
     running = f"{what or rule.title} and similar ones run alone on {device.key}"
@@ -131,7 +131,7 @@ def _first_mpi(device: DeviceReport) -> str | None:
     return typed.api(device.communication.mpi[0].name) if device.communication.mpi else None
 
 
-def _longest(judged: JudgedTime, sightings: Sightings, mine: BoolArray, most: int) -> list[EvidenceRow]:
+def longest_operations(judged: JudgedTime, sightings: Sightings, mine: BoolArray, most: int) -> list[EvidenceRow]:
     """The longest operations of the kind inside the judged time; how much of each is exposed is not known."""
     operations = sightings.context.device.operations
     inside = contains(judged.parts, operations.start)

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.intervals import contains
-from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
+from nsysdiag.events.operations import Category
+from nsysdiag.findings.evidence_rows import Sightings
+from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import KERNELS, PARALLELISM, FindingRule, severity
+from nsysdiag.findings.text import FindingContext
 from nsysdiag.kernels.advice import kernel_advice, kernel_sentence
 from nsysdiag.kernels.facts import KernelFamilies, TopKernel
 from nsysdiag.kernels.families import kernel_families
 from nsysdiag.kernels.top_kernels import top_kernels
-from nsysdiag.report import DeviceReport, Finding
+from nsysdiag.report import DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -58,13 +61,12 @@ class KernelWork:
 
 def kernel_findings(
     device: DeviceReport,
-    judged: JudgedTime,
+    context: FindingContext,
     found: Bottlenecks,
     work: KernelWork,
-    frameworks: tuple[str, ...],
-    thresholds: FindingThresholds,
 ) -> list[Finding]:
     """What compute takes of the judged time, where that is the smallest share or more."""
+    judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
     account = {name: int(ns.sum()) for name, ns in found.each_of(judged.parts).items()}
     least = max(thresholds.smallest * judged.ns, 1)
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]
@@ -73,7 +75,7 @@ def kernel_findings(
         (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
     )
     return [
-        _finding(device, judged, rule, account[rule.bottleneck], top[:MOST_KERNELS], advice, thresholds)
+        _finding(device, context, rule, account[rule.bottleneck], top[:MOST_KERNELS], advice)
         for rule, top, advice in said
         if account.get(rule.bottleneck, 0) >= least
     ]
@@ -87,13 +89,13 @@ def _leaves_room(kernel: TopKernel) -> bool:
 
 def _finding(
     device: DeviceReport,
-    judged: JudgedTime,
+    context: FindingContext,
     rule: FindingRule,
     ns: int,
     top: list[TopKernel],
     advice: list[str],
-    thresholds: FindingThresholds,
 ) -> Finding:
+    judged, thresholds = context.judged, context.thresholds
     most = typed.kernel(top[0].short_name) if top else None
     shown = _short(top[0]) if top else None
     return Finding(
@@ -111,11 +113,20 @@ def _finding(
         advice=advice,
         call=most,
         chain=[f"{most or 'kernels'} and others run for {format_ns(ns)}", rule.fix],
+        rows=_rows(context),
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
         summary=", ".join(f"{_short(kernel)} {format_share(kernel.share * ns, judged.ns)}" for kernel in top),
     )
+
+
+def _rows(context: FindingContext) -> list[EvidenceRow]:
+    """The longest kernels."""
+    sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
+    timeline = context.gaps.device
+    computes = (timeline.operations.category != Category.MEMCPY) & (timeline.operations.category != Category.MEMSET)
+    return longest_operations(context.judged, sightings, computes & ~timeline.communication, context.thresholds.rows)
 
 
 def _short(kernel: TopKernel) -> str:

@@ -170,7 +170,7 @@ def findings(
     context = FindingContext(root_context, layered, keys, attribution, judged, settings.findings, made_with)
     found = [
         *findings_of(report, context, shares, bottlenecks),
-        *kernel_findings(report, judged, bottlenecks, kernel_work, made_with, settings.findings),
+        *kernel_findings(report, context, bottlenecks, kernel_work),
         *before_findings(report.key, judged, before_work or {}, settings.findings),
         *pointers_of(report, context, without_work),
     ]

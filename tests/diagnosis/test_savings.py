@@ -7,10 +7,12 @@ import pytest
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Saves
 from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
+from nsysdiag.phases.facts import PhaseSteps
 from nsysdiag.report import Finding
 
 LIMITS = FindingThresholds()
 JUDGED = 1_000
+STEPS = 4
 
 
 def finding(
@@ -47,7 +49,8 @@ def of_job(
     *found: Finding, judged: dict[str, int] | None = None, step: int | None = None, limits: FindingThresholds = LIMITS
 ) -> list[Finding]:
     times = {device: Judged(ns, ns) for device, ns in (judged or {"gpu0": JUDGED}).items()}
-    return job_findings(list(found), times, step, limits)
+    steps = PhaseSteps(count=STEPS, median_ns=step, source="nvtx") if step else None
+    return job_findings(list(found), times, steps, limits)
 
 
 class TestMerging:
