@@ -39,7 +39,8 @@ Chance = Callable[[int, int], float]
 class Presence:
     """What the trace shows of threads around the ends of waits: `there` is True for the waits at some rows when a
     thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment, for one of
-    the waits. `unclear` marks waits at whose end nobody is looked for: they ended long before."""
+    the waits. `unclear` marks waits at whose end nobody is looked for: they ended long before, or the call returned at
+    once, as a read does whose data are there."""
 
     there: There
     chance: Chance

@@ -118,24 +118,27 @@ class WakeFinder:
         found = Wakers.none(moment)
         _, group = distinct(waits.thread)
         group = group * (int(waits.name.max(initial=0)) + 1) + waits.name
+        at_once = (came < 0) & (waits.end - waits.start <= BEFORE_NS)
+        unclear = at_once | (self._cpus.held_since(cpu, moment, BEFORE_NS) < moment - BEFORE_NS)
         self._by_calls(waits, Moments(moment, moment), group, found)
         usual = self._usual_callers(waits, moment, group)
         self._prefer_usual_waker(waits, moment, cpu, usual, found)
         self._by_runs(waits, moment, group, found)
-        self._forget_passers_by(waits, moment, cpu, group, found)
+        self._forget_passers_by(waits, moment, unclear, group, found)
         self._by_calls_elsewhere(waits, moment, found)
         self._by_returns(waits, moment, found)
         self._by_ended_processes(waits, moment, found)
         self._before_the_queue(waits, moment, cpu, group, found)
         self._by_usual_waker(waits, moment, cpu, usual, found)
-        self._forget_passers_by(waits, moment, cpu, group, found)
+        self._forget_passers_by(waits, moment, unclear, group, found)
         self._by_runs_elsewhere(waits, moment, group, found)
         return found
 
-    def _forget_passers_by(self, waits: Waits, moment: IntArray, cpu: IntArray, group: IntArray, found: Wakers) -> None:
+    def _forget_passers_by(
+        self, waits: Waits, moment: IntArray, unclear: BoolArray, group: IntArray, found: Wakers
+    ) -> None:
         """Forget threads that were there at the end of some waits only, as they are at any moment."""
-        held = self._cpus.held_since(cpu, moment, BEFORE_NS) < moment - BEFORE_NS
-        rows = passers_by(waits, group, found, Presence(self._there(waits, moment), self._chance(waits), held))
+        rows = passers_by(waits, group, found, Presence(self._there(waits, moment), self._chance(waits), unclear))
         found.put(rows, Wakers.none(moment[rows]))
 
     @cached_property
