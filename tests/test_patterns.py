@@ -35,6 +35,17 @@ def test_the_read_of_each_step_drains_the_queue(tmp_path: Path) -> None:
     assert device.ledger["host_compute"] == 23 * 800_000
 
 
+def test_what_the_host_computes_after_the_read_counts_to_the_read(tmp_path: Path) -> None:
+    """The thread waited for nearly all of 30 kernels of 90 us: it could have done 800 us of computing meanwhile."""
+    report = report_on("loss_read_each_step", tmp_path)
+    ((device,),) = ([*phase.devices] for phase in report.phases)
+    assert device.ledger["host_compute"] == 23 * 800_000
+    assert device.account["sync"] >= 23 * 800_000
+    assert "host" not in device.account
+    assert [(each.cause, each.bottleneck) for each in report.findings if each.saves] == [("blocking_copy", "sync")]
+    assert report.findings[0].ceiling_ns >= 23 * 800_000
+
+
 @pytest.mark.slow
 def test_spikes_are_the_slow_iterations(tmp_path: Path) -> None:
     """Steps 9, 19 and 29 have a spike before their work, which the GPU sees as the end of the step before; 39 too."""
@@ -52,6 +63,20 @@ def test_thirty_steps_without_gpu_work_are_one_gap(tmp_path: Path) -> None:
     assert device.ledger["host_compute"] == 30 * 3 * MS
     longest = max(device.gaps, key=lambda gap: gap.end_ns - gap.start_ns)
     assert longest.end_ns - longest.start_ns > 30 * 3 * MS
+
+
+def test_thirty_steps_without_gpu_work_are_a_pause_of_the_host(tmp_path: Path) -> None:
+    """Two steps repeat the same work, and they are judged; a finding names those between them."""
+    report = report_on("mostly_on_the_cpu", tmp_path)
+    assert [(phase.name, phase.bottleneck) for phase in report.phases] == [
+        ("steady", "kernels"),
+        ("pause", "host"),
+        ("steady", "kernels"),
+    ]
+    pause = report.phases[1]
+    assert pause.devices[0].ledger["host_compute"] == 30 * 3 * MS
+    assert pause.share > 0.95
+    assert "empty_iterations" in {finding.cause for finding in report.findings}
 
 
 @pytest.mark.slow
@@ -75,7 +100,23 @@ def check_rank(device: DeviceReport, *, slow: bool) -> None:
     else:
         assert device.ledger["host_compute"] < 0.05 * late
         assert device.exposed_comm_ns > 0.9 * late
-        assert device.verdict.id == "comm-bound"
+
+
+@pytest.mark.slow
+def test_waiting_for_the_eighth_counts_to_what_makes_it_late(tmp_path: Path) -> None:
+    """Each step the host of one prepares for 4 ms: 3.9 ms of waiting in the all-reduce of the seven others."""
+    report = report_on("slow_rank", tmp_path)
+    slow = by_process(report)[SLOW_RANK]
+    (phase,) = (each for each in report.phases if each.judged)
+    assert report.diagnosis.bottleneck == phase.bottleneck == "host"
+    for device in phase.devices:
+        if device.key != slow.key:
+            assert device.account["host"] == pytest.approx((RANK_STEPS - 1) * 3_900_000, rel=0.01)
+            assert device.account["communication"] == pytest.approx((RANK_STEPS - 1) * 300_000, rel=0.01)
+    late = report.findings[0]
+    assert (late.cause, late.bottleneck) == ("late_rank", "host")
+    assert set(late.devices) == {device.key for device in report.devices} - {slow.key}
+    assert late.lost_ns == pytest.approx((RANKS - 1) * (RANK_STEPS - 1) * 3_900_000, rel=0.01)
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from tests.test_against_nsys import bare_names, call_counts, kernel_sums, merged
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from nsysdiag.report import DeviceReport, Gap
+    from nsysdiag.report import DeviceReport, Gap, Report
     from tests.shared import Shared
 
 pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
@@ -46,9 +46,10 @@ CLOSE = 0.1
 
 @dataclass(frozen=True)
 class Expected:
-    """The verdict, the root cause that leads, what the program calls what it injects, and the root causes that share
-    that time: the leading one, unless said."""
+    """The bottleneck that most time outside of kernels counts to, the verdict, the root cause that leads, what the
+    program calls what it injects, and the root causes that share that time: the leading one, unless said."""
 
+    bottleneck: str
     verdict: str
     leads: str
     injected: str
@@ -60,21 +61,23 @@ class Expected:
 
 
 EXPECTED = {
-    "sleep": Expected("sync-bound", "sleep", "sleep"),
-    "host_compute": Expected("sync-bound", "host_compute", "host_compute"),
-    "read_back": Expected("sync-bound", "host_compute", "after the read-back"),
+    "sleep": Expected("host", "sleep-bound", "sleep", "sleep"),
+    "host_compute": Expected("host", "host_compute-bound", "host_compute", "host_compute"),
+    # The read-back waits as long as the kernels run, 49% of the time, and could have been done without: the idle time
+    # after it is its own.
+    "read_back": Expected("sync", "gpu-bound", "host_compute", "after the read-back"),
     "launch_bound": Expected(
-        "launch-bound", "launch_call", "launches", ("launch_call", "launch_latency", "host_compute")
+        "launch", "launch-bound", "launch_call", "launches", ("launch_call", "launch_latency", "host_compute")
     ),
-    "allocator_churn": Expected("sync-bound", "memory_allocation", "memory_allocation"),
-    "lock_held": Expected("sync-bound", "host_compute", "lock_wait"),
-    "gil_contention": Expected("sync-bound", "lock_wait", "gil"),
-    "preempted": Expected("contended", "off_cpu", "off_cpu and host_compute", ("off_cpu", "host_compute")),
-    "starved_by_reads": Expected("input-bound", "data_loading", "data_loading"),
-    "starved_by_decoding": Expected("input-bound", "data_loading", "data_loading"),
+    "allocator_churn": Expected("memory", "memory_allocation-bound", "memory_allocation", "memory_allocation"),
+    "lock_held": Expected("host", "lock_wait-bound", "host_compute", "lock_wait"),
+    "gil_contention": Expected("host", "lock_wait-bound", "lock_wait", "gil"),
+    "preempted": Expected("host", "contended", "off_cpu", "off_cpu and host_compute", ("off_cpu", "host_compute")),
+    "starved_by_reads": Expected("input", "input-bound", "data_loading", "data_loading"),
+    "starved_by_decoding": Expected("input", "input-bound", "data_loading", "data_loading"),
 }
 KEEP_BUSY = {
-    "graph_replay": "dispatch-bound",
+    "graph_replay": "gpu-bound",
     "pageable_copies": "copy-bound",
     "pinned_copies": "copy-bound",
     "healthy": "gpu-bound",
@@ -94,10 +97,23 @@ ON_A_GPU = sorted(path.name.removesuffix(".sqlite.gz") for path in FIXTURES.glob
 
 @dataclass(frozen=True)
 class Capture:
-    """A fixture: what its program logged, and the device's report over its steps."""
+    """A fixture: what its program logged, and the report over its steps, which is judged as a whole."""
 
     log: dict[str, Any]
-    device: DeviceReport
+    report: Report
+
+    @property
+    def device(self) -> DeviceReport:
+        (device,) = self.report.devices
+        return device
+
+    @property
+    def account(self) -> dict[str, int]:
+        """The device's time by bottleneck."""
+        (phase,) = self.report.phases
+        (device,) = phase.devices
+        assert phase.judged
+        return device.account
 
     def injected_ns(self, what: str) -> int:
         """The time that the program injected while its device had nothing to do, by the program's own clock; from the
@@ -134,8 +150,7 @@ def read_capture(shared: Shared, name: str) -> Capture:
     log = json.loads((FIXTURES / f"{name}.json").read_text())
     low, high = log["steps"][0]["start"], log["steps"][-1]["end"]
     settings = Settings(start_ns=low, end_ns=high, timeline=False, gaps=0, same_gpu=True)
-    (device,) = shared.report(grafted(shared, name), settings).devices
-    return Capture(log, device)
+    return Capture(log, shared.report(grafted(shared, name), settings))
 
 
 def grafted(shared: Shared, name: str) -> Path:
@@ -173,10 +188,41 @@ class TestInjected:
     def test_verdict(self, shared: Shared, name: str) -> None:
         assert read_capture(shared, name).device.verdict.id == EXPECTED[program_of(name)].verdict
 
+    def test_its_bottleneck_leads_the_time_outside_of_kernels(self, shared: Shared, name: str) -> None:
+        capture = read_capture(shared, name)
+        account = {bottleneck: ns for bottleneck, ns in capture.account.items() if bottleneck != "kernels"}
+        assert sum(account.values()) == capture.device.idle_ns + capture.device.exposed_copy_ns
+        assert max(account, key=lambda bottleneck: account[bottleneck]) == EXPECTED[program_of(name)].bottleneck
+
+    def test_it_leads_the_findings(self, shared: Shared, name: str) -> None:
+        """Of those about a cause: the kernels have none."""
+        capture = read_capture(shared, name)
+        found = [each for each in capture.report.findings if each.bottleneck != "kernels"]
+        assert max(found, key=lambda each: each.share).bottleneck == EXPECTED[program_of(name)].bottleneck
+
+
+@pytest.mark.parametrize("name", [each for each in INJECTING if EXPECTED[program_of(each)].bottleneck == "host"])
+def test_a_synchronization_makes_no_more_idle_time_than_it_waited(shared: Shared, name: str) -> None:
+    """These programs wait for the device, then are late for longer than they waited: the rest is what they did."""
+    capture = read_capture(shared, name)
+    assert capture.account["sync"] <= capture.device.compute_ns + capture.device.ledger.get("sync", 0)
+    assert capture.account["host"] + capture.account["sync"] >= (1 - CLOSE) * capture.device.idle_ns
+
 
 @pytest.mark.parametrize("name", BUSY)
 def test_a_busy_device_is_not_blamed_on_the_host(shared: Shared, name: str) -> None:
-    assert read_capture(shared, name).device.verdict.id == KEEP_BUSY[program_of(name)]
+    capture = read_capture(shared, name)
+    assert capture.device.verdict.id == KEEP_BUSY[program_of(name)]
+    assert capture.account.get("host", 0) + capture.account.get("input", 0) < 0.01 * capture.device.window_ns
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_breaks_inside_a_graph_are_dispatch(suffix: str, shared: Shared) -> None:
+    """All of its idle time: a third of the time, beside the two thirds of the kernels."""
+    capture = read_capture(shared, f"real_host_graph_replay{suffix}")
+    assert capture.device.ledger["dispatch"] == pytest.approx(capture.device.idle_ns, rel=0.01)
+    assert capture.account["launch"] == capture.device.idle_ns
+    assert capture.account["launch"] == pytest.approx(capture.device.window_ns / 3, rel=CLOSE)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)

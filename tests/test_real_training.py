@@ -23,7 +23,8 @@ from tests.test_real_hosts import CLOSE, FIXTURES, LONG_NS, OF_RANKS, SUFFIXES, 
 from tests.test_simulator import contents
 
 if TYPE_CHECKING:
-    from nsysdiag.report import DeviceReport, Gap
+    from nsysdiag.phases.facts import PhaseDevice
+    from nsysdiag.report import DeviceReport, Gap, Report
     from tests.shared import Shared
 
 pytestmark = [pytest.mark.fixtures, pytest.mark.slow]
@@ -41,6 +42,13 @@ class Rank:
     log: dict[str, Any]
     pid: int
     device: DeviceReport
+    report: Report
+
+    @property
+    def judged(self) -> PhaseDevice:
+        """What its device did in the steady phase."""
+        (phase,) = (each for each in self.report.phases if each.judged)
+        return next(each for each in phase.devices if each.key == self.device.key)
 
     def mine(self, kind: str) -> list[dict[str, Any]]:
         return [each for each in self.log[kind] if each["pid"] == self.pid]
@@ -71,9 +79,9 @@ class Rank:
 def ranks(request: pytest.FixtureRequest, shared: Shared) -> list[Rank]:
     name = f"real_host_{OF_RANKS}{request.param}"
     log = json.loads((FIXTURES / f"{name}.json").read_text())
-    devices = shared.report(grafted(shared, name), Settings(timeline=False, gaps=0)).devices
+    report = shared.report(grafted(shared, name), Settings(timeline=False, gaps=0))
     pids = {each["device"]: each["pid"] for each in log["operations"]}
-    return [Rank(log, pids[number], device) for number, device in enumerate(devices)]
+    return [Rank(log, pids[number], device, report) for number, device in enumerate(report.devices)]
 
 
 def test_two_ranks_with_a_device_each(ranks: list[Rank]) -> None:
@@ -84,9 +92,18 @@ def test_two_ranks_with_a_device_each(ranks: list[Rank]) -> None:
 def test_one_waits_for_batches_and_the_other_in_the_collectives(ranks: list[Rank]) -> None:
     starved, other = sorted(ranks, key=lambda rank: rank.device.root_ledger["data_loading"], reverse=True)
     assert starved.device.verdict.id == "input-bound"
-    assert other.device.verdict.id == "comm-bound"
+    assert other.report.diagnosis.bottleneck == "input"
     assert starved.device.idle_ns > other.device.idle_ns + IDLE_MORE_NS
     assert other.device.exposed_comm_ns > starved.device.exposed_comm_ns + IDLE_MORE_NS
+
+
+def test_waiting_in_the_collectives_counts_to_the_batches_that_the_late_one_waits_for(ranks: list[Rank]) -> None:
+    """Kernels of the collectives run until the late one comes: no network is slow, and no cause of this rank's own."""
+    other = max((rank.judged for rank in ranks), key=lambda judged: judged.exposed_comm_ns)
+    waited = other.account["input"] - other.ledger["io_wait"]
+    assert waited > 0.5 * other.exposed_comm_ns
+    assert other.account.get("communication", 0) < 0.1 * other.exposed_comm_ns
+    assert [each.cause for each in ranks[0].report.findings if each.bottleneck == "communication"] != []
 
 
 def test_the_time_without_batches_is_what_the_program_measured(ranks: list[Rank]) -> None:

@@ -16,6 +16,8 @@ from nsysdiag import open_trace
 from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.cli.app import app
 from nsysdiag.cli.errors import run
+from nsysdiag.report import Report
+from nsysdiag.saved import from_json
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -181,8 +183,11 @@ class TestCapture:
     def test_analysis_says_that_there_is_no_gpu_work(
         self, captures: dict[str, Capture], name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        assert run(app, ["analyze", str(captures[name].path), "-o", str(tmp_path / "report.json")]) == 0
-        assert "no gpu work" in capsys.readouterr().out.lower()
+        target = tmp_path / "report.json"
+        assert run(app, ["analyze", str(captures[name].path), "-o", str(target)]) == 0
+        assert "No GPU activity was recorded" in capsys.readouterr().out
+        report = from_json(target.read_bytes(), Report)
+        assert (report.devices, report.findings, report.diagnosis.basis) == ([], [], "none")
 
     def test_clocks_agree(self, captures: dict[str, Capture], name: str) -> None:
         """Every wait is in an NVTX range of its own, which took no part in mapping the clocks."""

@@ -151,9 +151,13 @@ def _waiting(
 
 
 def _summary(name: str, root: Finding | None) -> str:
-    """Who is late, and with what: `gpu3 is late, with read in next(dataloader)`."""
+    """Who is late, and with what or where: `gpu3 is late, with read in next(dataloader)`."""
     detail = detail_of(root) if root is not None else None
-    return f"{name} is late, with {detail.removeprefix('mostly ')}" if detail else f"{name} is late"
+    if root is None or detail is None:
+        return f"{name} is late"
+    if not (root.call or root.summary):
+        return f"{name} is late, {detail}"
+    return f"{name} is late, with {detail.removeprefix('mostly ')}"
 
 
 def _most(reasons: dict[str, float]) -> list[tuple[str, float]]:

@@ -79,3 +79,10 @@ def test_devices_that_wait_for_each_other_name_nobody() -> None:
     assert {(each.id, each.title, each.bottleneck, each.summary) for each in late} == {
         ("f-late_rank", "GPUs wait for each other", "communication", "")
     }
+
+
+def test_where_no_call_is_known_the_summary_says_where() -> None:
+    root = finding("gpu3", "data_loading", "input", nvtx=["next"], share=0.4)
+    found = with_late([finding("gpu0"), finding("gpu1"), root], {"gpu0": LATE, "gpu1": LATE}, LIMITS)
+    late = [each for each in found if each.cause == LATE_RANK.id]
+    assert {typed.plain(each.summary) for each in late} == {"gpu3 is late, mostly in next"}
