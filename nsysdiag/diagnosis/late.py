@@ -31,6 +31,11 @@ class Lateness:
     reasons: dict[str, float]
     ranks: list[str]
 
+    def part(self, family: str) -> float:
+        """How much of the waiting counts to a bottleneck; what has no reason stays with communication."""
+        unexplained = max(1 - sum(self.reasons.values()), 0.0) if family == COMMUNICATION else 0.0
+        return unexplained + sum(part for reason, part in self.reasons.items() if family_of_reason(reason) == family)
+
 
 def followed(phases: list[PhaseDevice], late: Lateness | None) -> list[PhaseDevice]:
     """The phases of a device with what it waited for others counted to why these were late."""
@@ -115,8 +120,9 @@ def _waiting(
     finding: Finding, mine: Lateness, others: list[Finding], first: str | None, limits: FindingThresholds
 ) -> Finding:
     """What a device waits for late ones, with the advice of the finding that made the `first` of them late."""
-    lost, share = round(finding.lost_ns * mine.share), finding.share * mine.share
+    lost = round(finding.lost_ns * mine.share)
     family = family_of_reason(next(iter(mine.reasons), "")) if first else COMMUNICATION
+    share = finding.share * mine.share * mine.part(family)
     behind = [each for each in others if each.device == (first or mine.ranks[0]) and each.bottleneck == family]
     root = max(behind, key=lambda each: each.share, default=None)
     name = typed.rank(first) if first else "the others"

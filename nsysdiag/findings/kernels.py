@@ -65,9 +65,9 @@ def kernel_findings(
     found: Bottlenecks,
     work: KernelWork,
 ) -> list[Finding]:
-    """What compute takes of the judged time, where that is the smallest share or more."""
+    """What compute takes of the judged time, where that is the smallest share or more. Idle time inside graphs counts to
+    the same bottleneck, and is a finding of its cause."""
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
-    account = {name: int(ns.sum()) for name, ns in found.each_of(judged.parts).items()}
     least = max(thresholds.smallest * judged.ns, 1)
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]
     said = (
@@ -75,9 +75,9 @@ def kernel_findings(
         (PARALLELISM, hollow, list(PARALLELISM.advice.sentences(frameworks))),
     )
     return [
-        _finding(device, context, rule, account[rule.bottleneck], top[:MOST_KERNELS], advice)
+        _finding(device, context, rule, ns, top[:MOST_KERNELS], advice)
         for rule, top, advice in said
-        if account.get(rule.bottleneck, 0) >= least
+        if (ns := judged.inside(found.work_of(rule.bottleneck))) >= least
     ]
 
 

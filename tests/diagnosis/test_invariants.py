@@ -118,7 +118,7 @@ BREAKS: list[tuple[str, str, Break]] = [
     ("the_basis_is_what_the_phases_show", "a strange one", _diagnosis(basis="warm")),
     ("the_basis_is_what_the_phases_show", "none with work", _diagnosis(basis="none")),
     ("the_basis_is_what_the_phases_show", "few steps", _put("phases", 1, "steps", "count", 4)),
-    ("the_basis_is_what_the_phases_show", "not indicative", _diagnosis(basis="phase")),
+    ("the_basis_is_what_the_phases_show", "call them too few", _diagnosis(basis="phase")),
     ("the_basis_is_what_the_phases_show", "a start-up", _diagnosis(phase=0)),
     ("verdicts_derive_from_the_diagnosis", "no such verdict", _put("devices", 0, "verdict", "id", "mixed")),
     (

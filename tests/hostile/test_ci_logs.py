@@ -133,7 +133,7 @@ def test_a_summary_of_any_width(width: int, color: bool, capfdbinary: pytest.Cap
     report = SAMPLES["one_device"]()
     notes = [f"{'a' * pad} {before}{name}" for pad in range(60) for before, name in zip(BEFORE, NAMES, strict=False)]
     report = replace(report, devices=[replace(report.devices[0], notes=[*NAMES, *notes])])
-    data = FORMATS["txt"].render(report, RenderOptions(width=width, color=color))
+    data = FORMATS["txt"].render(report, RenderOptions(width=width, color=color, details=True))
     assert systems(data.decode()) == set(SYSTEMS)
     emit(data, FORMATS["txt"].syntax)
     assert not commands(capfdbinary.readouterr().out.decode())

@@ -86,9 +86,12 @@ def test_nothing_to_say() -> None:
     quiet = made(rates=cheap, pinning=change(PINNING, pageable_ns=MS - 1), exposed=[], tiny=few)
     assert memory_sentences(quiet) == []
     assert memory_sentences(device()) == []
-    text = FORMATS["txt"].render(report([quiet], []), RenderOptions(width=120)).decode()
+    text = FORMATS["txt"].render(report([quiet], []), RenderOptions(width=120, details=True)).decode()
     assert "\nCopies and sets\n" not in text
-    assert "\nCopies and sets\n" in FORMATS["txt"].render(report([made()], []), RenderOptions(width=120)).decode()
+    assert (
+        "\nCopies and sets\n"
+        in FORMATS["txt"].render(report([made()], []), RenderOptions(width=120, details=True)).decode()
+    )
 
 
 def test_from_a_hundredth_of_the_window_on_costs_are_told() -> None:

@@ -94,7 +94,7 @@ def phases_name_their_largest_part(report: Json) -> Iterator[str]:
 
 @invariant
 def the_basis_is_what_the_phases_show(report: Json) -> Iterator[str]:
-    """Steady: of a steady phase with steps enough. Phase: said to be indicative. None: where no GPU worked."""
+    """Steady: of a steady phase with steps enough. Phase: said to be too few. None: where no GPU worked."""
     diagnosis = diagnosis_of(report)
     basis = diagnosis["basis"]
     if basis not in BASES:
@@ -109,8 +109,8 @@ def the_basis_is_what_the_phases_show(report: Json) -> Iterator[str]:
             yield f"basis {basis!r} of a phase called {phase['name']!r}"
         if basis == "steady" and phase["steps"] and phase["steps"]["count"] < FEWEST_STEPS:
             yield f"steady by {phase['steps']['count']} steps"
-    if basis == "phase" and "indicative" not in diagnosis["headline"]:
-        yield "a few repeats are judged, and the headline does not call it indicative"
+    if basis == "phase" and "too few to call it steady" not in diagnosis["headline"]:
+        yield "a few repeats are judged, and the headline does not call them too few"
 
 
 @invariant

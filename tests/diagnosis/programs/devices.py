@@ -154,7 +154,7 @@ def waits_for_another_gpu(sim: Simulation, marks: Marks) -> None:
 
 
 @program(
-    read("kernels", headline=("stage_0",), seconds=(None, "sync"), never=(NO_PYTORCH, SMALLER)),
+    read("kernels", headline=("stage_#",), seconds=(None, "sync"), never=(NO_PYTORCH, SMALLER)),
     {"gpu0": {"compute": (0.95, 1.0)}, "gpu1": {"compute": (0.25, 0.4), "stream_wait": (0.6, 0.75)}},
     gpus=2,
 )
