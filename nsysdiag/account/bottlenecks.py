@@ -87,16 +87,28 @@ def bottlenecks(
     begins[made.slice] = made.spans.end
     made = replace(made, slice=outside.owner[made.slice])
     idle = [
-        (inside.spans, np.full(len(inside), CODE["communication"]), inside.owner),
-        (made.spans, np.full(len(made.spans), CODE["sync"]), made.slice),
+        (inside.spans, _codes("communication", len(inside)), inside.owner),
+        (made.spans, _codes("sync", len(made.spans)), made.slice),
         (Intervals(begins, outside.spans.end), family[outside.owner], outside.owner),
     ]
     parts = [*(piece for each in idle for piece in _of_others(*each, foreign)), *_busy(split, migrations, hollow)]
+    del idle, inside, outside, begins, eligible, every  # as long as the parts: a trace of millions of gaps has to fit
+    return _in_order(parts, made, waits)
+
+
+def _in_order(parts: list[Piece], made: Made, waits: Waits) -> Bottlenecks:
+    """The pieces that have a length, by start; `parts` is emptied."""
     spans = Intervals(*(np.concatenate([getattr(part[0], side) for part in parts]) for side in ("start", "end")))
-    code, row = np.concatenate([part[1] for part in parts]), np.concatenate([part[2] for part in parts])
+    code = np.concatenate([part[1].astype(np.int8) for part in parts])
+    row = np.concatenate([part[2].astype(np.int32) for part in parts])
+    parts.clear()
     order = np.flatnonzero(spans.end > spans.start)
     order = order[np.argsort(spans.start[order], kind="stable")]
-    return Bottlenecks(spans[order], code[order].astype(np.int8), row[order].astype(np.int32), made, waits)
+    return Bottlenecks(spans[order], code[order], row[order], made, waits)
+
+
+def _codes(name: Family, count: int) -> IntArray:
+    return np.full(count, CODE[name], dtype=np.int8)
 
 
 def _inside_mpi(
@@ -120,7 +132,7 @@ def _of_others(spans: Intervals, code: IntArray, row: IntArray, foreign: Interva
     if len(foreign) == 0:
         return [(spans, code, row)]
     taken, rest, _ = claim(Owned.of(spans, np.arange(len(spans))), foreign)
-    other = np.full(len(taken), CODE["other_process"])
+    other = _codes("other_process", len(taken))
     return [(taken.spans, other, row[taken.owner]), (rest.spans, code[rest.owner], row[rest.owner])]
 
 
@@ -140,4 +152,7 @@ def _busy(split: WindowSplit, migrations: Intervals, hollow: Intervals) -> list[
         "communication": communication,
         "copies": subtract(copies, paging),
     }
-    return [(part, np.full(len(part), CODE[name]), np.full(len(part), -1)) for name, part in parts.items()]
+    return [
+        (part, np.full(len(part), CODE[name], dtype=np.int8), np.full(len(part), -1, dtype=np.int32))
+        for name, part in parts.items()
+    ]

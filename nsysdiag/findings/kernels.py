@@ -65,8 +65,8 @@ def kernel_findings(
     found: Bottlenecks,
     work: KernelWork,
 ) -> list[Finding]:
-    """What compute takes of the judged time, where that is the smallest share or more. Idle time inside graphs counts to
-    the same bottleneck, and is a finding of its cause."""
+    """What compute takes of the judged time, where that is the smallest share or more. Idle time inside graphs counts
+    to the same bottleneck, and is a finding of its cause."""
     judged, frameworks, thresholds = context.judged, context.frameworks, context.thresholds
     least = max(thresholds.smallest * judged.ns, 1)
     hollow = [kernel for kernel in work.top if _leaves_room(kernel)]

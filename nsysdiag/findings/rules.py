@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.advice import Advice, Words
+from nsysdiag.causes.families import Family
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.report import CauseInfo
 
@@ -19,7 +20,7 @@ class FindingRule:
     (fields of FindingThresholds), `sources` the documents (keys of SOURCES)."""
 
     id: str
-    bottleneck: str
+    bottleneck: Family
     title: str
     meaning: str
     color: str

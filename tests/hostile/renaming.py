@@ -5,13 +5,17 @@ from __future__ import annotations
 import itertools
 import json
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
+
+from nsysdiag.phases.facts import PhaseName
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-KEPT = {"schema_version", "kind", "tool", "severity", "redacted"}
+KEPT = {"schema_version", "kind", "tool", "severity", "redacted", "account_base"}
 """What the document is read by."""
+PHASES = get_args(PhaseName)
+"""Names of phases are values of a fixed set: any other is no report."""
 PACKED = re.compile(r"[A-Za-z0-9+/=]{24,}|e[A-Za-z0-9+/]{8,}=*")
 
 
@@ -22,7 +26,7 @@ def renamed(data: bytes, names: Sequence[str]) -> bytes:
 
 def _renamed(value: object, names: Iterator[str]) -> object:
     if isinstance(value, dict):
-        return {key: each if key in KEPT else _renamed(each, names) for key, each in value.items()}
+        return {key: each if key in KEPT or each in PHASES else _renamed(each, names) for key, each in value.items()}
     if isinstance(value, list):
         return [_renamed(each, names) for each in value]
     return next(names) if isinstance(value, str) and not PACKED.fullmatch(value) else value
