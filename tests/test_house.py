@@ -70,7 +70,7 @@ finally:
     def test_commands_that_read_no_trace_load_no_reader(self, tmp_path: Path) -> None:
         saved = tmp_path / "saved.json"
         saved.write_bytes(to_json(samples.one_device()))
-        text = ("-o", "-", "--format", "txt")
+        text = ("-o", "-", "--format", "txt", "--details")
         for arguments in (["rules"], ["render", str(saved), *text], ["compare", str(saved), str(saved), *text]):
             shown, _, loaded = python(self.CODE, *arguments).partition("\nloaded: ")
             assert len(shown) > 1000

@@ -109,7 +109,7 @@ class TestContents:
         assert "the slice does not show" not in result.stderr
         section = contents_of(folder / "demo.zip")["summary.md"].decode().partition("## The slice")[2]
         assert "| gpu0 | Verdict | input-bound | input-bound |" in section
-        assert "| gpu1 | Verdict | comm-bound | comm-bound |" in section
+        assert "| gpu1 | Verdict | input-bound | input-bound |" in section
 
     def test_one_device(self, cli: Cli, folder: Path) -> None:
         (folder / "demo.sqlite").write_bytes(gzip.decompress(bundled_trace()))

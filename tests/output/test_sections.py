@@ -46,7 +46,18 @@ def test_one_device_is_not_folded() -> None:
 def test_findings_come_before_everything_about_devices() -> None:
     root = tree("one_device")
     ids = [section.attributes["id"] for section in root.all("section")]
-    asked = ["overview", "findings", "ledger", "signatures", "iterations", "gaps", "kernels", "utilization", "host"]
+    asked = [
+        "diagnosis",
+        "findings",
+        "overview",
+        "ledger",
+        "signatures",
+        "iterations",
+        "gaps",
+        "kernels",
+        "utilization",
+        "host",
+    ]
     assert [each for each in ids if each in asked] == asked
     assert ids[-2:] == ["health", "method"]
 

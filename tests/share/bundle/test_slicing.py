@@ -82,15 +82,16 @@ def test_six_of_forty_like_iterations(tmp_path: Path) -> None:
 
 
 def rare_pauses() -> TraceBuilder:
-    """Every twentieth of sixty steps of 9 ms waits 30 ms for input, the others 40 us: six steps tell another story."""
+    """Every tenth of 120 steps of 2 ms waits 30 ms for input, which takes most of the time; the others wait 40 us, and
+    those before the first pause tell another story."""
     trace = TraceBuilder().gpu().process()
     begin = 10 * MS
-    for step in range(60):
-        trace.kernel(begin, begin + 9 * MS, launch=(begin - 20_000, begin - 10_000))
-        trace.nvtx(f"step {step}", begin - 30_000, begin + 9 * MS)
-        pause = 30 * MS if step % 20 == 19 else 40_000
-        trace.osrt("read", begin + 9 * MS, begin + 9 * MS + pause - 25_000)
-        begin += 9 * MS + pause
+    for step in range(120):
+        trace.kernel(begin, begin + 2 * MS, launch=(begin - 20_000, begin - 10_000))
+        trace.nvtx(f"step {step}", begin - 30_000, begin + 2 * MS)
+        pause = 30 * MS if step % 10 == 9 else 40_000
+        trace.osrt("read", begin + 2 * MS, begin + 2 * MS + pause - 25_000)
+        begin += 2 * MS + pause
     return trace
 
 
@@ -105,7 +106,7 @@ def test_it_grows_until_the_verdict_is_that_of_the_trace(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(slicing, "write_cut", remembered)
     source = rare_pauses().write(tmp_path / "trace.sqlite")
-    monkeypatch.setattr(slicing, "candidates", lambda report: [Candidate(10 * MS, 64 * MS), *candidates(report)])
+    monkeypatch.setattr(slicing, "candidates", lambda report: [Candidate(10 * MS, 28 * MS), *candidates(report)])
     found = sliced(source, tmp_path / "slices")
     assert found.pairs[0].full.verdict.id == "input-bound"
     assert_true(found, source)
