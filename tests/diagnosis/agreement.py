@@ -151,10 +151,14 @@ def steps(reading: Reading, report: Json, _: str) -> Iterator[str]:
         yield "no steps"
 
 
+def headline(reading: Reading, report: Json, _: str) -> Iterator[str]:
+    """The headline names what the expert's does."""
+    said = diagnosis_of(report)["headline"]
+    yield from (f"the headline has no {each!r}: {said}" for each in reading.headline if not _in(each, said))
+
+
 def names(reading: Reading, report: Json, _: str) -> Iterator[str]:
-    """The headline and the findings name what the expert names."""
-    headline = diagnosis_of(report)["headline"]
-    yield from (f"the headline has no {each!r}: {headline}" for each in reading.headline if not _in(each, headline))
+    """The diagnosis, the phases and the findings name what the expert names."""
     places = [report.get(name) for name in ("diagnosis", "phases", "findings", "recapture")]
     told = json.dumps(places, ensure_ascii=False)
     yield from (f"nothing of {each!r}" for each in reading.named if not _in(each, told))
@@ -188,7 +192,20 @@ def frameworks(reading: Reading, report: Json, _: str) -> Iterator[str]:
 
 CHECKS: dict[str, Check] = {
     check.__name__: check
-    for check in (bottleneck, basis, second, judged_range, cold_start, shares, steps, names, never, caps, frameworks)
+    for check in (
+        bottleneck,
+        basis,
+        second,
+        judged_range,
+        cold_start,
+        shares,
+        steps,
+        headline,
+        names,
+        never,
+        caps,
+        frameworks,
+    )
 }
 
 
