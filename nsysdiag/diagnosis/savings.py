@@ -69,7 +69,7 @@ def _merged(
         devices=sorted(each.device for each in group),
         lost_ns=lost,
         lost_share=round(min(lost / total, 1.0), 6),
-        ceiling_ns=min(max(each.ceiling_ns for each in group), int(saved * longest)),
+        ceiling_ns=min(max(each.ceiling_ns for each in group), round(saved * longest)),
         gaps=sum(each.gaps for each in group),
         share=round(share, 6),
         saves=saves,
