@@ -248,6 +248,20 @@ class TestTheUsualWaker:
         assert (waker(last_gap(trace, tmp_path)) == STRANGER) is found
 
 
+@pytest.mark.parametrize(("blocked", "found"), [(False, 12), (True, 0)])
+def test_reads_whose_data_are_there_are_no_waits(blocked: bool, found: int, tmp_path: Path) -> None:
+    """A batch takes one read that waits and others that return at once: who writes ends all of the waits, but
+    not half of the reads. Where the thread leaves its CPU in the others, they are waits that something else ends."""
+    trace = repeated(None, None, 11)
+    trace.osrt("write", 110 * MS + CAME_IN - 20 * US, 110 * MS + CAME_IN - 10 * US, thread=STRANGER)
+    for began in (number * 10 * MS + at * US for number in range(1, 12) for at in (20, 75, 130)):
+        trace.osrt("read", began, began + 40 * US)
+        if blocked:
+            trace.sched(began + 5 * US, False).sched(began + 35 * US, True)
+    (device,) = report_of(trace, tmp_path).devices
+    assert sum(waker(gap) == STRANGER for gap in device.gaps) == found
+
+
 def doubtful(others: int = 6, *, held: bool = True, usual: int = 300 * US) -> TraceBuilder:
     """Before the last wait of several the usual waker calls, then somebody else does just before its end; T's CPU is
     held by others meanwhile."""
