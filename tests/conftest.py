@@ -117,7 +117,6 @@ def pytest_collection_finish() -> None:
     # What was imported and collected stays for the whole run: going through it for garbage takes a twentieth of it.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(wrapper=True)

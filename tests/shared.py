@@ -53,8 +53,11 @@ class Shared:
         return from_json(saved.read_bytes(), Report)
 
     def fixture(self, name: str) -> Path:
-        """A trace of `tests/fixtures`, unpacked."""
-        return self.file(name, lambda path: path.write_bytes(gzip.decompress((FIXTURES / f"{name}.gz").read_bytes())))
+        """A trace of `tests/fixtures`, unpacked, in a folder apart from files of its name that tests make."""
+        folder = self.folder / "fixtures"
+        folder.mkdir(exist_ok=True)
+        packed = FIXTURES / f"{name}.gz"
+        return self._made(folder / name, lambda path: path.write_bytes(gzip.decompress(packed.read_bytes())))
 
     def file(self, name: str, make: Callable[[Path], object]) -> Path:
         """A file of this name, which `make` writes."""

