@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import open_trace
 from tests.builder import TraceBuilder
 
+OPENED = ExitStack()
 FOLDER = Path(os.environ.get("NSYSDIAG_TRACES", "nowhere"))
 
 
@@ -47,8 +50,15 @@ class Looked:
         return top_kernels(self.device, mask, self.activity.shapes, self.strings, measured, most)
 
 
+@pytest.fixture(autouse=True)
+def closed() -> Iterator[None]:
+    """Traces are open as long as a test looks at them."""
+    yield
+    OPENED.close()
+
+
 def looked_at(path: Path) -> Looked:
-    trace = open_trace(path)
+    trace = OPENED.enter_context(open_trace(path))
     return Looked(reading.steps.run(reading.activity, trace=trace, settings=Settings()), trace.strings)
 
 
