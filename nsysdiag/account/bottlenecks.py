@@ -21,7 +21,7 @@ WAITING_FOR_A_SYNC = ("host", "launch", "unknown")
 NOT_INSIDE_MPI = ("startup", "profiler", "other_process", "memory")
 """What an MPI call around it does not explain."""
 MPI_START_UP = re.compile(r"P?MPI_(Init\w*|Finalize\w*|Session_(init|finalize))")
-"""They start and end processes: what the thread does in them is told by its calls."""
+"""MPI calls that start and end processes: the calls inside them show what the thread does."""
 
 
 Piece = tuple[Intervals, IntArray, IntArray]

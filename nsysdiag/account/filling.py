@@ -17,8 +17,8 @@ HALF = 0.5
 LEAST_KNOWN = 0.5
 """Of the kernel time has to have a shape or a counter before anything is said."""
 LEAST_ACTIVE = 0.3
-"""Below this measured share of SMs with work most of the chip is empty. Between it and HALF lies what neither the
-sampling nor the blocks of an unfinished wave can tell apart."""
+"""Below this measured share of SMs with work most of the chip is empty. Between it and HALF, sampling and the
+blocks of an unfinished wave make the share uncertain."""
 THROUGHPUTS = ("tensor_active", "dram_read", "dram_write")
 
 

@@ -31,7 +31,7 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Sentences by framework; `plain` are those of all others. Nothing is told where `plain` is empty."""
+    """Sentences by framework; `plain` are those of all others. Where it is empty, no advice is given."""
 
     plain: tuple[str, ...] = ()
     pytorch: Words | None = None
@@ -47,7 +47,7 @@ class Advice:
         return next((words for framework, words in self.others() if framework in wanted), None)
 
     def sentences(self, frameworks: Iterable[str]) -> tuple[str, ...]:
-        """What is told where a program is made with these frameworks."""
+        """The advice for a program that uses these frameworks."""
         words = self.words(frameworks)
         return self.plain if words is None else words.sentences
 

@@ -93,7 +93,7 @@ thread          [launch  ]
         Variant("other", "", "launch less: CUDA graphs, fused kernels"),
     ),
     thresholds=(
-        Threshold("first", format_ns(call_facts.FIRST_NS), "a first launch over this is told apart: it may load code"),
+        Threshold("first", format_ns(call_facts.FIRST_NS), "a longer first launch may load code, and is labelled so"),
     ),
     opening="{thread} is inside {call}",
 )

@@ -191,7 +191,7 @@ def one_markdown(page: RulePage) -> str:
                 f"* order: {page.order if page.order else 'none, a finding beside those of the causes'}",
                 f"* side: {page.side}",
                 f"* evidence: {_code(page.tables)}",
-                *(f"* advice{who}: {sentence}" for who, sentence in _told(page.advice)),
+                *(f"* advice{who}: {sentence}" for who, sentence in _sentences(page.advice)),
                 *(line for kind in page.kinds if kind.title for line in _kind_lines(kind)),
                 *(f"* source: {f'[{source}]({source.url})' if source.url else source}" for source in page.sources),
             ]
@@ -202,11 +202,11 @@ def one_markdown(page: RulePage) -> str:
 
 
 def _kind_lines(kind: Variant) -> list[str]:
-    advice = [f"  * advice{who}: {sentence}" for who, sentence in _told(kind.advice)]
+    advice = [f"  * advice{who}: {sentence}" for who, sentence in _sentences(kind.advice)]
     return [f"* kind: {kind.title}. Fix: {kind.fix}", *advice]
 
 
-def _told(advice: Advice) -> list[tuple[str, str]]:
+def _sentences(advice: Advice) -> list[tuple[str, str]]:
     """Every sentence with whom it is for, empty for all programs without a text of their own."""
     plain = [("", sentence) for sentence in advice.plain]
     others = [

@@ -73,9 +73,9 @@ def phase_strip(phases: Sequence[Phase]) -> list[Block]:
     captions: list[list[Part]] = [
         [
             _entry(phase.bottleneck, f"{times[at]} to {times[at + 1]}{', judged' if phase.judged and tell else ''}: "),
-            told,
+            sentence,
         ]
-        for at, (phase, told) in enumerate(zip(phases, sentences(phases), strict=True))
+        for at, (phase, sentence) in enumerate(zip(phases, sentences(phases), strict=True))
     ]
     rest = len(captions) - MOST_CAPTIONS
     more: list[list[Part]] = [[f"And {counted(rest, 'more phase')}."]] if rest > 0 else []

@@ -1,4 +1,4 @@
-"""Repeats that are parts of a model inside one pass, told by the ranges that number these parts."""
+"""Repeats that are layers of a model inside one pass, detected by NVTX ranges that number the layers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
 
 
 def are_layers(loop: Loop, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds) -> bool:
-    """Whether the parts of a model come round more slowly than the repeats of `loop`.
+    """Whether each layer of a model repeats less often than `loop` does: its repeats are then layers, not steps.
 
     ```
     thread   [blocks.3  ][blocks.4  ][blocks.5  ][blocks.6  ]      each part once: repeats are layers of one pass

@@ -67,8 +67,8 @@ _PRODUCT = re.compile(r"gemm|gemv|^nvjet_|matmul|splitKreduce|^triton_(tem|mm|bm
 
 
 def family_of(name: str, short_name: str = "") -> KernelFamily:
-    """The family of a kernel by its whole name and that of its function (empty: the same); communication is told by
-    more than names, and not here."""
+    """The family of a kernel by its full name and its short name (empty: the same). Communication kernels are
+    recognized elsewhere, by more than their names."""
     if _ELEMENTWISE.search(short_name or name):
         return KernelFamily.ELEMENTWISE
     if _ATTENTION.search(name):

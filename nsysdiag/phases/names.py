@@ -12,7 +12,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.rows import distinct, picked
 
 MOST_NAMES = 1_000
-"""Names that are told apart. A name beyond the thousand longest of a job takes under a thousandth of its time."""
+"""Names that are counted separately. A name beyond the thousand longest takes under a thousandth of the time."""
 _MEMSET, _FIRST_COPY, _FIRST_GRAPH = -2, -3, -100
 """Keys of what has no string id: below -1, the id of a kernel without a name."""
 
@@ -28,7 +28,7 @@ class NamedWork:
 @dataclass(frozen=True, slots=True)
 class JobWork:
     """The work of the devices of a job. By code of the name: whether it is one of kernels (or of graphs), and the time
-    of all its operations in ns. Code 0 stands for all kernels that are not told apart."""
+    of all its operations in ns. Code 0 stands for all other kernels."""
 
     devices: list[NamedWork]
     kernel: BoolArray
@@ -48,10 +48,10 @@ def job_work(devices: list[DeviceTimeline], lo: int, hi: int) -> JobWork:
     codes = [np.searchsorted(keys, its)[name] for its, name in named]
     for work, code in zip(spans, codes, strict=True):
         total += np.bincount(code, weights=work.end - work.start, minlength=len(keys))
-    return _told_apart(spans, codes, keys, total)
+    return _longest_names(spans, codes, keys, total)
 
 
-def _told_apart(spans: list[Intervals], codes: list[IntArray], keys: IntArray, total: FloatArray) -> JobWork:
+def _longest_names(spans: list[Intervals], codes: list[IntArray], keys: IntArray, total: FloatArray) -> JobWork:
     """With a code for each of the longest names, and for every kind of copy."""
     kernel = (keys >= -1) | (keys <= _FIRST_GRAPH)
     rank = np.empty(len(keys), np.int64)

@@ -96,7 +96,7 @@ def segments_of(borders: IntArray, loops: list[Loop], signals: list[DeviceSignal
     by_copies = of_all[::2] + of_all[1::2] - kernel_ns >= COPIES_FOR_KERNELS * kernel_ns
     time = np.where(kernel[None, :] | np.repeat(by_copies, 2)[:, None], time, 0.0)
     mix = time[::2] + time[1::2]
-    flat = np.where(np.arange(count.shape[2]) > 0, count, 0).reshape(len(count), -1)  # 0: those not told apart
+    flat = np.where(np.arange(count.shape[2]) > 0, count, 0).reshape(len(count), -1)  # code 0: kernels of many names
     # Copies are many in a step: where there are kernels at all, those say how often it repeats.
     judged = np.where(kernel[None, :] | (kernel_ns == 0)[:, None], mix, 0.0)
     repeats = np.array([_repeats(*each) for each in zip(judged, flat, strict=True)], np.int64)

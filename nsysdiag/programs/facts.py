@@ -22,7 +22,7 @@ FrameworkId = Literal[
     "julia",
     "mpi",
 ]
-"""What can be told from a trace. A program with none of them is plain CUDA."""
+"""Frameworks that can be detected. A program with none of them is plain CUDA."""
 FRAMEWORKS: tuple[FrameworkId, ...] = get_args(FrameworkId)
 """In the order in which they are listed, and in which their advice goes before that of others: what a program is
 written in comes before what it is run by."""

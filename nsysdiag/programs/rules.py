@@ -1,4 +1,4 @@
-"""The names by which a framework is told: one rule a framework, a pattern for each kind of name.
+"""The names by which a framework is detected: one rule a framework, a pattern for each kind of name.
 
 A name counts only where the framework itself gave it. `ncclDevKernel` is in programs of all kinds, `python` runs
 everything, and a library that a process merely loaded is in no call chain: none of them tells. Sources are the name
@@ -117,6 +117,6 @@ RULES: dict[FrameworkId, Rule] = {
     ),
 }
 MADE_WITH: dict[FrameworkId, FrameworkId] = {"vllm": "pytorch", "sglang": "pytorch"}
-"""What is told together with another one: these are PyTorch programs whatever else shows."""
+"""Frameworks that are built on another one: their programs are PyTorch programs, whatever else is detected."""
 COMPILED_BY_XLA: FrameworkId = "jax"
 """Kernels alone do not tell XLA's frameworks apart: they count for this one unless TensorFlow shows."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MOST_BOTTLENECKS, TICKET_BOTTLENECKS = 4, 6
 LEAST, LEAST_OF_PART = 0.005, 0.02
 """A bottleneck whose part changes by less of the step, or of itself, is neither a gain nor a loss."""
-TOLD = ("improved", "regressed", "same")
+DECIDED = ("improved", "regressed", "same")
 """Verdicts with which a part of the step is a gain or a loss; else it is only more or less."""
 OVERVIEW = (
     Column("The job", TEXT, head=True, length=40),
@@ -69,7 +69,7 @@ def brief(comparison: Comparison, most: int = MOST_BOTTLENECKS) -> list[Block]:
 
 def _steps(job: JobComparison) -> list[tuple[object, ...]]:
     step = _time(_step_title(job), job.step)
-    if job.verdict not in TOLD:
+    if job.verdict not in DECIDED:
         mark = words.verdict_mark(job.verdict)
         step = (*step[:-1], Cell(mark, tone=words.tone(mark)))
     rows = [step]
@@ -115,7 +115,7 @@ def _mark(job: JobComparison, row: AccountChange, step: int) -> Mark:
     """Less time is a gain, where whole steps of the same work are compared. Whether it is chance is not known of it."""
     if abs(row.change_ns) < max(LEAST * step, LEAST_OF_PART * max(row.before_ns, row.after_ns)):
         return words.change_mark("same")
-    return words.account_mark(row.change_ns, told=job.verdict in TOLD)
+    return words.account_mark(row.change_ns, decided=job.verdict in DECIDED)
 
 
 def _devices(comparison: Comparison, caption: str) -> list[Block]:

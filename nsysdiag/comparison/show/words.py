@@ -100,11 +100,11 @@ def change_of_whole(change_ns: int, whole: int) -> str:
     return format_signed_share(change_ns, whole) if change_ns else "="
 
 
-def account_mark(change_ns: int, *, told: bool) -> Mark:
-    """More or less time of a part: a gain or a loss where that is `told`."""
+def account_mark(change_ns: int, *, decided: bool) -> Mark:
+    """More or less time of a part: a gain or a loss where the comparison has `decided` that."""
     if change_ns < 0:
-        return Mark("▼", "less", "better" if told else "unknown")
-    return Mark("▲", "more", "worse" if told else "unknown")
+        return Mark("▼", "less", "better" if decided else "unknown")
+    return Mark("▲", "more", "worse" if decided else "unknown")
 
 
 def work_title(id: str) -> str:
