@@ -160,6 +160,7 @@ def test_a_median_hardly_moves_with_slow_entries() -> None:
     assert several.mean[0] == np.median(np.concatenate([plain[:25], slow[25:]]))
 
 
+@pytest.mark.slow
 def test_the_median_of_very_many_entries_has_fewer_draws() -> None:
     many = drawn_medians([np.arange(9_000.0)[:, None]], 0)
     assert many.draws.shape[0] < 2000
