@@ -137,3 +137,8 @@ def every_nth(period: int) -> str:
     """A distance in a sequence: `every 2nd`, `every 10th`, `every 21st`."""
     ending = "th" if period % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(period % 10, "th")
     return f"every {format_count(period)}{ending}"
+
+
+def capitalized(text: str) -> str:
+    """With a capital first letter; the others stay, as in `NVTX ranges`."""
+    return text[:1].upper() + text[1:]

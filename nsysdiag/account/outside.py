@@ -22,8 +22,6 @@ from nsysdiag.ledger.classify import LayeredEvidence, layer_evidence
 
 PART_OF_A_START = ("launch", "sync", "copies")
 """Calls of CUDA before anything ran on the device wait for nothing but the start of CUDA itself."""
-
-
 USES_THE_DEVICE = re.compile(r"(cuda|cu)\w*(Malloc|Alloc|Launch|Memcpy|Memset|StreamCreate|HostRegister)\w*")
 """The first of these calls creates the context, if nothing did before."""
 OF_CUDA = ("memory",)

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis.focus import summed
 from nsysdiag.diagnosis.words import COLORS, WORK, label
 from nsysdiag.document.axis import edge_ticks, moment_labels
 from nsysdiag.document.bars import LegendEntry
@@ -29,10 +30,7 @@ LEAST_LEGEND = 0.005
 
 def accounts(devices: Sequence[PhaseDevice]) -> dict[str, int]:
     """The time of some devices and phases by bottleneck, the largest first."""
-    total: dict[str, int] = {}
-    for device in devices:
-        for name, ns in device.account.items():
-            total[name] = total.get(name, 0) + ns
+    total = summed(device.account for device in devices)
     return dict(sorted(total.items(), key=lambda item: (-item[1], item[0])))
 
 

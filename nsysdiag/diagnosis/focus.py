@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nsysdiag.arrays.intervals import Intervals
@@ -49,11 +51,15 @@ def window_ns(device: PhaseDevice) -> int:
 
 def job_account(devices: list[PhaseDevice]) -> dict[str, int]:
     """The time of all devices that work, by bottleneck."""
-    total: dict[str, int] = {}
-    for device in working(devices):
-        for name, ns in device.account.items():
-            total[name] = total.get(name, 0) + ns
-    return total
+    return summed(device.account for device in working(devices))
+
+
+def summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Time by name, added up name by name."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(total)
 
 
 def _outside_kernels(devices: list[PhaseDevice]) -> int:
@@ -62,23 +68,14 @@ def _outside_kernels(devices: list[PhaseDevice]) -> int:
 
 def added(parts: list[PhaseDevice]) -> PhaseDevice:
     """Several phases of one device as one."""
-    first = parts[0]
-
-    def total(name: str) -> dict[str, int]:
-        found: dict[str, int] = {}
-        for part in parts:
-            for key, ns in getattr(part, name).items():
-                found[key] = found.get(key, 0) + ns
-        return found
-
     return PhaseDevice(
-        key=first.key,
+        key=parts[0].key,
         compute_ns=sum(part.compute_ns for part in parts),
         exposed_comm_ns=sum(part.exposed_comm_ns for part in parts),
         exposed_copy_ns=sum(part.exposed_copy_ns for part in parts),
         idle_ns=sum(part.idle_ns for part in parts),
         outside_ns=sum(part.outside_ns for part in parts),
-        ledger=total("ledger"),
-        account=total("account"),
-        account_base=first.account_base,
+        ledger=summed(part.ledger for part in parts),
+        account=summed(part.account for part in parts),
+        account_base=parts[0].account_base,
     )

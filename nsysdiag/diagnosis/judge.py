@@ -125,7 +125,6 @@ def judge(
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all;
     `host_loop` is what repeats on the host of a trace without GPU activity, `missing` what was not recorded of each
     device, by its key."""
-    lost = missing or {}
     judged = [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []
     active = working(judged)
     phase = None if focus.phase is None else found.phases[focus.phase]
@@ -145,13 +144,11 @@ def judge(
         which=_which(found, focus),
     )
     action = next((each for each in merged if saved_share(each)), None)
+    lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
+    worst = max((lost[each.key] for each in active), key=_worst, default=Missing())
+    text = headline(said, most.bottleneck, most.share, most.second, action)
     diagnosis = Diagnosis(
-        headline=unrecorded(host_loop)
-        if basis == "none"
-        else doubted(
-            headline(said, most.bottleneck, most.share, most.second, action),
-            max((lost.get(each.key, Missing()) for each in active), key=_worst, default=Missing()),
-        ),
+        headline=unrecorded(host_loop) if basis == "none" else doubted(text, worst),
         bottleneck=most.bottleneck,
         share=most.share,
         basis=basis,
@@ -165,7 +162,7 @@ def judge(
         gpus_present=gpus_present,
         gpus_used=len(active),
     )
-    verdicts = {each.key: device_verdict(each, lost.get(each.key, Missing())) for each in judged}
+    verdicts = {each.key: device_verdict(each, lost[each.key]) for each in judged}
     return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
 
 
@@ -179,20 +176,19 @@ def _worst(missing: Missing) -> tuple[float, int]:
     return missing.unseen_share, len(missing.reasons())
 
 
-def device_verdict(judged: PhaseDevice, missing: Missing | None = None) -> Verdict:
+def device_verdict(judged: PhaseDevice, missing: Missing) -> Verdict:
     """That of one device, by its own account of the judged phases; where rows are missing, it says so, and where too
     many are, it names no bottleneck."""
     if not sum(judged.account.values()):
         return NOTHING_RAN
     most = leading(judged.account)
-    if missing is not None and missing.unseen_share >= MOST:
+    if missing.unseen_share >= MOST:
         return Verdict(id=VERDICTS["unknown"], sentence=cannot_tell(missing))
     known = VERDICTS.get(most.bottleneck) or _by_cause(most.bottleneck, judged.ledger)
     sentence = verdict_sentence(most.bottleneck, most.share, most.second)
-    reasons = missing.reasons() if missing is not None else []
-    return Verdict(
-        id=known, sentence=f"{sentence[:-1]}; but the trace is incomplete: {reasons[0]}." if reasons else sentence
-    )
+    if reasons := missing.reasons():
+        sentence = f"{sentence[:-1]}; but the trace is incomplete: {reasons[0]}."
+    return Verdict(id=known, sentence=sentence)
 
 
 def doubted(text: str, missing: Missing) -> str:

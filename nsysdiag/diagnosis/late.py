@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from nsysdiag import typed
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.focus import summed
 from nsysdiag.diagnosis.sentences import detail_of
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
@@ -70,10 +71,7 @@ def lateness(devices: list[DeviceReport], ranks: RankComparison | None) -> dict[
 
 
 def _reasons(waits: list[RankWait], waited: int) -> dict[str, float]:
-    total: dict[str, int] = {}
-    for wait in waits:
-        for reason, ns in wait.causes.items():
-            total[reason] = total.get(reason, 0) + ns
+    total = summed(wait.causes for wait in waits)
     return {reason: ns / waited for reason, ns in sorted(total.items(), key=lambda item: (-item[1], item[0]))}
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from nsysdiag import typed
 from nsysdiag.diagnosis.facts import Part
 from nsysdiag.diagnosis.focus import KERNELS
+from nsysdiag.diagnosis.words import NOUNS
 from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.phases.phases import FoundPhase
 from nsysdiag.report import Finding
-from nsysdiag.units import format_count, format_ns, format_share
+from nsysdiag.units import capitalized, format_count, format_ns, format_share
 
 RANGE_LENGTH = 60
 """Of a long range a headline shows the beginning."""
@@ -29,23 +30,6 @@ TAKES = {
     "profiler": "The profiler itself takes",
     "unknown": "Unexplained idle time takes",
 }
-NOUNS = {
-    "kernels": "kernels",
-    "parallelism": "kernels that leave most of the GPU empty",
-    "communication": "communication",
-    "copies": "copies",
-    "input": "waiting for input",
-    "host": "waiting for the host",
-    "sync": "synchronization",
-    "launch": "launch overhead",
-    "memory": "memory management",
-    "startup": "start-up",
-    "other_process": "another process on the GPU",
-    "profiler": "the profiler's overhead",
-    "unknown": "unexplained idle time",
-}
-
-
 TOO_FEW = "too few to call it steady"
 SMALL_PART = 0.05
 """Of the capture: less is said first, with how little it is."""
@@ -82,7 +66,7 @@ def headline(said: Said, bottleneck: str, share: float, second: Part | None, act
         sentences.append(f"Next: {NOUNS[second.bottleneck]}, {format_share(second.share, 1)}.")
     other = action is not None and action.bottleneck not in (bottleneck, second.bottleneck if second else "")
     if action is not None and other and not (bottleneck in KERNELS and action.bottleneck in KERNELS):
-        what, share_of_it = _capital(NOUNS[action.bottleneck]), format_share(action.share, 1)
+        what, share_of_it = capitalized(NOUNS[action.bottleneck]), format_share(action.share, 1)
         sentences.append(f"{what} ({share_of_it}) can be fixed first.")
     if said.gpus_present and said.gpus_used < said.gpus_present:
         verb = "is" if said.gpus_used == 1 else "are"
@@ -110,7 +94,7 @@ def phase_sentence(phase: FoundPhase, bottleneck: str, share: float) -> str:
     steps = ""
     if phase.steps is not None:
         steps = f", {format_count(phase.steps.count)} steps of {format_ns(phase.steps.median_ns)}"
-    return f"{_capital(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}."
+    return f"{capitalized(phase.name)}, {length}{steps}: {NOUNS[bottleneck]} {format_share(share, 1)}."
 
 
 def verdict_sentence(bottleneck: str, share: float, second: Part | None) -> str:
@@ -137,10 +121,6 @@ def _time(said: Said) -> str:
     if said.basis == "phase":
         return f"the part that repeats ({length}, {TOO_FEW})"
     return f"the {length} judged"
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def details_of(findings: list[Finding]) -> dict[str, str]:

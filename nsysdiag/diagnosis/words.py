@@ -1,28 +1,32 @@
-"""Bottlenecks in words: as the subject of a sentence, and as a label."""
+"""Bottlenecks in words: inside a sentence, and as a label."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nsysdiag.units import format_count, format_ns
+from nsysdiag.units import capitalized, format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.phases.facts import Phase
 
-LABELS = {
-    "kernels": "Kernels",
+NOUNS = {
+    "kernels": "kernels",
+    "parallelism": "kernels that leave most of the GPU empty",
+    "communication": "communication",
+    "copies": "copies",
+    "input": "waiting for input",
+    "host": "waiting for the host",
+    "sync": "synchronization",
+    "launch": "launch overhead",
+    "memory": "memory management",
+    "startup": "start-up",
+    "other_process": "another process on the GPU",
+    "profiler": "the profiler's overhead",
+    "unknown": "unexplained idle time",
+}
+LABELS = {name: capitalized(noun) for name, noun in NOUNS.items()} | {
     "parallelism": "Kernels on a mostly empty GPU",
-    "communication": "Communication",
-    "copies": "Copies",
-    "input": "Waiting for input",
-    "host": "Waiting for the host",
-    "sync": "Synchronization",
-    "launch": "Launch overhead",
-    "memory": "Memory management",
-    "startup": "Start-up",
-    "other_process": "Another process on the GPU",
     "profiler": "Profiler overhead",
-    "unknown": "Unexplained idle time",
 }
 WORK = {"kernels": "compute", "communication": "communication", "copies": "copies"}
 """Bottlenecks with the colour of a part of the window."""

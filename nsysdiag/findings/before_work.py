@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.findings.judged import JudgedTime
-from nsysdiag.findings.rules import BEFORE_WORK, severity
+from nsysdiag.findings.rules import BEFORE_WORK, NOT_SAVED, severity
 from nsysdiag.report import Finding
 from nsysdiag.units import format_ns
 
-NOT_SAVED = ("profiler", "unknown")
 LABELS = {
     "communication": "MPI",
     "host": "host code",

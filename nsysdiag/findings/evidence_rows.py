@@ -27,8 +27,7 @@ _TRIED_PER_ROW = 4
 @dataclass(frozen=True, slots=True)
 class Sightings:
     """Finds the rows behind the slices of one device; `own` is what the launching thread itself did in each.
-    With `several` processes ids repeat, and operations need theirs
-    to be distinguished."""
+    With `several` processes ids repeat, and operations need theirs to be distinguished."""
 
     context: GapContext
     evidence: LayeredEvidence

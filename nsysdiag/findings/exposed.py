@@ -8,12 +8,11 @@ from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.intervals import BoolArray, contains
 from nsysdiag.causes.advice import Advice, Words
-from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.copies.facts import TopCopy
 from nsysdiag.copies.top_copies import top_copies
 from nsysdiag.events.operations import Category
-from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_COPY, EXPOSED_MPI, PAGING, FindingRule, severity
+from nsysdiag.findings.text import FindingContext
 from nsysdiag.report import CopyRow, DeviceReport, EvidenceRow, Finding
 from nsysdiag.units import format_bytes, format_count, format_ns, format_transfer
 
@@ -42,53 +41,34 @@ SHORT = {SETS: "set less memory", PINNING: "pin the host memory and copy on a st
 """The short forms that end a causal chain."""
 
 
-def exposed_findings(
-    device: DeviceReport,
-    judged: JudgedTime,
-    sightings: Sightings,
-    mpi_ns: int,
-    work: Bottlenecks,
-    thresholds: FindingThresholds,
-    frameworks: tuple[str, ...],
-) -> list[Finding]:
+def exposed_findings(device: DeviceReport, context: FindingContext, mpi_ns: int, work: Bottlenecks) -> list[Finding]:
     """Exposed copies, exposed communication, idle time inside MPI calls (`mpi_ns`) and paging, beside kernels or alone,
     where they reach the smallest share of the judged time. Overlap hides no more than there is compute to hide it
     under."""
-    operations = sightings.context.device.operations
+    judged, timeline = context.judged, context.gaps.device
+    operations = timeline.operations
     copies = (operations.category == Category.MEMCPY) | (operations.category == Category.MEMSET)
     parts = (
         (EXPOSED_COPY, judged.inside(work.work_of("copies")), copies),
-        (EXPOSED_COMM, judged.exposed_comm_ns, sightings.context.device.communication),
+        (EXPOSED_COMM, judged.exposed_comm_ns, timeline.communication),
         (EXPOSED_MPI, mpi_ns, np.zeros(len(operations), dtype=np.bool_)),
         (PAGING, judged.inside(work.work_of("memory")), operations.migration),
     )
-    least = max(thresholds.smallest * judged.ns, 1)
-    return [
-        _finding(device, judged, sightings, rule, ns, mine, thresholds, frameworks)
-        for rule, ns, mine in parts
-        if ns >= least
-    ]
+    least = max(context.thresholds.smallest * judged.ns, 1)
+    return [_finding(device, context, rule, ns, mine) for rule, ns, mine in parts if ns >= least]
 
 
-def _finding(
-    device: DeviceReport,
-    judged: JudgedTime,
-    sightings: Sightings,
-    rule: FindingRule,
-    ns: int,
-    mine: BoolArray,
-    thresholds: FindingThresholds,
-    frameworks: tuple[str, ...],
-) -> Finding:
-    rows = longest_operations(judged, sightings, mine, thresholds.rows)
-    advice, fix = _advice(device, rule, frameworks)
+def _finding(device: DeviceReport, context: FindingContext, rule: FindingRule, ns: int, mine: BoolArray) -> Finding:
+    judged = context.judged
+    rows = longest_operations(context, mine)
+    advice, fix = _advice(device, rule, context.frameworks)
     what = typed.kernel(rows[0].name) if rows else None
     running = f"{what or rule.title} and similar ones run alone on {device.key}"
     return Finding(
         id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
-        severity=severity(judged.share(ns), thresholds),
+        severity=severity(judged.share(ns), context.thresholds),
         title=rule.title,
         lost_ns=ns,
         lost_share=round(judged.share(ns), 6),
@@ -103,7 +83,7 @@ def _finding(
         devices=[device.key],
         bottleneck=rule.bottleneck,
         share=round(judged.share(ns), 6),
-        summary=_copied(judged, sightings) if rule is EXPOSED_COPY else "",
+        summary=_copied(context) if rule is EXPOSED_COPY else "",
     )
 
 
@@ -115,30 +95,35 @@ def _ceiling(rule: FindingRule, ns: int, compute_ns: int) -> int:
     return 0 if rule is EXPOSED_COPY and ns > DWARFS * compute_ns else min(ns, compute_ns)
 
 
-def _copied(judged: JudgedTime, sightings: Sightings) -> str:
+def _copied(context: FindingContext) -> str:
     """The copies that take most of the judged time: `8 × memcpy DtoH to pageable memory, 246 MB at 4.53 GB/s`."""
-    device = sightings.context.device
-    top = top_copies(device, contains(judged.parts, device.operations.start), 1)
+    device = context.gaps.device
+    top = top_copies(device, contains(context.judged.parts, device.operations.start), 1)
     if not top:
         return ""
     kind = top[0]
-    memory = (f" from {kind.src}" if kind.src else "") + (f" to {kind.dst}" if kind.dst else "")
     rate = f" at {format_transfer(kind.bytes_per_second)}/s" if kind.bytes_per_second else ""
-    return f"{format_count(kind.count)} × {kind.operation}{memory}, {format_transfer(kind.bytes)}{rate}"
+    return f"{format_count(kind.count)} × {_which(kind)}, {format_transfer(kind.bytes)}{rate}"
+
+
+def _which(copies: CopyRow | TopCopy) -> str:
+    """`memcpy HtoD from pageable memory`, as far as it is known."""
+    source, target = copies.src, copies.dst
+    return copies.operation + (f" from {source}" if source else "") + (f" to {target}" if target else "")
 
 
 def _first_mpi(device: DeviceReport) -> str | None:
     return typed.api(device.communication.mpi[0].name) if device.communication.mpi else None
 
 
-def longest_operations(judged: JudgedTime, sightings: Sightings, mine: BoolArray, most: int) -> list[EvidenceRow]:
+def longest_operations(context: FindingContext, mine: BoolArray) -> list[EvidenceRow]:
     """The longest operations of the kind inside the judged time; how much of each is exposed is not known."""
-    operations = sightings.context.device.operations
-    inside = contains(judged.parts, operations.start)
-    chosen = np.flatnonzero(mine & sightings.context.device.running & inside)
+    device = context.gaps.device
+    operations = device.operations
+    chosen = np.flatnonzero(mine & device.running & contains(context.judged.parts, operations.start))
     length = operations.end[chosen] - operations.start[chosen]
-    order = np.lexsort((operations.start[chosen], -length))[:most]
-    return [sightings.operation(int(chosen[at]), int(length[at])) for at in order.tolist()]
+    order = np.lexsort((operations.start[chosen], -length))[: context.thresholds.rows]
+    return [context.sightings.operation(int(chosen[at]), int(length[at])) for at in order.tolist()]
 
 
 def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
@@ -158,11 +143,10 @@ def _evidence(device: DeviceReport, rule: FindingRule) -> list[str]:
             f"{row.direction}, {row.cause}: {format_count(row.count)} migrations, {format_bytes(row.bytes)}"
             for row in moved[:MOST_EVIDENCE]
         ]
-    lines = []
-    for row in device.copies.rows[:MOST_EVIDENCE]:
-        memory = (f" from {row.src}" if row.src else "") + (f" to {row.dst}" if row.dst else "")
-        lines.append(f"{row.operation}{memory}: {format_count(row.count)}, {format_ns(row.total_ns)} in all")
-    return lines
+    return [
+        f"{_which(row)}: {format_count(row.count)}, {format_ns(row.total_ns)} in all"
+        for row in device.copies.rows[:MOST_EVIDENCE]
+    ]
 
 
 def _advice(device: DeviceReport, rule: FindingRule, frameworks: tuple[str, ...]) -> tuple[list[str], str]:

@@ -12,15 +12,11 @@ import hashlib
 from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.causes import CAUSES
 from nsysdiag.findings.attribution import Shares, inside_mpi
-from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.exposed import exposed_findings
 from nsysdiag.findings.hotspots import Spot, spots_of
-from nsysdiag.findings.rules import severity
+from nsysdiag.findings.rules import NOT_SAVED, severity
 from nsysdiag.findings.text import FindingContext, Story, story_of
 from nsysdiag.report import DeviceReport, Finding
-
-NOT_SAVED = ("profiler", "unknown")
-"""Bottlenecks of which no repair of the program promises anything."""
 
 
 def findings_of(device: DeviceReport, context: FindingContext, shares: Shares, work: Bottlenecks) -> list[Finding]:
@@ -29,16 +25,11 @@ def findings_of(device: DeviceReport, context: FindingContext, shares: Shares, w
     judged, thresholds = context.judged, context.thresholds
     if judged.ns == 0:
         return []
-    sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
     in_mpi = inside_mpi(shares)
     own = shares.take(~in_mpi)
     spots = spots_of(own, judged.ns, thresholds)[: thresholds.most]
-    found = [
-        _of_spot(device, context, spot, story_of(device, context, sightings, own.take(spot.rows), spot))
-        for spot in spots
-    ]
-    in_mpi_ns = int(shares.lost[in_mpi].sum())
-    return [*found, *exposed_findings(device, judged, sightings, in_mpi_ns, work, thresholds, context.frameworks)]
+    found = [_of_spot(device, context, spot, story_of(device, context, own.take(spot.rows), spot)) for spot in spots]
+    return [*found, *exposed_findings(device, context, int(shares.lost[in_mpi].sum()), work)]
 
 
 def _of_spot(device: DeviceReport, context: FindingContext, spot: Spot, story: Story) -> Finding:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from nsysdiag import typed
 from nsysdiag.account.bottlenecks import Bottlenecks
+from nsysdiag.account.filling import HALF, LEAST_ACTIVE
 from nsysdiag.arrays.intervals import contains
 from nsysdiag.counters.facts import GpuMetrics
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.launch_shapes import LaunchShapes
 from nsysdiag.events.operations import Category
-from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.exposed import longest_operations
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.rules import KERNELS, PARALLELISM, FindingRule, severity
@@ -30,9 +30,6 @@ if TYPE_CHECKING:
 MOST_KERNELS, MOST_LOOKED_AT, LONGEST_TITLE = 3, 20, 60
 LEAST = 0.01
 """Of the kernels' time: a kernel with less is not named."""
-EMPTY, EMPTY_MEASURED = 0.5, 0.3
-"""A kernel leaves most of the chip empty where its blocks are fewer than half the SMs, or counters saw less than 30 %
-SM activity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +57,7 @@ class KernelWork:
 
 
 def kernel_findings(
-    device: DeviceReport,
-    context: FindingContext,
-    found: Bottlenecks,
-    work: KernelWork,
+    device: DeviceReport, context: FindingContext, found: Bottlenecks, work: KernelWork
 ) -> list[Finding]:
     """What compute takes of the judged time, where that is the smallest share or more. Idle time inside graphs counts
     to the same bottleneck, and is a finding of its cause."""
@@ -83,8 +77,8 @@ def kernel_findings(
 
 def _leaves_room(kernel: TopKernel) -> bool:
     if kernel.sm_active is not None:
-        return kernel.sm_active < EMPTY_MEASURED
-    return kernel.sm_share is not None and kernel.sm_share < EMPTY
+        return kernel.sm_active < LEAST_ACTIVE
+    return kernel.sm_share is not None and kernel.sm_share < HALF
 
 
 def _finding(
@@ -123,10 +117,9 @@ def _finding(
 
 def _rows(context: FindingContext) -> list[EvidenceRow]:
     """The longest kernels."""
-    sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
     timeline = context.gaps.device
     computes = (timeline.operations.category != Category.MEMCPY) & (timeline.operations.category != Category.MEMSET)
-    return longest_operations(context.judged, sightings, computes & ~timeline.communication, context.thresholds.rows)
+    return longest_operations(context, computes & ~timeline.communication)
 
 
 def _short(kernel: TopKernel) -> str:

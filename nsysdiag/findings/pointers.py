@@ -7,11 +7,9 @@ import numpy as np
 from nsysdiag import typed
 from nsysdiag.arrays.intervals import Intervals, coverage, union
 from nsysdiag.causes import CAUSES
-from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.findings.chains import thread_words
 from nsysdiag.findings.empty_iterations import EmptyIterations
-from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.rules import EMPTY_ITERATIONS, SLOW_ITERATIONS, FindingRule, severity
 from nsysdiag.findings.text import FindingContext
 from nsysdiag.report import DeviceReport, EvidenceRow, Finding, IterationReport, SlowIteration, Thread
@@ -25,22 +23,20 @@ def pointers_of(device: DeviceReport, context: FindingContext, empty: EmptyItera
     found: list[Finding] = []
     if not device.window_ns:
         return found
-    sightings = Sightings.of(context.gaps, context.evidence, context.attribution.own)
-    thresholds, frameworks = context.thresholds, context.frameworks
+    thresholds = context.thresholds
     if device.iterations is not None and device.iterations.closed and device.iterations.slow:
-        slow = _slow(device, device.iterations, sightings, thresholds, frameworks)
+        slow = _slow(device, context, device.iterations)
         found += [slow] if slow.ceiling_ns >= thresholds.smallest * device.window_ns else []
     if empty is not None and len(empty.spans) >= max(thresholds.empty * empty.count, 1):
-        found.append(_empty(device, empty, sightings, thresholds, frameworks))
+        found.append(_empty(device, context, empty))
     return found
 
 
 def _pointer(
     device: DeviceReport,
+    context: FindingContext,
     rule: FindingRule,
     ceiling_ns: int,
-    thresholds: FindingThresholds,
-    frameworks: tuple[str, ...],
     *,
     bottleneck: str,
     title: str,
@@ -53,7 +49,7 @@ def _pointer(
         id=f"f-{rule.id}",
         cause=rule.id,
         device=device.key,
-        severity=severity(ceiling_ns / device.window_ns, thresholds),
+        severity=severity(ceiling_ns / device.window_ns, context.thresholds),
         title=title,
         lost_ns=0,
         lost_share=0.0,
@@ -61,22 +57,16 @@ def _pointer(
         confidence=1.0,
         nvtx=nvtx,
         evidence=evidence,
-        advice=list(rule.advice.sentences(frameworks)),
+        advice=list(rule.advice.sentences(context.frameworks)),
         chain=[*chain, rule.fix],
-        rows=rows[: thresholds.rows],
+        rows=rows[: context.thresholds.rows],
         devices=[device.key],
         bottleneck=bottleneck,
         share=round(ceiling_ns / device.window_ns, 6),
     )
 
 
-def _slow(
-    device: DeviceReport,
-    iterations: IterationReport,
-    sightings: Sightings,
-    thresholds: FindingThresholds,
-    frameworks: tuple[str, ...],
-) -> Finding:
+def _slow(device: DeviceReport, context: FindingContext, iterations: IterationReport) -> Finding:
     """What slow iterations take more than the median one: an upper bound, for much of it is in other findings."""
     slow = iterations.slow[:4]
     worst = slow[0]
@@ -86,10 +76,9 @@ def _slow(
     chain += [f"mostly {more[0]}"] if more else []
     return _pointer(
         device,
+        context,
         SLOW_ITERATIONS,
         iterations.slow_extra_ns,
-        thresholds,
-        frameworks,
         bottleneck=_bottleneck(worst),
         title=_slow_title(iterations.slow_period),
         evidence=[
@@ -97,7 +86,7 @@ def _slow(
             *(f"iteration {each.index}: +{format_ns(each.extra_ns)}: {', '.join(_more(each)[:2])}" for each in slow),
         ],
         chain=chain,
-        rows=_first_operations(iterations, sightings, iterations.slow),
+        rows=_first_operations(context, iterations),
         nvtx=[iterations.name] if iterations.source == "nvtx" else [],
     )
 
@@ -139,43 +128,31 @@ def _more(slow: SlowIteration) -> list[str]:
     return [f"{_WORK.get(name) or CAUSES[name].title.lower()} +{format_ns(ns)}" for name, ns in ranked]
 
 
-def _first_operations(
-    iterations: IterationReport, sightings: Sightings, slow: list[SlowIteration]
-) -> list[EvidenceRow]:
+def _first_operations(context: FindingContext, iterations: IterationReport) -> list[EvidenceRow]:
     """The operation that each slow iteration begins with."""
     starts = {row.index: row.start_ns for row in iterations.rows}
-    device = sightings.context.device
+    device = context.gaps.device
     rows = []
-    for each in slow:
+    for each in iterations.slow:
         begins = np.flatnonzero((device.operations.start == starts.get(each.index, -1)) & device.running)
-        rows += [sightings.operation(int(begins[0]), each.extra_ns)] if len(begins) else []
+        rows += [context.sightings.operation(int(begins[0]), each.extra_ns)] if len(begins) else []
     return rows
 
 
-def _empty(
-    device: DeviceReport,
-    empty: EmptyIterations,
-    sightings: Sightings,
-    thresholds: FindingThresholds,
-    frameworks: tuple[str, ...],
-) -> Finding:
+def _empty(device: DeviceReport, context: FindingContext, empty: EmptyIterations) -> Finding:
     """Idle time of the device during instances in which nothing was launched to it: other findings have it as well."""
-    gaps = sightings.context.frame.gaps
+    gaps = context.gaps.frame.gaps
     ns = int(coverage(union(Intervals(gaps.start, gaps.end)), union(empty.spans)).sum())
-    thread = Thread(
-        pid=pid_of(empty.thread),
-        tid=tid_of(empty.thread),
-        name=sightings.context.thread_names.get(empty.thread),
-    )
+    name = context.gaps.thread_names.get(empty.thread)
+    thread = Thread(pid=pid_of(empty.thread), tid=tid_of(empty.thread), name=name)
     count, all_of = format_count(len(empty.spans)), format_count(empty.count)
     length = empty.spans.end - empty.spans.start
-    longest = np.lexsort((empty.spans.start, -length))[: thresholds.rows].tolist()
+    longest = np.lexsort((empty.spans.start, -length))[: context.thresholds.rows].tolist()
     return _pointer(
         device,
+        context,
         EMPTY_ITERATIONS,
         0,
-        thresholds,
-        frameworks,
         bottleneck=EMPTY_ITERATIONS.bottleneck,
         title=f"{count} of {all_of} iterations have no work for the device",
         evidence=[

@@ -10,14 +10,17 @@ from nsysdiag.causes.families import Family
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.report import CauseInfo
 
+NOT_SAVED = ("profiler", "unknown")
+"""Bottlenecks of which no repair of the program promises anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class FindingRule:
     """A finding beside those of the causes: its name in the report, what it says, and what to do about it.
 
     `bottleneck` is what its time counts to; `fix` is the short form of the plain `advice` that ends a causal chain;
-    `thresholds` names the settings that it depends on
-    (fields of FindingThresholds), `sources` the documents (keys of SOURCES)."""
+    `thresholds` names the settings that it depends on (fields of FindingThresholds), `sources` the documents (keys of
+    SOURCES)."""
 
     id: str
     bottleneck: Family

@@ -30,7 +30,7 @@ from nsysdiag.document.kinds import FIGURE, SHARE, TEXT
 from nsysdiag.document.markdown import markdown_blocks
 from nsysdiag.document.view import by_rank, device_label, namesake
 from nsysdiag.trace.show import source
-from nsysdiag.units import format_ns, format_share
+from nsysdiag.units import capitalized, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -118,7 +118,7 @@ def _title(report: Report, finding: Finding) -> str:
 
 def _lines(finding: Finding) -> list[str]:
     """What it costs, how it comes about, what shows it, and what to do."""
-    found = [f"{_capital(costs(finding))}; {_sure(finding)}."]
+    found = [f"{capitalized(costs(finding))}; {_sure(finding)}."]
     found += [" → ".join(finding.chain)] if finding.chain else []
     found += [f"Evidence: {'; '.join(finding.evidence[:TICKET_EVIDENCE])}"] if finding.evidence else []
     return [*found, *(f"Fix: {each}" for each in finding.advice[:1])]
@@ -186,10 +186,6 @@ def _sure(finding: Finding) -> str:
 
 
 def _facts(finding: Finding) -> str:
-    facts = [_capital(costs(finding)) if finding.bottleneck else f"Lost: {words.lost_sentence(finding)}"]
+    facts = [capitalized(costs(finding)) if finding.bottleneck else f"Lost: {words.lost_sentence(finding)}"]
     facts.append(f"confidence: {_sure(finding)}")
     return " · ".join([*facts, *([words.where_sentence(finding)] if finding.gaps else [])])
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]

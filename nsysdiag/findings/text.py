@@ -42,13 +42,15 @@ Times = dict[str, tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
-    """What findings of a device are made from. `attribution` is the cause that each slice counts for, `judged` the time
-    that they are about, `frameworks` those of the programs (ids of programs.facts), by which advice is chosen."""
+    """What findings of a device are made from. `attribution` is the cause that each slice counts for, `sightings` finds
+    the rows behind them, `judged` is the time that they are about, `frameworks` those of the programs (ids of
+    programs.facts), by which advice is chosen."""
 
     gaps: GapContext
     evidence: LayeredEvidence
     keys: GapKeys
     attribution: Attribution
+    sightings: Sightings
     judged: JudgedTime
     thresholds: FindingThresholds
     frameworks: tuple[str, ...] = ()
@@ -87,7 +89,7 @@ class _Facts:
     root: Root | None
 
 
-def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings, shares: Shares, spot: Spot) -> Story:
+def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> Story:
     """Everything that is said about a spot; `shares` are its own."""
     facts = _facts(device, context, shares, spot)
     advice, fix = advice_of(facts.kind, CAUSES[spot.cause], context.frameworks)
@@ -106,7 +108,7 @@ def story_of(device: DeviceReport, context: FindingContext, sightings: Sightings
         evidence=_evidence(context, facts),
         advice=advice,
         chain=_chain(context, facts, fix),
-        rows=_rows(context, sightings, facts),
+        rows=_rows(context, facts),
     )
 
 
@@ -271,11 +273,11 @@ def _label(facts: _Facts) -> str:
     return label if 2 * ns > facts.spot.lost_ns else ""
 
 
-def _rows(context: FindingContext, sightings: Sightings, facts: _Facts) -> list[EvidenceRow]:
+def _rows(context: FindingContext, facts: _Facts) -> list[EvidenceRow]:
     """The rows behind the longest slices, or the calls that emptied the queue before the longest gaps."""
     most = context.thresholds.rows
     if not facts.spot.mostly_made:
-        return sightings.rows(facts.slices, most)
+        return context.sightings.rows(facts.slices, most)
     order = np.argsort(-facts.gaps.ns, kind="stable")[:most]
     pairs = [(int(facts.gaps.gap[at]), int(facts.gaps.ns[at])) for at in order.tolist()]
-    return [sightings.draining_call(gap, ns) or sightings.next_operation(gap, ns) for gap, ns in pairs]
+    return [context.sightings.draining_call(gap, ns) or context.sightings.next_operation(gap, ns) for gap, ns in pairs]

@@ -180,10 +180,15 @@ def _snapped(grid: IntArray, loop: Loop, width: int) -> IntArray:
     inside = (at >= 0) & (at < len(step))
     at = np.clip(at, 0, len(step) - 1)
     regular = inside & (step[at] <= max(IRREGULAR * float(np.median(step)), width))
-    behind = np.clip(np.searchsorted(borders, grid), 1, max(len(borders) - 1, 1))
+    return np.concatenate([np.where(regular, nearest_of(borders, grid), grid), loop.starts[[0, -1]]])
+
+
+def nearest_of(borders: IntArray, times: IntArray) -> IntArray:
+    """For each time the nearest of the sorted `borders`, of which there is one at least; of two the earlier."""
+    behind = np.clip(np.searchsorted(borders, times), 1, max(len(borders) - 1, 1))
     before, after = borders[behind - 1], borders[np.minimum(behind, len(borders) - 1)]
-    nearest = np.where(grid - before <= after - grid, before, after)
-    return np.concatenate([np.where(regular, nearest, grid), loop.starts[[0, -1]]])
+    nearest: IntArray = np.where(times - before <= after - times, before, after)
+    return nearest
 
 
 def _within(loop: Loop, lo: int, hi: int) -> Loop:

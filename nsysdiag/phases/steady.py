@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray, Intervals, coverage, pieces
 from nsysdiag.phases.names import JobWork, NamedWork
-from nsysdiag.phases.signal import DeviceSignal, Loop, step_borders
+from nsysdiag.phases.signal import DeviceSignal, Loop, nearest_of, step_borders
 
 FEWEST_REPEATS = 5
 """Fewer repeats show no steady state."""
@@ -118,9 +118,7 @@ def _halves(borders: IntArray, steps: IntArray) -> IntArray:
     """The borders, and between any two their middle, or the border of a step next to it."""
     middle = borders[:-1] + np.diff(borders) // 2
     if len(steps):
-        at = np.clip(np.searchsorted(steps, middle), 1, max(len(steps) - 1, 1))
-        before, after = steps[at - 1], steps[np.minimum(at, len(steps) - 1)]
-        nearest = np.where(middle - before <= after - middle, before, after)
+        nearest = nearest_of(steps, middle)
         middle = np.where((nearest > borders[:-1]) & (nearest < borders[1:]), nearest, middle)
     return np.append(np.stack([borders[:-1], middle], axis=1).ravel(), borders[-1])
 

@@ -15,6 +15,7 @@ from nsysdiag.events.device import DeviceActivity, DeviceTimeline
 from nsysdiag.findings.attribution import Attribution, shares_of
 from nsysdiag.findings.before_work import before_findings
 from nsysdiag.findings.empty_iterations import EmptyIterations
+from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.findings import findings_of
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.findings.kernels import KernelWork, kernel_findings
@@ -167,7 +168,8 @@ def findings(
     """What is worth doing something about; less sure where rows are missing."""
     attribution, made_with = Attribution.by_root(root_slices), tuple(ids_of(frameworks))
     shares = shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
-    context = FindingContext(root_context, layered, keys, attribution, judged, settings.findings, made_with)
+    sightings = Sightings.of(root_context, layered, attribution.own)
+    context = FindingContext(root_context, layered, keys, attribution, sightings, judged, settings.findings, made_with)
     found = [
         *findings_of(report, context, shares, bottlenecks),
         *kernel_findings(report, context, bottlenecks, kernel_work),
