@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.phases.facts import PhaseDevice
-from nsysdiag.phases.phases import JobPhases
+from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps
+from nsysdiag.phases.phases import FoundPhase, JobPhases
 
 LEAST_WORK = 0.05
 """Of the busiest device's work: a device with less is merely touched, and no part of the job's account."""
@@ -24,6 +24,32 @@ class Focus:
     phase: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What is judged: on what basis, and the phase that it is, None where it is more than one. `place` is that of the
+    phase in the report, `which` its name among several steady ones (`steady 2`)."""
+
+    basis: Basis
+    phase: FoundPhase | None = None
+    place: int | None = None
+    which: str = ""
+
+    @classmethod
+    def of(cls, found: JobPhases, focus: Focus) -> Scope:
+        """That of a job of which one phase, or all, are in focus."""
+        if focus.phase is None:
+            return cls(found.basis)
+        steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
+        several = focus.phase in steady and len(steady) > 1
+        which = f"steady {steady.index(focus.phase) + 1}" if several else ""
+        return cls(found.basis_of(focus.phase), found.phases[focus.phase], focus.phase, which)
+
+    @property
+    def steps(self) -> PhaseSteps | None:
+        """The steps of which savings are a part."""
+        return self.phase.steps if self.phase is not None and self.basis in ("steady", "phase") else None
+
+
 def focus_of(phases: JobPhases, devices: list[list[PhaseDevice]]) -> Focus:
     """Of the judged phases the one with most time outside of kernels; all phases of a cold start. `devices` holds a
     record for each device and phase."""
@@ -35,6 +61,11 @@ def focus_of(phases: JobPhases, devices: list[list[PhaseDevice]]) -> Focus:
     at = max(phases.judged, key=lambda place: (_outside_kernels([each[place] for each in devices]), -place))
     phase = phases.phases[at]
     return Focus(Intervals.of([(phase.start, phase.end)]), [at], at)
+
+
+def judged_parts(devices: list[list[PhaseDevice]], focus: Focus) -> list[PhaseDevice]:
+    """What each device did in the phases in focus."""
+    return [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []
 
 
 def working(devices: list[PhaseDevice]) -> list[PhaseDevice]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.causes import CAUSES, HOST_CODE, PREEMPTION, families_of_cause
 from nsysdiag.config.settings import FindingThresholds
 from nsysdiag.diagnosis.facts import Diagnosis, Part
-from nsysdiag.diagnosis.focus import KERNELS, Focus, added, job_account, window_ns, working
+from nsysdiag.diagnosis.focus import KERNELS, Focus, Scope, job_account, judged_parts, window_ns, working
 from nsysdiag.diagnosis.missing import MOST, Missing
 from nsysdiag.diagnosis.savings import Judged, job_findings, saved_share
 from nsysdiag.diagnosis.sentences import (
@@ -125,34 +127,58 @@ def judge(
     """The judgment of a job. `devices` holds a record for each device and phase, `findings` are those of all;
     `host_loop` is what repeats on the host of a trace without GPU activity, `missing` what was not recorded of each
     device, by its key."""
-    judged = [added([phases[at] for at in focus.places]) for phases in devices] if focus.places else []
+    judged = judged_parts(devices, focus)
+    lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
+    diagnosis, merged = diagnose(
+        Scope.of(found, focus),
+        judged,
+        findings,
+        frameworks=frameworks,
+        gpus_present=gpus_present,
+        limits=limits,
+        duration_ns=duration_ns,
+        missing=lost,
+    )
+    if found.basis == "none":
+        diagnosis = replace(diagnosis, headline=unrecorded(host_loop))
+    verdicts = {each.key: device_verdict(each, lost[each.key]) for each in judged}
+    return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
+
+
+def diagnose(
+    scope: Scope,
+    judged: list[PhaseDevice],
+    findings: list[Finding],
+    *,
+    frameworks: list[str],
+    gpus_present: int | None,
+    limits: FindingThresholds,
+    duration_ns: int | None,
+    missing: Mapping[str, Missing],
+) -> tuple[Diagnosis, list[Finding]]:
+    """What holds a job up, and its findings in their order, by what each device did in the judged time."""
     active = working(judged)
-    phase = None if focus.phase is None else found.phases[focus.phase]
-    basis = found.basis if focus.phase is None else found.basis_of(focus.phase)
-    steps = phase.steps if phase is not None and basis in ("steady", "phase") else None
     times = {each.key: Judged(window_ns(each), sum(each.account.values())) for each in active}
-    merged = job_findings(findings, times, steps, limits)
+    merged = job_findings(findings, times, scope.steps, limits)
     most = leading(job_account(judged))
     said = Said(
-        basis=basis,
-        phase=phase,
+        basis=scope.basis,
+        phase=scope.phase,
         judged_ns=max((sum(each.account.values()) for each in active), default=0),
         details=details_of(merged),
         gpus_present=None if MPI in frameworks else gpus_present,
         gpus_used=len(active),
         duration_ns=duration_ns,
-        which=_which(found, focus),
+        which=scope.which,
     )
     action = next((each for each in merged if saved_share(each)), None)
-    lost = {each.key: (missing or {}).get(each.key, Missing()) for each in judged}
-    worst = max((lost[each.key] for each in active), key=_worst, default=Missing())
-    text = headline(said, most.bottleneck, most.share, most.second, action)
+    worst = max((missing[each.key] for each in active), key=_worst, default=Missing())
     diagnosis = Diagnosis(
-        headline=unrecorded(host_loop) if basis == "none" else doubted(text, worst),
+        headline=doubted(headline(said, most.bottleneck, most.share, most.second, action), worst),
         bottleneck=most.bottleneck,
         share=most.share,
-        basis=basis,
-        phase=focus.phase,
+        basis=scope.basis,
+        phase=scope.place,
         second=most.second,
         action=None if action is None else action_sentence(action),
         saves=None if action is None else action.saves,
@@ -162,14 +188,7 @@ def judge(
         gpus_present=gpus_present,
         gpus_used=len(active),
     )
-    verdicts = {each.key: device_verdict(each, lost[each.key]) for each in judged}
-    return Judgment(diagnosis, phase_records(found, devices, found.judged), merged, verdicts)
-
-
-def _which(found: JobPhases, focus: Focus) -> str:
-    """`steady 2` of several steady phases, as the list of phases numbers them; empty where there is one."""
-    steady = [at for at, phase in enumerate(found.phases) if phase.name == "steady"]
-    return f"steady {steady.index(focus.phase) + 1}" if focus.phase in steady and len(steady) > 1 else ""
+    return diagnosis, merged
 
 
 def _worst(missing: Missing) -> tuple[float, int]:
