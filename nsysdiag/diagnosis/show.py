@@ -36,10 +36,12 @@ from nsysdiag.units import format_count, format_ns, format_share
 from nsysdiag.utilization.words import percent_of, real_note
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nsysdiag.diagnosis.facts import Diagnosis
     from nsysdiag.document.context import Context
     from nsysdiag.phases.facts import PhaseDevice
-    from nsysdiag.report import DeviceReport, Report
+    from nsysdiag.report import DeviceReport, Finding, Report
 
 MOST_IDS = 300
 GPUS_JUDGED = "GPUs in the judged time"
@@ -91,7 +93,7 @@ def opening(context: Context) -> list[Block]:
     account = accounts([each for phases in _judged(report, found).values() for each in phases])
     return [
         headline,
-        *_action(report, found),
+        *action(found, report.findings),
         Paragraph(f"Phases: {phases}{more}.", limit=TERMINAL if several else NOT_PAGE),
         *(phase_strip(report.phases)),
         Table("", PHASES, _phase_rows(report) if several else [], limit=IN_TICKET),
@@ -100,12 +102,11 @@ def opening(context: Context) -> list[Block]:
     ]
 
 
-def _action(report: Report, found: Diagnosis) -> list[Block]:
+def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
     """What to fix first; the finding that says so is the first with this title and saving."""
     if not found.action:
         return []
-    meant = zip(report.findings, anchors(report.findings), strict=True)
-    for finding, anchor in meant:
+    for finding, anchor in zip(findings, anchors(findings), strict=True):
         if finding.saves is not None and finding.saves == found.saves and found.action.startswith(finding.title):
             advice = finding.advice[0] if finding.advice else ""
             saves = finding.saves
@@ -136,8 +137,17 @@ def each_gpu(context: Context) -> list[Block]:
     report, found = context.report, context.report.diagnosis
     if found is None or not report.phases:
         return []
-    rows = []
     judged = _judged(report, found)
+    rows = account_rows(judged)
+    several = len(judged) > 1
+    columns = (*GPUS, BY_BOTTLENECK) if several else GPUS
+    table = Table(GPUS_JUDGED, columns, rows, limit=replace(EVERYWHERE, ticket=0) if several else PAGE)
+    return [table, replace(table, title="", limit=IN_TICKET)] if several else [table]
+
+
+def account_rows(judged: dict[str, list[PhaseDevice]]) -> list[tuple[object, ...]]:
+    """One row of GPUS and BY_BOTTLENECK for each device, given what it did in the judged phases."""
+    rows: list[tuple[object, ...]] = []
     order = accounts([each for phases in judged.values() for each in phases])  # the same in all rows
     for key, phases in judged.items():
         parts = [sum(getattr(each, f"{name}_ns") for each in phases) for name in SPLIT]
@@ -146,10 +156,7 @@ def each_gpu(context: Context) -> list[Block]:
         ordered = {name: account.get(name, 0) for name in order}
         bar = account_stack(ordered, f"How the judged time of {key} divides by bottleneck")
         rows.append((key, *(part(each, whole) for each in parts), label(most), part(account.get(most, 0), total), bar))
-    several = len(judged) > 1
-    columns = (*GPUS, BY_BOTTLENECK) if several else GPUS
-    table = Table(GPUS_JUDGED, columns, rows, limit=replace(EVERYWHERE, ticket=0) if several else PAGE)
-    return [table, replace(table, title="", limit=IN_TICKET)] if several else [table]
+    return rows
 
 
 def closing(context: Context) -> list[Block]:

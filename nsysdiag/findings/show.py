@@ -68,16 +68,16 @@ def in_order(report: Report) -> list[Finding]:
     return by_rank(report.findings) if report.diagnosis is None else report.findings
 
 
-def where(report: Report, finding: Finding) -> str:
-    """The devices of a finding: `on gpu0`, `on 7 of 8 GPUs`; empty where there is but one."""
-    keys, all_of = finding.devices or [finding.device], len(report.devices)
+def where(finding: Finding, all_of: int, noun: str = "GPUs") -> str:
+    """The devices of a finding, of `all_of`: `on gpu0`, `on 7 of 8 GPUs`; empty where there is but one."""
+    keys = finding.devices or [finding.device]
     if all_of < 2:
         return ""
     if len(keys) == 1:
         return f"on {keys[0]}"
     if len(keys) == all_of == 2:
-        return "on both GPUs"
-    return f"on all {all_of} GPUs" if len(keys) == all_of else f"on {len(keys)} of {all_of} GPUs"
+        return f"on both {noun}"
+    return f"on all {all_of} {noun}" if len(keys) == all_of else f"on {len(keys)} of {all_of} {noun}"
 
 
 def brief(report: Report) -> Section | None:
@@ -85,17 +85,22 @@ def brief(report: Report) -> Section | None:
     top, rest = report.findings[:BRIEF], report.findings[BRIEF:]
     if not top:
         return None
+    title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if rest else "Findings"
+    return Section("findings", title, [rows_of(top, len(report.devices))])
+
+
+def rows_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Table:
+    """Findings, a row each."""
     rows = [
         (
             f"{words.SEVERITY_ICONS.get(each.severity, '○')} {each.severity}",
             f"{each.saves.figure.removeprefix('up to ')} ({format_ns(each.saves.high_ns)})" if each.saves else None,
             each.share,
-            ", ".join(filter(None, (each.title, where(report, each)))),
+            ", ".join(filter(None, (each.title, where(each, all_of, noun)))),
         )
-        for each in top
+        for each in findings
     ]
-    title = f"Findings ({len(top)} of {len(report.findings)}; all: --details, or the page)" if rest else "Findings"
-    return Section("findings", title, [Table("", IN_BRIEF, rows, limit=NOT_PAGE)])
+    return Table("", IN_BRIEF, rows, limit=NOT_PAGE)
 
 
 def ticket(report: Report) -> Section | None:
@@ -105,13 +110,21 @@ def ticket(report: Report) -> Section | None:
         return None
     left = len(rest) - TICKET_REST
     more = f"{words.counted(left, 'more finding')}: --details, or the page."
-    items: list[tuple[Words, Sequence[Words]]] = [(_title(report, each), _lines(each)) for each in top]
-    items += [(f"{_title(report, each)}: {costs(each)}", []) for each in rest[:TICKET_REST]]
-    return Section("findings", "Findings", [Items(items), *([Paragraph(more)] if left > 0 else [])])
+    items = items_of(report.findings[: BRIEF + TICKET_REST], len(report.devices))
+    return Section("findings", "Findings", [items, *([Paragraph(more)] if left > 0 else [])])
 
 
-def _title(report: Report, finding: Finding) -> str:
-    on = where(report, finding)
+def items_of(findings: Sequence[Finding], all_of: int, noun: str = "GPUs") -> Items:
+    """Findings as a list: the first in full, a line for each of the next."""
+    titles = [_title(each, where(each, all_of, noun)) for each in findings]
+    items: list[tuple[Words, Sequence[Words]]] = [
+        (title, _lines(each)) if place < BRIEF else (f"{title}: {costs(each)}", [])
+        for place, (title, each) in enumerate(zip(titles, findings, strict=True))
+    ]
+    return Items(items)
+
+
+def _title(finding: Finding, on: str) -> str:
     icon = words.SEVERITY_ICONS.get(finding.severity, "○")
     return f"{icon} {finding.severity}: {finding.title}{f' ({on})' if on else ''}"
 
@@ -176,7 +189,7 @@ def _entry(report: Report, finding: Finding, earlier: Finding | None) -> Entry:
             ),
         ],
         mark=f"{words.SEVERITY_ICONS.get(finding.severity, '○')} {finding.severity}",
-        note=where(report, finding),
+        note=where(finding, len(report.devices)),
         tone=TONES.get(finding.severity, "plain"),
     )
 

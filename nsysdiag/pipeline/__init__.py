@@ -10,7 +10,7 @@ from nsysdiag.config.settings import Settings
 from nsysdiag.cost.cost import priced
 from nsysdiag.errors import UsageError
 from nsysdiag.pipeline import trace as trace_steps
-from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.pipeline.stages import Progress
 from nsysdiag.printable import printable
 from nsysdiag.report import Report
@@ -38,10 +38,10 @@ def analyze_trace(trace: Trace, settings: Settings, progress: Progress | None = 
     return priced(report, settings.cost)
 
 
-def analyze_devices(trace: Trace, settings: Settings) -> tuple[list[DeviceResult], list[str]]:
-    """The devices of an open trace, and warnings about its rows. Raises UsageError for settings that do not fit."""
+def analyze_devices(trace: Trace, settings: Settings) -> TraceResult:
+    """The devices of an open trace, for a comparison of ranks. Raises UsageError for settings that do not fit."""
     _check(settings)
-    return trace_steps.steps.run(trace_steps.warned_results, trace=trace, settings=settings)
+    return trace_steps.steps.run(trace_steps.trace_result, trace=trace, settings=settings)
 
 
 def _check(settings: Settings) -> None:

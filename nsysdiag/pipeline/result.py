@@ -33,3 +33,16 @@ class DeviceResult:
     phases: list[PhaseDevice]
     focus: Focus
     missing: Missing
+
+
+@dataclass(frozen=True, slots=True)
+class TraceResult:
+    """What the analysis of one trace leaves for a comparison of ranks: its devices, warnings about its rows, the
+    frameworks of its programs (ids of programs.facts), how many GPUs the machine has, and how long the capture is; both
+    None where the trace does not say."""
+
+    devices: list[DeviceResult]
+    warnings: list[str]
+    frameworks: list[str]
+    gpus_present: int | None
+    duration_ns: int | None

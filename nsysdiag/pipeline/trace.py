@@ -24,7 +24,7 @@ from nsysdiag.iterations.host_ranges import HostLoop
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import device, reading
-from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.pipeline.result import DeviceResult, TraceResult
 from nsysdiag.pipeline.stages import Steps
 from nsysdiag.programs.detection import ids_of
 from nsysdiag.programs.facts import Framework
@@ -49,9 +49,15 @@ def row_warnings(activity: DeviceActivity, host: HostActivity, unseen: UnseenLau
 
 
 @steps.step()
-def warned_results(results: list[DeviceResult], row_warnings: list[str]) -> tuple[list[DeviceResult], list[str]]:
-    """The devices, for who needs nothing else, and warnings about rows."""
-    return results, row_warnings
+def trace_result(
+    trace: Trace,
+    results: list[DeviceResult],
+    row_warnings: list[str],
+    frameworks: list[Framework],
+    activity: DeviceActivity,
+) -> TraceResult:
+    """The devices, for a comparison of ranks."""
+    return TraceResult(results, row_warnings, ids_of(frameworks), gpus_present(trace), activity.duration_ns)
 
 
 @steps.step(spills=True, progress=("looking at threads and CPUs", 0.9))

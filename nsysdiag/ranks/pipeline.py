@@ -13,10 +13,11 @@ from nsysdiag.errors import UsageError
 from nsysdiag.findings.rules import cause_infos
 from nsysdiag.phrases import finished
 from nsysdiag.pipeline import analyze_devices
-from nsysdiag.pipeline.result import DeviceResult
+from nsysdiag.pipeline.result import TraceResult
 from nsysdiag.pipeline.stages import Progress
 from nsysdiag.printable import printable
 from nsysdiag.ranks.comparison import compare_ranks
+from nsysdiag.ranks.job import diagnose_ranks
 from nsysdiag.ranks.report import KIND, RANKS_SCHEMA_VERSION, RanksReport, RankTrace
 from nsysdiag.ranks.timeline import RankTimeline, meet_by_mpi, rank_timeline
 from nsysdiag.report import Tool
@@ -30,7 +31,7 @@ class _File:
     """What is kept of a file when it is closed."""
 
     trace: RankTrace
-    results: list[DeviceResult]
+    result: TraceResult
 
 
 def analyze_ranks(
@@ -43,7 +44,8 @@ def analyze_ranks(
     for number, path in enumerate(paths):
         step(f"analysing {Path(path).name}", number / len(paths))
         files.append(_analyzed(path, settings))
-    ranks = _ranks(files)
+    names = _names(files)
+    ranks = _ranks(files, names)
     if len(ranks) < 2:
         found = f"{ranks[0].rank} is the only GPU with work" if ranks else "no GPU did any work"
         raise UsageError(
@@ -53,6 +55,7 @@ def analyze_ranks(
     comparison = compare_ranks(ranks)
     if not comparison.groups:
         raise UsageError("no collective of one rank matches one of another", hint=_why_not(ranks, comparison.unmatched))
+    job = diagnose_ranks([file.result for file in files], names, comparison, settings.findings)
     made = RanksReport(
         schema_version=RANKS_SCHEMA_VERSION,
         kind=KIND,
@@ -61,13 +64,16 @@ def analyze_ranks(
         comparison=comparison,
         causes=cause_infos(),
         settings=settings.changed(),
+        diagnosis=job.diagnosis,
+        findings=job.findings,
+        judged=job.judged,
     )
     return finished(made)
 
 
 def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
     with Attempt(f"analyse '{printable(os.fsdecode(path))}'"), open_trace(path, reader=settings.reader) as trace:
-        results, warnings = analyze_devices(trace, settings)
+        result = analyze_devices(trace, settings)
         starts = trace.read("TARGET_INFO_SESSION_START_TIME", "utcEpochNs")["utcEpochNs"]
         trace.check_unchanged()
         described = RankTrace(
@@ -76,23 +82,32 @@ def _analyzed(path: str | os.PathLike[str], settings: Settings) -> _File:
             fingerprint=trace.fingerprint,
             nsys_version=trace.nsys_version,
             start_utc_ns=int(starts[0]) if len(starts) and starts[0] > 0 else None,
-            warnings=[*trace.typed_warnings, *warnings],
+            warnings=[*trace.typed_warnings, *result.warnings],
         )
-    return _File(described, results)
+    return _File(described, result)
 
 
-def _ranks(files: list[_File]) -> list[RankTimeline]:
-    """The devices of all files in the order of the files, by the shortest names that distinguish them."""
+def _names(files: list[_File]) -> list[list[str]]:
+    """For each file the shortest names that distinguish its devices from those of all files."""
+    if len(files) == 1:
+        return [[device.report.key for device in files[0].result.devices]]
     stems = [Path(file.trace.file).stem for file in files]
-    by_mpi = meet_by_mpi([result for file in files for result in file.results])
     found = []
     for number, (file, stem) in enumerate(zip(files, stems, strict=True)):
         name = stem if stems.count(stem) == 1 else f"{stem}#{number}"
-        for result in file.results:
-            key = result.report.key
-            rank = key if len(files) == 1 else name if len(file.results) == 1 else f"{name} {key}"
-            found.append(rank_timeline(rank, file.trace.file, number, file.trace.start_utc_ns, result, by_mpi=by_mpi))
+        devices = file.result.devices
+        found.append([name if len(devices) == 1 else f"{name} {device.report.key}" for device in devices])
     return found
+
+
+def _ranks(files: list[_File], names: list[list[str]]) -> list[RankTimeline]:
+    """The devices of all files in the order of the files."""
+    by_mpi = meet_by_mpi([device for file in files for device in file.result.devices])
+    return [
+        rank_timeline(name, file.trace.file, number, file.trace.start_utc_ns, device, by_mpi=by_mpi)
+        for number, (file, its) in enumerate(zip(files, names, strict=True))
+        for name, device in zip(its, file.result.devices, strict=True)
+    ]
 
 
 def _why_not(ranks: list[RankTimeline], unmatched: list[str]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, ValueBySetting, Version
+from nsysdiag.diagnosis.facts import Diagnosis
+from nsysdiag.fields import Bytes, FileHash, FileName, Ns, NsysWarning, OwnText, RankName, ValueBySetting, Version
+from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.phrases import Phrases
 from nsysdiag.ranks.facts import RankComparison
 from nsysdiag.record import Record
-from nsysdiag.report import CauseInfo, Tool
+from nsysdiag.report import CauseInfo, Finding, Tool
 
 RANKS_SCHEMA_VERSION = "2"
 KIND = "ranks"
@@ -23,8 +25,22 @@ class RankTrace(Record, frozen=True):
     warnings: list[NsysWarning]
 
 
+class RankFinding(Finding, frozen=True):
+    """A finding of the whole job: its devices are ranks."""
+
+    device: RankName
+    devices: list[RankName] = []
+
+
+class RankAccount(PhaseDevice, frozen=True):
+    """What one rank did in the judged time of its trace."""
+
+    key: RankName
+
+
 class RanksReport(Record, frozen=True):
-    """Everything that was found out about the ranks of one run."""
+    """Everything that was found out about the ranks of one run. The diagnosis and the findings are the job's; each
+    rank is judged by the phases of its own trace."""
 
     schema_version: OwnText
     kind: OwnText
@@ -33,4 +49,7 @@ class RanksReport(Record, frozen=True):
     comparison: RankComparison
     causes: list[CauseInfo]
     settings: ValueBySetting
+    diagnosis: Diagnosis | None = None
+    findings: list[RankFinding] = []
+    judged: list[RankAccount] = []
     phrases: Phrases | None = None

@@ -59,12 +59,12 @@ def test_every_step_gets_what_it_names() -> None:
 
 
 def test_no_step_is_for_nothing() -> None:
-    assert unused(trace_steps.steps, trace_steps.report, trace_steps.warned_results) == set()
+    assert unused(trace_steps.steps, trace_steps.report, trace_steps.trace_result) == set()
     assert unused(device.steps, device.result) == set()
 
 
 def test_ranks_need_neither_the_host_nor_the_timeline() -> None:
-    done = {step.name for step in trace_steps.steps.leading_to(trace_steps.warned_results)}
+    done = {step.name for step in trace_steps.steps.leading_to(trace_steps.trace_result)}
     assert "results" in done
     assert done.isdisjoint({"host_report", "timeline", "report"})
 

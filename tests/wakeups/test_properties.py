@@ -140,7 +140,7 @@ def test_every_gap_is_cut_whole(drawn: Wakes, floor: float) -> None:
     given = Settings(gaps=0, timeline=False)
     given = msgspec.structs.replace(given, thresholds=msgspec.structs.replace(given.thresholds, root_floor=floor))
     with written(drawn) as path, open_trace(path) as trace:
-        results, _ = analyze_devices(trace, given)
+        results = analyze_devices(trace, given).devices
     for result in results:
         device, rows = result.report, result.slices.rows
         assert sum(device.root_ledger.values()) == sum(device.ledger.values()) == device.idle_ns

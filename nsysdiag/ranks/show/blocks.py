@@ -27,6 +27,7 @@ from nsysdiag.document.view import PARTS, Causes, by_time
 from nsysdiag.document.view import share_of as some
 from nsysdiag.document.words import confidence_word, instant
 from nsysdiag.ranks.show import words
+from nsysdiag.ranks.show.diagnosis import job
 from nsysdiag.units import format_bytes, format_share
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ def sections(report: RanksReport) -> list[Section]:
     ]
     note = "The files in the order given; the clock is that of the first."
     return [
+        *job(report),
         Section("ranks", "Ranks", rank_blocks(report.comparison, Causes(report.causes))),
         Section(
             "traces",

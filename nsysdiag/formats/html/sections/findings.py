@@ -108,7 +108,7 @@ def _device(context: Context, finding: Finding) -> str:
     """Its devices; the only one of several with its name where that tells devices apart."""
     devices = context.report.devices
     if len(devices) < 2 or len(finding.devices) > 1:
-        return where(context.report, finding)
+        return where(finding, len(context.report.devices))
     same = len({device.name for device in devices}) == 1
     return f"on {finding.device if same else device_label(context.report, finding.device)}"
 

@@ -1,0 +1,101 @@
+"""The diagnosis of a job whose ranks may be in several traces: one account, one order of findings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from nsysdiag.config.settings import FindingThresholds
+from nsysdiag.diagnosis.facts import Diagnosis
+from nsysdiag.diagnosis.focus import Scope, judged_parts
+from nsysdiag.diagnosis.judge import diagnose
+from nsysdiag.diagnosis.late import Lateness, followed, lateness, with_late
+from nsysdiag.phases.facts import PhaseDevice
+from nsysdiag.ranks.facts import RankComparison
+from nsysdiag.ranks.report import RankAccount, RankFinding
+from nsysdiag.report import DeviceReport, Finding
+
+if TYPE_CHECKING:  # the package of the pipeline imports this one
+    from nsysdiag.pipeline.result import DeviceResult, TraceResult
+
+
+@dataclass(frozen=True, slots=True)
+class RankJob:
+    """What holds the job up, the findings of all ranks, and the judged time of each rank."""
+
+    diagnosis: Diagnosis
+    findings: list[RankFinding]
+    judged: list[RankAccount]
+
+
+@dataclass(frozen=True, slots=True)
+class _Rank:
+    """A device under its name among all ranks."""
+
+    name: str
+    result: DeviceResult
+
+    @property
+    def report(self) -> DeviceReport:
+        """Its report."""
+        return structs.replace(self.result.report, key=self.name)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Its findings."""
+        return [structs.replace(each, device=self.name, devices=[self.name]) for each in self.result.findings]
+
+    def judged(self, late: Lateness | None) -> list[PhaseDevice]:
+        """What it did in the judged phases of its trace: one record, none where nothing ran. What it waited for late
+        ranks counts to why these were late."""
+        phases = [structs.replace(each, key=self.name) for each in self.result.phases]
+        return judged_parts([followed(phases, late)], self.result.focus)
+
+
+def diagnose_ranks(
+    traces: list[TraceResult], names: list[list[str]], compared: RankComparison, limits: FindingThresholds
+) -> RankJob:
+    """The diagnosis of the job that all devices of `traces` worked for, which go by `names`.
+
+    Each trace has its own phases, and its ranks are judged by these: clocks of traces agree only as far as collectives
+    tell, and all ranks of a job go through the same phases."""
+    ranks = [
+        _Rank(name, device)
+        for trace, its in zip(traces, names, strict=True)
+        for name, device in zip(its, trace.devices, strict=True)
+    ]
+    late = lateness([rank.report for rank in ranks], compared)
+    judged = [part for rank in ranks for part in rank.judged(late.get(rank.name))]
+    durations = [trace.duration_ns for trace in traces if trace.duration_ns is not None]
+    diagnosis, findings = diagnose(
+        _scope(traces),
+        judged,
+        with_late([finding for rank in ranks for finding in rank.findings], late, limits),
+        frameworks=list(dict.fromkeys(name for trace in traces for name in trace.frameworks)),
+        gpus_present=traces[0].gpus_present if len(traces) == 1 else None,
+        limits=limits,
+        duration_ns=max(durations, default=None),
+        missing={rank.name: rank.result.missing for rank in ranks},
+    )
+    return RankJob(
+        diagnosis,
+        [RankFinding(**structs.asdict(finding)) for finding in findings],
+        [RankAccount(**structs.asdict(each)) for each in judged],
+    )
+
+
+def _scope(traces: list[TraceResult]) -> Scope:
+    """That of most traces; of these the one with the longest steps, as the slowest rank makes the step of the job. A
+    phase is one of a trace, and has no place among those of several."""
+    scopes = [Scope.of(each.devices[0].job_phases, each.devices[0].focus) for each in traces if each.devices]
+    if len(scopes) == 1:
+        return scopes[0]
+    usual, _count = Counter(scope.basis for scope in scopes).most_common(1)[0]
+    longest = max(
+        (scope for scope in scopes if scope.basis == usual),
+        key=lambda scope: scope.steps.median_ns if scope.steps else 0,
+    )
+    return Scope(usual, longest.phase)

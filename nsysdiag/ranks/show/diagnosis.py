@@ -1,0 +1,49 @@
+"""What holds a job of several ranks up: the headline, what to fix first, each rank at a glance, the findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from nsysdiag.diagnosis.chart import JUDGED_TIME, account_chart, accounts
+from nsysdiag.diagnosis.show import BY_BOTTLENECK, GPUS, IN_TICKET, account_rows, action
+from nsysdiag.document.blocks import EVERYWHERE, PAGE, TERMINAL, Block, Limit, Paragraph, Section, Table
+from nsysdiag.findings.show import BRIEF, items_of, rows_of
+
+if TYPE_CHECKING:
+    from nsysdiag.ranks.report import RanksReport
+
+MOST_RANKS = 64
+ON_TERMINAL = 8
+NOUN = "ranks"
+RANK_COLUMNS = (replace(GPUS[0], title="Rank", length=60), *GPUS[1:], BY_BOTTLENECK)
+
+
+def job(report: RanksReport) -> list[Section]:
+    """The diagnosis and the findings of the job; nothing for a report without one."""
+    found = report.diagnosis
+    if found is None:
+        return []
+    all_of = len(report.judged)
+    rows = account_rows({each.key: [each] for each in report.judged})
+    limit = Limit(page=MOST_RANKS, ticket=0, summary=ON_TERMINAL, brief=ON_TERMINAL)
+    ranks = Table("Ranks in the judged time", RANK_COLUMNS, rows, noun=NOUN, limit=limit)
+    judged = Section(
+        "diagnosis",
+        "Diagnosis",
+        [
+            Paragraph(found.headline, "verdict"),
+            *action(found, report.findings),
+            Paragraph(JUDGED_TIME, "quiet", PAGE),
+            replace(account_chart(accounts(report.judged)), limit=EVERYWHERE),
+            ranks,
+            replace(ranks, title="", limit=replace(IN_TICKET, ticket=MOST_RANKS)),
+        ],
+    )
+    if not report.findings:
+        return [judged]
+    findings: list[Block] = [
+        replace(rows_of(report.findings[:BRIEF], all_of, NOUN), limit=TERMINAL),
+        replace(items_of(report.findings, all_of, NOUN), limit=Limit(summary=0, brief=0)),
+    ]
+    return [judged, Section("findings", "Findings", findings)]
