@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,3 +124,11 @@ def _sorted_pairs(code: IntArray, duration: IntArray) -> tuple[IntArray, IntArra
         return packed >> bits, packed & ((1 << bits) - 1)
     order = np.lexsort((duration, code))
     return code[order], duration[order]
+
+
+def summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Time by name, added up name by name."""
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return dict(total)

@@ -10,7 +10,7 @@ from nsysdiag.comparison.job import LEAST_TOP, MOST_TOP
 from nsysdiag.comparison.steps import DECIDED, MEAN
 from nsysdiag.comparison.units import ITERATIONS, PHASES
 from nsysdiag.comparison.work import BYTES, KERNELS
-from nsysdiag.diagnosis.words import NOUNS
+from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns
 
 MIXED, DOUBTED = "mixed", ", not beyond chance"

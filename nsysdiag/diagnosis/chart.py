@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from nsysdiag.diagnosis.focus import summed
+from nsysdiag.arrays.groups import summed
 from nsysdiag.diagnosis.words import COLORS, WORK, label
 from nsysdiag.document.axis import edge_ticks, moment_labels
 from nsysdiag.document.bars import LegendEntry

@@ -9,6 +9,23 @@ from nsysdiag.units import format_ns, format_share
 SLICE = "The trace is a slice of a longer run"
 """How the note of a device begins whose trace begins or ends in the midst of queued work."""
 
+NOUNS = {
+    "kernels": "kernels",
+    "parallelism": "kernels that leave most of the GPU empty",
+    "communication": "communication",
+    "copies": "copies",
+    "input": "waiting for input",
+    "host": "waiting for the host",
+    "sync": "synchronization",
+    "launch": "launch overhead",
+    "memory": "memory management",
+    "startup": "start-up",
+    "other_process": "another process on the GPU",
+    "profiler": "the profiler's overhead",
+    "unknown": "unexplained idle time",
+}
+"""Bottlenecks inside a sentence."""
+
 
 class Saves(Record, frozen=True):
     """How much shorter the judged step or window gets if a finding were repaired: `ns`, between `low_ns` and `high_ns`,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from nsysdiag.arrays.groups import summed
 from nsysdiag.arrays.intervals import Intervals
 from nsysdiag.phases.facts import Basis, PhaseDevice, PhaseSteps
 from nsysdiag.phases.phases import FoundPhase, JobPhases
@@ -83,14 +82,6 @@ def window_ns(device: PhaseDevice) -> int:
 def job_account(devices: list[PhaseDevice]) -> dict[str, int]:
     """The time of all devices that work, by bottleneck."""
     return summed(device.account for device in working(devices))
-
-
-def summed(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """Time by name, added up name by name."""
-    total: Counter[str] = Counter()
-    for part in parts:
-        total.update(part)
-    return dict(total)
 
 
 def _outside_kernels(devices: list[PhaseDevice]) -> int:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from nsysdiag import typed
+from nsysdiag.arrays.groups import summed
 from nsysdiag.causes import CAUSES
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.diagnosis.focus import summed
 from nsysdiag.diagnosis.sentences import detail_of
-from nsysdiag.findings.rules import EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
+from nsysdiag.findings.rules import BALANCE, EXPOSED_COMM, EXPOSED_MPI, LATE_RANK, severity
 from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.ranks.facts import RankComparison, RankWait
 from nsysdiag.report import DeviceReport, Finding
@@ -121,7 +121,7 @@ def _waiting(
     lost = round(finding.lost_ns * mine.share)
     family = family_of_reason(next(iter(mine.reasons), "")) if first else COMMUNICATION
     share = finding.share * mine.share * mine.part(family)
-    behind = [each for each in others if each.device == (first or mine.ranks[0]) and each.bottleneck == family]
+    behind = [each for each in others if each.device == first and each.bottleneck == family]
     root = max(behind, key=lambda each: each.share, default=None)
     name = typed.rank(first) if first else "the others"
     return replace(
@@ -138,7 +138,7 @@ def _waiting(
             *(f"late because of {_name(each)}: {format_share(part, 1)}" for each, part in _most(mine.reasons)),
             *(root.evidence[:MOST_WAITED] if root else []),
         ],
-        advice=root.advice if root else list(LATE_RANK.advice.plain),
+        advice=root.advice if root else list((LATE_RANK.advice if first else BALANCE).plain),
         chain=[
             *(root.chain[:1] if root else []),
             f"{name} {'comes' if first else 'come'} late",

@@ -4,26 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.units import capitalized, format_count, format_ns
 
 if TYPE_CHECKING:
     from nsysdiag.phases.facts import Phase
 
-NOUNS = {
-    "kernels": "kernels",
-    "parallelism": "kernels that leave most of the GPU empty",
-    "communication": "communication",
-    "copies": "copies",
-    "input": "waiting for input",
-    "host": "waiting for the host",
-    "sync": "synchronization",
-    "launch": "launch overhead",
-    "memory": "memory management",
-    "startup": "start-up",
-    "other_process": "another process on the GPU",
-    "profiler": "the profiler's overhead",
-    "unknown": "unexplained idle time",
-}
 LABELS = {name: capitalized(noun) for name, noun in NOUNS.items()} | {
     "parallelism": "Kernels on a mostly empty GPU",
     "profiler": "Profiler overhead",

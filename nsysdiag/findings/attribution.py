@@ -18,7 +18,7 @@ from nsysdiag.events.axis import Lane
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import Rows, distinct
 from nsysdiag.gap_groups.details import GapContext
-from nsysdiag.gap_groups.keys import GapKeys
+from nsysdiag.gap_groups.keys import GapKeys, normal_paths
 from nsysdiag.ledger.classify import LayeredEvidence
 from nsysdiag.wakeups.root_attribution import RootSlices
 
@@ -48,10 +48,12 @@ class Shares(Rows):
     """A row for each part of a slice inside the time that findings are about, then one for each part that a wait made:
     whose time it is. `lost` is its ns by root cause, `made` that of idle time which a call of this kind made though
     another cause explains it; a row has one of them. `counted` is what counts to `family`, an index into FAMILIES: all
-    of it but what a wait made. `slice` is the slice's place, -1 for what a wait made."""
+    of it but what a wait made. `slice` is the slice's place, -1 for what a wait made; `wait` is the row of that wait,
+    -1 for slices. `path` is the place in the program of the gap, or of the call that waited."""
 
     gap: IntArray
     slice: IntArray
+    wait: IntArray
     cause: IntArray
     kind: IntArray
     path: IntArray
@@ -70,10 +72,11 @@ def shares_of(
     families: IntArray,
     found: Bottlenecks,
     focus: Intervals,
-) -> Shares:
-    """What of all idle time, and of what waits made, is inside the set `focus`, with cause, variant and NVTX path.
-    `kinds` and `families` are the variant and the bottleneck of each slice; inside MPI calls that is communication.
-    Where counters saw another program at work, that is the cause, whatever the host did meanwhile."""
+) -> tuple[Shares, list[list[str]]]:
+    """What of all idle time, and of what waits made, is inside the set `focus`, with cause, variant and NVTX path; and
+    the paths behind the codes, those of `keys` and then those of waits alone. `kinds` and `families` are the variant
+    and the bottleneck of each slice; inside MPI calls that is communication. Where counters saw another program at
+    work, that is the cause, whatever the host did meanwhile."""
     lost = np.where(found.slice >= 0, coverage(focus, found.spans), 0)
     inside = np.flatnonzero(lost)
     row = found.slice[inside]
@@ -82,6 +85,7 @@ def shares_of(
     explained = Shares(
         gap=gap,
         slice=row,
+        wait=np.full(len(row), -1, dtype=np.int32),
         cause=np.where(foreign, PLACE[OTHER_PROCESS], attribution.cause[row]),
         kind=np.where(foreign, len(CAUSES[OTHER_PROCESS].variants) - 1, kinds[row]),
         path=keys.path[gap],
@@ -90,7 +94,8 @@ def shares_of(
         counted=np.where(np.isin(code, AROUND) | (code == families[row]), lost[inside], 0),
         family=np.where(np.isin(code, AROUND), code, families[row]),
     )
-    return Shares.concatenate([explained, _made(context, evidence, keys, found, focus)])
+    made, paths = _made(context, evidence, keys, found, focus)
+    return Shares.concatenate([explained, made]), paths
 
 
 def inside_mpi(shares: Shares) -> BoolArray:
@@ -164,29 +169,35 @@ class _CallsAt:
 
 def _made(
     context: GapContext, evidence: LayeredEvidence, keys: GapKeys, found: Bottlenecks, focus: Intervals
-) -> Shares:
-    """A row for each part of a slice that a synchronization or a read-back made, under the variant of the call."""
+) -> tuple[Shares, list[list[str]]]:
+    """A row for each part of a slice that a synchronization or a read-back made, under the variant of the call and its
+    place in the program; and all paths."""
     made, waits = found.made, found.waits
     ns = coverage(focus, made.spans)
     inside = np.flatnonzero(ns)
     wait, gap = made.wait[inside], context.slices.rows.gap[made.slice[inside]]
     begun = context.axis.time(waits.spans.start[wait])
+    path, paths = normal_paths(context, waits.spans.start[wait] // context.axis.stride, begun)
+    place = {tuple(each): code for code, each in enumerate(keys.paths)}
+    recode = np.array([place.setdefault(tuple(each), len(place)) for each in paths], dtype=np.int32)
     after = _CallsAt.of(context, evidence, gap, begun).after_read_back()
     copies = waits.copies[wait]
     present, code = distinct(joint(waits.name[wait], after.astype(np.int64), 2))
     kinds = np.array([_kind_of_wait(typed.plain(waits.names[each // 2]), bool(each % 2)) for each in present.tolist()])
     read_back = variant_of(BLOCKING_COPY, READS_BACK, "", None)
-    return Shares(
+    rows = Shares(
         gap=gap.astype(np.int32),
         slice=np.full(len(gap), -1, dtype=np.int32),
+        wait=wait.astype(np.int32),
         cause=np.where(copies, PLACE[BLOCKING_COPY], PLACE[SYNCHRONIZATION]).astype(np.int8),
         kind=np.where(copies, np.int32(read_back), kinds.astype(np.int32)[code]),
-        path=keys.path[gap],
+        path=recode[path],
         lost=np.zeros(len(gap), dtype=np.int64),
         made=ns[inside],
         counted=ns[inside],
         family=np.full(len(gap), CODE["sync"], dtype=np.int8),
     )
+    return rows, [list(each) for each in place]
 
 
 def _kind_of_wait(name: str, after_read_back: bool) -> int:

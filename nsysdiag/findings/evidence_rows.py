@@ -74,10 +74,10 @@ class Sightings:
         call = int(self.context.frame.call[gap])
         return self._api(call, ns) if call >= 0 else None
 
-    def draining_call(self, gap: int, ns: int) -> EvidenceRow | None:
-        """The outermost call of the launching thread that was running when a gap opened."""
-        at = self._covering(self.evidence.host.api, gap, int(self.context.frame.gaps.opened[gap]), "")
-        return None if at is None else self._api(int(self.evidence.host.api.row[at]), ns)
+    def call_from(self, position: int, ns: int) -> EvidenceRow:
+        """The outermost API call that begins at a position of the thread axis, where one does."""
+        calls = self.evidence.host.api
+        return self._api(int(calls.row[np.searchsorted(calls.spans.start, position)]), ns)
 
     def _row(self, each: int) -> EvidenceRow:
         """The row behind one slice; where it has none of its own, the operation that the device waited for."""

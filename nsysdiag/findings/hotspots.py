@@ -147,15 +147,6 @@ class SpotGaps:
         leading, _ = self.leading(keys.code)
         return int(self.gap[np.argmax(keys.code[self.gap] == leading)])
 
-    def path(self, keys: GapKeys, spot: Spot) -> list[str]:
-        """The NVTX path: the spot's own, that of most of its time, or what all of its paths begin with."""
-        if spot.path is not None:
-            return keys.paths[spot.path]
-        leading, share = self.leading(keys.path)
-        if share > 0.5:
-            return keys.paths[leading]
-        return _common_beginning([keys.paths[code] for code in np.unique(keys.path[self.gap]).tolist()])
-
     def threads(self, context: GapContext) -> tuple[Thread | None, int]:
         """The launching thread with most of the time (None: unknown), and the number of others."""
         known = context.lane[self.gap] >= 0
@@ -165,6 +156,17 @@ class SpotGaps:
         identity = int(context.axis.threads[int(groups.code[0])])
         name = context.thread_names.get(identity)
         return Thread(pid=pid_of(identity), tid=tid_of(identity), name=name), len(groups.code) - 1
+
+
+def path_of(shares: Shares, spot: Spot, paths: list[list[str]]) -> list[str]:
+    """The NVTX path of a spot whose shares these are: its own, that of most of its time, or what all of its paths begin
+    with."""
+    if spot.path is not None:
+        return paths[spot.path]
+    groups = group_totals(shares.path, shares.made if spot.mostly_made else shares.lost)
+    if 2 * int(groups.total[0]) > int(groups.total.sum()):
+        return paths[int(groups.code[0])]
+    return _common_beginning([paths[code] for code in groups.code[groups.total > 0].tolist()])
 
 
 def _common_beginning(paths: list[list[str]]) -> list[str]:

@@ -198,6 +198,13 @@ gpu 1  [==step==)....reads files...[AllReduce)
     fix="repair what makes it late",
     advice=Advice(("Find out why that device comes late: its own part of the report says what it waits for.",)),
 )
+BALANCE = Advice(
+    (
+        "Give every device the same work in every step: batches of equal size, layers divided evenly. Which one comes late "
+        "changes from collective to collective.",
+    )
+)
+"""Where no single device is the late one."""
 KERNELS = FindingRule(
     id="kernels",
     bottleneck="kernels",

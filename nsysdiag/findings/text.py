@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-
 from nsysdiag import typed
-from nsysdiag.arrays.groups import group_totals
+from nsysdiag.account.credit import Waits
+from nsysdiag.arrays.groups import Totals, group_totals
 from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.causes import CAUSES, families_of_cause
 from nsysdiag.causes.cause import Cause
@@ -19,7 +18,7 @@ from nsysdiag.events.program_code import interpreter_part
 from nsysdiag.findings import chains
 from nsysdiag.findings.attribution import Attribution, Shares
 from nsysdiag.findings.evidence_rows import Sightings
-from nsysdiag.findings.hotspots import Spot, SpotGaps, symbols_in
+from nsysdiag.findings.hotspots import Spot, SpotGaps, path_of, symbols_in
 from nsysdiag.findings.judged import JudgedTime
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import GapKeys
@@ -43,14 +42,17 @@ Times = dict[str, tuple[int, int]]
 @dataclass(frozen=True, slots=True)
 class FindingContext:
     """What findings of a device are made from. `attribution` is the cause that each slice counts for, `sightings` finds
-    the rows behind them, `judged` is the time that they are about, `frameworks` those of the programs (ids of
-    programs.facts), by which advice is chosen."""
+    the rows behind them, `waits` are the calls that waited for the device, `paths` the places in the program, `judged`
+    is the time that they are about, `frameworks` those of the programs (ids of programs.facts), by which advice is
+    chosen."""
 
     gaps: GapContext
     evidence: LayeredEvidence
     keys: GapKeys
     attribution: Attribution
     sightings: Sightings
+    waits: Waits
+    paths: list[list[str]]
     judged: JudgedTime
     thresholds: FindingThresholds
     frameworks: tuple[str, ...] = ()
@@ -75,7 +77,9 @@ class Story:
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is known of a spot, before words are made of it; `symbols` is what CPU samples were in, for host code."""
+    """What is known of a spot, before words are made of it; `symbols` is what CPU samples were in, for host code,
+    `waits` is what each wait made. `alone` is whether almost all of it is of one `kind`, `placed` whether it has one
+    place, `path`."""
 
     spot: Spot
     gaps: SpotGaps
@@ -87,6 +91,8 @@ class _Facts:
     calls: Times
     symbols: dict[str, int]
     root: Root | None
+    waits: Totals
+    placed: bool
 
 
 def story_of(device: DeviceReport, context: FindingContext, shares: Shares, spot: Spot) -> Story:
@@ -124,12 +130,19 @@ def _facts(device: DeviceReport, context: FindingContext, shares: Shares, spot: 
         slices=slices,
         kind=kind,
         alone=alone,
-        path=gaps.path(context.keys, spot),
+        path=path_of(shares, spot, context.paths),
         labels=_by_words(context.attribution.label[slices], context.attribution.labels, ns),
         calls=_calls(context, shares, slices, ns),
         symbols=symbols,
         root=_root(device, context, gaps),
+        waits=group_totals(shares.wait[~explained], shares.made[~explained]),
+        placed=_largest_share(shares.path, shares.lost + shares.made) >= ALMOST_ALL,
     )
+
+
+def _largest_share(code: IntArray, ns: IntArray) -> float:
+    groups = group_totals(code, ns)
+    return int(groups.total[0]) / max(int(groups.total.sum()), 1)
 
 
 def _kind(shares: Shares, spot: Spot, symbols: dict[str, int], thresholds: FindingThresholds) -> tuple[Variant, bool]:
@@ -158,10 +171,10 @@ def _by_words(code: IntArray, words: list[str], ns: IntArray) -> Times:
 
 def _calls(context: FindingContext, shares: Shares, slices: IntArray, ns: IntArray) -> Times:
     """The calls behind the spot; where it has no time of its own, those that made idle time."""
-    rows, drained = context.gaps.slices, context.gaps.drained
+    rows, waits = context.gaps.slices, context.waits
     found = _by_words(rows.rows.text[slices], rows.texts, ns)
-    calls = shares.slice < 0
-    return found or _by_words(drained.name[shares.gap[calls]], drained.names, shares.made[calls])
+    made = shares.wait >= 0
+    return found or _by_words(waits.name[shares.wait[made]], waits.names, shares.made[made])
 
 
 def _root(device: DeviceReport, context: FindingContext, gaps: SpotGaps) -> Root | None:
@@ -176,14 +189,14 @@ def _builds(spot: Spot) -> bool:
 
 
 def _title(facts: _Facts) -> str:
-    """The cause, its kind where that is almost all of it, and the place where the cause has several."""
+    """The cause, and its kind and place where almost all of it is of one."""
     spot, title = facts.spot, CAUSES[facts.spot.cause].title
     if _builds(spot):
         title = BUILDING
     if spot.rest:
         return f"{title}, elsewhere"
     title = f"{title}: {facts.kind.title}" if facts.kind.title and facts.alone else title
-    return f"{title}, in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if spot.path is not None and facts.path else title
+    return f"{title}, in {typed.nvtx(facts.path[-1], LONGEST_PLACE)}" if facts.placed and facts.path else title
 
 
 def _confidence(device: DeviceReport, context: FindingContext, facts: _Facts) -> float:
@@ -274,10 +287,9 @@ def _label(facts: _Facts) -> str:
 
 
 def _rows(context: FindingContext, facts: _Facts) -> list[EvidenceRow]:
-    """The rows behind the longest slices, or the calls that emptied the queue before the longest gaps."""
+    """The rows behind the longest slices, or the calls that made most idle time."""
     most = context.thresholds.rows
     if not facts.spot.mostly_made:
         return context.sightings.rows(facts.slices, most)
-    order = np.argsort(-facts.gaps.ns, kind="stable")[:most]
-    pairs = [(int(facts.gaps.gap[at]), int(facts.gaps.ns[at])) for at in order.tolist()]
-    return [context.sightings.draining_call(gap, ns) or context.sightings.next_operation(gap, ns) for gap, ns in pairs]
+    begun, made = context.waits.spans.start[facts.waits.code[:most]], facts.waits.total[:most]
+    return [context.sightings.call_from(at, ns) for at, ns in zip(begun.tolist(), made.tolist(), strict=True)]

@@ -18,6 +18,8 @@ from nsysdiag.kernels.operation_names import normal_operation_names
 from nsysdiag.limits import mark_of
 from nsysdiag.pseudonyms import pseudonym
 
+# What torch.autograd.profiler.emit_nvtx puts behind the name of an operator: `aten::mul, seq = 12, op_id = 345`.
+_OPERATOR_IDS = re.compile(r"(?<=\w), (seq|op_id) = \d+(, |$).*")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 # Digits between two letters are part of a word, as in `conv2d`; all others count something.
 _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
@@ -44,7 +46,7 @@ class GapKeys:
         gaps = context.frame.gaps
         previous, previous_names = normal_operation_names(context.device, gaps.previous, context.strings)
         following, next_names = normal_operation_names(context.device, gaps.next, context.strings)
-        path, paths = _normal_paths(context)
+        path, paths = normal_paths(context, context.lane, gap_moments(context.frame))
         key = joint(joint(previous, following, max(len(next_names), 1)), path, len(paths))
         _, code = distinct(joint(key, dominant, len(CAUSES)))
         code = _numbered_by_first_gap(code, gaps.start)
@@ -71,14 +73,17 @@ def signature_id(previous: str, following: str, path: list[str], cause: str) -> 
 
 
 def normal_range(name: str) -> str:
-    """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit."""
+    """The name of a range without its counters: `step 17` and `step 18` are one place, `conv2d` keeps its digit, and an
+    operator of PyTorch stands for all its calls."""
     mark = mark_of(name)  # its digits distinguish long names
-    return pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", name.removesuffix(mark))) + mark
+    return (
+        pseudonym(name) or _COUNTER.sub("#", _ADDRESS.sub("#", _OPERATOR_IDS.sub("", name.removesuffix(mark)))) + mark
+    )
 
 
-def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:
-    """The NVTX path of each gap with counters out of the way."""
-    code, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
+def normal_paths(context: GapContext, lane: IntArray, time: IntArray) -> tuple[IntArray, list[list[str]]]:
+    """The NVTX path of each lane (-1: none) at a time, with counters out of the way: codes, and the path of each."""
+    code, paths = path_codes(context.ranges, context.axis, lane, time)
     normal = [tuple(normal_range(name) for name in path) for path in paths]
     distinct_paths = sorted(set(normal))
     place = {path: at for at, path in enumerate(distinct_paths)}

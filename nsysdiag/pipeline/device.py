@@ -167,9 +167,20 @@ def findings(
 ) -> list[Finding]:
     """What is worth doing something about; less sure where rows are missing."""
     attribution, made_with = Attribution.by_root(root_slices), tuple(ids_of(frameworks))
-    shares = shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
+    shares, paths = shares_of(root_context, layered, keys, attribution, kinds, families, bottlenecks, judged.parts)
     sightings = Sightings.of(root_context, layered, attribution.own)
-    context = FindingContext(root_context, layered, keys, attribution, sightings, judged, settings.findings, made_with)
+    context = FindingContext(
+        root_context,
+        layered,
+        keys,
+        attribution,
+        sightings,
+        bottlenecks.waits,
+        paths,
+        judged,
+        settings.findings,
+        made_with,
+    )
     found = [
         *findings_of(report, context, shares, bottlenecks),
         *kernel_findings(report, context, bottlenecks, kernel_work),

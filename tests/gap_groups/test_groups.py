@@ -65,7 +65,10 @@ def test_no_iterations_no_cost_of_one(tmp_path: Path) -> None:
         ("conv2d", "conv2d"),
         ("epoch 3 batch 44", "epoch # batch #"),
         ("Tensor at 0x7f12ab", "Tensor at #"),
-        ("aten::add, seq = 12, op_id = 9", "aten::add, seq = #, op_id = #"),
+        ("aten::add, seq = 12, op_id = 9", "aten::add"),
+        ("aten::add, op_id = 9", "aten::add"),
+        ("aten::add, seq = 3, op_id = 9, sizes = [[2, 3], []]", "aten::add"),
+        ("sweep, seq = 3 of 9", "sweep, seq = # of #"),
     ],
 )
 def test_names_of_ranges(name: str, normal: str) -> None:
