@@ -65,10 +65,9 @@ def compare(
 
     from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.budgets import budgets_of_options, concluding
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import Kind, plan, write_all
-    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.cli.settings import budgets_of_options, concluding, require_one_way, settings_of_file
     from nsysdiag.comparison.compare import compare_reports
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
