@@ -159,9 +159,6 @@ class _Redaction:
             return _OTHERS[text](self, value)
         return value
 
-    def _hash(self, value: str) -> str:
-        return self._names.hashed(value, HASH_DIGITS) if self._names.keyed else WITHHELD
-
     def _table(self, text: Text, value: dict[str, Any]) -> dict[str, Any]:
         if text is Text.SETTINGS:
             return {name: setting(self._names, name, each) for name, each in value.items()}
@@ -171,7 +168,8 @@ class _Redaction:
 
     def _rank(self, value: str) -> str:
         """The stem of a file, with a number or a device's key behind it."""
-        stem = next((each for each in sorted(self._stems, key=len, reverse=True) if _begins(value, each)), None)
+        longest = sorted(self._stems, key=len, reverse=True)
+        stem = next((each for each in longest if value == each or value.startswith((f"{each} ", f"{each}#"))), None)
         if stem is not None and _BEHIND_STEM.fullmatch(value, len(stem)):
             return self._stems[stem] + value[len(stem) :]
         return value if _DEVICE_KEY.fullmatch(value) else self._names.of("rank", value)
@@ -194,7 +192,7 @@ class _Redaction:
 
 _OTHERS: dict[Text, Callable[[_Redaction, str], str]] = {
     Text.RANK: _Redaction._rank,
-    Text.HASH: _Redaction._hash,
+    Text.HASH: lambda made, value: made._names.hashed(value, HASH_DIGITS) if made._names.keyed else WITHHELD,
     Text.ID: _Redaction._id,
     Text.CURRENCY: lambda made, value: currency(made._names, value),
     Text.VERSION: lambda _, value: value if is_public_version(value) else WITHHELD,
@@ -211,10 +209,6 @@ def _kind_of(text: Text, record: Record) -> Text:
     if text is Text.ITERATION and isinstance(record, IterationReport | InnerLoop):
         return Text.RANGE if record.source == "nvtx" else Text.KERNEL
     return text
-
-
-def _begins(value: str, stem: str) -> bool:
-    return value == stem or value.startswith((f"{stem} ", f"{stem}#"))
 
 
 def _renamed(values: dict[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:

@@ -70,14 +70,6 @@ _WRAPS = {
 """What is put around a pseudonym so that the rules see what they saw; the first that does is taken."""
 
 
-def _read_in_symbol(text: str) -> Hashable:
-    return has_name(text), origin_of(text, _PROGRAM), _of_loader(text)
-
-
-def _read_in_module(text: str) -> Hashable:
-    return origin_of("", text), _of_loader(text)
-
-
 def _of_loader(text: str) -> bool:
     return OF_LOADERS.search(text) is not None
 
@@ -87,8 +79,8 @@ _READ: dict[Role, Callable[[str], Hashable]] = {
     Role.KERNEL: is_single_precision,
     Role.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
     Role.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
-    Role.SYMBOL: _read_in_symbol,
-    Role.MODULE: _read_in_module,
+    Role.SYMBOL: lambda text: (has_name(text), origin_of(text, _PROGRAM), _of_loader(text)),
+    Role.MODULE: lambda text: (origin_of("", text), _of_loader(text)),
     Role.PYTHON_FILE: origin_of_python,
     Role.THREAD: lambda text: (is_profiler(text), _of_loader(text)),
 }
@@ -149,8 +141,9 @@ class SliceNames:
         shown = _shown(role, known)
         if _stays(role, shown):
             return text if role is Role.PYTHON_FUNCTION else _telling(role, known, shown)
-        head, counters = _marked(self._names.of(_KINDS[role], shown))
-        return _telling(role, known, head) + counters
+        # `range 3 #12`, `range-77c0aa12 #12`: with the mark, and the counters apart.
+        token, hash_sign, counters = self._names.of(_KINDS[role], shown).partition(" #")
+        return _telling(role, known, token.replace(" ", MARK).replace("-", MARK)) + hash_sign + counters
 
 
 def _shown(role: Role, text: str) -> str:
@@ -171,12 +164,6 @@ def _telling(role: Role, text: str, head: str) -> str:
     words = ("", SINGLE_GEMM if role is Role.KERNEL else LOADER)
     possible = (wrap.format(head + word) for word in words for wrap in _WRAPS[role])
     return next((each for each in possible if read(each) == wanted), head)
-
-
-def _marked(token: str) -> tuple[str, str]:
-    """`range 3 #12`, `range-77c0aa12 #12`: with the mark, and the counters apart."""
-    head, hash_sign, counters = token.partition(" #")
-    return head.replace(" ", MARK).replace("-", MARK), f" #{counters}" if hash_sign else ""
 
 
 def _stays(role: Role, text: str) -> bool:
