@@ -7,8 +7,6 @@ from nsysdiag.ci.names import NS, SHARE
 from nsysdiag.comparison.facts import Change
 from nsysdiag.units import format_ns, format_signed_share
 
-Parts = tuple[str, str]
-
 
 def sentence(expression: Expression, value: float, device: str, nvtx: str, *, broken: bool) -> str:
     """`idle_share on gpu0 is 51.6%, which is > 20%`."""
@@ -45,7 +43,7 @@ def place(device: str, nvtx: str) -> str:
     return (f" in '{nvtx}'" if nvtx else "") + (f" on {device}" if device else "")
 
 
-def in_words(value: float, limit: float, unit: str) -> Parts:
+def in_words(value: float, limit: float, unit: str) -> tuple[str, str]:
     """Both with as many digits as make them differ."""
     for digits in (3, 6, 9, 17):
         found, other = _in_words(value, unit, digits), _in_words(limit, unit, digits)
