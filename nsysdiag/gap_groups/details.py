@@ -74,7 +74,7 @@ def gap_moments(frame: Frame) -> IntArray:
 
 def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
     """The gaps `chosen`, in that order."""
-    gaps, frame = context.frame.gaps, context.frame
+    gaps, frame, drained = context.frame.gaps, context.frame, context.drained
     before = describe_operations(context.device, gaps.previous[chosen], context.strings)
     after = describe_operations(context.device, gaps.next[chosen], context.strings)
     moments = gap_moments(frame)[chosen]
@@ -95,8 +95,8 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
             previous_op=before[at],
             next_op=after[at],
             nvtx=paths[int(path[at])],
-            sync_drained=bool(context.drained.flag[gap]),
-            drained_by=_drained_by(context.drained, int(gap)),
+            sync_drained=bool(drained.flag[gap]),
+            drained_by=drained.names[int(drained.name[gap])] if drained.flag[gap] else None,
             root=_root(context, int(gap), slices[at]),
             confidence=round(float(known[at]), 4),
             call_site=places[at].site,
@@ -109,10 +109,6 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
 def _root(context: GapContext, gap: int, slices: list[Slice]) -> Root | None:
     cause = int(context.ledger.dominant[gap])
     return context.wake_chains.root(gap, cause, sum(part.ns for part in slices if part.cause == list(CAUSES)[cause]))
-
-
-def _drained_by(drained: Drained, gap: int) -> str | None:
-    return drained.names[int(drained.name[gap])] if drained.flag[gap] else None
 
 
 def _threads(context: GapContext, chosen: IntArray) -> IntArray:
@@ -168,18 +164,12 @@ def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: lis
         texts[cause][text] = (count + 1, sum_ns + ns)
         sampled.setdefault(cause, "")
         sampled[cause] = max(sampled[cause], samples[at], key=lambda text: len(typed.plain(text)))
-    return [
-        Slice(
-            cause=ids[cause],
-            ns=ns,
-            evidence=_with_samples(_evidence(slices, ids[cause], texts[cause], path), sampled[cause]),
-        )
-        for cause, ns in total.items()
-    ]
-
-
-def _with_samples(evidence: str, samples: str) -> str:
-    return f"{evidence}; samples in {samples}" if samples else evidence
+    merged = []
+    for cause, ns in total.items():
+        evidence = _evidence(slices, ids[cause], texts[cause], path)
+        evidence += f"; samples in {sampled[cause]}" if sampled[cause] else ""
+        merged.append(Slice(cause=ids[cause], ns=ns, evidence=evidence))
+    return merged
 
 
 def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:
