@@ -15,7 +15,6 @@ from nsysdiag.saved import check_size
 
 FORMER = "1"
 _NUMBERS = ("start_ns", "end_ns", "gaps", "memory_limit")
-_DRAINS = {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"}
 _THRESHOLDS = {
     "bubble_gap_ns": "launch_bound_gap_ns",
     "bubble_run": "launch_bound_run",
@@ -27,7 +26,10 @@ _RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
     ("not_recorded.*", {"told_by": "tool"}),
     ("host", {"beginnings": "change_points"}),
     ("devices.*.launch", {"run_ahead": "queue_depth", "bubbles": "launch_bound"}),
-    ("devices.*.launch.queue_depth", _DRAINS),
+    (
+        "devices.*.launch.queue_depth",
+        {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"},
+    ),
 )
 """Where a record stands in a report, and its renamed fields."""
 _GONE_SINCE_1: tuple[tuple[str, str], ...] = (("devices.*", "trouble"), ("settings", "trouble"))

@@ -76,18 +76,15 @@ def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> C
         raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyse both sides alike")
     if device.unit.kind == PHASES and measure.path[0] == "root_ledger":
         raise UnmeasurableError("root causes are not known of steady phases: put NVTX ranges around the steps")
-    change = _found(device, measure)
+    if measure.name == LENGTH:
+        change = device.length
+    elif measure.cause is None:
+        change = _part(device.parts, measure.name.removesuffix("_ns"))
+    else:
+        change = _part(device.root_ledger if measure.path[0] == "root_ledger" else device.ledger, measure.cause)
     if change.verdict == UNKNOWN:
         raise UnmeasurableError(_NO_CHANCE)
     return change
-
-
-def _found(device: DeviceComparison, measure: Measure) -> Change:
-    if measure.name == LENGTH:
-        return device.length
-    if measure.cause is None:
-        return _part(device.parts, measure.name.removesuffix("_ns"))
-    return _part(device.root_ledger if measure.path[0] == "root_ledger" else device.ledger, measure.cause)
 
 
 def _part(rows: Iterable[PartChange], id: str) -> Change:

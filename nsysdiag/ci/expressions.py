@@ -63,7 +63,7 @@ class Expression:
         return OPERATORS[self.operator](value, self.limit)
 
     def distance(self, value: float) -> float:
-        """The larger, the more it is true, or the nearer to that."""
+        """How true it is of this value, or how near to true: the larger, the more."""
         return {">": value, "<": -value, "=": -abs(value - self.limit), "!": abs(value - self.limit)}[self.operator[0]]
 
 

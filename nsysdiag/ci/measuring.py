@@ -25,6 +25,7 @@ _COLUMNS = {
     "exposed_copy_ns": "exposed_copy",
     "idle_ns": IDLE,
 }
+"""Columns of the table of steady iterations, beside those of causes and of operations."""
 
 
 class UnmeasurableError(Exception):
@@ -32,7 +33,7 @@ class UnmeasurableError(Exception):
 
 
 def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iteration: bool) -> float:
-    """In the unit of the measure, for an iteration where asked for. Raises UnmeasurableError."""
+    """The value in the unit of the measure, of one iteration where asked for. Raises UnmeasurableError."""
     require_evidence(report, measure)
     if per_iteration:
         return _per_iteration(report, device, measure)
@@ -58,17 +59,13 @@ def _per_iteration(report: Report, device: DeviceReport, measure: Measure) -> fl
     """The mean over the steady iterations; of what is not known of each of them, that of the window."""
     units = units_of(report, device)
     capture = by_iterations(report, device)
-    column = _column(measure)
+    if measure.in_ledger:
+        column: str | None = f"{'root' if measure.path[0] == 'root_ledger' else 'ledger'}.{measure.cause}"
+    else:
+        column = f"ops.{measure.path[1]}" if measure.path[0] == "ops" else _COLUMNS.get(measure.name)
     if capture is None or column is None:
         return _field(report, device, measure) / units
     return float(capture.table[column].mean()) if column in capture.table else 0.0
-
-
-def _column(measure: Measure) -> str | None:
-    """Its column in the table of steady iterations, None where it has none."""
-    if measure.in_ledger:
-        return f"{'root' if measure.path[0] == 'root_ledger' else 'ledger'}.{measure.cause}"
-    return f"ops.{measure.path[1]}" if measure.path[0] == "ops" else _COLUMNS.get(measure.name)
 
 
 def _field(report: Report, device: DeviceReport, measure: Measure) -> float:

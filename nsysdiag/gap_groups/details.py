@@ -80,11 +80,11 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
     moments = gap_moments(frame)[chosen]
     path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], moments)
     elsewhere = ranges_elsewhere(context.ranges, _threads(context, chosen), moments)
-    slices = _slices_by_gap(context, chosen, [paths[code] for code in path.tolist()])
-    length = (gaps.end - gaps.start)[chosen]
-    known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
     number = np.full(len(gaps), -1, dtype=np.int64)
     number[chosen] = np.arange(len(chosen))
+    slices = _slices_by_gap(context, number, [paths[code] for code in path.tolist()])
+    length = (gaps.end - gaps.start)[chosen]
+    known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
     places = places_of(context.host_side, number, len(chosen))
     return [
         Gap(
@@ -125,15 +125,14 @@ def _thread(context: GapContext, lane: int) -> Thread | None:
     return Thread(pid=pid_of(identity), tid=tid_of(identity), name=context.thread_names.get(identity))
 
 
-def _slices_by_gap(context: GapContext, chosen: IntArray, paths: list[list[str]]) -> list[list[Slice]]:
-    """The slices of the chosen gaps, one for each cause and gap, in the order in which they begin."""
+def _slices_by_gap(context: GapContext, number: IntArray, paths: list[list[str]]) -> list[list[Slice]]:
+    """The slices of the chosen gaps, one for each cause and gap, in the order in which they begin. `number` is the
+    place of each gap among the chosen ones, -1 for the others."""
     rows = context.slices.rows
-    place = np.full(len(context.frame.gaps), -1, dtype=np.int64)
-    place[chosen] = np.arange(len(chosen))
-    mine = np.flatnonzero(place[rows.gap] >= 0)
-    mine = mine[np.lexsort((rows.start[mine], place[rows.gap[mine]]))]
+    mine = np.flatnonzero(number[rows.gap] >= 0)
+    mine = mine[np.lexsort((rows.start[mine], number[rows.gap[mine]]))]
     samples = _host_code(context, mine)
-    borders = np.searchsorted(place[rows.gap[mine]], np.arange(len(chosen) + 1))
+    borders = np.searchsorted(number[rows.gap[mine]], np.arange(len(paths) + 1))
     return [
         _merged_slices(context.slices, mine[low:high], paths[at], samples[low:high])
         for at, (low, high) in enumerate(zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True))

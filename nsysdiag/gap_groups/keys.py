@@ -26,8 +26,8 @@ _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
 @dataclass(frozen=True, slots=True)
 class GapKeys:
     """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its place in the
-    registry), with the names behind the codes; counters in names are out of the way. `code` numbers the different
-    combinations in the order of their first gaps."""
+    registry), with the names behind the codes, without their counters. `code` numbers the different combinations in
+    the order of their first gaps."""
 
     previous: IntArray
     previous_names: list[str]
@@ -77,7 +77,7 @@ def normal_range(name: str) -> str:
 
 
 def _normal_paths(context: GapContext) -> tuple[IntArray, list[list[str]]]:
-    """The NVTX path of each gap with counters out of the way."""
+    """The NVTX path of each gap, without the counters in its names."""
     code, paths = path_codes(context.ranges, context.axis, context.lane, gap_moments(context.frame))
     normal = [tuple(normal_range(name) for name in path) for path in paths]
     distinct_paths = sorted(set(normal))

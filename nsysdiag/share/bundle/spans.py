@@ -111,7 +111,11 @@ def _pairs(report: Report, borders: Borders, whole: Candidate) -> tuple[Times, S
     first, last = np.triu_indices(len(borders.times), borders.fewest)
     length = borders.times[last] - borders.times[first]
     fits = (length > 0) & (length <= LONGEST_SHARE * (whole.end_ns - whole.start_ns))
-    anchors = _anchors(report)
+    # Anchors: where the longest gaps begin whose cause is the leading one of the device that is idle longest.
+    idlest = max(report.devices, key=lambda device: device.idle_ns)
+    leading = max(idlest.ledger, key=lambda cause: idlest.ledger[cause], default=None)
+    gaps = [gap for gap in idlest.gaps if gap.slices and max(gap.slices, key=lambda part: part.ns).cause == leading]
+    anchors = np.array(sorted(gap.start_ns for gap in gaps), dtype=np.int64)
     before = np.searchsorted(anchors, borders.times)
     holds = before[last] > before[first]
     fits &= holds if (holds & fits).any() else True
@@ -121,16 +125,6 @@ def _pairs(report: Report, borders: Borders, whole: Candidate) -> tuple[Times, S
         if device.window_ns:
             difference = np.maximum(difference, _difference(report, device, borders.times, first, last))
     return np.stack((first, last), axis=1), difference
-
-
-def _anchors(report: Report) -> Times:
-    """Where the longest gaps begin whose cause is the leading one of the device that is idle longest, sorted."""
-    device = max(report.devices, key=lambda device: device.idle_ns)
-    leading = max(device.ledger, key=lambda cause: device.ledger[cause], default=None)
-    starts = [
-        gap.start_ns for gap in device.gaps if gap.slices and max(gap.slices, key=lambda part: part.ns).cause == leading
-    ]
-    return np.array(sorted(starts), dtype=np.int64)
 
 
 def _difference(report: Report, device: DeviceReport, times: Times, first: Times, last: Times) -> Shares:
