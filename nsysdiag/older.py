@@ -50,7 +50,10 @@ def as_version_2(data: bytes) -> bytes:
         for record in _records(report, path.split(".")):
             record.pop(name, None)
     for record in _records(report, ["devices", "*", "iterations"]):
-        record.update(_slow_ones(record.get("slow")))
+        # How many slow iterations there are, and what they take more: of those that are listed, ten at most.
+        extra = [each.get("extra_ns") for each in _records(record, ["slow", "*"])]
+        if known := [each for each in extra if isinstance(each, int)]:
+            record.update(slow_count=len(known), slow_extra_ns=sum(known))
     for record in _records(report, ["settings"]):
         record.update({name: _setting(name, text) for name, text in record.items() if isinstance(text, str)})
     return msgspec.json.encode(report | {"schema_version": "2"} if isinstance(report, dict) else report)
@@ -64,13 +67,6 @@ def _records(value: Any, path: list[str]) -> list[dict[str, Any]]:
     if name == "*":
         return [found for each in value for found in _records(each, rest)] if isinstance(value, list) else []
     return _records(value.get(name), rest) if isinstance(value, dict) else []
-
-
-def _slow_ones(listed: Any) -> dict[str, int]:
-    """How many slow iterations there are, and what they take more: of those that are listed, ten at most."""
-    extra = [each.get("extra_ns") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    known = [each for each in extra if isinstance(each, int)]
-    return {"slow_count": len(known), "slow_extra_ns": sum(known)} if known else {}
 
 
 def _setting(name: str, text: str) -> Any:
