@@ -15,7 +15,6 @@ from nsysdiag.saved import check_size
 
 FORMER = "1"
 _NUMBERS = ("start_ns", "end_ns", "gaps", "memory_limit")
-_DRAINS = {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"}
 _THRESHOLDS = {
     "bubble_gap_ns": "launch_bound_gap_ns",
     "bubble_run": "launch_bound_run",
@@ -27,7 +26,10 @@ _RENAMED_SINCE_1: tuple[tuple[str, dict[str, str]], ...] = (
     ("not_recorded.*", {"told_by": "tool"}),
     ("host", {"beginnings": "change_points"}),
     ("devices.*.launch", {"run_ahead": "queue_depth", "bubbles": "launch_bound"}),
-    ("devices.*.launch.queue_depth", _DRAINS),
+    (
+        "devices.*.launch.queue_depth",
+        {"collapse_count": "drain_count", "collapse_idle_ns": "drain_idle_ns", "collapses": "drains"},
+    ),
 )
 """Where a record stands in a report, and its renamed fields."""
 _GONE_SINCE_1: tuple[tuple[str, str], ...] = (("devices.*", "trouble"), ("settings", "trouble"))
@@ -48,7 +50,10 @@ def as_version_2(data: bytes) -> bytes:
         for record in _records(report, path.split(".")):
             record.pop(name, None)
     for record in _records(report, ["devices", "*", "iterations"]):
-        record.update(_slow_ones(record.get("slow")))
+        # How many slow iterations there are, and what they take more: of those that are listed, ten at most.
+        extra = [each.get("extra_ns") for each in _records(record, ["slow", "*"])]
+        if known := [each for each in extra if isinstance(each, int)]:
+            record.update(slow_count=len(known), slow_extra_ns=sum(known))
     for record in _records(report, ["settings"]):
         record.update({name: _setting(name, text) for name, text in record.items() if isinstance(text, str)})
     return msgspec.json.encode(report | {"schema_version": "2"} if isinstance(report, dict) else report)
@@ -62,13 +67,6 @@ def _records(value: Any, path: list[str]) -> list[dict[str, Any]]:
     if name == "*":
         return [found for each in value for found in _records(each, rest)] if isinstance(value, list) else []
     return _records(value.get(name), rest) if isinstance(value, dict) else []
-
-
-def _slow_ones(listed: Any) -> dict[str, int]:
-    """How many slow iterations there are, and what they take more: of those that are listed, ten at most."""
-    extra = [each.get("extra_ns") for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
-    known = [each for each in extra if isinstance(each, int)]
-    return {"slow_count": len(known), "slow_extra_ns": sum(known)} if known else {}
 
 
 def _setting(name: str, text: str) -> Any:

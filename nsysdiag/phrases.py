@@ -92,11 +92,10 @@ class _Names:
         if isinstance(value, list):
             return [self.text(each) for each in value] if any(map(typed.has_names, value)) else value
         if isinstance(value, dict):
-            return {key: self._labels(each) for key, each in value.items()} if text is Text.LABELS else value
+            if text is not Text.LABELS:
+                return value
+            return {key: {self.text(label): ns for label, ns in labels.items()} for key, labels in value.items()}
         return self.text(value)
-
-    def _labels(self, labels: dict[str, int]) -> dict[str, int]:
-        return {self.text(label): ns for label, ns in labels.items()}
 
     def text(self, text: str) -> str:
         """The text as people read it."""

@@ -78,7 +78,7 @@ def read_history(path: Path, folder: Path) -> History:
 
 
 def _require_writable(path: Path, place: Path | None) -> None:
-    """Not to find out after hours of work. A place that is still to be made is."""
+    """Raise OutputError now rather than after hours of work. None is a folder that is still to be made."""
     if place is not None and not os.access(place, os.W_OK):
         raise OutputError(f"cannot write the history {printable(path)}: permission denied")
 
@@ -144,7 +144,7 @@ def _append(descriptor: int, data: bytes) -> None:
     whole = b"\n" + data if unfinished else data
     try:
         if os.write(descriptor, whole) != len(whole):  # the disk is full
-            raise OSError(28, "no space left on the device")
+            raise OSError(errno.ENOSPC, "no space left on the device")
         os.fsync(descriptor)
     except BaseException:
         os.ftruncate(descriptor, size)

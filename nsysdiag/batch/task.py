@@ -117,7 +117,7 @@ def _reported(task: Task) -> Outcome:
     if each.problem:
         raise InputError(f"'{each.shown}': {each.problem}", hint="ask for permission to read it")
     key = key_of(each.path, shared.settings)
-    report = _before(task, task.before, key) if shared.resume and task.before else None
+    report = _before(task, key) if shared.resume else None
     if report:
         status, done = RESUMED, task.before
     else:
@@ -128,9 +128,10 @@ def _reported(task: Task) -> Outcome:
     return Outcome(entry_of(report, each.shown, each.name, status, page, judged.results, judged.unjudged), done)
 
 
-def _before(task: Task, before: Done, key: str) -> Report | None:
+def _before(task: Task, key: str) -> Report | None:
     """The report of an earlier batch where it was made of the same and was not changed since."""
-    if before.key != key:
+    before = task.before
+    if before is None or before.key != key:
         return None
     page, saved = targets(task.shared.folder, task.input.name)
     try:

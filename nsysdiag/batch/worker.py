@@ -19,7 +19,7 @@ from nsysdiag.signals import Ended, EndingByExceptions, exit_at_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
 OUT_OF_MEMORY = 71
 """The exit code of a worker without the memory to import what it needs, or to receive a task or send an outcome."""
@@ -32,11 +32,13 @@ def main(pipe: int, scratch: str) -> NoReturn:
     exit_at_once(quiet=True)
     if sys.platform != "win32":
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    _send_messages_safely()
+    from nsysdiag.messages import note_messages_of_python
+
+    note_messages_of_python()  # its hook is set first: EndingByExceptions puts one of its own before it
     code = 0
     try:
         with EndingByExceptions():
-            _serve(_connection(pipe), scratch)
+            _serve(pipe, scratch)
     except Ended as ended:
         code = ended.exit_code
     except Exception as error:
@@ -48,22 +50,11 @@ def main(pipe: int, scratch: str) -> NoReturn:
     sys.exit(code)
 
 
-def _send_messages_safely() -> None:
-    """Before EndingByExceptions puts its own hook before the one that is set here."""
-    from nsysdiag.messages import note_messages_of_python
-
-    note_messages_of_python()
-
-
-def _connection(pipe: int) -> Any:
+def _serve(pipe: int, scratch: str) -> None:
+    import tempfile
     from multiprocessing import connection
 
-    return getattr(connection, "PipeConnection" if sys.platform == "win32" else "Connection")(pipe)
-
-
-def _serve(pipe: Any, scratch: str) -> None:
-    import tempfile
-
+    ours = getattr(connection, "PipeConnection" if sys.platform == "win32" else "Connection")(pipe)
     require_start()
     from nsysdiag.arrays.malloc_trim import share_one_heap
     from nsysdiag.batch.task import work
@@ -71,4 +62,4 @@ def _serve(pipe: Any, scratch: str) -> None:
     tempfile.tempdir = scratch
     share_one_heap()
     while True:
-        pipe.send(work(pipe.recv()))
+        ours.send(work(ours.recv()))

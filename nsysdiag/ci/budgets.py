@@ -9,10 +9,9 @@ from fnmatch import fnmatchcase
 from math import inf
 from pathlib import PurePath
 
-from nsysdiag.ci.evidence import UnmeasurableError
 from nsysdiag.ci.expressions import Expression, parse
 from nsysdiag.ci.facts import BatchEntry, BudgetResult, UnjudgedBudget
-from nsysdiag.ci.measuring import value_of
+from nsysdiag.ci.measuring import UnmeasurableError, value_of
 from nsysdiag.ci.names import LEVELS
 from nsysdiag.ci.ranges import NAMES, fits_ranges, require_range, value_between
 from nsysdiag.ci.words import sentence
@@ -104,22 +103,19 @@ def judge(budgets: Sequence[Budget], check: Callable[[Budget], list[BudgetResult
         try:
             found.results.extend(check(budget))
         except UnjudgedError as error:
-            found.unjudged.append(_unjudged(budget, error))
+            unjudged = UnjudgedBudget(
+                id=budget.id,
+                budget=budget.expression.text,
+                source=budget.source,
+                level=budget.level,
+                device=budget.device,
+                nvtx=budget.nvtx,
+                error=error.message,
+                why=error.why,
+                hint=error.hint or "",
+            )
+            found.unjudged.append(unjudged)
     return found
-
-
-def _unjudged(budget: Budget, error: UnjudgedError) -> UnjudgedBudget:
-    return UnjudgedBudget(
-        id=budget.id,
-        budget=budget.expression.text,
-        source=budget.source,
-        level=budget.level,
-        device=budget.device,
-        nvtx=budget.nvtx,
-        error=error.message,
-        why=error.why,
-        hint=error.hint or "",
-    )
 
 
 def _checked(report: Report, budget: Budget, trace: str) -> BudgetResult:

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec.structs import replace
 
 from nsysdiag.ci.budgets import Budget, UnjudgedError, called, check
-from nsysdiag.ci.evidence import UnmeasurableError, require_evidence
 from nsysdiag.ci.expressions import GREW, Expression
 from nsysdiag.ci.facts import BudgetResult
+from nsysdiag.ci.measuring import UnmeasurableError, require_evidence
 from nsysdiag.ci.names import LENGTH, SHARE, Measure
 from nsysdiag.ci.words import change_sentence
 from nsysdiag.comparison.changes import IMPROVED, REGRESSED, UNKNOWN
@@ -76,18 +76,15 @@ def _of(comparison: Comparison, device: DeviceComparison, measure: Measure) -> C
         raise UnmeasurableError(f"not all captures can tell {measure.cause}: capture and analyse both sides alike")
     if device.unit.kind == PHASES and measure.path[0] == "root_ledger":
         raise UnmeasurableError("root causes are not known of steady phases: put NVTX ranges around the steps")
-    change = _found(device, measure)
+    if measure.name == LENGTH:
+        change = device.length
+    elif measure.cause is None:
+        change = _part(device.parts, measure.name.removesuffix("_ns"))
+    else:
+        change = _part(device.root_ledger if measure.path[0] == "root_ledger" else device.ledger, measure.cause)
     if change.verdict == UNKNOWN:
         raise UnmeasurableError(_NO_CHANCE)
     return change
-
-
-def _found(device: DeviceComparison, measure: Measure) -> Change:
-    if measure.name == LENGTH:
-        return device.length
-    if measure.cause is None:
-        return _part(device.parts, measure.name.removesuffix("_ns"))
-    return _part(device.root_ledger if measure.path[0] == "root_ledger" else device.ledger, measure.cause)
 
 
 def _part(rows: Iterable[PartChange], id: str) -> Change:
@@ -97,7 +94,10 @@ def _part(rows: Iterable[PartChange], id: str) -> Change:
 
 def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetResult:
     expression = budget.expression
-    value = _value(expression, change)
+    # The change with its sign, in ns or as a share of what was before; from nothing to something it is all of it.
+    value = float(change.change_ns)
+    if expression.unit == SHARE:
+        value = change.change_ns / change.before_ns if change.before_ns else float(change.change_ns > 0)
     broken = _exceeds(expression, change)
     return BudgetResult(
         id=budget.id,
@@ -112,13 +112,6 @@ def _result(budget: Budget, device: DeviceComparison, change: Change) -> BudgetR
         broken=broken,
         sentence=change_sentence(expression, change, device.key, broken=broken),
     )
-
-
-def _value(expression: Expression, change: Change) -> float:
-    """The change with its sign, in ns or as a share of what was before; from nothing to something it is all of it."""
-    if expression.unit != SHARE:
-        return float(change.change_ns)
-    return change.change_ns / change.before_ns if change.before_ns else float(change.change_ns > 0)
 
 
 def _exceeds(expression: Expression, change: Change) -> bool:

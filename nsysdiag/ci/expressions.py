@@ -28,7 +28,10 @@ OPERATORS: Mapping[str, Callable[[float, float], bool]] = {">=": ge, "<=": le, "
 GREW, SHRANK = "+", "-"
 PER_CENT = "%"
 LONGEST = 200
-
+_NAMES = (
+    "the numbers of a device in the JSON: idle_ns, idle_share, ledger.CAUSE, exposed_copy_ns, gap_count, "
+    f"iterations.p95_ns, ...; and {FINDINGS}.high"
+)
 _NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)*", re.ASCII)
 _NUMBER = re.compile(r"\d+(\.\d+)?", re.ASCII)
 _SIGNED = re.compile(r"-?\d+(\.\d+)?", re.ASCII)
@@ -60,7 +63,7 @@ class Expression:
         return OPERATORS[self.operator](value, self.limit)
 
     def distance(self, value: float) -> float:
-        """The larger, the more it is true, or the nearer to that."""
+        """How true it is of this value, or how near to true: the larger, the more."""
         return {">": value, "<": -value, "=": -abs(value - self.limit), "!": abs(value - self.limit)}[self.operator[0]]
 
 
@@ -80,7 +83,7 @@ class _Parser:
             raise UsageError(f"{self.where}: a budget has {LONGEST} characters at most")
         self._blanks()
         start = self.at
-        name = self._taken(_NAME) or self._fail("expected a name, as idle_share", self._names_hint())
+        name = self._taken(_NAME) or self._fail("expected a name, as idle_share", _NAMES)
         self._blanks()
         of_change = self.text.startswith(":", self.at)
         measure = self._change_of(name, start) if of_change else self._measure(name, start)
@@ -89,7 +92,8 @@ class _Parser:
         limit, unit = self._value(measure, of_change=of_change)
         per_iteration = self._per_iteration(measure, unit, of_change=of_change)
         if self.at < len(self.text):
-            self._fail("expected nothing more" if per_iteration else f"expected {self._after(measure, unit)}")
+            may_follow = measure.adds_up and unit != SHARE and not per_iteration
+            self._fail("expected /iter or nothing more" if may_follow else "expected nothing more")
         return Expression(self.text.strip(), measure, operator, limit, unit, per_iteration)
 
     def _measure(self, name: str, start: int) -> Measure:
@@ -101,7 +105,7 @@ class _Parser:
             self._fail(f"{LENGTH} is for changes alone", f"write '{LENGTH}:+5%', or 'iterations.p50_ns > 10ms'")
         near = nearest(name)
         meant = f"; did you mean '{near}'?" if near else ""
-        return self._fail(f"there is no '{name}'{meant}", self._names_hint())
+        return self._fail(f"there is no '{name}'{meant}", _NAMES)
 
     def _change_of(self, name: str, start: int) -> Measure:
         """What a comparison can distinguish from chance: the length of a unit of work, its parts, and causes."""
@@ -165,15 +169,6 @@ class _Parser:
             self._fail(f"{measure.name} has no value for each iteration" if not of_change else "expected nothing more")
         self._blanks()
         return True
-
-    def _after(self, measure: Measure, unit: str) -> str:
-        return "/iter or nothing more" if measure.adds_up and unit != SHARE else "nothing more"
-
-    def _names_hint(self) -> str:
-        return (
-            "the numbers of a device in the JSON: idle_ns, idle_share, ledger.CAUSE, exposed_copy_ns, gap_count, "
-            f"iterations.p95_ns, ...; and {FINDINGS}.high"
-        )
 
     def _taken(self, pattern: re.Pattern[str]) -> str | None:
         found = pattern.match(self.text, self.at)

@@ -1,12 +1,22 @@
-"""The value of a measure on a device of a report."""
+"""The value of a measure on a device of a report, or what evidence for it is missing.
+
+A budget on something that a trace does not tell is an error, since neither kept nor broken would be true.
+"""
 
 from __future__ import annotations
 
-from nsysdiag.ci.evidence import UnmeasurableError, require_evidence, why_none
-from nsysdiag.ci.names import Measure
+from nsysdiag.causes import CAUSES
+from nsysdiag.ci.names import GPU_METRICS, Measure
 from nsysdiag.comparison.side import IDLE, LENGTH, by_iterations
-from nsysdiag.fields import ZERO_IF_NONE, markers_of
+from nsysdiag.config.settings import disabled_causes
+from nsysdiag.fields import ZERO_IF_NONE, Needs, WhyNone, fields_of, markers_of
 from nsysdiag.report import DeviceReport, Report
+from nsysdiag.trace.capabilities import KINDS
+
+BY_OPTION = ("cuda-api", "os-runtime", "scheduling", "cpu-samples", "gpu-context-switch")
+"""Evidence that is missing where it was not captured. The tables of other kinds are missing where nothing happened."""
+EITHER = {"scheduling", "cpu-samples"}
+"""Each of the two shows that a thread ran."""
 
 _COLUMNS = {
     "window_ns": LENGTH,
@@ -15,10 +25,15 @@ _COLUMNS = {
     "exposed_copy_ns": "exposed_copy",
     "idle_ns": IDLE,
 }
+"""Columns of the table of steady iterations, beside those of causes and of operations."""
+
+
+class UnmeasurableError(Exception):
+    """This device, or this report, does not tell. The text says why, and what would."""
 
 
 def value_of(report: Report, device: DeviceReport, measure: Measure, *, per_iteration: bool) -> float:
-    """In the unit of the measure, for an iteration where asked for. Raises UnmeasurableError."""
+    """The value in the unit of the measure, of one iteration where asked for. Raises UnmeasurableError."""
     require_evidence(report, measure)
     if per_iteration:
         return _per_iteration(report, device, measure)
@@ -44,17 +59,13 @@ def _per_iteration(report: Report, device: DeviceReport, measure: Measure) -> fl
     """The mean over the steady iterations; of what is not known of each of them, that of the window."""
     units = units_of(report, device)
     capture = by_iterations(report, device)
-    column = _column(measure)
+    if measure.in_ledger:
+        column: str | None = f"{'root' if measure.path[0] == 'root_ledger' else 'ledger'}.{measure.cause}"
+    else:
+        column = f"ops.{measure.path[1]}" if measure.path[0] == "ops" else _COLUMNS.get(measure.name)
     if capture is None or column is None:
         return _field(report, device, measure) / units
     return float(capture.table[column].mean()) if column in capture.table else 0.0
-
-
-def _column(measure: Measure) -> str | None:
-    """Its column in the table of steady iterations, None where it has none."""
-    if measure.in_ledger:
-        return f"{'root' if measure.path[0] == 'root_ledger' else 'ledger'}.{measure.cause}"
-    return f"ops.{measure.path[1]}" if measure.path[0] == "ops" else _COLUMNS.get(measure.name)
 
 
 def _field(report: Report, device: DeviceReport, measure: Measure) -> float:
@@ -79,3 +90,41 @@ def _counter(report: Report, device: DeviceReport, measure: Measure) -> float:
     if value is None:
         raise why_none(report, device, measure.path)
     return value
+
+
+def require_evidence(report: Report, measure: Measure) -> None:
+    """Raise UnmeasurableError where what it rests on was not captured, or its cause was disabled: a 0 would mean
+    nothing."""
+    cause = measure.cause
+    if cause is not None and cause in disabled_causes(report.settings):
+        raise UnmeasurableError(f"the cause {cause} was disabled: analyse it without --disable {cause}")
+    needed = {each.kind for each in _markers(measure.path[0]) if isinstance(each, Needs)}
+    tables = set(CAUSES[cause].tables) if cause is not None else set()
+    needed |= {kind for kind in BY_OPTION if tables & set(KINDS[kind].tables)}
+    missing = {each.id for each in report.trace.capabilities if not each.available} & needed
+    if needed >= EITHER and not missing >= EITHER:
+        missing -= EITHER
+    if missing:
+        options = " ".join(KINDS[kind].recapture or "" for kind in BY_OPTION if kind in missing)
+        what = " and ".join(kind for kind in BY_OPTION if kind in missing)
+        raise UnmeasurableError(f"the trace has no {what} evidence: {options} brings it")
+
+
+def why_none(report: Report, device: DeviceReport, path: tuple[str, ...]) -> UnmeasurableError:
+    """Why the field at `path` holds None, and what would fill it."""
+    if path[-1] == "per_iteration" and device.iterations is None:
+        path = ("iterations",)
+    why = next((each.text for each in _markers(path[0]) if isinstance(each, WhyNone)), None)
+    if path[0] == "utilization":
+        why = device.utilization.estimate.missing or why
+    elif path[0] != GPU_METRICS and getattr(device, path[0]) is not None:
+        why = None
+    if why is not None:
+        return UnmeasurableError(why)
+    fuller = f"; a fuller capture: {report.recapture}" if report.recapture else ""
+    return UnmeasurableError(f"the report has no value for it{fuller}")
+
+
+def _markers(field: str) -> tuple[object, ...]:
+    """What the type of a field of a device says; none for what is no such field, as the findings."""
+    return markers_of(DeviceReport, field) if field in fields_of(DeviceReport) else ()

@@ -10,8 +10,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from nsysdiag.ci.evidence import UnmeasurableError, require_evidence
-from nsysdiag.ci.measuring import units_of
+from nsysdiag.ci.measuring import UnmeasurableError, require_evidence, units_of
 from nsysdiag.ci.names import COUNT, NS, Measure
 from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.report import DeviceReport, Report, SignatureRow

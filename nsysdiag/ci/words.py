@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from nsysdiag.ci.expressions import Expression
+from nsysdiag.ci.expressions import SHRANK, Expression
 from nsysdiag.ci.names import NS, SHARE
 from nsysdiag.comparison.facts import Change
 from nsysdiag.units import format_ns, format_signed_share
-
-Parts = tuple[str, str]
 
 
 def sentence(expression: Expression, value: float, device: str, nvtx: str, *, broken: bool) -> str:
@@ -24,7 +22,7 @@ def change_sentence(expression: Expression, change: Change, device: str, *, brok
     """`idle_ns on gpu0 grew by 31.2%, from 1.20 ms to 1.57 ms, which is more than 10% and no chance`."""
     more = change.change_ns > 0
     verb = "grew" if more else "shrank"
-    wanted = "shrank" if expression.operator == "-" else "grew"
+    wanted = "shrunk" if expression.operator == SHRANK else "grown"
     times = f"from {format_ns(change.before_ns)} to {format_ns(change.after_ns)}"
     share = f" ({format_signed_share(change.change_ns, change.before_ns)})" if change.before_ns else ""
     size = f"{times} a unit of work{share}"
@@ -34,10 +32,7 @@ def change_sentence(expression: Expression, change: Change, device: str, *, brok
         return f"{name} {verb} {size}, by more than {limit} and not by chance"
     if change.verdict == "same":
         return f"{name} went {size}, which is no change beyond chance"
-    return f"{name} {verb} {size}, and must not have {_GONE[wanted]} by more than {limit}"
-
-
-_GONE = {"grew": "grown", "shrank": "shrunk"}
+    return f"{name} {verb} {size}, and must not have {wanted} by more than {limit}"
 
 
 def place(device: str, nvtx: str) -> str:
@@ -45,7 +40,7 @@ def place(device: str, nvtx: str) -> str:
     return (f" in '{nvtx}'" if nvtx else "") + (f" on {device}" if device else "")
 
 
-def in_words(value: float, limit: float, unit: str) -> Parts:
+def in_words(value: float, limit: float, unit: str) -> tuple[str, str]:
     """Both with as many digits as make them differ."""
     for digits in (3, 6, 9, 17):
         found, other = _in_words(value, unit, digits), _in_words(limit, unit, digits)

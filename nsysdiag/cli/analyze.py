@@ -100,10 +100,17 @@ def analyze(
 
     from nsysdiag.ci.budgets import Judgement, judge, refuse_changes
     from nsysdiag.ci.budgets import check as check_budgets
-    from nsysdiag.cli.budgets import budgets_of_options, concluding
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import plan, write_all
-    from nsysdiag.cli.settings import known_causes, require_one_way, say_unpriced, settings_of_file, with_price
+    from nsysdiag.cli.settings import (
+        budgets_of_options,
+        concluding,
+        known_causes,
+        require_one_way,
+        say_unpriced,
+        settings_of_file,
+        with_price,
+    )
     from nsysdiag.units import parse_bytes
 
     options.check_redaction(redact_key, redact=redact)

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.console import batch_bar, complain, note
+from nsysdiag.cli.errors import BROKEN_BUDGET
 from nsysdiag.errors import IncompleteError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -97,11 +99,15 @@ def batch(
     from nsysdiag.batch.results import check_targets
     from nsysdiag.batch.task import Shared, check_budgets
     from nsysdiag.ci.budgets import Judgement, refuse_changes, unused
-    from nsysdiag.cli.budgets import budgets_of_options
     from nsysdiag.cli.command import command_of
-    from nsysdiag.cli.console import note
     from nsysdiag.cli.load import is_saved_report, load_report
-    from nsysdiag.cli.settings import only_prices, require_one_way, say_what_mattered, settings_of_file
+    from nsysdiag.cli.settings import (
+        budgets_of_options,
+        only_prices,
+        require_one_way,
+        say_what_mattered,
+        settings_of_file,
+    )
     from nsysdiag.formats.batch.entries import summary_of
 
     runner = _runner(scheduler, jobs, memory_limit)
@@ -171,7 +177,6 @@ def _entries(found: "Found", shared: "Shared", runner: "Callable[[Watch], Run]",
     from nsysdiag.batch.journal import Journal
     from nsysdiag.batch.results import run_all
     from nsysdiag.batch.task import Task
-    from nsysdiag.cli.progress import batch_bar
 
     journal = Journal(shared.folder)
     before = journal.read() if shared.resume else {}
@@ -207,9 +212,6 @@ def _written(summary: "BatchSummary", output: str) -> str:
 def _conclude(summary: "BatchSummary") -> None:
     """Report what failed, and which budgets are broken or cannot be judged; end with 4 where an input failed, with 2
     where a budget cannot be judged, with 1 where one is broken that fails."""
-    from nsysdiag.cli.console import complain, note
-    from nsysdiag.cli.errors import BROKEN_BUDGET
-
     for entry in summary.entries:
         for budget in [each for each in entry.budgets if each.broken]:
             note(f"nsysdiag: {budget.level}: {entry.input}: {budget.sentence} ({budget.source})")

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.console import note, progress_bar
 from nsysdiag.errors import UsageError
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt
 
 if TYPE_CHECKING:
     from nsysdiag.config.settings import Settings
-    from nsysdiag.report import Report
     from nsysdiag.share.bundle.contents import Bundle
 
 SUFFIX = ".zip"
@@ -45,7 +45,6 @@ def bundle(
     command line, the host or programs that were not traced. With --redact no file in the zip holds a name of the
     trace. Without -o, writes TRACE-stem.nsysdiag.zip into the current folder, with --redact redacted.nsysdiag.zip.
     """
-    from nsysdiag.cli.console import note
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import check_file
     from nsysdiag.config.settings import Settings
@@ -85,15 +84,11 @@ def _target(stem: str, output: str | None) -> Path:
 
 def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool, quiet: bool) -> "Bundle":
     from nsysdiag.cli.command import command_of
-    from nsysdiag.cli.progress import progress_bar
     from nsysdiag.formats.format import RenderOptions
     from nsysdiag.private import private_folder
     from nsysdiag.share.bundle.contents import bundle_of
     from nsysdiag.share.redaction import Names
     from nsysdiag.trace.trace import open_trace
-
-    def render_options(report: "Report") -> RenderOptions:
-        return RenderOptions(command=command_of(report))
 
     with (
         Attempt(f"bundle '{printable(source)}'") as attempt,
@@ -102,4 +97,11 @@ def _bundle(source: Path, settings: "Settings", key: str | None, *, redact: bool
         open_trace(source) as trace,
     ):
         names = Names(key) if redact else None
-        return bundle_of(trace, settings, folder, render_options, attempt.noting(progress), names)
+        return bundle_of(
+            trace,
+            settings,
+            folder,
+            lambda report: RenderOptions(command=command_of(report)),
+            attempt.noting(progress),
+            names,
+        )

@@ -29,22 +29,19 @@ def command_of(document: Report | RanksReport | Comparison) -> str:
     """`nsysdiag analyze`, `ranks` or `compare` with the files, by their names alone, and the options that differ from
     their defaults."""
     if isinstance(document, Comparison):
-        words = ["compare", *_sides(document)]
+        (before, *more_before), (after, *more_after) = (
+            [trace.given or trace.file for trace in side] for side in (document.before, document.after)
+        )
+        words = ["compare", before, after]
+        words += [word for file in more_before for word in ("--before", file)]
+        words += [word for file in more_after for word in ("--after", file)]
+        words += ["--across-gpus"] if document.across_gpus else []
     elif isinstance(document, RanksReport):
         words = ["ranks", *(trace.file for trace in document.traces)]
     else:
         words = ["analyze", document.trace.file]
     options = [word for name, value in document.settings.items() for word in _option(name, value)]
     return shlex.join(["nsysdiag", *words, *options])
-
-
-def _sides(comparison: Comparison) -> list[str]:
-    (before, *more_before), (after, *more_after) = (
-        [trace.given or trace.file for trace in side] for side in (comparison.before, comparison.after)
-    )
-    further = [word for file in more_before for word in ("--before", file)]
-    further += [word for file in more_after for word in ("--after", file)]
-    return [before, after, *further, *(["--across-gpus"] if comparison.across_gpus else [])]
 
 
 def _option(name: str, value: SettingValue) -> Iterator[str]:
@@ -56,16 +53,11 @@ def _option(name: str, value: SettingValue) -> Iterator[str]:
     if name in FLAGS:
         yield option
     elif name == "cost":
-        yield from (part for price in _general_price(value) for part in (option, price))
+        # Prices by name come from a file, and then the general one beside them does too.
+        if isinstance(value, dict) and "gpu_hour_cost" in value and "gpus" not in value:
+            yield from (option, str(value["gpu_hour_cost"]))
     elif name == "disabled" and isinstance(value, list):
         for cause in value:
             yield from (option, str(cause))
     else:
         yield from (option, setting_text(name, value) + ("ns" if name in TIMES else ""))
-
-
-def _general_price(cost: SettingValue) -> list[str]:
-    """The price of an hour of any GPU; where prices by name are beside it they come from a file, and so does it."""
-    if not isinstance(cost, dict) or "gpus" in cost or "gpu_hour_cost" not in cost:
-        return []
-    return [str(cost["gpu_hour_cost"])]

@@ -65,14 +65,13 @@ def compare(
 
     from nsysdiag.ci.budgets import judge
     from nsysdiag.ci.changes import check_comparison
-    from nsysdiag.cli.budgets import budgets_of_options, concluding
     from nsysdiag.cli.load import is_saved_report
     from nsysdiag.cli.output import Kind, plan, write_all
-    from nsysdiag.cli.settings import require_one_way, settings_of_file
+    from nsysdiag.cli.settings import budgets_of_options, concluding, require_one_way, settings_of_file
     from nsysdiag.comparison.compare import compare_reports
     from nsysdiag.comparison.pairing import require_names
     from nsysdiag.comparison.show.registry import RENDERERS
-    from nsysdiag.share.redaction import is_redacted, redacted_by
+    from nsysdiag.share.redaction import Names, is_redacted, redacted_by
 
     options.check_redaction(redact_key, redact=redact)
     require_one_way(config, no_config=no_config)
@@ -87,7 +86,10 @@ def compare(
     settings = replace(file, same_gpu=same_gpu or file.same_gpu)
     reports = [_report(path, settings, file, quiet=quiet) for path in paths]
     require_names(reports)
-    names = _names(reports, redact_key) if redact else None
+    if redact and any(map(is_redacted, reports)):
+        raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
+    # The same pseudonyms for both sides: what has one name before and after still has.
+    names = Names(redact_key) if redact else None
     shown = [redacted_by(report, names) for report in reports] if names else reports
     made = compare_reports(shown[: len(left)], shown[len(left) :], across_gpus=across_gpus)
     if redact or not any(map(is_redacted, reports)):  # else what a file is called may be a name
@@ -123,15 +125,6 @@ def _report(path: Path, settings: "Settings", file: "Settings", *, quiet: bool) 
     report = read_report(path)
     refuse_analysis_settings(path, report, file, settings)
     return report
-
-
-def _names(reports: list["Report"], key: str | None) -> "Names":
-    """The same pseudonyms for both sides: what has one name before and after still has."""
-    from nsysdiag.share.redaction import Names, is_redacted
-
-    if any(is_redacted(report) for report in reports):
-        raise UsageError("a report is redacted already", hint="leave --redact out, or use the traces themselves")
-    return Names(key)
 
 
 def _with_file(made: "Comparison", file: "Settings", settings: "Settings", names: "Names | None") -> "Comparison":

@@ -13,7 +13,7 @@ from nsysdiag.shortage import Attempt
 from nsysdiag.workflow_commands import JSON
 
 if TYPE_CHECKING:
-    from nsysdiag.cli.facts import Facts, Gpu
+    from nsysdiag.cli.facts import Facts
 
 EPILOG = """\b
 Examples:
@@ -71,21 +71,18 @@ def _text(facts: "Facts") -> str:
 def _facts_rows(facts: "Facts") -> list[tuple[str, str]]:
     from nsysdiag.units import format_bytes, format_count, format_ns
 
+    gpus = []
+    for gpu, count in Counter(facts.gpus).items():
+        known = [gpu.name]
+        known += [f"{gpu.sm_count} SMs"] if gpu.sm_count else []
+        known += [format_bytes(gpu.memory_bytes)] if gpu.memory_bytes else []
+        gpus.append(("gpu", f"{count} x {', '.join(known)}"))
     return [
         ("size", format_bytes(facts.size_bytes)),
         ("nsys", facts.nsys_version or "unknown version"),
         ("schema", facts.schema_version or "unknown version"),
         ("capture", "unknown length" if facts.capture_ns is None else format_ns(facts.capture_ns)),
-        *(("gpu", f"{count} x {_gpu(gpu)}") for gpu, count in Counter(facts.gpus).items()),
-        *([] if facts.gpus else [("gpu", "none listed")]),
+        *(gpus or [("gpu", "none listed")]),
         ("processes", format_count(facts.processes)),
         ("threads", format_count(facts.threads)),
     ]
-
-
-def _gpu(gpu: "Gpu") -> str:
-    from nsysdiag.units import format_bytes
-
-    facts = [f"{gpu.sm_count} SMs"] if gpu.sm_count else []
-    facts += [format_bytes(gpu.memory_bytes)] if gpu.memory_bytes else []
-    return ", ".join([gpu.name, *facts])

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from nsysdiag.cli.progress import progress_bar
+from nsysdiag.cli.console import progress_bar
 from nsysdiag.errors import InputError
 from nsysdiag.printable import printable
 from nsysdiag.shortage import Attempt

@@ -97,7 +97,7 @@ DebugOption = Annotated[bool, typer.Option("--debug", help="Show the traceback o
 
 
 def first_repeated(paths: Sequence[Path]) -> Path | None:
-    """The first path that stands there a second time; None where there is none."""
+    """The first path that is named twice; None where none is."""
     seen: set[Path] = set()
     for path in paths:
         if path.absolute() in seen:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from nsysdiag.cli import options
+from nsysdiag.cli.console import progress_bar
 from nsysdiag.errors import UsageError
 
 EPILOG = """\b
@@ -37,7 +38,6 @@ def ranks(
     Without -o, writes ranks.nsysdiag.html into the current folder.
     """
     from nsysdiag.cli.output import Kind, plan, write_all
-    from nsysdiag.cli.progress import progress_bar
     from nsysdiag.config.settings import Settings
     from nsysdiag.ranks import pipeline
     from nsysdiag.ranks.show.csv_ import TABLES

@@ -39,6 +39,7 @@ def render(
     """Write a saved report in other formats, without the trace."""
     from nsysdiag.cli.load import read_document
     from nsysdiag.cli.output import plan, write_all
+    from nsysdiag.comparison.facts import Comparison
 
     options.check_redaction(redact_key, redact=redact)
     if not output:
@@ -47,8 +48,15 @@ def render(
     document = read_document(path)
     kind = _kind(document)
     destinations = plan(output, format_name, path.stem, kind, inputs=[path], force=force, open_html=open_html)
-    shown = _redacted(document, redact_key, redact=redact)
-    write_all(shown, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)
+    if isinstance(document, Comparison):
+        if redact:
+            raise UsageError(
+                "a saved comparison cannot be redacted",
+                hint="compare again with --redact: nsysdiag compare BEFORE AFTER --redact",
+            )
+    else:
+        document = options.redacted_for(document, redact_key, redact=redact)
+    write_all(document, destinations, force=force, quiet=quiet, summary=False, open_html=open_html, details=details)
 
 
 def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":
@@ -62,18 +70,3 @@ def _kind(document: "Report | RanksReport | Comparison") -> "Kind | None":
     if isinstance(document, RanksReport):
         return Kind("a comparison of ranks", [*RENDERERS], TABLES)
     return Kind("a comparison", [*COMPARISONS], tables=()) if isinstance(document, Comparison) else None
-
-
-def _redacted(
-    document: "Report | RanksReport | Comparison", key: str | None, *, redact: bool
-) -> "Report | RanksReport | Comparison":
-    from nsysdiag.comparison.facts import Comparison
-
-    if not isinstance(document, Comparison):
-        return options.redacted_for(document, key, redact=redact)
-    if redact:
-        raise UsageError(
-            "a saved comparison cannot be redacted",
-            hint="compare again with --redact: nsysdiag compare BEFORE AFTER --redact",
-        )
-    return document

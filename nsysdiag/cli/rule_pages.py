@@ -182,6 +182,11 @@ def one_text(page: RulePage) -> str:
 
 def one_markdown(page: RulePage) -> str:
     """One rule in full, under a heading."""
+    kinds: list[str] = []
+    for kind in page.kinds:
+        if kind.title:
+            kinds.append(f"* kind: {kind.title}. Fix: {kind.fix}")
+            kinds += [f"  * advice{who}: {sentence}" for who, sentence in _sentences(kind.advice)]
     blocks = [
         f"## `{page.id}`: {page.title}",
         page.meaning,
@@ -192,18 +197,13 @@ def one_markdown(page: RulePage) -> str:
                 f"* side: {page.side}",
                 f"* evidence: {_code(page.tables)}",
                 *(f"* advice{who}: {sentence}" for who, sentence in _sentences(page.advice)),
-                *(line for kind in page.kinds if kind.title for line in _kind_lines(kind)),
+                *kinds,
                 *(f"* source: {f'[{source}]({source.url})' if source.url else source}" for source in page.sources),
             ]
         ),
         markdown(("threshold", "default", "meaning"), [(f"`{t.name}`", t.value, t.meaning) for t in page.thresholds]),
     ]
     return "\n\n".join(blocks)
-
-
-def _kind_lines(kind: Variant) -> list[str]:
-    advice = [f"  * advice{who}: {sentence}" for who, sentence in _sentences(kind.advice)]
-    return [f"* kind: {kind.title}. Fix: {kind.fix}", *advice]
 
 
 def _sentences(advice: Advice) -> list[tuple[str, str]]:

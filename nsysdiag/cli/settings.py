@@ -1,20 +1,24 @@
-"""The settings of a command: those of a file, named with --config or found by itself, and the options, which win."""
+"""The settings and budgets of a command: those of a file, named or found by itself, and the options, which win."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 import os
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
 from msgspec.structs import replace
 
+from nsysdiag.cli.console import complain, note
+from nsysdiag.cli.errors import BROKEN_BUDGET
 from nsysdiag.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from nsysdiag.ci.budgets import Budget, Judgement
     from nsysdiag.config.settings import CostSettings, Settings
@@ -95,8 +99,6 @@ def say_what_mattered(file: FromFile, settings: Settings, judged: Judgement) -> 
 
 
 def _say_found(file: FromFile, *, settings: bool, budgets: bool) -> None:
-    from nsysdiag.cli.console import note
-
     parts = [*(["settings"] if settings else []), *(["budgets"] if budgets else [])]
     if file.found and parts:
         note(f"{' and '.join(parts)} of {file.found}")
@@ -167,8 +169,6 @@ def priced_again(report: Report, settings: Settings) -> Report:
 
 def say_unpriced(report: Report, settings: Settings) -> None:
     """A note where there are prices and none of them is for a device of this report."""
-    from nsysdiag.cli.console import note
-
     cost = settings.cost
     if (
         cost.gpus
@@ -178,3 +178,34 @@ def say_unpriced(report: Report, settings: Settings) -> None:
     ):
         names = ", ".join(sorted({device.name for device in report.devices}))
         note(f"no price in [cost.gpus] is for {names}, so nothing is said of costs")
+
+
+def budgets_of_options(fail_on: Sequence[str] | None, warn_on: Sequence[str] | None) -> list[Budget]:
+    """Those of --fail-on and --warn-on. Raises UsageError with the place of a mistake."""
+    from nsysdiag.ci.budgets import FAIL, WARN, parse_budgets
+
+    return [*parse_budgets(fail_on or (), FAIL, "--fail-on"), *parse_budgets(warn_on or (), WARN, "--warn-on")]
+
+
+@contextmanager
+def concluding(judged: Judgement, file: FromFile, settings: Settings, *, quiet: bool) -> Iterator[None]:
+    """After the outputs, one line on stderr for each budget that is broken or could not be judged, also where all else
+    is quiet; those of a settings file that was found by itself come with its name.
+
+    Then exits with 2 where a budget could not be judged, with 1 where one is broken that fails.
+    """
+    from nsysdiag.ci.budgets import FAIL
+
+    try:
+        yield
+    finally:
+        if quiet:
+            say_what_mattered(file, settings, judged)
+        for result in [each for each in judged.results if each.broken]:
+            note(f"{result.level}: {result.sentence} ({result.source})")
+        for budget in judged.unjudged:
+            complain(budget.error, budget.hint)
+    if judged.unjudged:
+        raise typer.Exit(UsageError.exit_code)
+    if any(result.broken and result.level == FAIL for result in judged.results):
+        raise typer.Exit(BROKEN_BUDGET)

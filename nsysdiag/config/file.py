@@ -41,7 +41,8 @@ def read_file(path: Path) -> tuple[Settings, list[BudgetEntry]]:
     """The settings of a file, as `read_settings` has them, and its budgets."""
     table = _own_table(_parsed(path), path)
     known = _fields(Settings)
-    allowed = {name: kind for name, kind in known.items() if name in PLAIN or _is_struct(kind)}
+    structs = {name for name, kind in known.items() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)}
+    allowed = {name: kind for name, kind in known.items() if name in PLAIN or name in structs}
     for name in table:
         if name in known and name not in allowed:
             raise UsageError(f"{path}: {name} is no setting for a file", hint="give it on the command line")
@@ -104,10 +105,6 @@ def _own_table(document: Table, path: Path) -> Table:
 
 def _fields(kind: type[msgspec.Struct]) -> dict[str, object]:
     return {field.name: field.type for field in msgspec.structs.fields(kind)}
-
-
-def _is_struct(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 def _filled(

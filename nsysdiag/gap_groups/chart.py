@@ -9,7 +9,7 @@ import numpy as np
 from nsysdiag.document import words
 from nsysdiag.document.axis import EDGES as FINE_EDGES
 from nsysdiag.document.axis import count_levels, time_levels
-from nsysdiag.document.bars import BarChart, LegendEntry, legend_entry
+from nsysdiag.document.bars import BarChart, legend_entry
 from nsysdiag.document.blocks import PAGE, Chart, Column, Section, Table
 from nsysdiag.document.figures import Stack, percent, stack
 from nsysdiag.document.histogram import Bin, Histogram, Tally, Tick, bound, draw_columns, tally_gaps, ticks
@@ -22,8 +22,6 @@ from nsysdiag.document.view import share_of as some
 from nsysdiag.units import NS_PER, format_count, format_exact_ns, format_ns
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from nsysdiag.document.context import Context
     from nsysdiag.document.view import Causes
     from nsysdiag.report import DeviceReport
@@ -53,25 +51,15 @@ def _decades(device: DeviceReport, causes: Causes) -> list[tuple[object, ...]]:
     decade = np.searchsorted(np.array(EDGES), lengths, side="right")
     longest = max(int(lengths[decade == index].sum()) for index in range(len(EDGES) + 1))
     ids = device.gaps_packed.cause_ids
-    return [
-        _decade(index, lengths[decade == index], codes[decade == index], longest, ids, causes)
-        for index in range(int(decade.min()), int(decade.max()) + 1)
-    ]
-
-
-def _decade(
-    index: int,
-    lengths: npt.NDArray[np.int64],
-    codes: npt.NDArray[np.int64],
-    longest: int,
-    ids: list[str],
-    causes: Causes,
-) -> tuple[object, ...]:
-    total = int(lengths.sum())
-    by_cause = by_time({ids[code]: int(lengths[codes == code].sum()) for code in np.unique(codes).tolist()})
-    segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in by_cause)
-    bar = Stack("Causes of the gaps of this length", segments, total, percent(total, longest)) if total else None
-    return _label(index), len(lengths), total, total, bar
+    rows: list[tuple[object, ...]] = []
+    for index in range(int(decade.min()), int(decade.max()) + 1):
+        mine, code = lengths[decade == index], codes[decade == index]
+        total = int(mine.sum())
+        by_cause = by_time({ids[each]: int(mine[code == each].sum()) for each in np.unique(code).tolist()})
+        segments = stack((causes.title(cause), ns, causes[cause].color, "") for cause, ns in by_cause)
+        bar = Stack("Causes of the gaps of this length", segments, total, percent(total, longest)) if total else None
+        rows.append((_label(index), len(mine), total, total, bar))
+    return rows
 
 
 def _chart(device: DeviceReport, causes: Causes) -> list[Chart]:
@@ -116,16 +104,12 @@ def _figure(tallies: dict[str, Tally], shown: slice, edges: list[Tick], causes: 
         ]
         for rows in zip(counts, times, strict=True)
     ]
-    entries = [_entry(cause, causes) for cause in tallies]
+    entries = [legend_entry(some(cause, 1, causes)) for cause in tallies]
     panels = [
         Panel("Number of gaps", counts, count_levels(max(map(sum, zip(*counts, strict=True))))),
         Panel("Idle time in them", times, time_levels(max(map(sum, zip(*times, strict=True))))),
     ]
     return histogram_figure(panels, entries, tooltips, edges)
-
-
-def _entry(cause: str, causes: Causes) -> LegendEntry:
-    return legend_entry(some(cause, 1, causes))
 
 
 def _range(at: int) -> str:

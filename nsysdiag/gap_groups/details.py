@@ -74,17 +74,17 @@ def gap_moments(frame: Frame) -> IntArray:
 
 def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
     """The gaps `chosen`, in that order."""
-    gaps, frame = context.frame.gaps, context.frame
+    gaps, frame, drained = context.frame.gaps, context.frame, context.drained
     before = describe_operations(context.device, gaps.previous[chosen], context.strings)
     after = describe_operations(context.device, gaps.next[chosen], context.strings)
     moments = gap_moments(frame)[chosen]
     path, paths = path_codes(context.ranges, context.axis, context.lane[chosen], moments)
     elsewhere = ranges_elsewhere(context.ranges, _threads(context, chosen), moments)
-    slices = _slices_by_gap(context, chosen, [paths[code] for code in path.tolist()])
-    length = (gaps.end - gaps.start)[chosen]
-    known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
     number = np.full(len(gaps), -1, dtype=np.int64)
     number[chosen] = np.arange(len(chosen))
+    slices = _slices_by_gap(context, number, [paths[code] for code in path.tolist()])
+    length = (gaps.end - gaps.start)[chosen]
+    known = 1 - context.ledger.unresolved_ns[chosen] / np.maximum(length, 1)
     places = places_of(context.host_side, number, len(chosen))
     return [
         Gap(
@@ -95,8 +95,8 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
             previous_op=before[at],
             next_op=after[at],
             nvtx=paths[int(path[at])],
-            sync_drained=bool(context.drained.flag[gap]),
-            drained_by=_drained_by(context.drained, int(gap)),
+            sync_drained=bool(drained.flag[gap]),
+            drained_by=drained.names[int(drained.name[gap])] if drained.flag[gap] else None,
             root=_root(context, int(gap), slices[at]),
             confidence=round(float(known[at]), 4),
             call_site=places[at].site,
@@ -109,10 +109,6 @@ def describe_gaps(context: GapContext, chosen: IntArray) -> list[Gap]:
 def _root(context: GapContext, gap: int, slices: list[Slice]) -> Root | None:
     cause = int(context.ledger.dominant[gap])
     return context.wake_chains.root(gap, cause, sum(part.ns for part in slices if part.cause == list(CAUSES)[cause]))
-
-
-def _drained_by(drained: Drained, gap: int) -> str | None:
-    return drained.names[int(drained.name[gap])] if drained.flag[gap] else None
 
 
 def _threads(context: GapContext, chosen: IntArray) -> IntArray:
@@ -129,15 +125,14 @@ def _thread(context: GapContext, lane: int) -> Thread | None:
     return Thread(pid=pid_of(identity), tid=tid_of(identity), name=context.thread_names.get(identity))
 
 
-def _slices_by_gap(context: GapContext, chosen: IntArray, paths: list[list[str]]) -> list[list[Slice]]:
-    """The slices of the chosen gaps, one for each cause and gap, in the order in which they begin."""
+def _slices_by_gap(context: GapContext, number: IntArray, paths: list[list[str]]) -> list[list[Slice]]:
+    """The slices of the chosen gaps, one for each cause and gap, in the order in which they begin. `number` is the
+    place of each gap among the chosen ones, -1 for the others."""
     rows = context.slices.rows
-    place = np.full(len(context.frame.gaps), -1, dtype=np.int64)
-    place[chosen] = np.arange(len(chosen))
-    mine = np.flatnonzero(place[rows.gap] >= 0)
-    mine = mine[np.lexsort((rows.start[mine], place[rows.gap[mine]]))]
+    mine = np.flatnonzero(number[rows.gap] >= 0)
+    mine = mine[np.lexsort((rows.start[mine], number[rows.gap[mine]]))]
     samples = _host_code(context, mine)
-    borders = np.searchsorted(place[rows.gap[mine]], np.arange(len(chosen) + 1))
+    borders = np.searchsorted(number[rows.gap[mine]], np.arange(len(paths) + 1))
     return [
         _merged_slices(context.slices, mine[low:high], paths[at], samples[low:high])
         for at, (low, high) in enumerate(zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True))
@@ -168,18 +163,12 @@ def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: lis
         texts[cause][text] = (count + 1, sum_ns + ns)
         sampled.setdefault(cause, "")
         sampled[cause] = max(sampled[cause], samples[at], key=lambda text: len(typed.plain(text)))
-    return [
-        Slice(
-            cause=ids[cause],
-            ns=ns,
-            evidence=_with_samples(_evidence(slices, ids[cause], texts[cause], path), sampled[cause]),
-        )
-        for cause, ns in total.items()
-    ]
-
-
-def _with_samples(evidence: str, samples: str) -> str:
-    return f"{evidence}; samples in {samples}" if samples else evidence
+    merged = []
+    for cause, ns in total.items():
+        evidence = _evidence(slices, ids[cause], texts[cause], path)
+        evidence += f"; samples in {sampled[cause]}" if sampled[cause] else ""
+        merged.append(Slice(cause=ids[cause], ns=ns, evidence=evidence))
+    return merged
 
 
 def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:

@@ -45,7 +45,7 @@ def gap_entries(gaps: list[Gap], causes: Causes) -> list[Entry]:
 
 def _likeness(gap: Gap) -> tuple[str, ...]:
     """What the details of a gap say beside times."""
-    names = [_operation(operation) or "" for operation in (gap.previous_op, gap.next_op)]
+    names = [operation_name(operation) or "" for operation in (gap.previous_op, gap.next_op)]
     threads = [hop.how + words.thread_label(hop.thread) for hop in gap.root.hops] if gap.root else []
     threads += [words.thread_label(gap.thread), gap.root.cause if gap.root else ""]
     site = [gap.drained_by or "", call_site_label(gap.call_site), words.path_label(gap.nvtx_elsewhere)]
@@ -60,8 +60,12 @@ def _large(gap: Gap) -> list[Slice]:
 
 
 def _gap_entry(gap: Gap, first: Gap, causes: Causes) -> Entry:
-    large = _large(gap)
-    lines = [_slice_line(gap, part, causes) for part in large] or [Paragraph("no cause")]
+    length, large = gap.end_ns - gap.start_ns, _large(gap)
+    lines = []
+    for part in large:
+        share, why = format_share(part.ns, length), evidence(part, causes)
+        lines.append(Paragraph([f"{share} ", _key(part.cause, causes), *named(": ", why)], line=True))
+    lines = lines or [Paragraph("no cause")]
     if rest := slices_by_time(gap)[len(large) :]:
         time = format_ns(sum(part.ns for part in rest))
         lines.append(Paragraph(f"{words.counted(len(rest), 'other cause')}: {time}", "quiet"))
@@ -69,15 +73,9 @@ def _gap_entry(gap: Gap, first: Gap, causes: Causes) -> Entry:
     return Entry(
         f"at {words.instant(gap.start_ns)}",
         [*lines, *_hops(gap), *_circumstances(gap)] if first is gap else [same],
-        mark=format_ns(gap.end_ns - gap.start_ns),
+        mark=format_ns(length),
         note=f"in {words.path_label(gap.nvtx)}" if gap.nvtx else "",
     )
-
-
-def _slice_line(gap: Gap, part: Slice, causes: Causes) -> Paragraph:
-    share = format_share(part.ns, gap.end_ns - gap.start_ns)
-    why = evidence(part, causes)
-    return Paragraph([f"{share} ", _key(part.cause, causes), *named(": ", why)], line=True)
 
 
 def _hops(gap: Gap) -> list[Paragraph]:
@@ -93,7 +91,7 @@ def _hops(gap: Gap) -> list[Paragraph]:
 
 def _circumstances(gap: Gap) -> list[Paragraph]:
     """Where the gap lies, who launched the operation that ended it, and in which code."""
-    before, after = (Name(_operation(operation) or "nothing") for operation in (gap.previous_op, gap.next_op))
+    before, after = (Name(operation_name(operation) or "nothing") for operation in (gap.previous_op, gap.next_op))
     facts = [f"launched by {words.short_thread_label(gap.thread)}"] if gap.thread else []
     return _lines(
         ["between ", before, " and ", after],
@@ -107,5 +105,6 @@ def _lines(*lines: list[Part]) -> list[Paragraph]:
     return [Paragraph(line, "quiet", line=True) for line in lines if line]
 
 
-def _operation(operation: Operation | None) -> str | None:
+def operation_name(operation: Operation | None) -> str | None:
+    """The operation beside a gap; None where there is none."""
     return brief(operation.name) if operation else None

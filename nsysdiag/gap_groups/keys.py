@@ -28,8 +28,8 @@ _COUNTER = re.compile(r"(?<![^\W\d_])\d+|\d+(?![^\W_]|\d)")
 @dataclass(frozen=True, slots=True)
 class GapKeys:
     """For each gap the codes of its previous and next operation, its NVTX path and its dominant cause (its place in the
-    registry), with the names behind the codes; counters in names are out of the way. `code` numbers the different
-    combinations in the order of their first gaps."""
+    registry), with the names behind the codes, without their counters. `code` numbers the different combinations in
+    the order of their first gaps."""
 
     previous: IntArray
     previous_names: list[str]

@@ -11,15 +11,14 @@ from nsysdiag.document.blocks import NOT_PAGE, TERMINAL, Block, Cell, Column, En
 from nsysdiag.document.code import call_site_label
 from nsysdiag.document.figures import Stack, stack
 from nsysdiag.document.kinds import COUNT, MOMENT, NAME, SHARE, STACK, TEXT, TIME, share_of
-from nsysdiag.document.names import brief
 from nsysdiag.document.view import by_length, by_time, by_total, evidence, slices_by_time
-from nsysdiag.gap_groups.entries import gap_entries, group_entry
+from nsysdiag.gap_groups.entries import gap_entries, group_entry, operation_name
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:
     from nsysdiag.document.context import Context
     from nsysdiag.document.view import Causes
-    from nsysdiag.report import DeviceReport, Gap, Operation, SignatureRow
+    from nsysdiag.report import DeviceReport, Gap, SignatureRow
 
 TOP, TOP_OF_SEVERAL = 10, 5
 TERMINAL_GROUPS, TERMINAL_GAPS = 3, 5
@@ -124,16 +123,12 @@ def _gap(gap: Gap, causes: Causes) -> tuple[object, ...]:
         gap.start_ns,
         Cell(causes.title(first.cause), tag=format_share(first.ns, length)) if first else None,
         why or None,
-        _operation(gap.previous_op),
-        _operation(gap.next_op),
+        operation_name(gap.previous_op),
+        operation_name(gap.next_op),
         words.path_label(gap.nvtx) or None,
         words.path_label(gap.nvtx_elsewhere) or None,
         call_site_label(gap.call_site) or None,
     )
-
-
-def _operation(operation: Operation | None) -> str | None:
-    return brief(operation.name) if operation else None
 
 
 def ranges(device: DeviceReport, context: Context) -> Section | None:

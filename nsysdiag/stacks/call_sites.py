@@ -101,7 +101,10 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
         ]
     )
     chosen = found.take(_few_of_each(group[found.gap], found.kind))
-    stacks = [_stacks(side, name, chosen.id[chosen.source == number]) for number, name in enumerate(SOURCES)]
+    stacks: list[Stacks] = []
+    for number, name in enumerate(SOURCES):
+        ids = chosen.id[chosen.source == number]
+        stacks.append(side.python.stacks(np.unique(ids)) if name == "python" else side.chains.stacks(name, ids))
     stacks_by_kind: list[dict[int, list[tuple[str, Stack]]]] = [{} for _ in range(count)]
     for at, kind, source, chain in zip(
         group[chosen.gap].tolist(), chosen.kind.tolist(), chosen.source.tolist(), chosen.id.tolist(), strict=True
@@ -110,10 +113,6 @@ def places_of(side: HostSide, group: IntArray, count: int) -> list[Place]:
             stacks_by_kind[at].setdefault(kind, []).append((SOURCES[source], stack))
     computes = set(group[np.isin(side.dominant, _SAMPLED)].tolist())
     return [_place(each, at in computes) for at, each in enumerate(stacks_by_kind)]
-
-
-def _stacks(side: HostSide, source: str, ids: IntArray) -> Stacks:
-    return side.python.stacks(np.unique(ids)) if source == "python" else side.chains.stacks(source, ids)
 
 
 def _focus(side: HostSide, group: IntArray) -> Owned:

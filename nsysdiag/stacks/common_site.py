@@ -40,8 +40,11 @@ def common_site(stacks: list[tuple[str, Stack]], launch: bool) -> CallSite:
     leading = min(scores.values())
     best = min((each for each, score in scores.items() if score == leading), key=functions.names)
     through = [(*each, at[best]) for each, at in zip(known, places, strict=True) if best in at]
+    shown = _commonest(frames[at : at + MOST_FRAMES] for _, frames, at in through)
     return CallSite(
-        frames=[_frame(frame) for frame in _commonest(frames[at : at + MOST_FRAMES] for _, frames, at in through)],
+        frames=[
+            CodeFrame(symbol=each.symbol, module=each.module, python=each.python, line=each.line) for each in shown
+        ],
         source=_commonest(source for source, _, _ in through),
         chains=len(through),
         of=len(stacks),
@@ -74,10 +77,6 @@ class _Functions:
 def _commonest(values: Iterable[T]) -> T:
     counts = Counter(values)
     return min(counts, key=lambda each: (-counts[each], repr(each)))
-
-
-def _frame(frame: Frame) -> CodeFrame:
-    return CodeFrame(symbol=frame.symbol, module=frame.module, python=frame.python, line=frame.line)
 
 
 def leaf_shares(stacks: list[Stack]) -> list[CodeShare]:

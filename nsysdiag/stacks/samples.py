@@ -49,10 +49,6 @@ def _counts(samples: Samples, low: IntArray, high: IntArray, symbols: LeafSymbol
 def _text(counts: Counter[str]) -> str:
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_NAMES]
     return ", ".join(
-        f"{typed.symbol(name)}{_kind(name)}" + (f" × {count}" if count > 1 else "") for name, count in ranked
+        typed.symbol(name) + (f" ({part})" if (part := part_of(name)) else "") + (f" × {count}" if count > 1 else "")
+        for name, count in ranked
     )
-
-
-def _kind(name: str) -> str:
-    part = part_of(name)
-    return f" ({part})" if part else ""

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from nsysdiag.cli.progress import batch_bar, progress_bar
+from nsysdiag.cli.console import batch_bar, progress_bar
 
 
 class Terminal(io.StringIO):

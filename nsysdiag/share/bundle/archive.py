@@ -14,7 +14,7 @@ from nsysdiag.epoch import source_date_epoch
 
 MARKER = b"nsysdiag bundle"
 EARLIEST = (1980, 1, 1, 0, 0, 0)
-"""Before it a zip knows no times."""
+"""The earliest time that a zip can hold."""
 _READABLE = stat.S_IFREG | 0o644
 _UNIX = 3
 

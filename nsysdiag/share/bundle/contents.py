@@ -46,7 +46,7 @@ def bundle_of(
     progress: Progress | None = None,
     names: Names | None = None,
 ) -> Bundle:
-    """The bundle of an open trace; `folder` is an empty one for files of the meantime.
+    """The bundle of an open trace; `folder` is an empty one for temporary files.
 
     With `names`, which must be new, all files hold pseudonyms; a slice that for want of names does not show
     what the trace shows is left out.

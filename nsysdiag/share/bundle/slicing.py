@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +56,11 @@ class _Attempt:
 def slice_of(trace: Trace, report: Report, settings: Settings, folder: Path, rename: Rename | None = None) -> Slice:
     """The smallest slice, written into `folder`, that analyses to the verdicts of `report`; if none does, all events,
     and the pairs say where they differ. With `rename` that is so of the slice with other names."""
-    attempts = list(_attempts(report))
+    attempts = [_Attempt(candidate) for candidate in candidates(report)]
+    if whole := whole_of(report):
+        attempts += [_Attempt(whole, whole=True, lean=True), _Attempt(whole, whole=True)]
+    # Damaged traces have rows whose times SQL compares otherwise than the reader does: no span holds them.
+    attempts.append(_Attempt(None, whole=True))
     for number, attempt in enumerate(attempts):
         path = folder / f"slice-{number}.sqlite"
         found = _try(trace, report, settings, path, attempt, rename)
@@ -65,17 +68,6 @@ def slice_of(trace: Trace, report: Report, settings: Settings, folder: Path, ren
             break
         path.unlink()
     return found
-
-
-def _attempts(report: Report) -> Iterator[_Attempt]:
-    for candidate in candidates(report):
-        yield _Attempt(candidate)
-    whole = whole_of(report)
-    if whole is not None:
-        yield _Attempt(whole, whole=True, lean=True)
-        yield _Attempt(whole, whole=True)
-    # Damaged traces have rows whose times SQL compares otherwise than the reader does: no span holds them.
-    yield _Attempt(None, whole=True)
 
 
 def _try(

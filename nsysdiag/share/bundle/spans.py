@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from nsysdiag.report import DeviceReport, Report
-    from nsysdiag.timeline.facts import TimelineLevels
 
     Shares = npt.NDArray[np.float64]
     Times = npt.NDArray[np.int64]
@@ -112,7 +111,11 @@ def _pairs(report: Report, borders: Borders, whole: Candidate) -> tuple[Times, S
     first, last = np.triu_indices(len(borders.times), borders.fewest)
     length = borders.times[last] - borders.times[first]
     fits = (length > 0) & (length <= LONGEST_SHARE * (whole.end_ns - whole.start_ns))
-    anchors = _anchors(report)
+    # Anchors: where the longest gaps begin whose cause is the leading one of the device that is idle longest.
+    idlest = max(report.devices, key=lambda device: device.idle_ns)
+    leading = max(idlest.ledger, key=lambda cause: idlest.ledger[cause], default=None)
+    gaps = [gap for gap in idlest.gaps if gap.slices and max(gap.slices, key=lambda part: part.ns).cause == leading]
+    anchors = np.array(sorted(gap.start_ns for gap in gaps), dtype=np.int64)
     before = np.searchsorted(anchors, borders.times)
     holds = before[last] > before[first]
     fits &= holds if (holds & fits).any() else True
@@ -124,45 +127,23 @@ def _pairs(report: Report, borders: Borders, whole: Candidate) -> tuple[Times, S
     return np.stack((first, last), axis=1), difference
 
 
-def _anchors(report: Report) -> Times:
-    """Where the longest gaps begin whose cause is the leading one of the device that is idle longest, sorted."""
-    device = max(report.devices, key=lambda device: device.idle_ns)
-    leading = max(device.ledger, key=lambda cause: device.ledger[cause], default=None)
-    starts = [
-        gap.start_ns for gap in device.gaps if gap.slices and max(gap.slices, key=lambda part: part.ns).cause == leading
-    ]
-    return np.array(sorted(starts), dtype=np.int64)
-
-
 def _difference(report: Report, device: DeviceReport, times: Times, first: Times, last: Times) -> Shares:
     """How much of the time of each span is divided otherwise than in the whole window, 0 to 2."""
-    sums = _running_sums(report, device, times)
-    inside = sums[last] - sums[first]
+    when, what, ns, kinds = _events(report, device)
+    # For each border the time before it, by cause of idle time and kind of work; and the time beyond all borders.
+    sums = np.zeros((len(times) + 1, kinds))
+    np.add.at(sums, (np.searchsorted(times, when, side="right"), what), ns)
+    running: Shares = np.cumsum(sums, axis=0)[: len(times)]
+    running -= running[0].copy()
+    beyond = (when < times[0]) | (when >= times[-1])
+    outside = np.zeros(kinds)
+    np.add.at(outside, what[beyond], ns[beyond])
+    inside = running[last] - running[first]
     shares = inside / np.maximum(inside.sum(axis=1, keepdims=True), 1)
-    total = sums[-1] + _outside(report, device, times)
+    total = running[-1] + outside
     difference: Shares = np.abs(shares - total / max(total.sum(), 1)).sum(axis=1)
     difference[inside.sum(axis=1) <= 0] = MOST_DIFFERENT
     return difference
-
-
-def _running_sums(report: Report, device: DeviceReport, times: Times) -> Shares:
-    """For each border how much time before it went to each cause of idle time, and how much to each kind of work."""
-    when, what, ns, kinds = _events(report, device)
-    place = np.clip(np.searchsorted(times, when, side="right"), 0, len(times))
-    sums = np.zeros((len(times) + 1, kinds))
-    np.add.at(sums, (place, what), ns)
-    running: Shares = np.cumsum(sums, axis=0)[: len(times)]
-    running -= running[0].copy()
-    return running
-
-
-def _outside(report: Report, device: DeviceReport, times: Times) -> Shares:
-    """The same for what is before the first and behind the last border."""
-    when, what, ns, kinds = _events(report, device)
-    out = (when < times[0]) | (when >= times[-1])
-    sums = np.zeros(kinds)
-    np.add.at(sums, what[out], ns[out])
-    return sums
 
 
 def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares, int]:
@@ -172,16 +153,12 @@ def _events(report: Report, device: DeviceReport) -> tuple[Times, Times, Shares,
     parts = [(start, cause, gap_ns.astype(np.float64))]
     levels = None if report.timeline is msgspec.UNSET else report.timeline.get(device.key)
     if levels is not None:
-        edges, lanes = _lanes(levels)
-        parts += [(edges, np.full(len(edges), causes + number), lane) for number, lane in enumerate(lanes)]
+        found = unpack_lanes(levels, levels.levels[0].buckets)  # of the finest level
+        assert found is not None  # a level holds no more buckets than it has
+        edges = np.linspace(levels.start_ns, levels.end_ns, len(found.edges))
+        middle = ((edges[1:] + edges[:-1]) / 2).astype(np.int64)
+        for number, lane in enumerate(("compute", "communication", "copies")):
+            spent = found.lanes[lane] / FULL * np.diff(edges)
+            parts.append((middle, np.full(len(middle), causes + number), spent))
     when, what, ns = (np.concatenate(column) for column in zip(*parts, strict=True))
     return when, what, ns, causes + 3
-
-
-def _lanes(levels: TimelineLevels) -> tuple[Times, list[Shares]]:
-    """The middle of each bucket of the finest level, and the time of compute, communication and copies in it."""
-    found = unpack_lanes(levels, levels.levels[0].buckets)
-    assert found is not None  # a level holds no more buckets than it has
-    edges = np.linspace(levels.start_ns, levels.end_ns, len(found.edges))
-    shares = [found.lanes[name] / FULL for name in ("compute", "communication", "copies")]
-    return ((edges[1:] + edges[:-1]) / 2).astype(np.int64), [share * np.diff(edges) for share in shares]

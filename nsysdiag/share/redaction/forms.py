@@ -48,7 +48,14 @@ def form_of(kind: str, text: str) -> Form:
     """How a name of a kind is written; `label` is what the kind is called. A long name and its short one are one."""
     text = short_name(text)
     if kind == KERNEL:
-        return _kernel(text)
+        normal = normal_kernel(text)
+        family = _function(normal)
+        return Form(
+            family,
+            variant="" if normal == family else normal,
+            exact="" if text == normal else text,
+            label=_communication(text) or KERNEL,
+        )
     if kind == RANGE:
         return Form(normal_range(text), counters=_counters(text), label=kind)
     if kind == SYMBOL:
@@ -58,17 +65,6 @@ def form_of(kind: str, text: str) -> Form:
         family = file_name(text) or text
         return Form(family, exact="" if text == family else text, label=kind)
     return Form(text, label=kind)
-
-
-def _kernel(text: str) -> Form:
-    normal = normal_kernel(text)
-    family = _function(normal)
-    return Form(
-        family,
-        variant="" if normal == family else normal,
-        exact="" if text == normal else text,
-        label=_communication(text) or KERNEL,
-    )
 
 
 def _function(normal: str) -> str:

@@ -44,6 +44,7 @@ _OF_NSYS = frozenset({
     "TLS allocation", "Unknown",
 })  # fmt: skip
 """What nsys and CUPTI call their own work, where others name a call."""
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _LOADED = re.compile(r"dlopen\((?P<module>[^()]*)\)")
 _LIBRARIES = """
     c m dl rt pthread util gcc_s stdc++ gomp iomp5 tbb tbbmalloc
@@ -118,6 +119,11 @@ def is_public_call(name: str) -> bool:
 def is_public_module(name: str) -> bool:
     """A library that programs share, or the kernel."""
     return len(name) <= LONGEST and _MODULE.fullmatch(name) is not None
+
+
+def is_public_symbol(name: str) -> bool:
+    """A function, a library where the function is not known, or an address alone."""
+    return is_public_function(name) or is_public_module(name) or _ADDRESS.fullmatch(name) is not None
 
 
 def is_class_of_operation(name: str) -> bool:

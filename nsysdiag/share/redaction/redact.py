@@ -27,6 +27,7 @@ from nsysdiag.share.redaction.public import (
     is_public_gpu,
     is_public_metric,
     is_public_module,
+    is_public_symbol,
     is_public_table,
     is_public_version,
 )
@@ -62,18 +63,17 @@ _PUBLIC: dict[Text, Callable[[str], bool]] = {
     Text.CALL: is_public_call,
     Text.GPU: is_public_gpu,
     Text.METRIC: is_public_metric,
+    Text.SYMBOL: is_public_symbol,
 }
 """What stays because every program has it."""
 _WITH_NAMES = (Text.SENTENCE, Text.WARNING, Text.CALL, Text.API)
 """What can hold words around names, such as `cudaMalloc in cublasCreate`; without them it is all words, or a call."""
-_KERNEL_TABLE, _RANGE_TABLE = "CUPTI_ACTIVITY_KIND_KERNEL", "NVTX_EVENTS"
 _CALL_TABLES = re.compile(
     r"CUPTI_ACTIVITY_KIND_(RUNTIME|DRIVER|SYNCHRONIZATION|OVERHEAD)|PROFILER_OVERHEAD|OSRT_API|CU(BLAS|DNN)_EVENTS"
     r"|MPI_[A-Z0-9_]+_EVENTS"
 )
 _DEVICE_KEY = re.compile(r"gpu-?[0-9]+(-pid[0-9]+)?")
 _BEHIND_STEM = re.compile(rf"([ #]([0-9]+|{_DEVICE_KEY.pattern}))*")
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _OF_FINDING = rf"f-({_DEVICE_KEY.pattern}-)?[a-z_]+(-({'|'.join(FAMILIES)}))?"
 _PLAIN_ID = re.compile(rf"{_OF_FINDING}(-rest)?")
 _HASHED_ID = re.compile(rf"(?P<head>{_OF_FINDING}-|s-)(?P<digest>[0-9a-f]{{6}}|[0-9a-f]{{10}})")
@@ -89,7 +89,7 @@ def redacted(report: Redactable, key: str | None = None) -> Redactable:
 
 
 def redacted_by(report: Redactable, names: Names) -> Redactable:
-    """The same with pseudonyms that are known afterwards, for what else goes with the report."""
+    """The same with the caller's `names`, who can then replace names in other files by the same pseudonyms."""
     if is_redacted(report):
         raise ValueError("the report is redacted already")
     made = rewritten(report, _Redaction(report, names).visit)
@@ -154,13 +154,11 @@ class _Redaction:
         if text in _WITH_NAMES and value in self._sentences:
             return self._sentences[value]
         if text in _KINDS:
-            return value if self._stays(text, value) else self._names.of(_KINDS[text], value)
+            public = _PUBLIC.get(text)
+            return value if public and public(value) else self._names.of(_KINDS[text], value)
         if text in _OTHERS:
             return _OTHERS[text](self, value)
         return value
-
-    def _hash(self, value: str) -> str:
-        return self._names.hashed(value, HASH_DIGITS) if self._names.keyed else WITHHELD
 
     def _table(self, text: Text, value: dict[str, Any]) -> dict[str, Any]:
         if text is Text.SETTINGS:
@@ -171,7 +169,8 @@ class _Redaction:
 
     def _rank(self, value: str) -> str:
         """The stem of a file, with a number or a device's key behind it."""
-        stem = next((each for each in sorted(self._stems, key=len, reverse=True) if _begins(value, each)), None)
+        longest = sorted(self._stems, key=len, reverse=True)
+        stem = next((each for each in longest if value == each or value.startswith((f"{each} ", f"{each}#"))), None)
         if stem is not None and _BEHIND_STEM.fullmatch(value, len(stem)):
             return self._stems[stem] + value[len(stem) :]
         return value if _DEVICE_KEY.fullmatch(value) else self._names.of("rank", value)
@@ -186,15 +185,10 @@ class _Redaction:
             return head + self._names.hashed(value, len(digest))
         return f"{head}{self._names.number('id', head, text=digest)}"
 
-    def _stays(self, text: Text, value: str) -> bool:
-        if text is Text.SYMBOL:
-            return is_public_function(value) or is_public_module(value) or _ADDRESS.fullmatch(value) is not None
-        return text in _PUBLIC and _PUBLIC[text](value)
-
 
 _OTHERS: dict[Text, Callable[[_Redaction, str], str]] = {
     Text.RANK: _Redaction._rank,
-    Text.HASH: _Redaction._hash,
+    Text.HASH: lambda made, value: made._names.hashed(value, HASH_DIGITS) if made._names.keyed else WITHHELD,
     Text.ID: _Redaction._id,
     Text.CURRENCY: lambda made, value: currency(made._names, value),
     Text.VERSION: lambda _, value: value if is_public_version(value) else WITHHELD,
@@ -207,14 +201,11 @@ def _kind_of(text: Text, record: Record) -> Text:
     if text is Text.ROW and isinstance(record, EvidenceRow):
         if _CALL_TABLES.fullmatch(record.table):
             return Text.API
-        return {_KERNEL_TABLE: Text.KERNEL, _RANGE_TABLE: Text.RANGE}.get(record.table, Text.SENTENCE)
+        kinds = {"CUPTI_ACTIVITY_KIND_KERNEL": Text.KERNEL, "NVTX_EVENTS": Text.RANGE}
+        return kinds.get(record.table, Text.SENTENCE)
     if text is Text.ITERATION and isinstance(record, IterationReport | InnerLoop):
         return Text.RANGE if record.source == "nvtx" else Text.KERNEL
     return text
-
-
-def _begins(value: str, stem: str) -> bool:
-    return value == stem or value.startswith((f"{stem} ", f"{stem}#"))
 
 
 def _renamed(values: dict[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:

@@ -51,14 +51,6 @@ def _is_currency(text: str) -> bool:
     return _CURRENCY.fullmatch(text) is not None
 
 
-def _is_device(text: str) -> bool:
-    return _DEVICE.fullmatch(text) is not None or is_public_gpu(text)
-
-
-def _is_cause(text: str) -> bool:
-    return text in CAUSES
-
-
 def _is_plain(value: str) -> bool:
     """Whether a text is made of numbers and of what the settings themselves are called."""
     return value.isascii() and all(word in _fields() for word in _WORD.findall(value))
@@ -83,9 +75,9 @@ def _never(_text: str) -> bool:
 _KINDS: dict[str, tuple[str, Callable[[str], bool]]] = {
     "nvtx": (forms.RANGE, _never),
     "config": (forms.FILE, _never),
-    "device": (PATTERN, _is_device),
+    "device": (PATTERN, lambda text: _DEVICE.fullmatch(text) is not None or is_public_gpu(text)),
     "communication_patterns": (PATTERN, lambda text: text in Settings().communication_patterns),
-    "disabled": ("cause", _is_cause),
+    "disabled": ("cause", lambda text: text in CAUSES),
     "currency": ("currency", _is_currency),
 }
 """What a text names as a setting, and whether it may stay; of all others only numbers do."""

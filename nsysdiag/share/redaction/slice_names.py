@@ -14,7 +14,6 @@ whether the pseudonym says what the name said.
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Callable, Hashable
 
 from nsysdiag.config.settings import Settings
@@ -37,6 +36,7 @@ from nsysdiag.share.redaction.public import (
     is_public_gpu,
     is_public_metric,
     is_public_module,
+    is_public_symbol,
     is_public_version,
 )
 from nsysdiag.share.slice.roles import Role
@@ -47,7 +47,6 @@ DOMAINS = frozenset((COMMUNICATION_DOMAIN, MPI_DOMAIN, GIL_DOMAIN, PYTHON_DOMAIN
 """NVTX domains that mean something to the analysis."""
 LOST, WITHHELD = "lost: (withheld)", "(withheld)"
 LOADER, SINGLE_GEMM = f"{MARK}data_loader", f"{MARK}sgemm"
-_ADDRESS = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _LISTED = {
     Role.ADDRESS: is_bus_address,
     Role.VERSION: is_public_version,
@@ -55,7 +54,6 @@ _LISTED = {
     Role.CHIP: is_public_chip,
 }
 """What is left empty where it is none of the public ones."""
-_PROGRAM = "program"
 _COMMUNICATION = tuple(Settings().communication_patterns)
 _WRAPS = {
     Role.API: ("{}", "CUPTI {}"),
@@ -70,14 +68,6 @@ _WRAPS = {
 """What is put around a pseudonym so that the rules see what they saw; the first that does is taken."""
 
 
-def _read_in_symbol(text: str) -> Hashable:
-    return has_name(text), origin_of(text, _PROGRAM), _of_loader(text)
-
-
-def _read_in_module(text: str) -> Hashable:
-    return origin_of("", text), _of_loader(text)
-
-
 def _of_loader(text: str) -> bool:
     return OF_LOADERS.search(text) is not None
 
@@ -87,8 +77,8 @@ _READ: dict[Role, Callable[[str], Hashable]] = {
     Role.KERNEL: is_single_precision,
     Role.SHORT_KERNEL: lambda text: text.lower().startswith(_COMMUNICATION),
     Role.RANGE: lambda text: (OPERATOR.match(text) is not None, _of_loader(text)),
-    Role.SYMBOL: _read_in_symbol,
-    Role.MODULE: _read_in_module,
+    Role.SYMBOL: lambda text: (has_name(text), origin_of(text, "program"), _of_loader(text)),
+    Role.MODULE: lambda text: (origin_of("", text), _of_loader(text)),
     Role.PYTHON_FILE: origin_of_python,
     Role.THREAD: lambda text: (is_profiler(text), _of_loader(text)),
 }
@@ -112,8 +102,13 @@ _KINDS = {
     Role.FILE: forms.FILE,
     Role.MEMORY: forms.NAME,
 }
-_PUBLIC = {
+_STAYS: dict[Role, Callable[[str], bool]] = {
+    Role.DOMAIN: lambda text: text in DOMAINS,
     Role.API: is_public_call,
+    Role.CALL: is_public_function,
+    Role.RANGE: is_public_function,
+    Role.SYMBOL: is_public_symbol,
+    Role.PYTHON_FUNCTION: is_public_symbol,
     Role.GPU: is_public_gpu,
     Role.METRIC: is_public_metric,
     Role.KERNEL: is_class_of_operation,
@@ -121,6 +116,7 @@ _PUBLIC = {
     Role.MODULE: is_public_module,
     Role.PYTHON_FILE: is_public_module,
 }
+"""Names that the report keeps too, or that a rule of the analysis asks for by their whole text."""
 _PATHS = (Role.MODULE, Role.PYTHON_FILE, Role.PROCESS)
 """The report shows their last part."""
 
@@ -147,10 +143,12 @@ class SliceNames:
             return LOST if tells_of_loss(text) else WITHHELD
         known = html.unescape(text) if role in (Role.PYTHON_FUNCTION, Role.PYTHON_FILE) else text
         shown = _shown(role, known)
-        if _stays(role, shown):
+        stays = _STAYS.get(role)
+        if stays and stays(shown):
             return text if role is Role.PYTHON_FUNCTION else _telling(role, known, shown)
-        head, counters = _marked(self._names.of(_KINDS[role], shown))
-        return _telling(role, known, head) + counters
+        # `range 3 #12`, `range-77c0aa12 #12`: with the mark, and the counters apart.
+        token, hash_sign, counters = self._names.of(_KINDS[role], shown).partition(" #")
+        return _telling(role, known, token.replace(" ", MARK).replace("-", MARK)) + hash_sign + counters
 
 
 def _shown(role: Role, text: str) -> str:
@@ -171,20 +169,3 @@ def _telling(role: Role, text: str, head: str) -> str:
     words = ("", SINGLE_GEMM if role is Role.KERNEL else LOADER)
     possible = (wrap.format(head + word) for word in words for wrap in _WRAPS[role])
     return next((each for each in possible if read(each) == wanted), head)
-
-
-def _marked(token: str) -> tuple[str, str]:
-    """`range 3 #12`, `range-77c0aa12 #12`: with the mark, and the counters apart."""
-    head, hash_sign, counters = token.partition(" #")
-    return head.replace(" ", MARK).replace("-", MARK), f" #{counters}" if hash_sign else ""
-
-
-def _stays(role: Role, text: str) -> bool:
-    """Whether the report keeps the name too, or a rule of the analysis asks for it by its whole text."""
-    if role is Role.DOMAIN:
-        return text in DOMAINS
-    if rule := _PUBLIC.get(role):
-        return rule(text)
-    if role in (Role.SYMBOL, Role.PYTHON_FUNCTION):
-        return is_public_function(text) or is_public_module(text) or _ADDRESS.fullmatch(text) is not None
-    return role in (Role.CALL, Role.RANGE) and is_public_function(text)

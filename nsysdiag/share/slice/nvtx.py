@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from nsysdiag.trace.catalog import FoundTable
 
 NVTX = "NVTX_EVENTS"
-_SCHEMAS = "NVTX_PAYLOAD_SCHEMA_ENTRIES"
 _VALUES = ("uint64Value", "int64Value", "uint32Value", "int32Value", "doubleValue", "floatValue", "color")
 """What a program may write into an event besides its name: eight letters fit into the first. No rule reads them."""
 _RANGES = ", ".join(str(int(kind)) for kind in RANGE_TYPES)
@@ -32,7 +31,13 @@ def copy_nvtx(target: Target, host: Span | None) -> None:
     if found is None:
         return
     place, kind = f"({_columns(found)})", column(found, "eventType")
-    _find_telling_domains(target, found)
+    # TEMP telling: the domains whose payloads are kept; Python's are marked.
+    target.execute("CREATE TEMP TABLE telling (process INTEGER, domain INTEGER, python INTEGER)")
+    if text := column(found, "text"):
+        target.execute(
+            f"INSERT INTO telling SELECT {_columns(found)}, {text} = '{PYTHON_DOMAIN}' FROM {source(found)} AS t"
+            f" WHERE {_named(found)} AND {text} IN ('{PYTHON_DOMAIN}', '{COMMUNICATION_DOMAIN}')"
+        )
     changes = {"jsonTextId": "NULL", **_payloads(target, place), **_names(target, found)}
     if target.renames:
         changes |= dict.fromkeys(_VALUES, "NULL")
@@ -42,17 +47,7 @@ def copy_nvtx(target: Target, host: Span | None) -> None:
     target.execute("CREATE TEMP TABLE used_domains (process INTEGER, domain INTEGER, PRIMARY KEY (process, domain))")
     target.execute(f"INSERT OR IGNORE INTO used_domains SELECT {_columns(found)} FROM {copied(found)} AS t")
     target.fill(table_spec(NVTX), f"{_named(found)} AND {place} IN (SELECT * FROM used_domains)", changes)
-    target.fill(table_spec(_SCHEMAS), f"name = '{FIELD}'")
-
-
-def _find_telling_domains(target: Target, found: FoundTable) -> None:
-    """TEMP telling: the domains whose payloads are kept; Python's are marked."""
-    target.execute("CREATE TEMP TABLE telling (process INTEGER, domain INTEGER, python INTEGER)")
-    if text := column(found, "text"):
-        target.execute(
-            f"INSERT INTO telling SELECT {_columns(found)}, {text} = '{PYTHON_DOMAIN}' FROM {source(found)} AS t"
-            f" WHERE {_named(found)} AND {text} IN ('{PYTHON_DOMAIN}', '{COMMUNICATION_DOMAIN}')"
-        )
+    target.fill(table_spec("NVTX_PAYLOAD_SCHEMA_ENTRIES"), f"name = '{FIELD}'")
 
 
 def _payloads(target: Target, place: str) -> dict[str, str]:

@@ -64,7 +64,17 @@ def copy_calls(target: Target, host: Span | None) -> None:
     calls = target.trace.table(CALLS)
     if calls is not None:
         target.fill(table_spec(CALLS), ALL if host is None else _about(target, calls, host))
-    _index_calls(target)
+    # TEMP kept_calls: processes and correlation ids of the calls that were copied.
+    target.execute(
+        "CREATE TEMP TABLE kept_calls (process INTEGER, correlation INTEGER, PRIMARY KEY (process, correlation))"
+        " WITHOUT ROWID"
+    )
+    kept = target.made.get(CALLS)
+    number = column(kept, "correlationId") if kept else None
+    if kept and number:
+        target.execute(
+            f"INSERT OR IGNORE INTO kept_calls SELECT {_caller(kept)}, {number} FROM {copied(kept)} WHERE {number} > 0"
+        )
     for name in _TIED:
         found = target.trace.table(name)
         if found is not None:
@@ -133,21 +143,6 @@ def _graphs_elsewhere(target: Target, calls: FoundTable) -> str:
     target.execute("CREATE INDEX temp.elsewhere_by_id ON elsewhere (correlation)")
     kept = _tied(target, calls, "launched", caller)
     return f"({name} IN ({names}) AND {_tied(target, calls, 'elsewhere', caller)} AND NOT {kept})"
-
-
-def _index_calls(target: Target) -> None:
-    """TEMP kept_calls: processes and correlation ids of the calls that were copied."""
-    target.execute(
-        "CREATE TEMP TABLE kept_calls (process INTEGER, correlation INTEGER, PRIMARY KEY (process, correlation))"
-        " WITHOUT ROWID"
-    )
-    table = target.made.get(CALLS)
-    number = column(table, "correlationId") if table else None
-    if table and number:
-        target.execute(
-            f"INSERT OR IGNORE INTO kept_calls SELECT {_caller(table)}, {number} FROM {copied(table)}"
-            f" WHERE {number} > 0"
-        )
 
 
 def _tied(target: Target, table: FoundTable, index: str, process: str, also: str = "") -> str:

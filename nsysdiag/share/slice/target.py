@@ -141,7 +141,11 @@ class Target:
         table = self.made.get(spec.name) or self.create(spec)
         if table is None:
             return None
-        values = self._values(spec, table, changes or {})
+        values = {quoted(there.name): whole_sql(quoted(there.name)) for there in table.columns.values()}
+        for declared in spec.columns:
+            if there := table.column(declared.name, *declared.older):
+                name = quoted(there.name)
+                values[name] = (changes or {}).get(declared.name) or self._value(spec, declared, name)
         names, sources = (", ".join(part) for part in (values, values.values()))
         order = table.rowid or ", ".join(quoted(there.name) for there in keys_of(table)) or "1"
         self.execute(
@@ -150,16 +154,8 @@ class Target:
         )
         return table
 
-    def _values(self, spec: TableSpec, table: FoundTable, changes: Mapping[str, str]) -> dict[str, str]:
-        """What is copied into each column, both in SQL."""
-        values = {quoted(there.name): whole_sql(quoted(there.name)) for there in table.columns.values()}
-        for declared in spec.columns:
-            if there := table.column(declared.name, *declared.older):
-                name = quoted(there.name)
-                values[name] = changes.get(declared.name) or self._value(spec, declared, name)
-        return values
-
     def _value(self, spec: TableSpec, declared: ColumnSpec, name: str) -> str:
+        """What is copied into a column, in SQL."""
         if declared.type is ColumnType.TEXT:
             return text_sql(TEXTS[spec.name][declared.name], name)
         if declared.type is ColumnType.BLOB:
