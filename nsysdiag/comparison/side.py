@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.arrays.codes import WIDEST, from_planes, from_text
 from nsysdiag.errors import InputError
+from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import DeviceReport, IterationsPacked, Report
 
 LENGTH = "length"
@@ -91,7 +92,7 @@ def by_phase(report: Report, device: DeviceReport, units: float) -> Capture | No
     causes stand for themselves."""
     if report.diagnosis is None or report.diagnosis.basis not in STEADY:
         return None
-    found = [each for phase in report.phases if phase.judged for each in phase.devices if each.key == device.key]
+    found = judged_phases(report, device)
     ledger = {cause: sum(each.ledger.get(cause, 0) for each in found) for each in found for cause in each.ledger}
     parts = {name: sum(getattr(each, f"{name}_ns") for each in found) for name in (*WORK, IDLE)}
     if not sum(parts.values()):
@@ -105,9 +106,19 @@ def by_phase(report: Report, device: DeviceReport, units: float) -> Capture | No
     return Capture(report, device, {name: np.array([ns / units]) for name, ns in table.items()}, units, 1)
 
 
+def judged_phases(report: Report, device: DeviceReport) -> list[PhaseDevice]:
+    """The device in each judged steady phase of the job."""
+    return [each for phase in report.phases if phase.judged for each in phase.devices if each.key == device.key]
+
+
 def column(captures: Sequence[Capture], name: str) -> list[Column]:
     """A column of each capture; a cause that a capture does not name took no time there."""
     return [capture.table.get(name, np.zeros(len(capture.table[LENGTH]))) for capture in captures]
+
+
+def total(captures: Sequence[Capture], name: str) -> float:
+    """The sum of a column over all captures."""
+    return sum(float(values.sum()) for values in column(captures, name))
 
 
 def mean_count(captures: Sequence[Capture], counts: Sequence[float]) -> float:
@@ -120,7 +131,7 @@ def scaled(capture: Capture, scale: float) -> Capture:
     if scale == 1.0:
         return capture
     table = {name: values / scale for name, values in capture.table.items()}
-    return Capture(capture.report, capture.device, table, capture.units * scale, capture.entries, capture.fold * scale)
+    return replace(capture, table=table, units=capture.units * scale, fold=capture.fold * scale)
 
 
 def _table(packed: IterationsPacked) -> dict[str, Column]:

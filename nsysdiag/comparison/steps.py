@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.comparison.changes import IMPROVED, REGRESSED, SAME, change_of_step, outside
+from nsysdiag.comparison.changes import DECIDED, MIXED, SAME, change_of_step, outside
 from nsysdiag.comparison.facts import Change, Speedup
 from nsysdiag.comparison.side import LENGTH, Capture
 from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_medians, freedom, interval
@@ -15,7 +15,6 @@ from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_m
 SLOW = 2.0
 """Times the median: one step that is longer makes a mean uncertain. Steps of a loop differ by less."""
 MEDIAN, MEAN = "median", "mean"
-DECIDED = (IMPROVED, REGRESSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def verdict_of(length: Change, step: Step | None) -> str:
     median = step.change.verdict
     if length.verdict == SAME and median in DECIDED and outside(step.change, step.freedom, LEVEL / 2):
         return median
-    return "mixed" if {length.verdict, median} == {*DECIDED} else length.verdict
+    return MIXED if {length.verdict, median} == {*DECIDED} else length.verdict
 
 
 def speedup(change: Change) -> Speedup | None:
