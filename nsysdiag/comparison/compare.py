@@ -65,6 +65,7 @@ WORK_TITLES = {
     "idle": "Idle",
 }
 LEAST_STEP, MOST = 0.1, 0.5
+"""Shares of a change: from which on a part of it is named, and which is most of it."""
 POOLED = CauseInfo(
     id=NOT_COMPARED,
     title="Causes that not all captures tell apart",
@@ -85,7 +86,9 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     sides = [in_units(pair.before, pair.after) for pair in pairs]
     gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
     times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
-    found = corrected([changes(s.before, s.after, pooled, each) for s, each in zip(sides, times, strict=True)])
+    found = corrected(
+        [changes(each.before, each.after, pooled, further) for each, further in zip(sides, times, strict=True)]
+    )
     steps = _steps(sides, found)
     devices = [_device(*each, pooled, titles) for each in zip(sides, gaps, found, steps, strict=True)]
     verdict, sentence = overall(devices)
