@@ -41,7 +41,8 @@ class Changes:
 def changes(
     before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], further: Mapping[Hashable, Quantity]
 ) -> Changes:
-    """All of them, in one draw. Causes in `pooled` are compared as one; `further` are times of kernels and gaps."""
+    """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are times of
+    kernels and gaps."""
     names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
     times = list(further.values())
     left = [_values(each, names, pooled, [time.before[at] for time in times]) for at, each in enumerate(before)]
@@ -181,8 +182,8 @@ Judged = tuple[Change, float | None]
 
 
 def corrected(devices: Sequence[Changes]) -> list[Changes]:
-    """The changes of devices that are compared at once, corrected for multiple testing: of a length, a part or a cause
-    that does not count any more among those of the same name on all devices, the verdict is `same`. Intervals stay
+    """The changes of devices that are compared at once, corrected for multiple testing: a length, a part or a cause
+    that no longer counts beside those of the same name on the other devices gets the verdict `same`. Intervals stay
     those of the device alone.
 
     Each device leaves 0 out by chance one time in twenty: of eight independent ones, one does so in every third

@@ -29,12 +29,13 @@ WHOLE_GAPS, ROOT = "gap", "root"
 
 
 def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[str], list[str]]:
-    """The causes that some captures alone can tell, and all behind them on the same side of a gap, to which such time
-    falls without; and what is to be said about it."""
+    """The causes that only some captures can tell, with all behind them on the same side of a gap, which get such time
+    otherwise; and the notes on them."""
     evidence = [
         {each.id for each in report.trace.capabilities if each.available} & CAPTURED.keys()
         for report in (*before, *after)
     ]
+    held = evidence[: len(before)], evidence[len(before) :]
     kinds = _differing(evidence)
     tables = {CAPTURED[kind] for kind in kinds}
     disabled = _differing([disabled_causes(report.settings) for report in (*before, *after)])
@@ -43,9 +44,7 @@ def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[
         first |= {cause.id for cause in CAUSES.values() if cause.side == ROOT}
     found = _behind(first)
     notes = [
-        f"Only {_holders(evidence[: len(before)], evidence[len(before) :], kind)} {kind} evidence: causes that need it "
-        "are compared as one."
-        for kind in kinds
+        f"Only {_holders(*held, kind)} {kind} evidence: causes that need it are compared as one." for kind in kinds
     ]
     if disabled:
         notes.append(
@@ -84,7 +83,6 @@ def _holders(before: Sequence[set[str]], after: Sequence[set[str]], kind: str) -
 NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
 NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted")
 """What these set is no part of a comparison, or has a note of its own."""
-NONE, GIVEN = "none", "given"
 MOST_DIGITS = 6
 
 
@@ -110,8 +108,8 @@ def _side(values: Sequence[dict[str, str]], key: str) -> str:
 
 
 def _values(name: str, value: SettingValue) -> dict[str, str]:
-    """A setting as text, under an empty name; one of several numbers by their names. Reports hold what differs from
-    the defaults."""
+    """A setting as text under an empty name; of a setting of several numbers each one under its own. Reports hold only
+    what differs from the defaults."""
     default = getattr(Settings(), name, None)
     if isinstance(default, msgspec.Struct):
         given = value if isinstance(value, dict) else {}
@@ -121,9 +119,9 @@ def _values(name: str, value: SettingValue) -> dict[str, str]:
             for key, number in numbers.items()
         }
     if value is None:
-        return {"": ", ".join(default) if isinstance(default, tuple) and default else NONE}
+        return {"": ", ".join(default) if isinstance(default, tuple) and default else "none"}
     text = setting_text(name, value)
-    return {"": f"{text} ns" if name in TIMES else GIVEN if default is False else text}
+    return {"": f"{text} ns" if name in TIMES else "given" if default is False else text}
 
 
 def window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:

@@ -33,7 +33,7 @@ class Compared:
 
 
 def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
-    """Of devices that were compared, at least one."""
+    """The job over all devices that were compared, at least one."""
     statistic = _statistic(devices)
     before = max(devices, key=lambda each: (_shown(each, statistic).before_ns, each.made.key))
     after = max(devices, key=lambda each: (_shown(each, statistic).after_ns, each.made.key))

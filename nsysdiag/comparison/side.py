@@ -37,16 +37,16 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A time of both sides beside work and causes: for each capture the columns that it is the sum of, none where there
-    is nothing of it."""
+    """A time of both sides beside work and causes, of a kernel or of gaps: for each capture the columns that add up to
+    it, none where the capture has nothing of it."""
 
     before: list[list[str]]
     after: list[list[str]]
 
 
 def holds(rows: Sequence[list[str]], captures: Sequence[Capture], *, complete: Sequence[bool]) -> bool:
-    """Do the captures hold these columns for each unit of work? Without a column there is nothing of it where the rows
-    of the capture are `complete`."""
+    """Do all captures hold these columns for each unit of work? A capture without columns has nothing of it, provided
+    that its list of rows is `complete`."""
     return all(
         whole if not names else all(name in capture.table for name in names)
         for names, capture, whole in zip(rows, captures, complete, strict=True)
@@ -88,8 +88,8 @@ def by_window(report: Report, device: DeviceReport, units: float) -> Capture:
 
 def by_phase(report: Report, device: DeviceReport, units: float) -> Capture | None:
     """A capture of one entry, the judged steady phases of the job, which hold so many units of work. None where it has
-    none, where the report does not tell, or where the device did nothing in them. Roots are known of windows alone:
-    causes stand for themselves."""
+    none, where the report does not tell, or where the device did nothing in them. Root causes are known of windows
+    alone: here each cause stands for itself."""
     if report.diagnosis is None or report.diagnosis.basis not in STEADY:
         return None
     found = judged_phases(report, device)
@@ -127,7 +127,7 @@ def mean_count(captures: Sequence[Capture], counts: Sequence[float]) -> float:
 
 
 def scaled(capture: Capture, scale: float) -> Capture:
-    """The same in units of which `scale` are in one of its own."""
+    """The capture in other units: `scale` of them make one of its own."""
     if scale == 1.0:
         return capture
     table = {name: values / scale for name, values in capture.table.items()}

@@ -131,7 +131,8 @@ def _fold(first: Capture, other: Capture) -> float | None:
 
 
 def _runs(first: Capture, other: Capture) -> float | None:
-    """How often the shared kernels run in a unit of the other for once in one of the first: the median, by time."""
+    """How often the shared kernels run in a unit of `other` for each run in a unit of `first`: the median, weighted by
+    time."""
     counts = _counts(first.device), _counts(other.device)
     shared = sorted(counts[0].keys() & counts[1].keys())
     if not shared:
@@ -156,6 +157,9 @@ def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
 
 
 def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sides:
+    """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
+    that they share. `why` says why no iterations are compared, where it is not that there are none. Raises
+    NotComparableError where less than half of the time is in shared kernels."""
     reports = [*before, *after]
     first = by_window(*before[0], 1.0)
     units = [1.0]
@@ -216,7 +220,7 @@ def _why_windows(reports: Sequence[On], why: str, compared: str) -> str:
 
 
 def _shared(one: DeviceReport, two: DeviceReport) -> float:
-    """The share of the time in kernels that is in kernels of the other side too, of the side where it is larger."""
+    """The share of the time in kernels that is in kernels which both ran, on the side where it is larger."""
     counts = _counts(one), _counts(two)
     names = counts[0].keys() & counts[1].keys()
     shares = [

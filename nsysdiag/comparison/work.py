@@ -20,8 +20,8 @@ size, is less; another batch size, sequence length or number of layers is more."
 
 
 def work_changes(sides: Sides) -> list[WorkChange]:
-    """Of steps alone: other units are made by the work in them. Kernels are no measure where graphs were recorded as
-    wholes, bytes none where a report does not hold them step by step."""
+    """The work of a step on both sides; none where other units are compared, which are made by the work in them.
+    Kernels are left out where graphs were recorded as wholes, bytes where a report does not hold them step by step."""
     if sides.unit.kind != ITERATIONS:
         return []
     both = (sides.before, sides.after)
