@@ -104,11 +104,8 @@ def _doubt(job: JobComparison) -> str:
         return ", by the slow steps: the median step shows no difference"
     if job.verdict == MIXED and job.devices_differ:
         return ", not all GPUs alike"
-    return (
-        ""
-        if job.verdict in (*DECIDED, MIXED) or job.speedup is None or job.speedup.low is None
-        else ", not beyond chance"
-    )
+    has_interval = job.speedup is not None and job.speedup.low is not None
+    return ", not beyond chance" if has_interval and job.verdict not in (*DECIDED, MIXED) else ""
 
 
 def _mean(job: JobComparison) -> str:
