@@ -20,7 +20,8 @@ from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drift, 
 
 LEAST_CHANGE = 0.02
 LEAST_OF_LENGTH = 0.005
-IMPROVED, REGRESSED, SAME, UNKNOWN = "improved", "regressed", "same", "unknown"
+IMPROVED, REGRESSED, SAME, UNKNOWN, MIXED = "improved", "regressed", "same", "unknown", "mixed"
+DECIDED = (IMPROVED, REGRESSED)
 LEDGERS = ("ledger", "root")
 
 
@@ -40,7 +41,8 @@ class Changes:
 def changes(
     before: Sequence[Capture], after: Sequence[Capture], pooled: Sequence[str], further: Mapping[Hashable, Quantity]
 ) -> Changes:
-    """All of them, in one draw. Causes in `pooled` are compared as one; `further` are times of kernels and gaps."""
+    """The changes of one device, all by the same draws. Causes in `pooled` are compared as one; `further` are times of
+    kernels and gaps."""
     names = [LENGTH, *WORK, IDLE, *_causes([*before, *after], pooled)]
     times = list(further.values())
     left = [_values(each, names, pooled, [time.before[at] for time in times]) for at, each in enumerate(before)]
@@ -56,11 +58,9 @@ def changes(
     )
 
     def change(at: int) -> Change:
-        low = high = None
-        if bounds is not None:
-            low, high = int(np.floor(bounds[0][at])), int(np.ceil(bounds[1][at]))
+        its = None if bounds is None else (float(bounds[0][at]), float(bounds[1][at]))
         least = _least(before_ns[at], after_ns[at], float(one.mean[0]), noise, whole=at == 0)
-        return _made(before_ns[at], after_ns[at], low, high, least)
+        return _made(before_ns[at], after_ns[at], its, least)
 
     parts = [PartChange(id=name, change=change(at)) for at, name in enumerate(names) if name in (*WORK, IDLE)]
     ledgers: dict[str, list[PartChange]] = {}
@@ -135,16 +135,16 @@ def adding_up(values: Values, total: int) -> list[int]:
 def change_of_means(found: Changes, before: int, after: int) -> Change:
     """The change of a time of which only both means are known."""
     least = _least(before, after, float(found.length.before_ns), found.noise)
-    return _made(before, after, None, None, least)
+    return _made(before, after, None, least)
 
 
 def change_of_step(before: int, after: int, bounds: tuple[float, float] | None, noise: float) -> Change:
     """The change of the time of a step between its `bounds`, of which a side may drift by `noise`."""
+    return _made(before, after, bounds, _least(before, after, before, noise, whole=True))
+
+
+def _made(before: int, after: int, bounds: tuple[float, float] | None, least: int) -> Change:
     low, high = (None, None) if bounds is None else (int(np.floor(bounds[0])), int(np.ceil(bounds[1])))
-    return _made(before, after, low, high, _least(before, after, before, noise, whole=True))
-
-
-def _made(before: int, after: int, low: int | None, high: int | None, least: int) -> Change:
     return Change(
         before_ns=before,
         after_ns=after,
@@ -182,8 +182,8 @@ Judged = tuple[Change, float | None]
 
 
 def corrected(devices: Sequence[Changes]) -> list[Changes]:
-    """The changes of devices that are compared at once, corrected for multiple testing: of a length, a part or a cause
-    that does not count any more among those of the same name on all devices, the verdict is `same`. Intervals stay
+    """The changes of devices that are compared at once, corrected for multiple testing: a length, a part or a cause
+    that no longer counts beside those of the same name on the other devices gets the verdict `same`. Intervals stay
     those of the device alone.
 
     Each device leaves 0 out by chance one time in twenty: of eight independent ones, one does so in every third
@@ -219,7 +219,7 @@ def _by_id(devices: Sequence[Changes], rows: Sequence[Sequence[PartChange]]) -> 
 
 
 def judged_together(changes: Sequence[Judged]) -> list[Change]:
-    """Of one name on all devices."""
+    """The changes of one name on all devices. Those that count no more have the verdict `same`."""
     known = [each for each in changes if each[0].verdict != UNKNOWN]
     for less in range(len(known)):  # so many of the devices may have 0 inside
         found = [outside(*each, LEVEL / (less + 1)) for each in known]
@@ -228,7 +228,10 @@ def judged_together(changes: Sequence[Judged]) -> list[Change]:
     else:
         found = [False] * len(known)
     holds = iter(found)
-    return [change if change.verdict == UNKNOWN or next(holds) else _not_counted(change) for change, _free in changes]
+    return [
+        change if change.verdict == UNKNOWN or next(holds) else msgspec.structs.replace(change, verdict=SAME)
+        for change, _freedom in changes
+    ]
 
 
 def outside(change: Change, freedom: float | None, level: float) -> bool:
@@ -237,7 +240,3 @@ def outside(change: Change, freedom: float | None, level: float) -> bool:
         return False
     to_zero = (change.change_ns - change.low_ns) if change.change_ns > 0 else (change.high_ns - change.change_ns)
     return to_zero * student(freedom, level) / student(freedom) < abs(change.change_ns)
-
-
-def _not_counted(change: Change) -> Change:
-    return msgspec.structs.replace(change, verdict=SAME) if change.verdict in (IMPROVED, REGRESSED) else change

@@ -8,6 +8,7 @@ from functools import partial
 
 from nsysdiag.comparison.changes import (
     IMPROVED,
+    MIXED,
     REGRESSED,
     SAME,
     UNKNOWN,
@@ -63,8 +64,8 @@ WORK_TITLES = {
     "exposed_copy": "Exposed copies",
     "idle": "Idle",
 }
-MIXED = "mixed"
 LEAST_STEP, MOST = 0.1, 0.5
+"""Shares of a change: from which on a part of it is named, and which is most of it."""
 POOLED = CauseInfo(
     id=NOT_COMPARED,
     title="Causes that not all captures tell apart",
@@ -78,12 +79,16 @@ def compare_reports(before: Sequence[Report], after: Sequence[Report], *, across
     unit of work in common or are of different GPUs, InputError where a report is damaged."""
     pairs, notes = paired(before, after, across_gpus=across_gpus)
     pooled, evidence_notes = uncompared(before, after)
-    causes = _causes([*before, *after], pooled=bool(pooled))
+    # Where reports know a cause by other words, those of the last one count.
+    known = {cause.id: cause for report in (*before, *after) for cause in report.causes}
+    causes = [*known.values(), *([POOLED] if pooled else [])]
     titles = {cause.id: cause.title for cause in causes} | WORK_TITLES
     sides = [in_units(pair.before, pair.after) for pair in pairs]
     gaps = [(gaps_of(each.before, pooled), gaps_of(each.after, pooled)) for each in sides]
     times = [kernel_times(each.before, each.after) | gap_times(*both) for each, both in zip(sides, gaps, strict=True)]
-    found = corrected([changes(s.before, s.after, pooled, each) for s, each in zip(sides, times, strict=True)])
+    found = corrected(
+        [changes(each.before, each.after, pooled, further) for each, further in zip(sides, times, strict=True)]
+    )
     steps = _steps(sides, found)
     devices = [_device(*each, pooled, titles) for each in zip(sides, gaps, found, steps, strict=True)]
     verdict, sentence = overall(devices)
@@ -162,12 +167,7 @@ def _device(
         launch=launch_metrics(before, after),
         utilization=utilization_metrics(before, after),
         findings=findings,
-        notes=[
-            *sides.notes,
-            *_workload_notes(counts),
-            *_finding_notes(findings, titles),
-            *cut_notes([*before, *after]),
-        ],
+        notes=_notes(sides, counts, findings, titles),
         strip_before=_strip(before[0]),
         strip_after=_strip(after[0]),
         step=step.change if step is not None else None,
@@ -184,15 +184,19 @@ def _verdict(unit: Unit, length: Change, step: Step | None, work: Sequence[WorkC
     return MIXED if found != SAME and goes_with(work, length) else found
 
 
-def _workload_notes(counts: Sequence[CountChange]) -> list[str]:
+def _notes(
+    sides: Sides, counts: Sequence[CountChange], findings: Sequence[FindingChange], titles: Mapping[str, str]
+) -> list[str]:
+    """What lowers the confidence in the comparison of a device."""
+    notes = [*sides.notes]
     changed = [f"{row.id} {row.before:,.6g} before, {row.after:,.6g} after" for row in counts if row.changed]
-    return [f"The workload changed, operations for a unit of work: {'; '.join(changed)}."] if changed else []
-
-
-def _finding_notes(findings: Sequence[FindingChange], titles: Mapping[str, str]) -> list[str]:
-    causes = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
-    names = ", ".join(titles.get(cause, cause) for cause in causes)
-    return [f"Findings of these causes are not compared, as not all captures can tell them: {names}."] if causes else []
+    if changed:
+        notes.append(f"The workload changed, operations for a unit of work: {'; '.join(changed)}.")
+    hidden = dict.fromkeys(row.cause for row in findings if row.status == NOT_COMPARED)
+    if hidden:
+        names = ", ".join(titles.get(cause, cause) for cause in hidden)
+        notes.append(f"Findings of these causes are not compared, as not all captures can tell them: {names}.")
+    return notes + cut_notes([*sides.before, *sides.after])
 
 
 def _trace(report: Report) -> SideTrace:
@@ -204,12 +208,6 @@ def _trace(report: Report) -> SideTrace:
         window=sorted({device.window.reason for device in report.devices}),
         warnings=report.trace.warnings,
     )
-
-
-def _causes(reports: Sequence[Report], *, pooled: bool) -> list[CauseInfo]:
-    """The causes as the reports know them, the later ones first where they differ."""
-    found = {cause.id: cause for report in reports for cause in report.causes}
-    return [*found.values(), *([POOLED] if pooled else [])]
 
 
 def _redacted(before: Sequence[Report], after: Sequence[Report]) -> dict[str, SettingValue]:
@@ -283,18 +281,17 @@ def _most(length: Change, rows: Sequence[PartChange], titles: Mapping[str, str])
 
 
 def overall(devices: Sequence[DeviceComparison]) -> tuple[str, str]:
-    """The verdict over all devices and its sentence: that of the device whose length changed most."""
+    """The verdict over all devices and its sentence: of the devices with that verdict, the one whose length changed
+    most."""
     verdicts = {device.verdict for device in devices}
-    shown = max(devices, key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1))
     if {IMPROVED, REGRESSED} <= verdicts:
         better = [device.key for device in devices if device.verdict == IMPROVED]
         worse = [device.key for device in devices if device.verdict == REGRESSED]
         return MIXED, f"Better on {', '.join(better)}, worse on {', '.join(worse)}."
     verdict = next((each for each in (MIXED, REGRESSED, IMPROVED, UNKNOWN) if each in verdicts), SAME)
-    if verdict != SAME:
-        shown = max(
-            (device for device in devices if device.verdict == verdict),
-            key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
-        )
+    shown = max(
+        (device for device in devices if device.verdict == verdict),
+        key=lambda device: abs(device.length.change_ns) / max(device.length.before_ns, 1),
+    )
     where = f"{shown.key}: " if len(devices) > 1 else ""
     return verdict, f"{where}{shown.sentence}"

@@ -29,21 +29,22 @@ WHOLE_GAPS, ROOT = "gap", "root"
 
 
 def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[str], list[str]]:
-    """The causes that some captures alone can tell, and all behind them on the same side of a gap, to which such time
-    falls without; and what is to be said about it."""
-    sides = {
-        name: [{each.id for each in report.trace.capabilities if each.available} & CAPTURED.keys() for report in side]
-        for name, side in (("before", before), ("after", after))
-    }
-    tables = {CAPTURED[kind] for kind in _differing(sides)}
-    disabled = _differing({"": [disabled_causes(report.settings) for report in (*before, *after)]})
+    """The causes that only some captures can tell, with all behind them on the same side of a gap, which get such time
+    otherwise; and the notes on them."""
+    evidence = [
+        {each.id for each in report.trace.capabilities if each.available} & CAPTURED.keys()
+        for report in (*before, *after)
+    ]
+    held = evidence[: len(before)], evidence[len(before) :]
+    kinds = _differing(evidence)
+    tables = {CAPTURED[kind] for kind in kinds}
+    disabled = _differing([disabled_causes(report.settings) for report in (*before, *after)])
     first = {cause.id for cause in CAUSES.values() if tables & set(cause.tables)} | set(disabled)
     if disabled:  # a wait that has another name is not followed to its root
         first |= {cause.id for cause in CAUSES.values() if cause.side == ROOT}
     found = _behind(first)
     notes = [
-        f"Only {_holders(sides, kind)} {kind} evidence: causes that need it are compared as one."
-        for kind in _differing(sides)
+        f"Only {_holders(*held, kind)} {kind} evidence: causes that need it are compared as one." for kind in kinds
     ]
     if disabled:
         notes.append(
@@ -53,10 +54,9 @@ def uncompared(before: Sequence[Report], after: Sequence[Report]) -> tuple[list[
     return [cause for cause in CAUSES if cause in found], notes
 
 
-def _differing(sides: dict[str, list[set[str]]]) -> list[str]:
+def _differing(held: Sequence[set[str]]) -> list[str]:
     """What some have and others have not."""
-    each = [held for side in sides.values() for held in side]
-    return sorted(set().union(*each) - each[0].intersection(*each))
+    return sorted(set().union(*held) - held[0].intersection(*held))
 
 
 def _behind(first: set[str]) -> set[str]:
@@ -72,18 +72,17 @@ def _behind(first: set[str]) -> set[str]:
     return found
 
 
-def _holders(sides: dict[str, list[set[str]]], kind: str) -> str:
+def _holders(before: Sequence[set[str]], after: Sequence[set[str]], kind: str) -> str:
     """`the captures before have`, or `some captures have` where those of a side differ."""
-    before, after = ([kind in held for held in side] for side in sides.values())
-    if all(before) and not any(after):
+    left, right = ([kind in held for held in side] for side in (before, after))
+    if all(left) and not any(right):
         return "the captures before have"
-    return "the captures after have" if all(after) and not any(before) else "some captures have"
+    return "the captures after have" if all(right) and not any(left) else "some captures have"
 
 
 NARROWING = ("start_ns", "end_ns", "nvtx", "iterations")
 NO_PART = ("gaps", "full_hash", "timeline", "cost", "config", "redacted")
 """What these set is no part of a comparison, or has a note of its own."""
-NONE, GIVEN = "none", "given"
 MOST_DIGITS = 6
 
 
@@ -109,20 +108,20 @@ def _side(values: Sequence[dict[str, str]], key: str) -> str:
 
 
 def _values(name: str, value: SettingValue) -> dict[str, str]:
-    """A setting as text, under an empty name; one of several numbers by their names. Reports hold what differs from
-    the defaults."""
+    """A setting as text under an empty name; of a setting of several numbers each one under its own. Reports hold only
+    what differs from the defaults."""
     default = getattr(Settings(), name, None)
     if isinstance(default, msgspec.Struct):
         given = value if isinstance(value, dict) else {}
-        return {key: _number(given.get(key, plain)) for key, plain in msgspec.structs.asdict(default).items()}
+        numbers = {key: given.get(key, plain) for key, plain in msgspec.structs.asdict(default).items()}
+        return {
+            key: str(number)[:MOST_DIGITS] if isinstance(number, float) else str(number)
+            for key, number in numbers.items()
+        }
     if value is None:
-        return {"": ", ".join(default) if isinstance(default, tuple) and default else NONE}
+        return {"": ", ".join(default) if isinstance(default, tuple) and default else "none"}
     text = setting_text(name, value)
-    return {"": f"{text} ns" if name in TIMES else GIVEN if default is False else text}
-
-
-def _number(value: object) -> str:
-    return str(value)[:MOST_DIGITS] if isinstance(value, float) else str(value)
+    return {"": f"{text} ns" if name in TIMES else "given" if default is False else text}
 
 
 def window_notes(before: Sequence[Report], after: Sequence[Report]) -> list[str]:

@@ -100,8 +100,23 @@ def gap_group_changes(
     for pair in _pairs(before, after):
         one = before.places.get(pair.place, {}).get(pair.before or "")
         two = after.places.get(pair.place, {}).get(pair.after or "")
-        change = known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0)
-        found.append(_row(pair, one, two, change))
+        shown = two or one
+        assert shown is not None
+        other_cause = one is not None and two is not None and pair.before != pair.after
+        found.append(
+            SignatureChange(
+                id=shown.row.id,
+                status=RECAUSED if other_cause else status(one, two),
+                previous_op=pair.place[0],
+                next_op=pair.place[1],
+                nvtx=list(pair.place[2]),
+                cause_before=pair.before,
+                cause_after=pair.after,
+                count_before=round(one.count, 3) if one else 0.0,
+                count_after=round(two.count, 3) if two else 0.0,
+                change=known.get(pair) or plain(round(one.ns) if one else 0, round(two.ns) if two else 0),
+            )
+        )
     found.sort(key=lambda row: (-abs(row.change.change_ns), -row.change.before_ns, row.id))
     return found[:MOST_GROUPS]
 
@@ -122,24 +137,6 @@ def _by_cause(left: Kinds, right: Kinds) -> list[tuple[str | None, str | None]]:
     same += zip(gone, came, strict=False)
     same += [(cause, None) for cause in gone[len(came) :]]
     return same + [(None, cause) for cause in came[len(gone) :]]
-
-
-def _row(pair: _Pair, before: _Kind | None, after: _Kind | None, change: Change) -> SignatureChange:
-    shown = after or before
-    assert shown is not None
-    other = before is not None and after is not None and pair.before != pair.after
-    return SignatureChange(
-        id=shown.row.id,
-        status=RECAUSED if other else status(before, after),
-        previous_op=pair.place[0],
-        next_op=pair.place[1],
-        nvtx=list(pair.place[2]),
-        cause_before=pair.before,
-        cause_after=pair.after,
-        count_before=round(before.count, 3) if before else 0.0,
-        count_after=round(after.count, 3) if after else 0.0,
-        change=change,
-    )
 
 
 def cut_notes(captures: Sequence[Capture]) -> list[str]:

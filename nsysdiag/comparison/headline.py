@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nsysdiag.comparison.changes import LEAST_CHANGE, SAME, UNKNOWN
-from nsysdiag.comparison.facts import AccountChange, Change, JobComparison, Speedup, WorkChange
+from nsysdiag.comparison.changes import DECIDED, LEAST_CHANGE, MIXED, SAME, UNKNOWN
+from nsysdiag.comparison.facts import JobComparison, Speedup, WorkChange
 from nsysdiag.comparison.job import LEAST_TOP, MOST_TOP
-from nsysdiag.comparison.steps import DECIDED, MEAN
+from nsysdiag.comparison.steps import MEAN
 from nsysdiag.comparison.units import ITERATIONS, PHASES
 from nsysdiag.comparison.work import BYTES, KERNELS
 from nsysdiag.diagnosis.facts import NOUNS
 from nsysdiag.units import format_bytes, format_ns, format_share, format_signed_ns
 
-MIXED, DOUBTED = "mixed", ", not beyond chance"
 OTHER_MEAN = 0.02
 """Ratios of means and medians that are further apart are two statements."""
 PER_KERNEL = 0.05
@@ -36,12 +35,15 @@ def headline(job: JobComparison, titles: Mapping[str, str]) -> str:
 
 def work_sentence(work: Sequence[WorkChange]) -> str:
     """`Not the same work per step: kernels 120 → 240 (2.0×)`."""
-    return f"Not the same work per step: {', '.join(_work(row) for row in work if row.differs)}"
-
-
-def _work(row: WorkChange) -> str:
-    before, after = (format_bytes(n) if row.id == BYTES else f"{n:,.4g}" for n in (row.before, row.after))
-    return f"{row.id} {before} → {after}{f' ({row.after / row.before:.1f}×)' if row.before and row.after else ''}"
+    said = []
+    for row in work:
+        if row.differs:
+            before, after = (
+                format_bytes(count) if row.id == BYTES else f"{count:,.4g}" for count in (row.before, row.after)
+            )
+            ratio = f" ({row.after / row.before:.1f}×)" if row.before and row.after else ""
+            said.append(f"{row.id} {before} → {after}{ratio}")
+    return f"Not the same work per step: {', '.join(said)}"
 
 
 def _name(job: JobComparison) -> str:
@@ -74,16 +76,14 @@ def _factor(job: JobComparison) -> str:
         return "no factor: nothing on one side"
     slower = job.step.change_ns > 0
     words = ("longer", "shorter") if job.unit.part_of_step else ("slower", "faster")
-    found = _inverse(job.speedup) if slower else job.speedup
+    found = job.speedup
+    if slower:
+        low, high = (None if each is None else 1 / each for each in (found.high, found.low))
+        found = Speedup(factor=1 / found.factor, low=low, high=high)
     text = f"{found.factor:.2f}× {words[0] if slower else words[1]}"
     if found.low is None or found.high is None:
         return f"{text}; whether that is beyond chance is not known"
     return f"{text}, 95 % CI {found.low:.2f} to {found.high:.2f}"
-
-
-def _inverse(speedup: Speedup) -> Speedup:
-    low, high = (None if each is None else 1 / each for each in (speedup.high, speedup.low))
-    return Speedup(factor=1 / speedup.factor, low=low, high=high)
 
 
 def _remark(job: JobComparison) -> str:
@@ -104,7 +104,8 @@ def _doubt(job: JobComparison) -> str:
         return ", by the slow steps: the median step shows no difference"
     if job.verdict == MIXED and job.devices_differ:
         return ", not all GPUs alike"
-    return "" if job.verdict in (*DECIDED, MIXED) or job.speedup is None or job.speedup.low is None else DOUBTED
+    has_interval = job.speedup is not None and job.speedup.low is not None
+    return ", not beyond chance" if has_interval and job.verdict not in (*DECIDED, MIXED) else ""
 
 
 def _mean(job: JobComparison) -> str:
@@ -118,23 +119,16 @@ def _mean(job: JobComparison) -> str:
 
 
 def _top(job: JobComparison, titles: Mapping[str, str]) -> str:
-    """What changed most: causes of the only device, or what the account of several names."""
-    found = [f"{_lower(titles.get(row.id, row.id))} {_signed(row.change)}" for row in job.top]
+    """What changed most: causes of the only device, or bottlenecks by the account of several."""
+    found = [f"{_lower(titles.get(row.id, row.id))} {format_signed_ns(row.change.change_ns)}" for row in job.top]
     if not job.top and job.verdict != SAME:
-        found = [f"{NOUNS.get(row.bottleneck, row.bottleneck)} {format_signed_ns(row.change_ns)}" for row in _most(job)]
+        # What is chance is not known of bottlenecks one by one: only large parts of the step count.
+        rows = sorted(job.account, key=lambda row: (-abs(row.change_ns), row.bottleneck))
+        most = max((abs(row.change_ns) for row in rows), default=0)
+        least = max(LEAST_CHANGE * max(job.step.before_ns, job.step.after_ns), LEAST_TOP * most)
+        large = [row for row in rows if abs(row.change_ns) >= least][:MOST_TOP]
+        found = [f"{NOUNS.get(row.bottleneck, row.bottleneck)} {format_signed_ns(row.change_ns)}" for row in large]
     return f"; {', '.join(found)}" if found else ""
-
-
-def _most(job: JobComparison) -> list[AccountChange]:
-    """The bottlenecks whose part changed by most of the step; what is chance is not known of them one by one."""
-    least = LEAST_CHANGE * max(job.step.before_ns, job.step.after_ns)
-    rows = sorted(job.account, key=lambda row: (-abs(row.change_ns), row.bottleneck))
-    least = max(least, LEAST_TOP * abs(rows[0].change_ns)) if rows else least
-    return [row for row in rows if abs(row.change_ns) >= least][:MOST_TOP]
-
-
-def _signed(change: Change) -> str:
-    return format_signed_ns(change.change_ns)
 
 
 def _lower(text: str) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.comparison.changes import UNKNOWN, Changes, adding_up
+from nsysdiag.comparison.changes import DECIDED, UNKNOWN, Changes, adding_up
 from nsysdiag.comparison.facts import AccountChange, Change, DeviceComparison, JobComparison, PartChange
 from nsysdiag.comparison.pairing import Pair
-from nsysdiag.comparison.side import STEADY, WORK
-from nsysdiag.comparison.steps import DECIDED, MEAN, MEDIAN, Step, speedup, step_change
+from nsysdiag.comparison.side import STEADY, WORK, judged_phases
+from nsysdiag.comparison.steps import MEAN, MEDIAN, Step, speedup, step_change
 from nsysdiag.comparison.units import Sides
 from nsysdiag.report import DeviceReport, Report
 
@@ -32,15 +33,13 @@ class Compared:
 
 
 def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
-    """Of devices that were compared, at least one."""
+    """The job over all devices that were compared, at least one."""
     statistic = _statistic(devices)
     before = max(devices, key=lambda each: (_shown(each, statistic).before_ns, each.made.key))
     after = max(devices, key=lambda each: (_shown(each, statistic).after_ns, each.made.key))
     step = _step(before, after, statistic)
     times = [_shown(each, statistic) for each in devices]
-    apart = any(
-        max(side) > (1 + DIFFER) * min(side) for side in ([c.before_ns for c in times], [c.after_ns for c in times])
-    )
+    sides = [each.before_ns for each in times], [each.after_ns for each in times]
     account = _account(devices, step)
     return JobComparison(
         statistic=statistic,
@@ -48,7 +47,7 @@ def job_comparison(devices: Sequence[Compared], verdict: str) -> JobComparison:
         verdict=verdict,
         device_before=before.made.key,
         device_after=after.made.key,
-        devices_differ=apart,
+        devices_differ=any(max(side) > (1 + DIFFER) * min(side) for side in sides),
         step=step,
         mean=_step(before, after, MEAN),
         speedup=speedup(step),
@@ -82,43 +81,33 @@ def _step(before: Compared, after: Compared, statistic: str) -> Change:
 
 def _account(devices: Sequence[Compared], step: Change) -> list[AccountChange]:
     """The judged time of the devices by bottleneck, brought to a step."""
-    sides = [_judged_time([each for device in devices for each in side(device.pair)]) for side in (_before, _after)]
+    sides = [
+        _judged_time([each for device in devices for each in device.pair.before]),
+        _judged_time([each for device in devices for each in device.pair.after]),
+    ]
     if not all(sides):
         return []
     names = sorted({name for side in sides for name in side})
-    one, two = (_of_a_step(side, names, ns) for side, ns in zip(sides, (step.before_ns, step.after_ns), strict=True))
+    times = []
+    for side, step_ns in zip(sides, (step.before_ns, step.after_ns), strict=True):
+        total = sum(side.values())
+        times.append(adding_up(np.array([side.get(name, 0) * step_ns / total for name in names]), step_ns))
     rows = [
         AccountChange(bottleneck=name, before_ns=was, after_ns=now, change_ns=now - was)
-        for name, was, now in zip(names, one, two, strict=True)
+        for name, was, now in zip(names, *times, strict=True)
     ]
     return sorted(rows, key=lambda row: (-max(row.before_ns, row.after_ns), row.bottleneck))
 
 
-def _before(pair: Pair) -> list[tuple[Report, DeviceReport]]:
-    return pair.before
-
-
-def _after(pair: Pair) -> list[tuple[Report, DeviceReport]]:
-    return pair.after
-
-
 def _judged_time(side: Sequence[tuple[Report, DeviceReport]]) -> dict[str, int]:
     """ns by bottleneck in the judged steady phases; nothing where a report has none."""
-    found: dict[str, int] = {}
+    found: Counter[str] = Counter()
     for report, device in side:
         if report.diagnosis is None or report.diagnosis.basis not in (*STEADY, "window"):
             return {}
-        for phase in (each for each in report.phases if each.judged):
-            for name, ns in (
-                (n, t) for each in phase.devices if each.key == device.key for n, t in each.account.items()
-            ):
-                found[name] = found.get(name, 0) + ns
+        for each in judged_phases(report, device):
+            found.update(each.account)
     return {name: ns for name, ns in found.items() if ns}
-
-
-def _of_a_step(account: dict[str, int], names: Sequence[str], step_ns: int) -> list[int]:
-    total = sum(account.values())
-    return adding_up(np.array([account.get(name, 0) * step_ns / total for name in names]), step_ns)
 
 
 def _top(device: DeviceComparison) -> list[PartChange]:
@@ -126,11 +115,11 @@ def _top(device: DeviceComparison) -> list[PartChange]:
     known of chance, those large enough."""
     rows = [*(row for row in device.parts if row.id in WORK), *device.root_ledger]
     known = device.length.verdict != UNKNOWN
-    counted = [row for row in rows if (row.change.verdict in DECIDED if known else _large(row.change))]
+    counted = [
+        row
+        for row in rows
+        if (row.change.verdict in DECIDED if known else abs(row.change.change_ns) > row.change.least_ns)
+    ]
     counted.sort(key=lambda row: (-abs(row.change.change_ns), row.id))
     least = LEAST_TOP * abs(counted[0].change.change_ns) if counted else 0
     return [row for row in counted if abs(row.change.change_ns) >= least][:MOST_TOP]
-
-
-def _large(change: Change) -> bool:
-    return abs(change.change_ns) > change.least_ns

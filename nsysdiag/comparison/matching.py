@@ -18,8 +18,8 @@ from nsysdiag.comparison.facts import (
     KernelChange,
     MetricChange,
 )
-from nsysdiag.comparison.side import LENGTH, Capture, Quantity, column, holds, mean_count
-from nsysdiag.report import CollectiveKind, CopyRow, DeviceReport, Distribution, Finding, KernelRow
+from nsysdiag.comparison.side import LENGTH, Capture, Quantity, holds, mean_count, total
+from nsysdiag.report import CollectiveKind, CopyRow, DeviceReport, Finding, KernelRow
 
 BOTH, ADDED, GONE = "both", "added", "gone"
 MOST_KERNELS, EDGES = 60, 2
@@ -45,10 +45,6 @@ def kernel_times(before: Sequence[Capture], after: Sequence[Capture]) -> dict[Ha
     return found
 
 
-def _kernel_key(row: KernelRow) -> tuple[str, bool]:
-    return row.name, row.communication
-
-
 def kernel_changes(
     before: Sequence[Capture],
     after: Sequence[Capture],
@@ -57,25 +53,27 @@ def kernel_changes(
 ) -> list[KernelChange]:
     """Kernels by name, those whose time changed most first. Of `known` ones the interval is known, the change of others
     is made by `plain`."""
-    left, right = _added(before, _kernels, _kernel_key), _added(after, _kernels, _kernel_key)
+
+    def rows(capture: Capture) -> Iterable[tuple[KernelRow, int, int, int]]:
+        return ((row, row.count, row.total_ns, 0) for row in capture.device.kernels)
+
+    left, right = _added(before, rows, _kernel_key), _added(after, rows, _kernel_key)
     found = []
     for key in dict.fromkeys([*left, *right]):
-        one, two = left.get(key), right.get(key)
-        row = (two or one or _Sum()).row
+        one, two = left.get(key, _Sum()), right.get(key, _Sum())
+        row = two.row or one.row
         assert isinstance(row, KernelRow)
-        sums = one or _Sum(), two or _Sum()
         found.append(
             KernelChange(
                 name=row.name,
                 short_name=row.short_name,
                 communication=row.communication,
-                status=status(one, two),
-                count_before=_rounded(mean_count(before, [sums[0].count])),
-                count_after=_rounded(mean_count(after, [sums[1].count])),
-                mean_before_ns=sums[0].ns // max(sums[0].count, 1),
-                mean_after_ns=sums[1].ns // max(sums[1].count, 1),
-                change=known.get(_kernel_key(row))
-                or plain(_per_unit(before, sums[0].ns), _per_unit(after, sums[1].ns)),
+                status=status(one.row, two.row),
+                count_before=_count_per_unit(before, one.count),
+                count_after=_count_per_unit(after, two.count),
+                mean_before_ns=one.ns // max(one.count, 1),
+                mean_after_ns=two.ns // max(two.count, 1),
+                change=known.get(key) or plain(_per_unit(before, one.ns), _per_unit(after, two.ns)),
             )
         )
     found.sort(key=lambda each: (-abs(each.change.change_ns), -each.change.before_ns, each.name, each.communication))
@@ -96,8 +94,8 @@ def _added(
     captures: Sequence[Capture],
     rows: Callable[[Capture], Iterable[tuple[Row, int, int, int]]],
     key: Callable[[Row], Hashable],
-) -> dict[object, _Sum]:
-    found: dict[object, _Sum] = {}
+) -> dict[Hashable, _Sum]:
+    found: dict[Hashable, _Sum] = {}
     for capture in captures:
         for row, count, ns, extra in rows(capture):
             mine = found.setdefault(key(row), _Sum(row))
@@ -105,16 +103,16 @@ def _added(
     return found
 
 
-def _kernels(capture: Capture) -> Iterable[tuple[KernelRow, int, int, int]]:
-    return ((row, row.count, row.total_ns, 0) for row in capture.device.kernels)
+def _kernel_key(row: KernelRow) -> tuple[str, bool]:
+    return row.name, row.communication
 
 
 def _per_unit(captures: Sequence[Capture], ns: int) -> int:
     return round(mean_count(captures, [ns]))
 
 
-def _rounded(count: float) -> float:
-    return round(count, 3)
+def _count_per_unit(captures: Sequence[Capture], count: int) -> float:
+    return round(mean_count(captures, [count]), 3)
 
 
 def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[CopyChange]:
@@ -137,8 +135,8 @@ def copy_changes(before: Sequence[Capture], after: Sequence[Capture]) -> list[Co
                 operation=row.operation,
                 src=row.src,
                 dst=row.dst,
-                count_before=_rounded(mean_count(before, [one.count])),
-                count_after=_rounded(mean_count(after, [two.count])),
+                count_before=_count_per_unit(before, one.count),
+                count_after=_count_per_unit(after, two.count),
                 bytes_before=_per_unit(before, one.extra),
                 bytes_after=_per_unit(after, two.extra),
                 before_ns=_per_unit(before, one.ns),
@@ -163,8 +161,8 @@ def collective_changes(before: Sequence[Capture], after: Sequence[Capture]) -> l
         found.append(
             CollectiveChange(
                 kind=str(kind),
-                count_before=_rounded(mean_count(before, [one.count])),
-                count_after=_rounded(mean_count(after, [two.count])),
+                count_before=_count_per_unit(before, one.count),
+                count_after=_count_per_unit(after, two.count),
                 before_ns=_per_unit(before, one.ns),
                 after_ns=_per_unit(after, two.ns),
                 exposed_before_ns=_per_unit(before, one.extra),
@@ -180,12 +178,11 @@ def workload(before: Sequence[Capture], after: Sequence[Capture]) -> list[CountC
     entries = [sum(len(capture.table[LENGTH]) for capture in side) for side in (before, after)]
     found = []
     for kind in ("kernel", "memcpy", "memset", "graph"):
-        sums = [sum(float(values.sum()) for values in column(side, f"ops.{kind}")) for side in (before, after)]
-        one, two = (total / count for total, count in zip(sums, entries, strict=True))
+        one, two = (total(side, f"ops.{kind}") / count for side, count in zip((before, after), entries, strict=True))
         if one or two:
             least = max(LEAST_CHANGE * max(one, two), EDGES / min(entries) if min(entries) > 1 else 0.0)
             changed = abs(two - one) > least
-            found.append(CountChange(id=kind, before=_rounded(one), after=_rounded(two), changed=changed))
+            found.append(CountChange(id=kind, before=round(one, 3), after=round(two, 3), changed=changed))
     return found
 
 
@@ -239,7 +236,7 @@ def launch_metrics(before: Sequence[Capture], after: Sequence[Capture]) -> list[
         )
     ]
     rows: list[tuple[str, str, str, Read]] = [
-        ("call_p50", "Launch call, median", NS, lambda device: _median(device.launch.call)),
+        ("call_p50", "Launch call, median", NS, _median_call),
         ("interval_p50", "Time between launching calls, median", NS, lambda device: device.launch.median_interval_ns),
         ("kernel_p50", "Kernel, median", NS, lambda device: device.launch.median_kernel_ns),
         ("queue_delay_p50", "Time in the queue, median", NS, lambda device: device.launch.median_queue_delay_ns),
@@ -275,8 +272,8 @@ def _metric(
     return MetricChange(id=id, title=title, unit=unit, before=means[0], after=means[1])
 
 
-def _median(distribution: Distribution | None) -> int | None:
-    return distribution.p50_ns if distribution is not None else None
+def _median_call(device: DeviceReport) -> int | None:
+    return device.launch.call.p50_ns if device.launch.call is not None else None
 
 
 def _found_idle(device: DeviceReport) -> float | None:

@@ -34,7 +34,7 @@ def require_names(reports: Sequence[Report]) -> None:
 
 
 def is_keyed(report: Report) -> bool:
-    """Has it hashes in place of names? Which key they are of, no report says."""
+    """Does the report have hashes in place of names? No report says of which key they are."""
     return report.settings.get("redacted") == "keyed"
 
 

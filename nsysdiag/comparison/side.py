@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from nsysdiag.arrays.codes import WIDEST, from_planes, from_text
 from nsysdiag.errors import InputError
+from nsysdiag.phases.facts import PhaseDevice
 from nsysdiag.report import DeviceReport, IterationsPacked, Report
 
 LENGTH = "length"
@@ -36,16 +37,16 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A time of both sides beside work and causes: for each capture the columns that it is the sum of, none where there
-    is nothing of it."""
+    """A time of both sides beside work and causes, of a kernel or of gaps: for each capture the columns that add up to
+    it, none where the capture has nothing of it."""
 
     before: list[list[str]]
     after: list[list[str]]
 
 
 def holds(rows: Sequence[list[str]], captures: Sequence[Capture], *, complete: Sequence[bool]) -> bool:
-    """Do the captures hold these columns for each unit of work? Without a column there is nothing of it where the rows
-    of the capture are `complete`."""
+    """Do all captures hold these columns for each unit of work? A capture without columns has nothing of it, provided
+    that its list of rows is `complete`."""
     return all(
         whole if not names else all(name in capture.table for name in names)
         for names, capture, whole in zip(rows, captures, complete, strict=True)
@@ -87,11 +88,11 @@ def by_window(report: Report, device: DeviceReport, units: float) -> Capture:
 
 def by_phase(report: Report, device: DeviceReport, units: float) -> Capture | None:
     """A capture of one entry, the judged steady phases of the job, which hold so many units of work. None where it has
-    none, where the report does not tell, or where the device did nothing in them. Roots are known of windows alone:
-    causes stand for themselves."""
+    none, where the report does not tell, or where the device did nothing in them. Root causes are known of windows
+    alone: here each cause stands for itself."""
     if report.diagnosis is None or report.diagnosis.basis not in STEADY:
         return None
-    found = [each for phase in report.phases if phase.judged for each in phase.devices if each.key == device.key]
+    found = judged_phases(report, device)
     ledger = {cause: sum(each.ledger.get(cause, 0) for each in found) for each in found for cause in each.ledger}
     parts = {name: sum(getattr(each, f"{name}_ns") for each in found) for name in (*WORK, IDLE)}
     if not sum(parts.values()):
@@ -105,9 +106,19 @@ def by_phase(report: Report, device: DeviceReport, units: float) -> Capture | No
     return Capture(report, device, {name: np.array([ns / units]) for name, ns in table.items()}, units, 1)
 
 
+def judged_phases(report: Report, device: DeviceReport) -> list[PhaseDevice]:
+    """The device in each judged steady phase of the job."""
+    return [each for phase in report.phases if phase.judged for each in phase.devices if each.key == device.key]
+
+
 def column(captures: Sequence[Capture], name: str) -> list[Column]:
     """A column of each capture; a cause that a capture does not name took no time there."""
     return [capture.table.get(name, np.zeros(len(capture.table[LENGTH]))) for capture in captures]
+
+
+def total(captures: Sequence[Capture], name: str) -> float:
+    """The sum of a column over all captures."""
+    return sum(float(values.sum()) for values in column(captures, name))
 
 
 def mean_count(captures: Sequence[Capture], counts: Sequence[float]) -> float:
@@ -116,11 +127,11 @@ def mean_count(captures: Sequence[Capture], counts: Sequence[float]) -> float:
 
 
 def scaled(capture: Capture, scale: float) -> Capture:
-    """The same in units of which `scale` are in one of its own."""
+    """The capture in other units: `scale` of them make one of its own."""
     if scale == 1.0:
         return capture
     table = {name: values / scale for name, values in capture.table.items()}
-    return Capture(capture.report, capture.device, table, capture.units * scale, capture.entries, capture.fold * scale)
+    return replace(capture, table=table, units=capture.units * scale, fold=capture.fold * scale)
 
 
 def _table(packed: IterationsPacked) -> dict[str, Column]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.comparison.changes import IMPROVED, REGRESSED, SAME, change_of_step, outside
+from nsysdiag.comparison.changes import DECIDED, MIXED, SAME, change_of_step, outside
 from nsysdiag.comparison.facts import Change, Speedup
 from nsysdiag.comparison.side import LENGTH, Capture
 from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_medians, freedom, interval
@@ -15,7 +15,6 @@ from nsysdiag.comparison.significance import LEVEL, Values, drawn_means, drawn_m
 SLOW = 2.0
 """Times the median: one step that is longer makes a mean uncertain. Steps of a loop differ by less."""
 MEDIAN, MEAN = "median", "mean"
-DECIDED = (IMPROVED, REGRESSED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,8 @@ class Step:
 
 
 def step_change(before: Sequence[Capture], after: Sequence[Capture], noise: float, statistic: str = MEDIAN) -> Step:
-    """Of captures of the same unit of work. `noise` is what a side drifts by, a share."""
+    """The change of the median (or mean) step between captures of the same unit of work. `noise` is how much a side
+    drifts, as a share."""
     most = max(each.fold for each in (*before, *after))
     sides = [[_whole_steps(each, most)[:, None] for each in captures] for captures in (before, after)]
     middle = [float(np.median(np.concatenate(side))) for side in sides]
@@ -45,7 +45,7 @@ def step_change(before: Sequence[Capture], after: Sequence[Capture], noise: floa
 
 def _whole_steps(capture: Capture, fold: float) -> Values:
     """The length of a unit of work in each stretch of as much work as the largest iteration of any capture, which has
-    `fold` units. The median of layers is none of steps, which begin or end with something else."""
+    `fold` units. The median layer is not the median step: steps begin or end with something else."""
     values = capture.table[LENGTH]
     together = max(round(fold / capture.fold), 1)
     count = len(values) // together
@@ -53,18 +53,18 @@ def _whole_steps(capture: Capture, fold: float) -> Values:
 
 
 def verdict_of(length: Change, step: Step | None) -> str:
-    """That of the mean length; of the median step where slow steps hide its change, and it is beyond chance by more:
-    two tests are wrong twice as often as one."""
+    """The verdict on the mean length; on the median step where slow steps hide its change and it is beyond chance at
+    half the level: two tests are wrong twice as often as one."""
     if step is None or not step.slow:
         return length.verdict
     median = step.change.verdict
     if length.verdict == SAME and median in DECIDED and outside(step.change, step.freedom, LEVEL / 2):
         return median
-    return "mixed" if {length.verdict, median} == {*DECIDED} else length.verdict
+    return MIXED if {length.verdict, median} == {*DECIDED} else length.verdict
 
 
 def speedup(change: Change) -> Speedup | None:
-    """Of a time with its interval; None where it is nothing."""
+    """How many times as fast as before, with its interval; None where a side took no time."""
     if change.before_ns <= 0 or change.after_ns <= 0:
         return None
     low = high = None

@@ -20,14 +20,7 @@ WHOLE_NUMBER = 0.1
 MOST_FOLD = 16
 GRAPH = "graph "
 PARTS_OF_STEPS = "Parts of steps are compared, no whole ones: what differs may lie in which parts the traces show."
-HINT = "compare two captures of the same program, with NVTX ranges around its steps"
 ITERATIONS, KERNELS, PHASES = "iterations", "kernels", "phases"
-WHOLE_WINDOWS, STEADY_PHASES = "whole windows are compared", "the steady phases are compared"
-OTHER_STEPS = "Iterations go by other operations on each side, which are not the same step"
-BY_PHASE = (
-    "Kernels, recurring gaps, copies and launches are those of the whole windows; root causes are known of windows "
-    "alone, and causes stand for themselves."
-)
 On = tuple[Report, DeviceReport]
 
 
@@ -48,7 +41,8 @@ def in_units(before: Sequence[On], after: Sequence[On]) -> Sides:
     found = [each for each in (*left, *right) if each is not None]
     if len(found) == len(left) + len(right):
         sides = _by_iterations(found[: len(left)], found[len(left) :])
-        return _by_kernels(before, after, OTHER_STEPS) if sides is None else sides
+        why = "Iterations go by other operations on each side, which are not the same step"
+        return _by_kernels(before, after, why) if sides is None else sides
     return _by_kernels(before, after)
 
 
@@ -58,10 +52,9 @@ def _by_iterations(left: list[Capture], right: list[Capture]) -> Sides | None:
     for other in (*left[1:], *right):
         if not _alike(first, other):
             raise _nothing_in_common(first, other)
-    found = [_fold(first, each) for each in (*left, *right)]
-    if None in found:
+    folds = [fold for each in (*left, *right) if (fold := _fold(first, each)) is not None]
+    if len(folds) < len(left) + len(right):
         return None
-    folds = [each or 1.0 for each in found]
     both = [scaled(each, fold) for each, fold in zip((*left, *right), folds, strict=True)]
     before, after = both[: len(left)], both[len(left) :]
     names = [_iteration_name(captures) for captures in (left, right)]
@@ -138,7 +131,8 @@ def _fold(first: Capture, other: Capture) -> float | None:
 
 
 def _runs(first: Capture, other: Capture) -> float | None:
-    """How often the shared kernels run in a unit of the other for once in one of the first: the median, by time."""
+    """How often the shared kernels run in a unit of `other` for each run in a unit of `first`: the median, weighted by
+    time."""
     counts = _counts(first.device), _counts(other.device)
     shared = sorted(counts[0].keys() & counts[1].keys())
     if not shared:
@@ -163,6 +157,9 @@ def _counts(device: DeviceReport) -> dict[str, tuple[int, int]]:
 
 
 def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sides:
+    """The judged steady phases of all captures, or else their whole windows, in units of as many runs of the kernels
+    that they share. `why` says why no iterations are compared, where it is not that there are none. Raises
+    NotComparableError where less than half of the time is in shared kernels."""
     reports = [*before, *after]
     first = by_window(*before[0], 1.0)
     units = [1.0]
@@ -174,23 +171,28 @@ def _by_kernels(before: Sequence[On], after: Sequence[On], why: str = "") -> Sid
         units.append(runs)
     phases = [by_phase(*each, unit) for each, unit in zip(reports, units, strict=True)]
     steady = [each for each in phases if each is not None]
-    captures = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
-    if len(steady) == len(captures):
-        captures = steady
+    in_phases = len(steady) == len(reports)
+    windows = [by_window(*each, unit) for each, unit in zip(reports, units, strict=True)]
+    captures = steady if in_phases else windows
+    ratio = units[len(before)]
     unit = Unit(
-        kind=PHASES if captures is steady else KERNELS,
+        kind=PHASES if in_phases else KERNELS,
         name_before="",
         name_after="",
         count_before=len(before),
         count_after=len(after),
-        scale=1 / units[len(before)],
+        scale=1 / ratio,
         part_of_step=_parts_of_steps(reports, KERNELS),
     )
-    ratio = units[len(before)]
-    notes = [_why_windows(reports, why, STEADY_PHASES if captures is steady else WHOLE_WINDOWS)]
-    notes += [PARTS_OF_STEPS] if unit.part_of_step else []
-    if captures is steady:
-        notes.append(BY_PHASE)
+    compared = "the steady phases are compared" if in_phases else "whole windows are compared"
+    notes = [_why_windows(reports, why, compared)]
+    if unit.part_of_step:
+        notes.append(PARTS_OF_STEPS)
+    if in_phases:
+        notes.append(
+            "Kernels, recurring gaps, copies and launches are those of the whole windows; root causes are known of "
+            "windows alone, and causes stand for themselves."
+        )
     elif steady:
         notes.append("Not every report judges a steady phase: start-up counts in the windows.")
     if abs(ratio - 1) > 0.02:
@@ -218,7 +220,7 @@ def _why_windows(reports: Sequence[On], why: str, compared: str) -> str:
 
 
 def _shared(one: DeviceReport, two: DeviceReport) -> float:
-    """The share of the time in kernels that is in kernels of the other side too, of the side where it is larger."""
+    """The share of the time in kernels that is in kernels which both ran, on the side where it is larger."""
     counts = _counts(one), _counts(two)
     names = counts[0].keys() & counts[1].keys()
     shares = [
@@ -239,5 +241,5 @@ def _nothing_in_common(first: Capture, other: Capture) -> NotComparableError:
     return NotComparableError(
         f"{files} have no unit of work in common: no iterations of the same program, and kernels of the same names "
         f"make up {share:.0%} of the time in kernels, less than half",
-        hint=HINT,
+        hint="compare two captures of the same program, with NVTX ranges around its steps",
     )

@@ -12,7 +12,6 @@ from nsysdiag.comparison.facts import Change, Move, PartChange, Renaming, Step
 from nsysdiag.comparison.side import IDLE, WORK
 from nsysdiag.units import format_ns, format_share
 
-COMPUTE = "compute"
 MOSTLY, PARTLY = 0.5, 0.1
 Flow = npt.NDArray[np.float64]
 
@@ -38,7 +37,7 @@ def moves(rows: Sequence[PartChange], seen: Mapping[tuple[str, str], float]) -> 
     stayed = np.minimum(before, after)
     lost, won = before - stayed, after - stayed
     source = np.where([each not in WORK for each in ids], lost, 0).astype(np.float64)
-    target = np.where([each != COMPUTE for each in ids], won, 0).astype(np.float64)
+    target = np.where([each != "compute" for each in ids], won, 0).astype(np.float64)
     known = _known(ids, seen, source, target)
     left, open_ = source - known.sum(axis=1), target - known.sum(axis=0)
     most = max(float(left.sum()), float(open_.sum()), 1.0)
@@ -82,13 +81,18 @@ def renaming(rows: Sequence[PartChange], found: Sequence[Move], titles: Mapping[
     share = renamed_ns / lost_ns if lost_ns else 0.0
     verdict = "renamed" if share >= MOSTLY else "partly" if share >= PARTLY else "removed" if lost_ns else "none"
     sentence = _sentence(verdict, lost, renamed, lost_ns, titles)
-    unknown = any(row.change.verdict == UNKNOWN for row in rows)
+    if any(row.change.verdict == UNKNOWN for row in rows):  # nothing is known of chance
+        sentence = (
+            "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
+            if verdict == "none"
+            else f"{sentence} The data do not show whether that is more than chance."
+        )
     return Renaming(
         lost_ns=lost_ns,
         removed_ns=removed_ns,
         renamed_ns=renamed_ns,
         verdict=verdict,
-        sentence=_hedged(verdict, sentence) if unknown else sentence,
+        sentence=sentence,
     )
 
 
@@ -112,13 +116,6 @@ def _sentence(verdict: str, lost: list[str], renamed: list[Move], lost_ns: int, 
     share = format_share(sum(to.values()), lost_ns)
     start = "The idle time was renamed, not removed" if verdict == "renamed" else "Part of the idle time was renamed"
     return f"{start}: of {format_ns(lost_ns)} that {what} lost, {share} came back as {names}."
-
-
-def _hedged(verdict: str, sentence: str) -> str:
-    """The same where nothing is known of chance."""
-    if verdict == "none":
-        return "No cause of idle time lost more than what is taken for nothing; what is chance is not known."
-    return f"{sentence} The data do not show whether that is more than chance."
 
 
 def _listed(names: list[str]) -> str:

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from msgspec.structs import replace
 
-from nsysdiag.comparison.changes import IMPROVED, REGRESSED
+from nsysdiag.comparison.changes import DECIDED
 from nsysdiag.comparison.facts import Change, WorkChange
-from nsysdiag.comparison.side import COPIED, Capture, column, mean_count
+from nsysdiag.comparison.side import COPIED, Capture, column, mean_count, total
 from nsysdiag.comparison.units import ITERATIONS, Sides
 
 KERNELS, LAUNCHES, BYTES = "kernels", "launches", "bytes"
@@ -20,13 +20,13 @@ size, is less; another batch size, sequence length or number of layers is more."
 
 
 def work_changes(sides: Sides) -> list[WorkChange]:
-    """Of steps alone: other units are made by the work in them. Kernels are no measure where graphs were recorded as
-    wholes, bytes none where a report does not hold them step by step."""
+    """The work of a step on both sides; none where other units are compared, which are made by the work in them.
+    Kernels are left out where graphs were recorded as wholes, bytes where a report does not hold them step by step."""
     if sides.unit.kind != ITERATIONS:
         return []
     both = (sides.before, sides.after)
     found = []
-    if not any(_total(side, "ops.graph") for side in both) and any(_total(side, "ops.kernel") for side in both):
+    if not any(total(side, "ops.graph") for side in both) and any(total(side, "ops.kernel") for side in both):
         found.append(_change(KERNELS, _median(sides.before, "ops.kernel"), _median(sides.after, "ops.kernel")))
     calls = [mean_count(side, [each.device.launch.calls for each in side]) for side in both]
     if any(calls):
@@ -41,7 +41,10 @@ def _copied(sides: Sides) -> WorkChange | None:
     then nothing is known of a step. Whole windows, which start-up counts in, must agree that bytes differ."""
     both = (sides.before, sides.after)
     steps = [_median(side, COPIED) for side in both]
-    windows = [mean_count(side, [_bytes(each) for each in side]) for side in both]
+    windows = []
+    for side in both:
+        rows = [row for each in side for row in each.device.copies.rows if row.operation != "memset"]
+        windows.append(mean_count(side, [row.bytes for row in rows]))
     if not any(steps) or any(not step and window for step, window in zip(steps, windows, strict=True)):
         return None
     found, whole = _change(BYTES, *steps), _change(BYTES, *windows)
@@ -49,23 +52,15 @@ def _copied(sides: Sides) -> WorkChange | None:
     return replace(found, differs=found.differs and agree)
 
 
-def _bytes(capture: Capture) -> int:
-    return sum(row.bytes for row in capture.device.copies.rows if row.operation != "memset")
-
-
 def goes_with(work: Sequence[WorkChange], length: Change) -> bool:
     """Is the time longer where the work is more, or shorter where it is less? Then the time alone tells nothing."""
     signs = {np.sign(row.after - row.before) for row in work if row.differs}
-    return length.verdict in (IMPROVED, REGRESSED) and float(np.sign(length.change_ns)) in signs
+    return length.verdict in DECIDED and float(np.sign(length.change_ns)) in signs
 
 
 def _change(id: str, before: float, after: float) -> WorkChange:
     differs = abs(after - before) > LEAST * min(before, after)
     return WorkChange(id=id, before=round(before, 3), after=round(after, 3), differs=differs)
-
-
-def _total(side: Sequence[Capture], name: str) -> float:
-    return sum(float(values.sum()) for values in column(side, name))
 
 
 def _median(side: Sequence[Capture], name: str) -> float:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from nsysdiag import typed
 from nsysdiag.fields import Text
-from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework, FrameworkId
+from nsysdiag.programs.facts import FRAMEWORKS, TITLES, Framework
 from nsysdiag.programs.rules import COMPILED_BY_XLA, MADE_WITH, RULES, Rule
-
-TENSORFLOW: FrameworkId = "tensorflow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ _KINDS = (
 def frameworks_of(names: Names) -> list[Framework]:
     """The frameworks that the names tell, in the order of FRAMEWORKS; none for plain CUDA."""
     found = {framework: _evidence(rule, names) for framework, rule in RULES.items()}
-    if found[TENSORFLOW] and all(each.startswith("kernel ") for each in found[COMPILED_BY_XLA]):
+    if found["tensorflow"] and all(each.startswith("kernel ") for each in found[COMPILED_BY_XLA]):
         found[COMPILED_BY_XLA] = []
     for framework, basis in MADE_WITH.items():
         if found[framework] and not found[basis]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import IntArray
 from nsysdiag.events.callchains import NO_CHAIN
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import process_names, process_of, thread_names
@@ -27,12 +26,19 @@ MOST_RANGES = 10_000
 
 
 def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples: SampleRows) -> Names:
-    """The names of the processes that launched something, or, where none did, of all that have ranges."""
-    processes = _programs(activity, ranges)
+    """The names of the processes (globalPids) that made CUDA calls or have work on a GPU, or, where none did, of all
+    that have ranges. Kernels by their whole and their short names, where the trace has them."""
+    operations = activity.operations
+    callers = distinct_values(process_of(activity.api_calls.rows.thread)).tolist()
+    working = {*callers, *distinct_values(operations.process).tolist()} - {-1, 0}
+    processes = working or set(distinct_values(process_of(ranges.rows.thread)).tolist())
     programs, threads = process_names(trace), thread_names(trace)
+    kernel = operations.category == Category.KERNEL
+    kernels = np.union1d(operations.name[kernel], operations.short_name[kernel])
+    named, most = ranges.names, min(len(ranges.names), MOST_RANGES)
     return Names(
-        kernels=_kernels(trace, activity),
-        ranges=tuple(_evenly(ranges.names, MOST_RANGES)),
+        kernels=tuple(sorted(set(trace.strings.texts(kernels[kernels >= 0])))),
+        ranges=tuple(named[len(named) * at // most] for at in range(most)),
         domains=tuple(sorted(set(ranges.domains))),
         modules=_modules(trace, activity, samples, processes),
         processes=tuple(sorted({file_name(name) for process, name in programs.items() if process in processes})),
@@ -41,35 +47,14 @@ def names_of(trace: Trace, activity: DeviceActivity, ranges: NvtxRanges, samples
     )
 
 
-def _programs(activity: DeviceActivity, ranges: NvtxRanges) -> set[int]:
-    """The processes (globalPids) that made CUDA calls or have work on a GPU; else those with ranges."""
-    calls, operations = activity.api_calls.rows.thread, activity.operations.process
-    working = {*distinct_values(process_of(calls)).tolist(), *distinct_values(operations).tolist()} - {-1, 0}
-    return working or set(distinct_values(process_of(ranges.rows.thread)).tolist())
-
-
-def _kernels(trace: Trace, activity: DeviceActivity) -> tuple[str, ...]:
-    """Every kernel's name, the whole one and the short one, where the trace has them."""
-    operations = activity.operations
-    kernel = operations.category == Category.KERNEL
-    ids = np.union1d(operations.name[kernel], operations.short_name[kernel])
-    return tuple(sorted(set(trace.strings.texts(ids[ids >= 0]))))
-
-
 def _modules(trace: Trace, activity: DeviceActivity, samples: SampleRows, processes: set[int]) -> tuple[str, ...]:
     """The file names of the modules in call chains of CUDA calls and of CPU samples of these processes."""
     chains = activity.api_calls.chain
     mine = np.isin(process_of(samples.thread), np.array(sorted(processes), dtype=np.int64))
     by_table = {"CUDA_CALLCHAINS": np.unique(chains[chains > NO_CHAIN]), "SAMPLING_CALLCHAINS": samples.id[mine]}
-    return tuple(sorted({file_name(path) for table, ids in by_table.items() for path in _paths(trace, table, ids)}))
-
-
-def _paths(trace: Trace, table: str, ids: IntArray) -> list[str]:
-    chosen = ids[np.linspace(0, len(ids) - 1, min(len(ids), MOST_CHAINS)).astype(np.int64)]
-    rows = trace.read_chosen(table, "id", chosen, "module")
-    modules = np.unique(rows["module"])
-    return trace.strings.texts(modules[modules >= 0])
-
-
-def _evenly(names: list[str], most: int) -> list[str]:
-    return names if len(names) <= most else [names[len(names) * at // most] for at in range(most)]
+    found: set[str] = set()
+    for table, ids in by_table.items():
+        chosen = ids[np.linspace(0, len(ids) - 1, min(len(ids), MOST_CHAINS)).astype(np.int64)]
+        modules = np.unique(trace.read_chosen(table, "id", chosen, "module")["module"])
+        found |= {file_name(path) for path in trace.strings.texts(modules[modules >= 0])}
+    return tuple(sorted(found))

@@ -39,81 +39,77 @@ class Rule:
     table: Pattern | None = None
 
 
-def _name(pattern: str) -> Pattern:
-    return re.compile(pattern)
-
-
 RULES: dict[FrameworkId, Rule] = {
     "pytorch": Rule(
-        kernel=_name(
+        kernel=re.compile(
             r"\bat::(native|cuda)::|\bc10::(cuda|BFloat16|Half|complex)\b|\btorch::|\btriton_(poi|red|per)_fused"
         ),
-        range=_name(
+        range=re.compile(
             r"^(aten|autograd|c10d|c10d_functional|prims|torch)::|^FSDP::|^DistributedDataParallel\.|"
             r"^FullyShardedDataParallel\.|^(enumerate\(DataLoader\)|Optimizer\.(step|zero_grad))#|"
             r"^Torch-Compiled Region"
         ),
-        module=_name(r"^lib(torch(_\w+)?|c10(_cuda)?)(-\w+)?\.(so|dylib|dll)"),
-        process=_name(r"^torchrun$|^pt_(main_thread|autograd|nccl|data_)"),
+        module=re.compile(r"^lib(torch(_\w+)?|c10(_cuda)?)(-\w+)?\.(so|dylib|dll)"),
+        process=re.compile(r"^torchrun$|^pt_(main_thread|autograd|nccl|data_)"),
     ),
     "jax": Rule(
-        kernel=_name(r"^(loop|input|transpose|scatter|concatenate|gemm)_(\w+_)*fusion(_\d+)*$"),
-        range=_name(r"hlo_module=(jit|pjit|pmap)_"),
-        module=_name(r"^(libjax|_?jaxlib|xla_extension|xla_cuda_plugin|pjrt_c_api_gpu)"),
+        kernel=re.compile(r"^(loop|input|transpose|scatter|concatenate|gemm)_(\w+_)*fusion(_\d+)*$"),
+        range=re.compile(r"hlo_module=(jit|pjit|pmap)_"),
+        module=re.compile(r"^(libjax|_?jaxlib|xla_extension|xla_cuda_plugin|pjrt_c_api_gpu)"),
     ),
     "tensorflow": Rule(
-        kernel=_name(r"\btensorflow::"),
-        domain=_name(r"^tensorflow(-\w+)?$"),
-        module=_name(r"^(lib|_pywrap_)tensorflow"),
+        kernel=re.compile(r"\btensorflow::"),
+        domain=re.compile(r"^tensorflow(-\w+)?$"),
+        module=re.compile(r"^(lib|_pywrap_)tensorflow"),
     ),
     "cupy": Rule(
-        kernel=_name(r"^cupyx?_\w"),
-        module=_name(r"^cupyx?[_.]"),
+        kernel=re.compile(r"^cupyx?_\w"),
+        module=re.compile(r"^cupyx?[_.]"),
     ),
     "triton": Rule(
-        kernel=_name(r"^triton_(poi|red|per|tem|unk|mm|bmm|split_scan)_|^\w+_0d1d2(d|e|c|$)"),
-        module=_name(r"^libtriton(\.|-)|^__triton_launcher"),
+        kernel=re.compile(r"^triton_(poi|red|per|tem|unk|mm|bmm|split_scan)_|^\w+_0d1d2(d|e|c|$)"),
+        module=re.compile(r"^libtriton(\.|-)|^__triton_launcher"),
     ),
     "tensorrt": Rule(
-        kernel=_name(r"^(trt_|__my(e|el|elin|l)_)|\bnvinfer1::|\bgenericReformat::|\bcask_trt::"),
-        domain=_name(r"^TensorRT$"),
-        module=_name(r"^(lib)?nvinfer"),
-        process=_name(r"^trtexec$"),
+        kernel=re.compile(r"^(trt_|__my(e|el|elin|l)_)|\bnvinfer1::|\bgenericReformat::|\bcask_trt::"),
+        domain=re.compile(r"^TensorRT$"),
+        module=re.compile(r"^(lib)?nvinfer"),
+        process=re.compile(r"^trtexec$"),
     ),
     "vllm": Rule(
-        kernel=_name(r"\bvllm::"),
-        module=_name(r"^_vllm_"),
-        process=_name(r"^(VLLM::|vllm$)"),
+        kernel=re.compile(r"\bvllm::"),
+        module=re.compile(r"^_vllm_"),
+        process=re.compile(r"^(VLLM::|vllm$)"),
     ),
     "sglang": Rule(
-        kernel=_name(r"\bsglang::"),
-        module=_name(r"^sgl_kernel"),
-        process=_name(r"^sglang(::|$)"),
+        kernel=re.compile(r"\bsglang::"),
+        module=re.compile(r"^sgl_kernel"),
+        process=re.compile(r"^sglang(::|$)"),
     ),
     "openacc": Rule(
-        kernel=_name(r"^\w+_\d+_gpu(__red)?$"),
-        module=_name(r"^libacc(host|device|cuda)"),
-        table=_name(r"^CUPTI_ACTIVITY_KIND_OPENACC_"),
+        kernel=re.compile(r"^\w+_\d+_gpu(__red)?$"),
+        module=re.compile(r"^libacc(host|device|cuda)"),
+        table=re.compile(r"^CUPTI_ACTIVITY_KIND_OPENACC_"),
     ),
     "openmp-target": Rule(
-        kernel=_name(r"^__omp_offloading_|^nvkernel_\w+_F\d+L\d+_\d+|\$_omp_fn\$\d+"),
-        module=_name(r"^libomptarget"),
+        kernel=re.compile(r"^__omp_offloading_|^nvkernel_\w+_F\d+L\d+_\d+|\$_omp_fn\$\d+"),
+        module=re.compile(r"^libomptarget"),
     ),
     "kokkos": Rule(
-        kernel=_name(r"\bKokkos::"),
-        range=_name(r"^Kokkos::"),
-        module=_name(r"^libkokkos"),
+        kernel=re.compile(r"\bKokkos::"),
+        range=re.compile(r"^Kokkos::"),
+        module=re.compile(r"^libkokkos"),
     ),
     "julia": Rule(
-        kernel=_name(r"^julia_\w+_\d+$|CuKernelContext|CuDeviceArray"),
-        module=_name(r"^libjulia"),
-        process=_name(r"^julia(\.exe)?$"),
+        kernel=re.compile(r"^julia_\w+_\d+$|CuKernelContext|CuDeviceArray"),
+        module=re.compile(r"^libjulia"),
+        process=re.compile(r"^julia(\.exe)?$"),
     ),
     "mpi": Rule(
-        domain=_name(r"^MPI$"),
-        module=_name(r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll"),
-        process=_name(r"^MPI Rank \d+$"),
-        table=_name(r"^MPI_(P2P|COLLECTIVES|START_WAIT|OTHER)_EVENTS"),
+        domain=re.compile(r"^MPI$"),
+        module=re.compile(r"^lib(p?mpi(ch|cxx|fort|\w*_\w+)?|open-(rte|pal))([-.]|$)|^h?mca_|^msmpi\.dll"),
+        process=re.compile(r"^MPI Rank \d+$"),
+        table=re.compile(r"^MPI_(P2P|COLLECTIVES|START_WAIT|OTHER)_EVENTS"),
     ),
 }
 MADE_WITH: dict[FrameworkId, FrameworkId] = {"vllm": "pytorch", "sglang": "pytorch"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
 from nsysdiag.document.blocks import Cell, Column, Limit
-from nsysdiag.document.kinds import SIDE, SIGNED
+from nsysdiag.document.kinds import SIDE, SIGNED, Mark
 from nsysdiag.units import format_signed_share
 
 if TYPE_CHECKING:
@@ -28,10 +28,14 @@ def times_of(change: Change) -> tuple[int, int, int]:
     return change.before_ns, change.after_ns, change.change_ns
 
 
+def marked(mark: Mark) -> Cell:
+    """A verdict with its sign, in its tone."""
+    return Cell(mark, tone=words.tone(mark))
+
+
 def judged(change: Change) -> Cell:
     """The verdict on a change with its sign."""
-    mark = words.change_mark(change.verdict)
-    return Cell(mark, tone=words.tone(mark))
+    return marked(words.change_mark(change.verdict))
 
 
 def share_of_before(change: Change) -> str | None:

@@ -101,9 +101,10 @@ def _length(label: str, ns: int, axis: Axis) -> Bar:
 
 def _step(step: Level, before: int, axis: Axis, causes: Causes) -> Bar:
     left, right = sorted((step.from_ns, step.to_ns))
+    key = entry(step.id, causes) if step.id else None
     return Bar(
-        label=entry(step.id, causes).label if step.id else words.smaller(step.count),
-        entry=entry(step.id, causes) if step.id else None,
+        label=key.label if key is not None else words.smaller(step.count),
+        entry=key,
         is_length=False,
         ns=step.change_ns,
         share=format_signed_share(step.change_ns, before) if before else words.NOTHING,

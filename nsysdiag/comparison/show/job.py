@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
-from nsysdiag.comparison.show.cells import TIMES, judged, share_of_before, times_of
+from nsysdiag.comparison.show.cells import TIMES, judged, marked, share_of_before, times_of
 from nsysdiag.comparison.show.rows import title
 from nsysdiag.diagnosis.words import label
 from nsysdiag.document.blocks import EVERYWHERE, Block, Cell, Column, Section, Table
@@ -13,7 +13,7 @@ from nsysdiag.document.kinds import FIGURE, MARK, NAME, TEXT, Mark
 from nsysdiag.units import format_bytes
 
 if TYPE_CHECKING:
-    from nsysdiag.comparison.facts import AccountChange, Change, Comparison, JobComparison, WorkChange
+    from nsysdiag.comparison.facts import Change, Comparison, JobComparison
     from nsysdiag.document.view import Causes
 
 MOST_BOTTLENECKS, TICKET_BOTTLENECKS = 4, 6
@@ -70,12 +70,16 @@ def brief(comparison: Comparison, most: int = MOST_BOTTLENECKS) -> list[Block]:
 def _steps(job: JobComparison) -> list[tuple[object, ...]]:
     step = _time(_step_title(job), job.step)
     if job.verdict not in DECIDED:
-        mark = words.verdict_mark(job.verdict)
-        step = (*step[:-1], Cell(mark, tone=words.tone(mark)))
+        step = (*step[:-1], marked(words.verdict_mark(job.verdict)))
     rows = [step]
     if job.slow_steps and job.statistic == "median":
         rows.append(_time("Step time (mean, with slow steps)", job.mean))
-    return rows + [_work(row) for row in job.work]
+    for row in job.work:
+        show = format_bytes if row.id == "bytes" else words.count_label
+        ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
+        differs = Cell(Mark("≠", "other work", "mixed"), tone="note") if row.differs else None
+        rows.append((words.work_title(row.id), show(row.before), show(row.after), ratio, differs))
+    return rows
 
 
 def _step_title(job: JobComparison) -> str:
@@ -90,32 +94,19 @@ def _time(name: str, change: Change) -> tuple[object, ...]:
     return (name, before, after, words.change_label(change), judged(change))
 
 
-def _work(row: WorkChange) -> tuple[object, ...]:
-    show = format_bytes if row.id == "bytes" else words.count_label
-    ratio = f"{row.after / row.before:.2f}×" if row.before and row.after else None
-    mark = Cell(Mark("≠", "other work", "mixed"), tone="note") if row.differs else None
-    return (words.work_title(row.id), show(row.before), show(row.after), ratio, mark)
-
-
 def _account(job: JobComparison, caption: str, most: int) -> list[Block]:
-    """The parts of the step, the largest ones."""
+    """The parts of the step, the largest ones. Less time is a gain, where whole steps of the same work are compared;
+    whether it is chance is not known of a part."""
     step = max(job.step.before_ns, job.step.after_ns, 1)
     rows = []
     for row in job.account[:most]:
-        mark = _mark(job, row, step)
+        mark = words.account_mark(row.change_ns, decided=job.verdict in DECIDED)
+        if abs(row.change_ns) < max(LEAST * step, LEAST_OF_PART * max(row.before_ns, row.after_ns)):
+            mark = words.change_mark("same")
         share = words.change_of_whole(row.change_ns, step)
         change = Cell(row.change_ns, tone=words.tone(mark))
-        rows.append(
-            (label(row.bottleneck), row.before_ns, row.after_ns, change, share, Cell(mark, tone=words.tone(mark)))
-        )
+        rows.append((label(row.bottleneck), row.before_ns, row.after_ns, change, share, marked(mark)))
     return [Table(caption, ACCOUNT, rows, sortable=False, limit=EVERYWHERE)] if rows else []
-
-
-def _mark(job: JobComparison, row: AccountChange, step: int) -> Mark:
-    """Less time is a gain, where whole steps of the same work are compared. Whether it is chance is not known of it."""
-    if abs(row.change_ns) < max(LEAST * step, LEAST_OF_PART * max(row.before_ns, row.after_ns)):
-        return words.change_mark("same")
-    return words.account_mark(row.change_ns, decided=job.verdict in DECIDED)
 
 
 def _devices(comparison: Comparison, caption: str) -> list[Block]:
@@ -124,7 +115,7 @@ def _devices(comparison: Comparison, caption: str) -> list[Block]:
         return []
     rows = []
     for device in comparison.devices:
-        mark = words.verdict_mark(device.verdict)
         share, interval = share_of_before(device.length), words.interval_ns(device.length)
-        rows.append((device.key, *times_of(device.length), share, interval, Cell(mark, tone=words.tone(mark))))
+        verdict = marked(words.verdict_mark(device.verdict))
+        rows.append((device.key, *times_of(device.length), share, interval, verdict))
     return [Table(caption, DEVICES, rows, sortable=False, limit=EVERYWHERE)]

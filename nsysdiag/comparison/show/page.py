@@ -43,6 +43,7 @@ class DrawnDevice:
 def render(comparison: Comparison, options: RenderOptions) -> bytes:
     """The whole page as UTF-8. Raises InputError where a saved comparison is damaged."""
     causes, several = Causes(comparison.causes), len(comparison.devices) > 1
+    card = job.card(comparison, causes)
     return framed(
         "compare.html",
         comparison.tool,
@@ -52,17 +53,12 @@ def render(comparison: Comparison, options: RenderOptions) -> bytes:
         options=options,
         mark=words.verdict_mark(comparison.verdict),
         devices=[_device(f"gpu-{at}", device, causes, several) for at, device in enumerate(comparison.devices)],
-        job=_job(comparison, causes),
+        job=DrawnSection("job", card) if card is not None else None,
         traces=DrawnSection("traces", sections.traces(comparison)),
         files=(words.files_label(comparison.before), words.files_label(comparison.after)),
         several=several,
         html_of=_html,
     )
-
-
-def _job(comparison: Comparison, causes: Causes) -> DrawnSection | None:
-    card = job.card(comparison, causes)
-    return None if card is None else DrawnSection("job", card)
 
 
 def _html(drawn: DrawnSection, level: int, values: Mapping[str, object]) -> Markup:

@@ -1,22 +1,83 @@
-"""The formats of a comparison of two sides: the names, suffixes and markers of those of a report."""
+"""Two sides compared in every format: text for the terminal, Markdown for a ticket, JSON, and the page. Formats go by
+the names, suffixes and markers of those of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
-from nsysdiag.comparison.facts import Comparison
-from nsysdiag.comparison.show import markdown, page, text
+from nsysdiag.comparison.facts import Comparison, SideTrace
+from nsysdiag.comparison.show import job, page, sections, words
+from nsysdiag.document.blocks import Detail, Name, Part
+from nsysdiag.document.markdown import markdown_blocks, markdown_of, markdown_page
+from nsysdiag.document.markup import text
+from nsysdiag.document.terminal import heading
+from nsysdiag.document.text import text_of, text_page, wide_enough
+from nsysdiag.document.view import Causes
 from nsysdiag.formats.format import RenderOptions
 from nsysdiag.record import to_json
+from nsysdiag.units import format_bytes
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
-def _json(comparison: Comparison, _options: RenderOptions) -> bytes:
-    return to_json(comparison)
+def render_text(comparison: Comparison, options: RenderOptions) -> bytes:
+    """The comparison as plain text of `options.width` columns, with colours only where asked for: its first screen, or
+    with `options.details` all of it."""
+    width, causes = wide_enough(options.width), Causes(comparison.causes)
+    brief = bool(comparison.headline) and not options.details
+    first = text_of(sections.first_screen(comparison), Detail.SUMMARY, width)
+    blocks = first if brief else _in_full(comparison, causes, width)
+    before, after = (
+        f"{words.files_label(traces)} ({format_bytes(sum(trace.size_bytes for trace in traces))})"
+        for traces in (comparison.before, comparison.after)
+    )
+    head = f"{comparison.tool.name} {comparison.tool.version} · {before} before, {after} after"
+    return text_page(head, blocks, width, options.command, color=options.color)
+
+
+def _in_full(comparison: Comparison, causes: Causes, width: int) -> list[RenderableType]:
+    several = len(comparison.devices) > 1
+    detail = Detail.BRIEF if several else Detail.SUMMARY
+    blocks = text_of(sections.verdict(comparison), Detail.SUMMARY, width)
+    blocks += text_of(job.card(comparison, causes), Detail.SUMMARY, width)
+    for device in comparison.devices:
+        blocks.append(heading(device.name_after, device.key))
+        for section in sections.of_device(device, causes, several=several):
+            blocks += text_of(section, detail, width)
+    if several:
+        blocks.append(heading("", words.ELSEWHERE))
+    return [*blocks, *text_of(sections.traces(comparison), detail, width)]
+
+
+def render_markdown(comparison: Comparison, options: RenderOptions) -> bytes:
+    """The comparison as Markdown, with the marker by which a later run finds its own file again."""
+    causes, several = Causes(comparison.causes), len(comparison.devices) > 1
+    blocks = markdown_of(sections.verdict(comparison), 2)
+    blocks += markdown_blocks(job.brief(comparison, job.TICKET_BOTTLENECKS), 3)
+    for device in comparison.devices:
+        blocks.append(f"## {text(device.name_after)} ({text(device.key)})")
+        for section in sections.of_device(device, causes, several=several):
+            blocks += markdown_of(section, 3)
+    blocks += [text(words.ELSEWHERE)] if several else []
+    blocks += markdown_of(sections.traces(comparison), 2)
+    tool = f"{comparison.tool.name} {comparison.tool.version}"
+    origin = [tool, *_files(" · before ", comparison.before), *_files(" · after ", comparison.after)]
+    return markdown_page("before and after", blocks, origin, options.command, comparison.headline)
+
+
+def _files(label: str, traces: Sequence[SideTrace]) -> Iterator[Part]:
+    for trace in traces[: words.MOST_FILES]:
+        yield from (label, Name(trace.file), f" ({format_bytes(trace.size_bytes)})")
+        label = ", "
+    if len(traces) > words.MOST_FILES:
+        yield f", {len(traces) - words.MOST_FILES:,} more"
 
 
 RENDERERS: dict[str, Callable[[Comparison, RenderOptions], bytes]] = {
     "html": page.render,
-    "json": _json,
-    "md": markdown.render,
-    "txt": text.render,
+    "json": lambda comparison, _options: to_json(comparison),
+    "md": render_markdown,
+    "txt": render_text,
 }

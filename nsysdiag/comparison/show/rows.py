@@ -26,7 +26,6 @@ TINY = 0.005
 SMALL = 0.01
 """Steps below this share of the largest one are drawn as one."""
 DIFFERENT = ("improved", "regressed")
-NOT_LONE = ("both", "not_compared")
 IDLE = "idle"
 
 
@@ -110,9 +109,11 @@ def split(rows: Sequence[PartChange], device: DeviceComparison) -> tuple[list[Pa
 
 def has_roots(device: DeviceComparison) -> bool:
     """Does following wake-ups divide the idle time of either side in another way?"""
-    return {row.id: (row.change.before_ns, row.change.after_ns) for row in device.root_ledger} != {
-        row.id: (row.change.before_ns, row.change.after_ns) for row in device.ledger
-    }
+    roots, causes = (
+        {row.id: (row.change.before_ns, row.change.after_ns) for row in ledger}
+        for ledger in (device.root_ledger, device.ledger)
+    )
+    return roots != causes
 
 
 def flows(device: DeviceComparison) -> list[Move]:
@@ -168,4 +169,4 @@ def changed_gap_groups(device: DeviceComparison) -> list[SignatureChange]:
 
 def lone_findings(device: DeviceComparison) -> list[FindingChange]:
     """Findings that one side has and the other has not."""
-    return [row for row in device.findings if row.status not in NOT_LONE]
+    return [row for row in device.findings if row.status not in ("both", "not_compared")]

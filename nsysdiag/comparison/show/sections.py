@@ -91,25 +91,17 @@ def of_device(device: DeviceComparison, causes: Causes, *, several: bool) -> lis
 
 def traces(comparison: Comparison) -> Section:
     """The captures of both sides, and what is wrong with them."""
-    rows = [
-        (
-            side,
-            Cell(trace.file, note="; ".join([*_read_from(trace.given), *(f"▲ {each}" for each in trace.warnings)])),
-            trace.size_bytes,
-            f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version",
-            "; ".join(trace.window),
-            trace.fingerprint,
-        )
-        for side, held in (("Before", comparison.before), ("After", comparison.after))
-        for trace in held
-    ]
+    rows = []
+    for side, held in (("Before", comparison.before), ("After", comparison.after)):
+        for trace in held:
+            origin = [f"read from {trace.given}"] if trace.given else []
+            note = "; ".join([*origin, *(f"▲ {each}" for each in trace.warnings)])
+            version = f"nsys {trace.nsys_version}" if trace.nsys_version else "unknown version"
+            window = "; ".join(trace.window)
+            rows.append((side, Cell(trace.file, note=note), trace.size_bytes, version, window, trace.fingerprint))
     warnings = Lines(words.warnings(comparison), Limit(page=0, ticket=TOP_WARNINGS, summary=TOP_WARNINGS), "note")
     table = Table("The captures of both sides", TRACES, rows, sortable=False, limit=PAGE)
     return Section("traces", "Trace health", [warnings, table])
-
-
-def _read_from(given: str | None) -> list[str]:
-    return [f"read from {given}"] if given else []
 
 
 def _outcome(verdict: str, sentence: str) -> list[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.comparison.show import words
@@ -255,31 +256,20 @@ def findings(device: DeviceComparison, causes: Causes, *, several: bool) -> Sect
 
 
 def _findings(found: Sequence[FindingChange], causes: Causes) -> list[tuple[object, ...]]:
-    return [
-        (
-            _titled(row, causes),
-            words.status_word(row.status),
-            Cell(_severities(row), order=_rank(row)),
-            row.before_ns,
-            row.after_ns,
-            None if row.status == "not_compared" else row.after_ns - row.before_ns,
+    """Titles in the colour of their cause. Both severities with their signs, one where they are the same; in the order
+    of the worse one."""
+    rows: list[tuple[object, ...]] = []
+    for row in found:
+        severities = dict.fromkeys(each for each in (row.severity_before, row.severity_after) if each)
+        shown = " → ".join(f"{SEVERITY_ICONS.get(each, '')} {each}".strip() for each in severities)
+        rows.append(
+            (
+                replace(entry(row.cause, causes), label=row.title),
+                words.status_word(row.status),
+                Cell(shown or None, order=min(map(severity_rank, severities), default=9)),
+                row.before_ns,
+                row.after_ns,
+                None if row.status == "not_compared" else row.after_ns - row.before_ns,
+            )
         )
-        for row in found
-    ]
-
-
-def _titled(row: FindingChange, causes: Causes) -> LegendEntry:
-    """The title in the colour of its cause."""
-    cause = entry(row.cause, causes)
-    return type(cause)(row.title, cause.part, cause.color)
-
-
-def _severities(row: FindingChange) -> str | None:
-    """Both severities with their signs, one where they are the same."""
-    held = dict.fromkeys(each for each in (row.severity_before, row.severity_after) if each)
-    return " → ".join(f"{SEVERITY_ICONS.get(each, '')} {each}".strip() for each in held) or None
-
-
-def _rank(row: FindingChange) -> int:
-    """The place of the worse severity."""
-    return min((severity_rank(each) for each in (row.severity_before, row.severity_after) if each), default=9)
+    return rows

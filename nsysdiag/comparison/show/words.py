@@ -27,7 +27,6 @@ GONE, NEW, NOTHING = "gone", "new", "–"
 ELSEWHERE = "Kernels, recurring gaps and findings of each device are in the page."
 RENAMING = "Did the idle time go, or only its name?"
 
-
 _VERDICTS = {
     "improved": Mark("▼", "Improved", "better"),
     "regressed": Mark("▲", "Regressed", "worse"),
@@ -42,7 +41,7 @@ _CHANGES = {
 }
 _STATUSES = {"both": "both", "added": "new", "gone": "gone", "recaused": "other cause", "not_compared": "not compared"}
 _WORK = {"kernels": "Kernels in a step", "launches": "Launches in a step", "bytes": "Copied in a step"}
-_RENAMINGS = {"removed": _VERDICTS["improved"], "renamed": _VERDICTS["regressed"], "partly": _VERDICTS["mixed"]}
+_RENAMINGS = {"removed": "better", "renamed": "worse", "partly": "mixed"}
 
 
 def tone(mark: Mark) -> Tone:
@@ -62,7 +61,7 @@ def change_mark(verdict: str) -> Mark:
 
 def renaming_tone(verdict: str) -> str:
     """The colour of the sentence about renaming."""
-    return _RENAMINGS.get(verdict, _VERDICTS["same"]).tone
+    return _RENAMINGS.get(verdict, "same")
 
 
 def status_word(status: str) -> str:
