@@ -488,3 +488,51 @@ def test_every_row_can_be_selected(example: str, tmp_path: Path) -> None:
     rows = [row for each in report.findings for row in each.rows]
     assert rows
     assert [selected(tmp_path / "trace.sqlite", row) for row in rows] == [1] * len(rows)
+
+
+class TestPlacesOfWaits:
+    """A wait is found where it is called, however the idle time behind it is divided among ranges.
+
+    ```
+    device  [===A===)             [===A===)             [===A===)
+    thread  [loss: sync )[a][b][c]         [loss: sync )...
+    ```
+    """
+
+    def test_the_place_is_that_of_the_call(self, tmp_path: Path) -> None:
+        report = report_of(waiting_steps(), tmp_path, EVERYTHING)
+        found = by_cause(report)["sync"]
+        assert found.nvtx == ["step #", "loss"]
+        assert found.title == "Synchronization: waits for a stream, in loss"
+        assert found.ceiling_ns == STEPS * 300_000 + (STEPS - 1) * 70_000
+        assert len([each for each in report.findings if each.cause == "sync"]) == 1
+
+    def test_its_rows_are_the_calls(self, tmp_path: Path) -> None:
+        found = by_cause(report_of(waiting_steps(), tmp_path, EVERYTHING))["sync"]
+        assert {row.name for row in found.rows} == {"cudaStreamSynchronize"}
+        assert {row.ns for row in found.rows} == {370_000}
+
+    def test_two_places_are_two_findings(self, tmp_path: Path) -> None:
+        trace = waiting_steps()
+        trace = waiting_steps(trace, begin=STEPS * 1_000_000, place="metrics")
+        found = [each for each in report_of(trace, tmp_path, EVERYTHING).findings if each.cause == "sync"]
+        assert sorted(each.nvtx[-1] for each in found) == ["loss", "metrics"]
+
+
+STEPS = 6
+
+
+def waiting_steps(trace: TraceBuilder | None = None, begin: int = 0, place: str = "loss") -> TraceBuilder:
+    """Steps of 1 ms: a kernel of 600 us that a call at `place` waits for, then three kernels of 10 us in ranges of
+    their own, 100 us apart, and 70 us until the next step."""
+    trace = trace or TraceBuilder()
+    for step in range(STEPS):
+        at = begin + step * 1_000_000 + 10_000
+        trace.nvtx(f"step {step}", at - 5_000, at + 990_000)
+        trace.kernel(at, at + 600_000, name="forward", launch=(at - 4_000, at - 1_000))
+        trace.nvtx(place, at + 1_000, at + 600_000).api("cudaStreamSynchronize", at + 2_000, at + 600_000)
+        for number, name in enumerate("abc", 1):
+            start = at + 600_000 + number * 110_000 - 10_000
+            trace.nvtx(name, start - 100_000, start + 5_000)
+            trace.kernel(start, start + 10_000, name=f"small_{name}", launch=(start - 3_000, start))
+    return trace
