@@ -147,7 +147,7 @@ def _waiting(
         ],
         call=root.call if root else None,
         nvtx=root.nvtx if root else [],
-        rows=root.rows if root else [],
+        rows=root.rows if root else finding.rows,
         bottleneck=family,
         share=round(share, 6),
         summary=_summary(name, root) if first else "",

@@ -30,12 +30,21 @@ def job_findings(
 ) -> list[Finding]:
     """The dozen that matter most. `judged` are the devices that work, by key; savings are of one of the `steps`, or of
     the judged time where that has none."""
+    working = [each for each in found if each.device in judged and judged[each.device].account_ns]
+    merged = [_merged(group, judged, steps, limits) for group in _same(working)]
+    return sorted(merged, key=_rank)[: limits.most]
+
+
+def _same(found: list[Finding]) -> list[list[Finding]]:
+    """Findings that are one on several devices: by id, or by what they say and where. A cause that has one place on this
+    device, and several on that one, has an id without the place here, and ids with it there."""
+    ids: dict[tuple[str, ...], str] = {}
     groups: dict[str, list[Finding]] = {}
     for finding in found:
-        if finding.device in judged and judged[finding.device].account_ns:
-            groups.setdefault(finding.id, []).append(finding)
-    merged = [_merged(group, judged, steps, limits) for group in groups.values()]
-    return sorted(merged, key=_rank)[: limits.most]
+        said = ids.setdefault((finding.cause, finding.bottleneck, finding.title, *finding.nvtx), finding.id)
+        taken = any(each.device == finding.device for each in groups.get(said, []))
+        groups.setdefault(finding.id if taken else said, []).append(finding)
+    return list(groups.values())
 
 
 def saved_share(finding: Finding) -> float:

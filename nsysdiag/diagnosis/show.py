@@ -84,22 +84,28 @@ def opening(context: Context) -> list[Block]:
     headline = Paragraph(found.headline, "verdict")
     if not report.phases:
         return [headline]
-    phases = ", then ".join(
-        phase_label(each, name)
-        for each, name in list(zip(report.phases, phase_names(report.phases), strict=True))[:MOST_PHASES]
-    )
-    more = f", and {len(report.phases) - MOST_PHASES} more" if len(report.phases) > MOST_PHASES else ""
     several = len(report.phases) > 1
     account = accounts([each for phases in _judged(report, found).values() for each in phases])
     return [
         headline,
         *action(found, report.findings),
-        Paragraph(f"Phases: {phases}{more}.", limit=TERMINAL if several else NOT_PAGE),
+        *_phases_line(report),
         *(phase_strip(report.phases)),
         Table("", PHASES, _phase_rows(report) if several else [], limit=IN_TICKET),
         Paragraph(JUDGED_TIME, "quiet", PAGE),
         replace(account_chart(account), limit=EVERYWHERE),
     ]
+
+
+def _phases_line(report: Report) -> list[Block]:
+    """The phases in a line, where there are several, or steps; one without steps is all of the time."""
+    phases, several = report.phases, len(report.phases) > 1
+    if not several and phases[0].steps is None:
+        return []
+    named = [phase_label(each, name) for each, name in zip(phases, phase_names(phases), strict=True)]
+    more = f", and {len(named) - MOST_PHASES} more" if len(named) > MOST_PHASES else ""
+    text = f"Phases: {', then '.join(named[:MOST_PHASES])}{more}."
+    return [Paragraph(text, limit=TERMINAL if several else NOT_PAGE)]
 
 
 def action(found: Diagnosis, findings: Sequence[Finding]) -> list[Block]:
