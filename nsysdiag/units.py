@@ -20,7 +20,7 @@ _TIME = re.compile(r"\s*([+-]?\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?\s*")
 def format_ns(ns: int) -> str:
     """A duration to three significant digits in the unit that suits it: `1.23 ms`. `0 ns` stays exact."""
     size = abs(ns)
-    for unit, scale in (("s", NS_PER["s"]), ("ms", NS_PER["ms"]), ("us", NS_PER["us"])):
+    for unit, scale in (("s", NS_PER["s"]), ("ms", NS_PER["ms"]), ("µs", NS_PER["µs"])):
         if size >= scale * 0.9995:
             return f"{_three_digits(ns / scale)} {unit}"
     return f"{ns} ns"

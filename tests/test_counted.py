@@ -101,7 +101,7 @@ def test_means_of_the_kernels(metric: str, simulation: Simulation, found: GpuMet
 
 
 def test_what_is_behind_the_means_of_the_kernels(found: GpuMetrics) -> None:
-    """A kernel of 3 ms holds 29 or 30 whole samples, one of 740 us 6 or 7, one of 30 us none."""
+    """A kernel of 3 ms holds 29 or 30 whole samples, one of 740 µs 6 or 7, one of 30 µs none."""
     rows = {each.short_name: each for each in found.kernels}
     counts = {name: (each.count, each.long_count, each.gpu_ns, each.whole) for name, each in rows.items()}
     assert counts == {

@@ -33,9 +33,9 @@ def test_sums_are_consistent(name: str, shared: Shared) -> None:
 
 @pytest.mark.slow
 def test_an_eager_loop_is_launch_bound(shared: Shared) -> None:
-    """20 steps of 40 kernels of 3 us: 9 us of Python, 6 us of launch call and 1.8 us of latency before each.
+    """20 steps of 40 kernels of 3 µs: 9 µs of Python, 6 µs of launch call and 1.8 µs of latency before each.
 
-    A kernel is outstanding for 4.8 us, from the end of its call; the first one for 3 us of the window, which begins
+    A kernel is outstanding for 4.8 µs, from the end of its call; the first one for 3 µs of the window, which begins
     with it. A step ends with a synchronization: behind its last kernel no time is lost before the next Python.
     """
     (device,) = devices_of("launch_bound", shared)
@@ -66,7 +66,7 @@ def test_a_healthy_program_has_none(shared: Shared) -> None:
 
 
 def test_graphs_node_by_node(shared: Shared) -> None:
-    """10 launches of 9 nodes of 60 us with 30 us between them, and two kernels of their own."""
+    """10 launches of 9 nodes of 60 µs with 30 µs between them, and two kernels of their own."""
     (device,) = devices_of("intra_graph", shared)
     graphs = device.launch.graphs
     assert graphs is not None
@@ -79,7 +79,7 @@ def test_graphs_node_by_node(shared: Shared) -> None:
 
 
 def test_graphs_as_a_whole(shared: Shared) -> None:
-    """The same program, a row a graph launch: 9 x 60 us and 8 x 30 us each."""
+    """The same program, a row a graph launch: 9 x 60 µs and 8 x 30 µs each."""
     (device,) = devices_of("whole_graphs", shared)
     graphs = device.launch.graphs
     assert graphs is not None

@@ -20,7 +20,7 @@ STEPS = 20
 
 
 def steps(path: Path, kernel_ns: int) -> Path:
-    """Each of one kernel, with 400 us for the host."""
+    """Each of one kernel, with 400 µs for the host."""
     trace, period = TraceBuilder(), kernel_ns + 400_000
     for at in range(0, STEPS * period, period):
         trace.nvtx(f"step {at}", at, at + period - 1_000)
@@ -30,7 +30,7 @@ def steps(path: Path, kernel_ns: int) -> Path:
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Kernels of 600 us before, of 300 us after."""
+    """Kernels of 600 µs before, of 300 µs after."""
     folder = tmp_path_factory.mktemp("pair")
     return steps(folder / "before.sqlite", 600_000), steps(folder / "after.sqlite", 300_000)
 

@@ -83,7 +83,7 @@ KEEP_BUSY = {
     "healthy": "gpu-bound",
     "two_processes": "gpu-bound",
 }
-"""The verdicts of programs whose host is never late. In the graph are breaks of 1 us after kernels of 2 us."""
+"""The verdicts of programs whose host is never late. In the graph are breaks of 1 µs after kernels of 2 µs."""
 
 
 def program_of(capture: str) -> str:

@@ -30,7 +30,7 @@ UNSEEN_WAIT = "get_with_timeout"
 SEEN = [name for name in WAITING + WITH_LOADERS if name != UNSEEN_WAIT]
 LABELLED = [*(name for name in WAITING if SCENARIOS[name].root == "data_loading"), *WITH_LOADERS, "interpreter_lock"]
 EVIDENCE = ("osrt", "sched", "samples", "nvtx")
-SHORT_CALLS_MISSING = "only calls above 10 us"
+SHORT_CALLS_MISSING = "only calls above 10 µs"
 BY_PIPE = {"pipe_read", "slow_read_and_pipe", "queue_between_processes", "starved_data_parallel", "starved_training"}
 UNTRACED_WORKER = "untraced_worker"
 """What it did off the CPU cannot be told."""

@@ -65,7 +65,7 @@ def test_a_tiny_program_has_the_truth_computed_by_hand() -> None:
 
 
 def test_a_blocked_thread_computed_by_hand() -> None:
-    """The read takes 50 us, waking up another 4 us that are still inside the read."""
+    """The read takes 50 µs, waking up another 4 µs that are still inside the read."""
     simulation = Simulation()
 
     def body(t: Thread) -> Body:

@@ -137,7 +137,7 @@ class TestByHand:
         assert truth.root_labels["data_loading"]["uncovered"] == 4_000_000
 
     def test_interpreter_lock(self) -> None:
-        """Asked for at 5005.3 us at the latest, seen at 5100, handed over 0.5 later: no root but the lock."""
+        """Asked for at 5005.3 µs at the latest, seen at 5100, handed over 0.5 later: no root but the lock."""
         simulation, gil = Simulation(), Gil()
         process = simulation.process()
 

@@ -16,7 +16,7 @@ from nsysdiag.trace.enums import CopyKind, MemoryKind
 LONG_NS = 1_000_000
 FEW_LAUNCHES, SLOW_FACTOR = 10, 10
 FIRST_NS = 100_000
-"""A launch call takes 2 to 35 us, a first one that loads code over 100 us to many ms (ten real traces)."""
+"""A launch call takes 2 to 35 µs, a first one that loads code over 100 µs to many ms (ten real traces)."""
 
 
 def call_facts(activity: DeviceActivity) -> CallFacts:

@@ -45,7 +45,7 @@ thread [launch]                          long ago
             "copies",
             "between queued copies",
             "join small copies",
-            Advice(("Between queued copies this is set-up, some 30 us each: join small copies.",)),
+            Advice(("Between queued copies this is set-up, some 30 µs each: join small copies.",)),
             label=matching(r"between queued copies"),
         ),
         Variant("other", "", "look for dependencies that were not traced"),

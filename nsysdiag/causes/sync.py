@@ -56,7 +56,7 @@ def label_of(name: str) -> str:
 
 
 def query_spins(evidence: HostEvidence) -> Layer:
-    """Two or more queries in a row with no other call between, all but the last not ready, under 20 us apart.
+    """Two or more queries in a row with no other call between, all but the last not ready, under 20 µs apart.
 
     ```
     thread  [query 600][query 600][query 600][query 0]    one wait from the first start to the last end

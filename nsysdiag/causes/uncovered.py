@@ -8,7 +8,7 @@ from nsysdiag.causes.variant import Variant
 
 CAUSE = Cause(
     id="uncovered",
-    title="No evidence",
+    title="Unexplained",
     meaning="Nothing in the trace tells what the launching thread did here.",
     side="host",
     tables=(),

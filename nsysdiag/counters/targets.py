@@ -57,7 +57,7 @@ def kernel_targets(device: DeviceTimeline, parts: Intervals, strings: Strings, p
     """The kernel names with most time inside the set `parts`.
 
     ```
-    period 100 us     [-----)[-----)[-----)[-----)
+    period 100 µs     [-----)[-----)[-----)[-----)
     long kernel          [==============)             one whole sample: nothing else is in it
     short kernels     [=) [=) [=)  [=)                in samples with others: all of them together, by their time
     ```

@@ -36,8 +36,8 @@ def job_findings(
 
 
 def _same(found: list[Finding]) -> list[list[Finding]]:
-    """Findings that are one on several devices: by id, or by what they say and where. A cause that has one place on this
-    device, and several on that one, has an id without the place here, and ids with it there."""
+    """Findings that are one on several devices: by id, or by what they say and where. A cause that has one place on one
+    device, and several on another, has an id without the place there, and ids with it here."""
     ids: dict[tuple[str, ...], str] = {}
     groups: dict[str, list[Finding]] = {}
     for finding in found:

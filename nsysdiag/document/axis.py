@@ -11,7 +11,7 @@ from nsysdiag.units import NS_PER, format_count
 
 EDGES: list[int] = [step * 10**power for power in range(19) for step in (1, 2, 5)]
 """1, 2 and 5 of every decade that an int64 holds."""
-UNITS = ("s", "ms", "us")
+UNITS = ("s", "ms", "µs")
 MOST_TICKS, MOST_LEVELS = 5, 4
 """How many labels fit below a drawing, and beside it."""
 LEAST_APART = 0.09

@@ -93,5 +93,5 @@ def tally_gaps(devices: Iterable[DeviceReport]) -> dict[str, Tally]:
 
 
 def bound(at: int) -> str:
-    """Where a bin begins, in the unit that suits it: `200 us`."""
+    """Where a bin begins, in the unit that suits it: `200 µs`."""
     return "more" if at == len(EDGES) else time_label(EDGES[at])

@@ -40,7 +40,7 @@ METHOD = (
     "launched it and to the thread that made the call. The time until that call is explained by what the thread did: "
     "CUDA calls first, then operating-system calls, then scheduling and CPU samples. The call itself, the launch "
     "latency and waits on the device follow. Every nanosecond goes to the first cause that has evidence, and to "
-    "“no evidence” where none has, so the causes add up to the idle time exactly."
+    "“unexplained” where none has, so the causes add up to the idle time exactly."
 )
 
 

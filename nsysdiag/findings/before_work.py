@@ -14,7 +14,7 @@ LABELS = {
     "input": "reading input",
     "memory": "allocation",
     "startup": "CUDA is initialized, code is loaded",
-    "unknown": "no evidence",
+    "unknown": "nothing in the trace explains it",
 }
 
 

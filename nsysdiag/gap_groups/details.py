@@ -172,7 +172,7 @@ def _merged_slices(slices: Slices, part: IntArray, path: list[str], samples: lis
 
 
 def _evidence(slices: Slices, cause: str, texts: dict[int, tuple[int, int]], path: list[str]) -> str:
-    """The names behind a slice, by time: `cudaStreamSynchronize`, `read × 12 (3.1 ms), poll (20 us)`."""
+    """The names behind a slice, by time: `cudaStreamSynchronize`, `read × 12 (3.1 ms), poll (20 µs)`."""
     if cause == FALLBACK:
         return f"inside NVTX {typed.nvtx(path[-1])}" if path else "no evidence"
     known = sorted(((ns, count, code) for code, (count, ns) in texts.items() if code >= 0), reverse=True)

@@ -21,7 +21,7 @@ LATENCY_FACTOR, LATENCY_LOWEST_NS, LATENCY_HIGHEST_NS = 3, 20_000, 100_000
 @dataclass(frozen=True, slots=True)
 class Calibration:
     """`floor_ns`: a gap that short before launched work is dispatch. `latency_ns`: from the end of a launch call to the
-    start of its kernel on an idle device. A value that the trace has too few cases for is 5 us, and not calibrated."""
+    start of its kernel on an idle device. A value that the trace has too few cases for is 5 µs, and not calibrated."""
 
     floor_ns: int
     floor_calibrated: bool

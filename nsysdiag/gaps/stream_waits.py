@@ -42,7 +42,7 @@ def event_waits(gaps: Gaps, device: DeviceTimeline, activity: DeviceActivity) ->
     ```
     stream 7    [==producer==)
     stream 9    wait............[==next op==)
-                |--- gap on an idle device --|   the producer ends no earlier than 50 us before the gap opens
+                |--- gap on an idle device --|   the producer ends no earlier than 50 µs before the gap opens
     ```
     """
     nothing = np.zeros(len(gaps), dtype=np.bool_)

@@ -29,7 +29,7 @@ def draining_calls(evidence: HostEvidence) -> list[Layer]:
 
 
 def sync_drained(frame: Frame, layers: list[Layer], axis: ThreadAxis, lane: IntArray) -> Drained:
-    """A sync or blocking call of the launching thread began at least 5 us before the gap, ended after it had opened,
+    """A sync or blocking call of the launching thread began at least 5 µs before the gap, ended after it had opened,
     and no later than the launch call began.
 
     ```

@@ -3,7 +3,7 @@
 ```
 waiter   [--- pthread_cond_wait ------------------)
                                             ^ scheduled in
-waker    [ read ][ compute ][cond_signal]             begun 15-100 us before
+waker    [ read ][ compute ][cond_signal]             begun 15-100 µs before
 waker    [ read ][ compute ](sem_post)[ waits again   no row of its own: it was on a CPU, or had just gone off it
 ```
 """

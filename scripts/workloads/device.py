@@ -43,7 +43,7 @@ class Device(Protocol):
         """With the other ranks, of about so long: after what was launched so far, beside what is launched next."""
 
     def tiny(self, name: str = "tiny") -> None:
-        """A kernel of a few us, whose launch takes longer than itself."""
+        """A kernel of a few µs, whose launch takes longer than itself."""
 
     def graph_of_tiny(self, count: int) -> Callable[[], None]:
         """A graph of tiny kernels; what is returned launches it."""

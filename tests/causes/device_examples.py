@@ -176,7 +176,7 @@ def with_an_event_id_that_means_none() -> Ledgered:
 @spares("stream_wait")
 def with_an_event_numbered_zero() -> Ledgered:
     """
-    device, stream 8  [producer)                         ends 51 us before the gap
+    device, stream 8  [producer)                         ends 51 µs before the gap
     device, stream 7     [==A==)
     device, stream 9            ....40_000....[==B==)
     thread   [record 0 on 8][A][wait 9: 0][B]            the first event of a process: its record is known

@@ -95,7 +95,7 @@ def _example(cause: str, *, fires: bool) -> Callable[[Build], Build]:
 
 
 def late(at: int = 300_000, *, schema: str = "3.13.2") -> TraceBuilder:
-    """B starts at `at`, 10 us after its launch call of 10 us; the host's part is [110_000, at - 20_000)."""
+    """B starts at `at`, 10 µs after its launch call of 10 µs; the host's part is [110_000, at - 20_000)."""
     return first(schema).kernel(at, at + 100_000, launch=(at - 20_000, at - 10_000))
 
 

@@ -9,7 +9,7 @@ from tests.causes.example import CALL, Ledgered, fires, first, issued, late, spa
 @fires("dispatch")
 def within_the_floor() -> Ledgered:
     """
-    device  [==A==)|5_000|[==B==)      the floor is 5 us where the trace does not teach another
+    device  [==A==)|5_000|[==B==)      the floor is 5 µs where the trace does not teach another
     thread [A][B]
     """
     return Ledgered(issued(115_000), {"dispatch": 5_000})

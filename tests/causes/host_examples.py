@@ -486,7 +486,7 @@ def inside_mpi_calls() -> Ledgered:
         in_mpi(away()),
         {"blocked": 100_000, **AWAY},
         labels={"blocked": {"inside MPI calls": 40_000}},
-        evidence={"blocked": "scheduled out; no OS call was traced × 2 (60.0 us), MPI_Wait (40.0 us)"},
+        evidence={"blocked": "scheduled out; no OS call was traced × 2 (60.0 µs), MPI_Wait (40.0 µs)"},
     )
 
 
@@ -1191,7 +1191,7 @@ def the_same_id_in_another_process() -> Ledgered:
 def on_its_way() -> Ledgered:
     """
     device  [==A==)10_000|20_000[==B==)
-    thread    [launch B]                 it ended at 100_000: 20 us from there are 10_000 of the gap
+    thread    [launch B]                 it ended at 100_000: 20 µs from there are 10_000 of the gap
     """
     trace = first().kernel(140_000, 200_000, launch=(95_000, 100_000))
     return Ledgered(trace, {"launch_latency": 10_000, "device_stall": 20_000})
@@ -1201,7 +1201,7 @@ def on_its_way() -> Ledgered:
 def long_past() -> Ledgered:
     """
     device  [==A==)30_000[==B==)
-    thread [launch B]                    it ended at 90_000: the 20 us were over when the gap opened
+    thread [launch B]                    it ended at 90_000: the 20 µs were over when the gap opened
     """
     trace = first().kernel(140_000, 200_000, launch=(85_000, 90_000))
     return Ledgered(trace, {"device_stall": 30_000})

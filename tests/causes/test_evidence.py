@@ -29,7 +29,7 @@ def test_many_calls_by_their_time(tmp_path: Path) -> None:
     for start in (120_000, 130_000, 140_000):
         trace.osrt("poll", start, start + 5_000)
     trace.osrt("read", 200_000, 240_000).osrt("open", 250_000, 251_000)
-    assert evidence(trace, tmp_path, "io_wait") == "read (40.0 us), poll × 3 (15.0 us) and 1 more"
+    assert evidence(trace, tmp_path, "io_wait") == "read (40.0 µs), poll × 3 (15.0 µs) and 1 more"
 
 
 def test_a_library_call_lends_its_name_to_what_it_encloses(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which cause a call has by its name: each in a gap of its own, for 50 us in which the host was late."""
+"""Which cause a call has by its name: each in a gap of its own, for 50 µs in which the host was late."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def expected(cause: str) -> dict[str, int]:
 def in_gaps_of_their_own(add: Callable[[TraceBuilder, str, int, int], object], names: list[str]) -> TraceBuilder:
     """
     device  [==)........................[==)........................[==)
-    thread       [first  ] [launch]          [second ] [launch]            each 50 us
+    thread       [first  ] [launch]          [second ] [launch]            each 50 µs
     """
     trace = TraceBuilder().kernel(10_000, 20_000, launch=(1_000, 2_000))
     for number, name in enumerate(names, 1):
@@ -107,7 +107,7 @@ def in_gaps_of_their_own(add: Callable[[TraceBuilder, str, int, int], object], n
 
 
 def causes(trace: TraceBuilder, path: Path) -> list[str]:
-    """What took the 50 us of each gap, "" where nothing did."""
+    """What took the 50 µs of each gap, "" where nothing did."""
     (device,) = analyze(trace.write(path), Settings(gaps=1_000)).devices
     gaps = sorted(device.gaps, key=lambda gap: gap.start_ns)
     return ["".join(part.cause for part in gap.slices if part.ns == 50_000) for gap in gaps]
@@ -125,8 +125,8 @@ def test_every_cuda_call(tmp_path: Path) -> None:
 def test_every_cuda_call_inside_a_launch(tmp_path: Path) -> None:
     """
     device  [==)..................................[==)
-    thread       [launch: 60 us             ]
-                   [the call: 50 us]               what is no cause of its own stays with the launch
+    thread       [launch: 60 µs             ]
+                   [the call: 50 µs]               what is no cause of its own stays with the launch
     """
     trace = TraceBuilder().kernel(10_000, 20_000, launch=(1_000, 2_000))
     nested = [(cause, name) for cause, name in pairs if cause != "cuda_api"]

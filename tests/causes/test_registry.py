@@ -27,6 +27,7 @@ PACKAGE, TEMPLATES = ROOT / "nsysdiag", ROOT / "templates"
 BY_BOTTLENECK = (
     "account/bottlenecks",
     "account/outside",
+    "diagnosis/facts",
     "diagnosis/judge",
     "diagnosis/sentences",
     "diagnosis/words",

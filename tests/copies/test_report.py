@@ -163,7 +163,7 @@ def told(rows: list[ExposedCopies]) -> list[tuple[object, ...]]:
 
 def test_a_copy_in_the_stream_of_the_kernels(tmp_path: Path) -> None:
     """
-    stream 7   [==A==)[copy: 5 us)[==B==)
+    stream 7   [==A==)[copy: 5 µs)[==B==)
     """
     made = Timeline().kernel(US).copy(5 * US, MIB).kernel(US)
     assert told(copies_of(made, tmp_path).exposed) == [("memcpy HtoD", "pinned", True, "async", 1, 5_000)]
@@ -172,7 +172,7 @@ def test_a_copy_in_the_stream_of_the_kernels(tmp_path: Path) -> None:
 def test_a_copy_in_a_stream_of_its_own(tmp_path: Path) -> None:
     """
     stream 7   [==A==)            [==B==)
-    stream 9          [copy: 5 us)
+    stream 9          [copy: 5 µs)
     """
     made = Timeline().kernel(US).copy(5 * US, MIB, stream=9).kernel(US)
     assert told(copies_of(made, tmp_path).exposed) == [("memcpy HtoD", "pinned", False, "async", 1, 5_000)]
@@ -221,7 +221,7 @@ def test_by_call(api: str | None, call: str | None, tmp_path: Path) -> None:
 def test_what_kernels_hide_is_not_exposed(tmp_path: Path) -> None:
     """
     stream 7   [10 ms ==== A ==== 10.010 ms)
-    stream 9            [10.005 ===== copy ===== 10.020 ms)        10 us of 15 are exposed
+    stream 9            [10.005 ===== copy ===== 10.020 ms)        10 µs of 15 are exposed
     stream 8   [10.001 .. 10.002: hidden)
     """
     trace = TraceBuilder().kernel(10_000_000, 10_010_000, launch=(1_000, 1_100))
@@ -235,8 +235,8 @@ def test_what_kernels_hide_is_not_exposed(tmp_path: Path) -> None:
 
 def test_time_of_several_at_once_counts_once(tmp_path: Path) -> None:
     """
-    stream 8   [10 ms === HtoD: 20 us ===)
-    stream 9         [10.010 == DtoH: 15 us ==)       the time of both is that of the one with more in all
+    stream 8   [10 ms === HtoD: 20 µs ===)
+    stream 9         [10.010 == DtoH: 15 µs ==)       the time of both is that of the one with more in all
     """
     trace = TraceBuilder().memcpy(10_000_000, 10_020_000, stream=8, launch=(1_000, 1_100))
     trace.memcpy(10_010_000, 10_025_000, stream=9, kind="DtoH", launch=(2_000, 2_100))

@@ -70,7 +70,7 @@ def test_without_the_chip_s_clock_the_highest_seen(chip: int | None, tmp_path: P
 
 
 def test_short_pauses_are_part_of_the_work(tmp_path: Path) -> None:
-    """Kernels of 200 us with 100 us between them: no sample lies wholly inside one."""
+    """Kernels of 200 µs with 100 µs between them: no sample lies wholly inside one."""
     trace = TraceBuilder().gpu(0, clock=CHIP)
     for at in range(20):
         start = MS + at * 300 * US

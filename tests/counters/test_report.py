@@ -21,7 +21,7 @@ SM, READ = "SMs Active [Throughput %]", "DRAM Read Bandwidth [Throughput %]"
 
 
 def run(*kernels: tuple[int, int, str]) -> TraceBuilder:
-    """Kernels in microseconds, each launched 20 us before it starts."""
+    """Kernels in microseconds, each launched 20 µs before it starts."""
     trace = TraceBuilder().gpu(0)
     for start, end, name in kernels:
         launch = ((start - 20) * US, (start - 10) * US)
@@ -30,7 +30,7 @@ def run(*kernels: tuple[int, int, str]) -> TraceBuilder:
 
 
 def sample(trace: TraceBuilder, percent: Callable[[int], int | None], *, until: int = 10_000) -> TraceBuilder:
-    """SM activity every 100 us: `percent` of the microsecond at which the sample begins."""
+    """SM activity every 100 µs: `percent` of the microsecond at which the sample begins."""
     return trace.gpu_metric(SM, [((at + 100) * US, percent(at)) for at in range(0, until, 100)])
 
 
@@ -76,7 +76,7 @@ class TestGaps:
         assert len(found.notes) == notes
 
     def test_samples_that_reach_into_kernels_are_not_asked(self, tmp_path: Path) -> None:
-        """Gaps of 80 us never hold a whole sample: that they look active means nothing."""
+        """Gaps of 80 µs never hold a whole sample: that they look active means nothing."""
         kernels = [(start, start + 120, "gemm") for start in range(1_000, 9_000, 200)]
         device = only_device(sample(run(*kernels), lambda _at: 60), tmp_path)
         assert device.notes == []
@@ -94,7 +94,7 @@ class TestGaps:
 class TestKernels:
     def test_a_short_kernel_takes_its_share_of_each_sample(self, tmp_path: Path) -> None:
         """
-        device   |=a=|=b=|=a=|=b=| ...       50 us each: every sample is half a, half b
+        device   |=a=|=b=|=a=|=b=| ...       50 µs each: every sample is half a, half b
         """
         kernels = [(1_000 + 50 * at, 1_050 + 50 * at, "ab"[at % 2]) for at in range(80)]
         found = metrics(sample(run(*kernels), lambda _at: 70), tmp_path)
@@ -112,7 +112,7 @@ class TestKernels:
 
     @pytest.mark.parametrize(("short", "whole"), [(19, True), (21, False)])
     def test_what_most_of_the_time_is_decides(self, short: int, whole: bool, tmp_path: Path) -> None:
-        """One kernel of 1 ms at 80 %, and 19 or 21 of 50 us, which have the first half of a sample each, at 30 %."""
+        """One kernel of 1 ms at 80 %, and 19 or 21 of 50 µs, which have the first half of a sample each, at 30 %."""
         kernels = [(1_000, 2_000, "gemm"), *((at, at + 50, "gemm") for at in range(3_000, 3_000 + 200 * short, 200))]
         found = metrics(sample(run(*kernels), lambda at: 80 if at < 2_000 else 30), tmp_path)
         (gemm,) = found.kernels
@@ -121,7 +121,7 @@ class TestKernels:
         assert gemm.means == {"sm_active": 0.8 if whole else mixed}
 
     def test_a_long_kernel_without_a_whole_sample(self, tmp_path: Path) -> None:
-        """120 us from 1,040 on: the samples beside it have 60 us and 60 us of it."""
+        """120 µs from 1,040 on: the samples beside it have 60 µs and 60 µs of it."""
         found = metrics(sample(run((1_040, 1_160, "gemm")), lambda at: 50 if at == 1_000 else 40), tmp_path)
         (gemm,) = found.kernels
         assert (gemm.long_count, gemm.whole, gemm.samples) == (1, False, 2)

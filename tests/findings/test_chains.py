@@ -13,7 +13,7 @@ MS = 1_000_000
     ("total_ns", "longest_ns", "median_ns", "count", "told"),
     [
         (40 * MS, 5 * MS, 4 * MS, 10, "4.00 ms at a time, 10 times"),
-        # Most are tiny, so the median says nothing of what is lost: 10 times 1 us is no 40 ms.
+        # Most are tiny, so the median says nothing of what is lost: 10 times 1 µs is no 40 ms.
         (40 * MS, 15 * MS, 1_000, 10, "40.0 ms in 10 gaps, 15.0 ms in the longest"),
         (40 * MS, 30 * MS, 1_000, 10, "30.0 ms in one gap, and 10.0 ms in 9 more"),
         (40 * MS, 40 * MS, 40 * MS, 1, "40.0 ms in one gap"),

@@ -67,7 +67,7 @@ class TestOneDevice:
         assert (read.ceiling_ns, read.gaps, read.call) == (60_000, 1, "read")
         assert read.confidence == round(1 - 80_000 / 190_000, 4)
         assert by_cause(report)["uncovered"].confidence == 0
-        assert "read: 60.0 us in 1 piece" in read.evidence
+        assert "read: 60.0 µs in 1 piece" in read.evidence
         (signature,) = report.devices[0].signatures
         assert {each.signature for each in report.findings if each.lost_ns} == {signature.id}
 
@@ -304,7 +304,7 @@ class TestChains:
         trace.thread_name("python")
         assert by_cause(report_of(trace, tmp_path))["sync"].chain == [
             "cudaDeviceSynchronize (waits for the device) on thread 4242 'python'",
-            "the queue is empty for 160 us in one gap",
+            "the queue is empty for 160 µs in one gap",
             "idle before gemm in step #",
             "take cudaDeviceSynchronize out of the step",
         ]
@@ -314,7 +314,7 @@ class TestChains:
         report = report_of(late().api("cudaStreamSynchronize", 50_000, 120_000), tmp_path)
         sync = by_cause(report)["sync"]
         assert (sync.lost_ns, sync.ceiling_ns) == (10_000, 10_000 + 60_000)
-        assert sync.chain[1] == "the queue is empty when the call returns, and stays so for 60.0 us in one gap"
+        assert sync.chain[1] == "the queue is empty when the call returns, and stays so for 60.0 µs in one gap"
         assert [where(row) for row in sync.rows] == [("CUPTI_ACTIVITY_KIND_RUNTIME", 50_000, THREAD, 103)]
         assert all(each.ceiling_ns <= report.devices[0].window_ns for each in report.findings)
 
@@ -356,7 +356,7 @@ class TestRoots:
             assert {where(row) for row in loading.rows} == {("OSRT_API", 200_000, THREAD, None)}
 
     def test_what_nobody_is_shown_to_have_done_stays_with_the_wait(self, tmp_path: Path) -> None:
-        """The neighbour computed for 6.99 ms of it; the thread itself for 90 us before it and 980 us after it."""
+        """The neighbour computed for 6.99 ms of it; the thread itself for 90 µs before it and 980 µs after it."""
         found = by_cause(report_of(waited_for(late(10_000_000), "logger"), tmp_path))
         assert found["host_compute"].lost_ns == 6_990_000 + 90_000 + 980_000
         assert found["host_compute"].chain[0] == "root: Host code"
@@ -422,7 +422,7 @@ class TestIterations:
         return trace
 
     def test_slow_ones_point_and_lose_nothing_of_their_own(self, tmp_path: Path) -> None:
-        """Nine steps of 400 us and one of 1,400 us: 1 ms more, all of it reads, which the read finding has already."""
+        """Nine steps of 400 µs and one of 1,400 µs: 1 ms more, all of it reads, which the read finding has already."""
         report = report_of(self.steps([300_000] * 6 + [1_300_000] + [300_000] * 3), tmp_path)
         found = by_cause(report)
         slow = found["slow_iterations"]
@@ -523,8 +523,8 @@ STEPS = 6
 
 
 def waiting_steps(trace: TraceBuilder | None = None, begin: int = 0, place: str = "loss") -> TraceBuilder:
-    """Steps of 1 ms: a kernel of 600 us that a call at `place` waits for, then three kernels of 10 us in ranges of
-    their own, 100 us apart, and 70 us until the next step."""
+    """Steps of 1 ms: a kernel of 600 µs that a call at `place` waits for, then three kernels of 10 µs in ranges of
+    their own, 100 µs apart, and 70 µs until the next step."""
     trace = trace or TraceBuilder()
     for step in range(STEPS):
         at = begin + step * 1_000_000 + 10_000

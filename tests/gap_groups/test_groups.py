@@ -33,7 +33,7 @@ def steps(lengths: list[int]) -> TraceBuilder:
 
 
 def test_counters_in_kernels_and_ranges_are_no_difference(tmp_path: Path) -> None:
-    """Seven launches of one fused kernel, each with a number of its own: six gaps of one kind, 100 us to 600 us."""
+    """Seven launches of one fused kernel, each with a number of its own: six gaps of one kind, 100 µs to 600 µs."""
     (row,) = only_device(steps([300_000, 100_000, 600_000, 200_000, 500_000, 400_000, 0]), tmp_path).signatures
     assert (row.previous_op, row.next_op, row.nvtx) == ("triton_poi_fused_add_#", "triton_poi_fused_add_#", ["step #"])
     assert (row.count, row.total_ns, row.max_ns) == (6, 2_100_000, 600_000)

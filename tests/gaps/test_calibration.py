@@ -137,11 +137,11 @@ class TestLaunchLatency:
     @pytest.mark.parametrize(
         ("delay", "limit"),
         [
-            (1_000, 20_000),  # three times 1 us is less than the 20 us that any launch may take
+            (1_000, 20_000),  # three times 1 µs is less than the 20 µs that any launch may take
             (6_666, 20_000),  # 19_998
             (7_000, 21_000),
             (33_000, 99_000),
-            (40_000, 100_000),  # never above 100 us
+            (40_000, 100_000),  # never above 100 µs
         ],
     )
     def test_what_a_launch_may_take(self, delay: int, limit: int, tmp_path: Path) -> None:

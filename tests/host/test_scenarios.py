@@ -27,7 +27,7 @@ def training(sim: Simulation, *, sleeps: bool) -> Thread:
     """A step of 1.5 ms, 800 times: 1 ms of host code, a launch, and a synchronization, which spins, or sleeps.
 
     T       [1 ms of code][launch][cudaStreamSynchronize][1 ms of code]
-    device                     [== 400 us ==]
+    device                     [== 400 µs ==]
     """
     process = sim.process(name="/usr/bin/trainer")
 
@@ -82,7 +82,7 @@ def test_synchronizations_return_late_beside_it(tmp_path: Path) -> None:
 
     core     [ T ][===== neighbour, 4 ms =====][ T ]
     poll          [---------------------------]
-    device      [==400 us==)|--- too late ----|
+    device      [==400 µs==)|--- too late ----|
     """
     host, _ = host_of(tmp_path, neighbour_ns=FOR_GOOD, sleeps=True)
     assert host.threads[0].preempted_ns == 0

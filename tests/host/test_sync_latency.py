@@ -28,7 +28,7 @@ def two_streams(*, device: int = 0) -> TraceBuilder:
     """
     stream 7     [=== A ===)
     stream 8     [===== B =====)
-                           500   520 us
+                           500   520 µs
     """
     trace = TraceBuilder(schema=SCHEMA).gpu(0).gpu(1).cuda_device(0, 0).cuda_device(1, 1)
     trace.kernel(100_000, 500_000, launch=(10_000, 20_000), stream=7)
@@ -38,7 +38,7 @@ def two_streams(*, device: int = 0) -> TraceBuilder:
 def test_from_the_end_of_the_work(tmp_path: Path) -> None:
     """
     device   [=== A ===)
-    thread       [synchronize )      from the end of A: 30 us
+    thread       [synchronize )      from the end of A: 30 µs
                         500_000 530_000
     """
     trace = (
@@ -56,7 +56,7 @@ def test_from_its_own_beginning_where_the_work_was_done(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("told", "late"), [(True, 30_000), (False, 10_000)])
 def test_a_stream_by_itself(tmp_path: Path, told: bool, late: int) -> None:
-    """It waits for A alone, and returns at 530 us; without a row that says so, B counts too."""
+    """It waits for A alone, and returns at 530 µs; without a row that says so, B counts too."""
     trace = two_streams().api("cudaStreamSynchronize", 400_000, 530_000, correlation=77)
     if told:
         trace.sync_row(400_300, 529_000, correlation=77, stream=7)
@@ -79,7 +79,7 @@ def test_an_inner_call_counts_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("each", "ratio"), [(3, 3.0), (2, None)])
 def test_quiet_and_busy_windows_need_twenty_calls_each(tmp_path: Path, each: int, ratio: float | None) -> None:
-    """Thirty windows of 1 ms with `each` synchronizations that wait for nothing: of 10 us, and of 30 us in the last
+    """Thirty windows of 1 ms with `each` synchronizations that wait for nothing: of 10 µs, and of 30 µs in the last
     seven, a quarter, in which a neighbour has the CPU half of the time.
 
     CPU 3   [== main ==)[== neighbour ==)[== main ==)

@@ -234,7 +234,7 @@ class TestLeftOut:
         )
 
     def test_samples_alone_give_an_estimate(self, tmp_path: Path) -> None:
-        """Samples each 10 us outside of anything else: five of them stand for 100 us each, the shortest period."""
+        """Samples each 10 µs outside of anything else: five of them stand for 100 µs each, the shortest period."""
         trace = two_kernels()
         for number in range(5):
             trace.sample(200_000 + 10_000 * number)
@@ -261,7 +261,7 @@ class TestLeftOut:
 
 
 class TestLimit:
-    """Three threads take turns on CPUs 0 and 1, for 10 us each, so that one always waits; a stranger uses CPU 7.
+    """Three threads take turns on CPUs 0 and 1, for 10 µs each, so that one always waits; a stranger uses CPU 7.
 
     CPU 0   [ A )[ C )[ B )[ A )
     CPU 1   [ B )[ A )[ C )[ B )

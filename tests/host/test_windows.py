@@ -1,4 +1,4 @@
-"""The table over time, on one trace of a few rows: thirty windows of 100 us from 10 us on."""
+"""The table over time, on one trace of a few rows: thirty windows of 100 µs from 10 µs on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SECOND = 1_000_000_000
 def windows_of(folder: Path, *, scheduled: bool = True) -> list[HostWindow]:
     """
     windows  | 0       | 1       | 2       | 3
-             10        110       210       310 us
+             10        110       210       310 µs
     device   [=A=)           [==B==)
-    main     on        ....[ on ...                launches A, then B at 115 us; off for half of window 1
+    main     on        ....[ on ...                launches A, then B at 115 µs; off for half of window 1
     worker   on                  [syncs)           launches the last kernel, in window 29
     """
     trace = TraceBuilder().kernel(10_000, 60_000, launch=(1_000, 5_000))

@@ -177,7 +177,7 @@ def test_only_work_without_length(tmp_path: Path) -> None:
 
 
 def sliced(*, running: int = 12_000_000, queued: int = 20, session: int = 0) -> TraceBuilder:
-    """A slice: `queued` kernels of 100 us from before it, 100 launched in it, a last kernel runs while `queued` more
+    """A slice: `queued` kernels of 100 µs from before it, 100 launched in it, a last kernel runs while `queued` more
     are launched; `session` ns later the process makes one more call."""
     trace = TraceBuilder().process().gpu()
     for number in range(queued):

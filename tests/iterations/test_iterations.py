@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 TEN = (MS,) * 10
 FIRST = 2 * MS
-"""Where the first step begins on the thread; its work begins 20 us later."""
+"""Where the first step begins on the thread; its work begins 20 µs later."""
 BEHIND = 20_000
 GEMM = "gemm(float *, int)"
 """Kernels go by their demangled names."""
@@ -40,7 +40,7 @@ def starts(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def work(trace: TraceBuilder, at: int, *, thread: ThreadId | None = None) -> TraceBuilder:
-    """Half a millisecond of work that is launched at once: a gemm of 400 us, then three relus.
+    """Half a millisecond of work that is launched at once: a gemm of 400 µs, then three relus.
 
     ```
     thread  [launch gemm][relu][relu][relu]
@@ -334,7 +334,7 @@ class TestSlow:
 
     def test_by_work(self, tmp_path: Path) -> None:
         """
-        device  in the fourth step a copy of 800 us after the work, and nothing beside it
+        device  in the fourth step a copy of 800 µs after the work, and nothing beside it
         """
         lengths = (MS, MS, MS, 1_800_000, *(MS,) * 8)
         trace = training(lengths)

@@ -129,7 +129,7 @@ class TestNarrowed:
 
     def test_the_case_is_that_of_the_whole_gap(self, tmp_path: Path) -> None:
         """
-        device  [==A==)......|3_000|[==B==)      3 us of a long gap are no dispatch
+        device  [==A==)......|3_000|[==B==)      3 µs of a long gap are no dispatch
         """
         device = only_device(issued(), tmp_path, Settings(start_ns=147_000))
         assert device.ledger == {"device_stall": 3_000}

@@ -112,7 +112,7 @@ def test_two_processes_with_the_same_node_ids_are_two_graphs(tmp_path: Path) -> 
 @pytest.mark.parametrize(("calls_ns", "verdict"), [(5_000, "gpu-bound"), (90_000, "launch-bound")])
 def test_time_within_a_graph_is_no_launching(calls_ns: int, verdict: str, tmp_path: Path) -> None:
     """
-    thread  [launch][launch][launch]                    of 5 us: far ahead; of 90 us: the graphs of 76 us wait for them
+    thread  [launch][launch][launch]                    of 5 µs: far ahead; of 90 µs: the graphs of 76 µs wait for them
     device     [2)2[2)2[2) ...  [2)2[2) ...             20 kernels, as far apart as they are long
     """
     trace = TraceBuilder()

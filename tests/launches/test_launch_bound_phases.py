@@ -29,7 +29,7 @@ def starved(
     kernel: int = 3_000,
     trace: TraceBuilder | None = None,
 ) -> TraceBuilder:
-    """A launch every 20 us, of 5 us, and each kernel runs for 3 us from 2 us after its launch.
+    """A launch every 20 µs, of 5 µs, and each kernel runs for 3 µs from 2 µs after its launch.
 
     ```
     thread  [l 5_000]...............[l 5_000]...............[l 5_000]
@@ -114,7 +114,7 @@ def test_a_synchronization_in_every_gap_is_not_launch_bound(tmp_path: Path) -> N
 
 
 def test_work_that_takes_longer_than_launches_do_is_not_launch_bound(tmp_path: Path) -> None:
-    """Two streams, launches 5 and 15 us apart in turn, each kernel 11 us; gaps of 4 us between the pairs.
+    """Two streams, launches 5 and 15 µs apart in turn, each kernel 11 µs; gaps of 4 µs between the pairs.
 
     ```
     thread    [l][l]...........[l][l]

@@ -28,7 +28,7 @@ def synchronized(start: int, end: int, api: str = "cudaStreamSynchronize") -> Tr
 @pytest.mark.parametrize(
     ("start", "end", "drained"),
     [
-        (105_000, 120_000, True),  # began 5 us before the gap
+        (105_000, 120_000, True),  # began 5 µs before the gap
         (105_001, 120_000, False),  # 4_999 ns before: it found the queue empty
         (50_000, 110_001, True),  # ended after the gap opened
         (50_000, 110_000, False),  # as the gap opened: it held nothing up

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def test_a_long_queue_delay_is_healthy(tmp_path: Path) -> None:
     """
     device  [====A====)[====B====)[====C====)      busy all the time
-    thread [A][B][C]                               C waited 290 us in the queue: the host is ahead
+    thread [A][B][C]                               C waited 290 µs in the queue: the host is ahead
     """
     trace = TraceBuilder().kernel(10_000, 110_000, launch=(1_000, 2_000))
     trace.kernel(110_000, 210_000, launch=(3_000, 4_000)).kernel(210_000, 310_000, launch=(5_000, 6_000))

@@ -73,7 +73,7 @@ def means(**changes: float | None) -> dict[str, float | None]:
 
 
 def kernel(name: str, gpu_ns: int, *, whole: bool = True, **changes: float | None) -> KernelMetrics:
-    """A kernel that takes 60 us, or 600 us where `whole`."""
+    """A kernel that takes 60 µs, or 600 µs where `whole`."""
     each = (600 if whole else 60) * US
     return KernelMetrics(
         name=name,

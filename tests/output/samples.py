@@ -83,7 +83,7 @@ CAUSES = [
     CauseInfo(id="launch_call", title="Launch call", meaning="The call that launches took long.", color="#3d5a80"),
     CauseInfo(id="launch_latency", title="Launch latency", meaning="From call to start.", color="#98c1d9"),
     CauseInfo(id="dispatch", title="Device dispatch", meaning="Gaps between issued operations.", color="#adb5bd"),
-    CauseInfo(id="uncovered", title="No evidence", meaning="Nothing is known.", color="#6c757d", unresolved=True),
+    CauseInfo(id="uncovered", title="Unexplained", meaning="Nothing is known.", color="#6c757d", unresolved=True),
 ]
 
 CAPABILITIES = [
@@ -566,7 +566,7 @@ def finding(identifier: str = "f-sync-1a2b", **changes: object) -> Finding:
         gaps=96,
         chain=[
             "cudaStreamSynchronize (waits for a stream) on thread 4242 'python'",
-            "the queue is empty for 170 us at a time, 96 times",
+            "the queue is empty for 170 µs at a time, 96 times",
             "idle before vectorized_elementwise_kernel<AddFunctor, …> in train › forward",
             "keep the value on the device and read it every n steps",
         ],

@@ -21,12 +21,12 @@ SECOND = NS_PER["s"]
 
 
 def test_unit_of_an_axis() -> None:
-    assert [unit_of(ns)[1] for ns in (0, 999, 1_000, 59_142_466, 3 * SECOND)] == ["ns", "ns", "us", "ms", "s"]
+    assert [unit_of(ns)[1] for ns in (0, 999, 1_000, 59_142_466, 3 * SECOND)] == ["ns", "ns", "µs", "ms", "s"]
 
 
 def test_times_keep_their_digits() -> None:
     assert [time_label(ns) for ns in (0, 200, 50_000, 2_000_000, 1_500_000_000)] == [
-        *("0 ns", "200 ns", "50 us", "2 ms", "1.5 s"),
+        *("0 ns", "200 ns", "50 µs", "2 ms", "1.5 s"),
     ]
     assert time_label(3_600 * SECOND + 1) == "3,600.000000001 s"
 

@@ -78,7 +78,7 @@ class TestLedgerChart:
         assert first["customdata"] == [[45_000_000, "45,000,000 ns", "45.0% of the window"]]
         assert all(f"customdata[{place}]" in first["hovertemplate"] for place in (1, 2))
 
-    @pytest.mark.parametrize(("window", "unit"), [(999, "ns"), (5_000, "us"), (7_000_000, "ms"), (9 * 10**9, "s")])
+    @pytest.mark.parametrize(("window", "unit"), [(999, "ns"), (5_000, "µs"), (7_000_000, "ms"), (9 * 10**9, "s")])
     def test_axes_have_units(self, window: int, unit: str) -> None:
         layout = ledger_chart(report([device(window_ns=window)], [])).layout
         assert layout.xaxis.title.text == f"Time in the window ({unit})"
@@ -114,8 +114,8 @@ class TestGapChart:
             "Waiting for I/O": [0, 1],
         }
         assert {trace["marker"]["color"] for trace in counts.values()} == {UNKNOWN_COLOR, "#d1495b", "#457b9d"}
-        assert list(figure.layout.xaxis.ticktext) == ["1 us", "2 us", "5 us"]
-        assert counts["unheard of"]["customdata"][1] == [1, 4_999, "1 gap from 2 us to 5 us", "4,999 ns"]
+        assert list(figure.layout.xaxis.ticktext) == ["1 µs", "2 µs", "5 µs"]
+        assert counts["unheard of"]["customdata"][1] == [1, 4_999, "1 gap from 2 µs to 5 µs", "4,999 ns"]
 
     def test_axes_have_names_and_units(self, demo: nsysdiag.Report) -> None:
         layout = gap_chart(demo, "gpu1").layout
@@ -140,7 +140,7 @@ class TestGapChart:
             "1 ns",
             "2 ns",
             "5 ns",
-            "1 us",
+            "1 µs",
             "5 ms",
             "1 s",
             "1,000,000,000 s",

@@ -90,12 +90,12 @@ class TestWhatToFixFirst:
         card = next(each for each in root.walk() if each.attributes.get("class") == "callout")
         assert card.all("a")[0].attributes["href"] == f"#{anchors([finding()])[0]}"
         assert "up to 12.0%" in card.whole_text()
-        assert "of a step (600 us)" in card.whole_text()
+        assert "of a step (600 µs)" in card.whole_text()
 
     @pytest.mark.parametrize("name", ["txt", "md"])
     def test_comes_with_its_saving(self, name: str) -> None:
         shown = FORMATS[name].render(SAMPLES["one_device"](), RenderOptions()).decode()
-        assert "Saves up to 12.0% of a step (600 us)." in shown
+        assert "Saves up to 12.0% of a step (600 µs)." in shown
         assert shown.index("Fix first: ") < shown.index("Saves up to")
 
 

@@ -158,7 +158,7 @@ def test_the_page_tells_all_without_scripts() -> None:
     shown = drawn("html", made())
     assert shown.count('class="strip-area"') == 4
     assert "SM active from 0.090000 s to 0.190000 s: 42.6% on average" in shown
-    assert "a sample every 100 us" in shown
+    assert "a sample every 100 µs" in shown
     assert "below 90.0% of it 30.0% of that time" in shown
     assert shown.count('<span class="tag">mixed</span>') == 1
 

@@ -43,12 +43,12 @@ def test_nothing_to_draw() -> None:
 
 def test_few_edges_are_all_named() -> None:
     found = [(tick.at, tick.x, tick.label) for tick in ticks([2_000, 5_000, 10_000])]
-    assert found == [(0, "0.000%", "2 us"), (1, "50.000%", "5 us"), (2, "100.000%", "10 us")]
+    assert found == [(0, "0.000%", "2 µs"), (1, "50.000%", "5 µs"), (2, "100.000%", "10 µs")]
 
 
 def test_of_many_edges_those_of_decades_are_named() -> None:
     edges = [step * 10**power for power in range(3, 7) for step in (1, 2, 5)]
-    assert [(tick.at, tick.label) for tick in ticks(edges)] == [(0, "1 us"), (3, "10 us"), (6, "100 us"), (9, "1 ms")]
+    assert [(tick.at, tick.label) for tick in ticks(edges)] == [(0, "1 µs"), (3, "10 µs"), (6, "100 µs"), (9, "1 ms")]
 
 
 def test_the_bounds_of_all_bins_differ() -> None:

@@ -37,7 +37,7 @@ def test_sentences() -> None:
         "4,000; launching threads without a CPU though ready to run 0.0%, then 40.0% (medians).",
         "It began at 0.080000 s, 80.0 ms into the work, and lasts to the end: GPU busy 90.0%, then 30.0% (medians).",
         "Synchronizations return 15.0 times as late after the end of their work in the quarter of the time in which "
-        "others most had the CPU that launching threads left as in the opposite quarter: 90.0 us against 6.00 us in "
+        "others most had the CPU that launching threads left as in the opposite quarter: 90.0 µs against 6.00 µs in "
         "the median of 32 and 24. Along with it went others on their CPU 40.0% of the time, 4,000 context switches a "
         "second, against others on their CPU 0.0% of the time, 200 context switches a second; that is no proof.",
     ]

@@ -193,7 +193,7 @@ class TestContent:
     def test_what_a_fix_saves_comes_first_or_else_what_it_takes(self) -> None:
         made = [finding("f-1"), finding("f-2", saves=None)]
         first, second = _findings(report([device()], made))
-        assert "saves up to 12.0% of a step (600 us)" in _words(first)
+        assert "saves up to 12.0% of a step (600 µs)" in _words(first)
         assert "Takes 18.0% of the judged time" in _words(first)
         assert "saves" not in _words(second)
         assert "18.0% of the judged time" in _words(second)
@@ -218,7 +218,7 @@ class TestContent:
         rows = [msgspec.structs.replace(base, id=f"s-{ns}", per_iteration_ns=ns) for ns in (0, 5 * US)]
         root = parse(FORMATS["html"].render(report([device(signatures=rows)], []), RenderOptions()))
         section = next(each for each in root.all("section") if each.attributes["id"] == "signatures")
-        assert sorted(_cells(row)[2] for row in section.all("tbody")) == ["5.00 us", "–"]
+        assert sorted(_cells(row)[2] for row in section.all("tbody")) == ["5.00 µs", "–"]
 
     def test_columns_about_a_chip_of_unknown_size_are_left_out(self) -> None:
         known = device().utilization
@@ -243,7 +243,7 @@ class TestContent:
         assert "#0: 5.00 ms, left out (warm-up)" in spots[0].whole_text()
         assert "#19: 1.00 ms, left out (cut short at the end)" in spots[19].whole_text()
         first, second = section.all("tbody")
-        assert _cells(first) == ["6", "0.120000 s", "5.00 ms", "999 us", "Waiting for a lock +700 us Compute +500 us"]
+        assert _cells(first) == ["6", "0.120000 s", "5.00 ms", "999 µs", "Waiting for a lock +700 µs Compute +500 µs"]
         assert _cells(second)[:2] == ["13", "0.155000 s"]
         legend = [" ".join(item.whole_text().split()) for item in section.all("figcaption")[0].all("li")]
         assert legend[:4] == ["Compute", "Exposed communication", "Exposed copies", "Waiting in a synchronisation"]

@@ -35,16 +35,16 @@ def drawn(suffix: str, **changes: object) -> str:
 
 def test_all_that_there_is_to_say() -> None:
     assert sentences() == [
-        "3,632 launches, 36,320 a second; in the median a kernel takes 9.80 us, its launch call 4.10 us, "
-        "15.3 us pass from one launch to the next.",
-        "The host runs ahead, which is healthy: 8 operations are outstanding in the median, and they wait 4.20 us in "
+        "3,632 launches, 36,320 a second; in the median a kernel takes 9.80 µs, its launch call 4.10 µs, "
+        "15.3 µs pass from one launch to the next.",
+        "The host runs ahead, which is healthy: 8 operations are outstanding in the median, and they wait 4.20 µs in "
         "the queue; nothing is outstanding 10.0% of the time.",
         "The host lost its lead 32 times: the queue ran dry, and 7.00 ms of idle time followed; most of it with the "
         "launching thread in cudaStreamSynchronize (30 times, 6.00 ms).",
         "2 launch-bound phases: 100 launches in 2.00 ms, 50,000 a second, too slow for work this short; the GPU idles "
         "1.50 ms of it, 1.5% of the window.",
-        "20 graph launches of 400 nodes: a node costs the host 1.00 us, a kernel launched by itself 4.10 us; the GPU "
-        "idles 80.0 us between nodes.",
+        "20 graph launches of 400 nodes: a node costs the host 1.00 µs, a kernel launched by itself 4.10 µs; the GPU "
+        "idles 80.0 µs between nodes.",
         "2 graph launches left nothing in the trace but the call.",
         "The command buffer was full for 1.20 ms: the host was ahead and waited for room. That is no loss by itself.",
     ]
@@ -93,7 +93,7 @@ def test_graphs_without_nodes() -> None:
     assert graphs is not None
     whole = msgspec.structs.replace(graphs, nodes=0, node_api_ns=0, between_ns=0, untraced=0)
     assert sentences(graphs=whole)[4] == (
-        "20 graph launches, recorded without their nodes: one costs the host 40.0 us."
+        "20 graph launches, recorded without their nodes: one costs the host 40.0 µs."
     )
 
 
@@ -190,8 +190,8 @@ def test_csv_tables() -> None:
 def test_markdown_tables() -> None:
     shown = drawn("md")
     assert "| `cudaStreamSynchronize` | 6.00 ms | 30 | 22 | Waiting in a synchronisation |" in shown
-    assert "| `train › step # › optimizer` | 0.100000 s | 1.00 ms | 50 | 50,000 | 750 us | 20.0 us | 5.00 us |" in shown
-    assert "| – | 0.103000 s | 1.00 ms | 50 | 50,000 | 750 us | 20.0 us | 5.00 us |" in shown
+    assert "| `train › step # › optimizer` | 0.100000 s | 1.00 ms | 50 | 50,000 | 750 µs | 20.0 µs | 5.00 µs |" in shown
+    assert "| – | 0.103000 s | 1.00 ms | 50 | 50,000 | 750 µs | 20.0 µs | 5.00 µs |" in shown
 
 
 def test_the_page_tells_all_without_scripts() -> None:

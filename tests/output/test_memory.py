@@ -59,8 +59,8 @@ def test_all_that_there_is_to_say() -> None:
         "asynchronously (cudaMemcpyAsync) on a copy stream, a step ahead.",
         "60 pageable copies (96.0 MiB, 12.0 ms) cannot overlap with compute: HtoD runs at 7.81 GiB/s, pinned copies of "
         "like size at 23.4 GiB/s; pinning saves at most 4.00 ms of copy time.",
-        "90 copies below 4.00 KiB, 4.5 an iteration, 20.0% of all launches: one takes the GPU 1.00 us and the host "
-        "10.0 us in its call. Batch them, or copy every few steps.",
+        "90 copies below 4.00 KiB, 4.5 an iteration, 20.0% of all launches: one takes the GPU 1.00 µs and the host "
+        "10.0 µs in its call. Batch them, or copy every few steps.",
         "HtoD copies run at 15.6 GiB/s on average; 40 large ones reached 24.0 GiB/s; 62.5% of the time in them is "
         "below half of that. That is more than 16 lanes of PCIe gen 3 carry.",
         "DtoD copies run at 500 GiB/s on average; the chip's memory allows 1,000 GiB/s, half its bandwidth, as each "
@@ -157,9 +157,9 @@ def test_advice_by_what_stands_in_the_way(changes: dict[str, object], told: str)
 @pytest.mark.parametrize(
     ("called", "blocking", "told"),
     [
-        (78, 2, " and the host 10.3 us in its call; 2 calls wait for the copy and the work before it, 500 us each."),
-        (0, 1, "takes the GPU 1.00 us; 1 call waits for the copy and the work before it, 1.00 ms each."),
-        (0, 0, "takes the GPU 1.00 us."),
+        (78, 2, " and the host 10.3 µs in its call; 2 calls wait for the copy and the work before it, 500 µs each."),
+        (0, 1, "takes the GPU 1.00 µs; 1 call waits for the copy and the work before it, 1.00 ms each."),
+        (0, 0, "takes the GPU 1.00 µs."),
     ],
 )
 def test_tiny_copies_that_wait_are_told_apart(called: int, blocking: int, told: str) -> None:

@@ -110,7 +110,7 @@ def test_every_gap_of_the_demo(demo: nsysdiag.Report) -> None:
 
 
 def test_a_gap_in_full() -> None:
-    """The longest gap of the sample: 400 us, half of it synchronization."""
+    """The longest gap of the sample: 400 µs, half of it synchronization."""
     (event,) = [event for event in of("gap", events("one_device")) if "root_chain" in event["args"]]
     assert event["name"] == "Waiting in a synchronisation"
     assert (ns(event["ts"]), ns(event["dur"])) == (100 * MS, 400 * US)

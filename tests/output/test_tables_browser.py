@@ -25,7 +25,7 @@ FIRST, SECOND, LAST = "0.100000 s", "0.102000 s", "0.148000 s"
 
 
 def waiting_gap(index: int) -> Gap:
-    """Gap 0 is the longest and first of 25, each next one 1 us shorter and 2 ms later; every fifth waits for I/O."""
+    """Gap 0 is the longest and first of 25, each next one 1 µs shorter and 2 ms later; every fifth waits for I/O."""
     made = gap(index)
     whole = [Slice(cause="io_wait", ns=made.end_ns - made.start_ns, evidence="read of a file")]
     return msgspec.structs.replace(made, slices=made.slices if index % 5 else whole)

@@ -70,9 +70,9 @@ def test_iterations_in_a_few_lines() -> None:
     )
     assert block[2:] == [
         "  2 slow iterations: 1.50 ms more in all",
-        "  NVTX range “micro batch #” comes 4 times in each iteration, 900 us apart",
-        "  #6 took 999 us more than the median one: Waiting for a lock +700 us, Compute +500 us",
-        "  #13 took 499 us more than the median one: Compute +250 us, Host computing +200 us, No evidence +100 us",
+        "  NVTX range “micro batch #” comes 4 times in each iteration, 900 µs apart",
+        "  #6 took 999 µs more than the median one: Waiting for a lock +700 µs, Compute +500 µs",
+        "  #13 took 499 µs more than the median one: Compute +250 µs, Host computing +200 µs, Unexplained +100 µs",
     ]
     assert "Iterations" not in text("never_idle")
 
@@ -95,7 +95,7 @@ def test_the_same_finding_on_another_device_is_told_once() -> None:
     title = "  ▲ high  The step ends in a stream synchronisation"
     first, second = (shown.index(f"{title}  on {key}") for key in ("gpu0", "gpu1"))
     between = shown[first:second]
-    assert sum("the queue is empty for 170 us" in line for line in between) == 1
+    assert sum("the queue is empty for 170 µs" in line for line in between) == 1
     assert "      as on gpu0, above" in shown[second:]
     assert not any("the queue is empty" in line for line in shown[second:])
     assert sum(line.startswith("      Fix: ") for line in shown) == 1
@@ -105,7 +105,7 @@ def test_steps_of_a_chain_begin_lines_of_their_own_where_they_do_not_fit() -> No
     shown = text("one_device", 120).split("\nFindings\n")[1].splitlines()
     assert [line.strip() for line in shown[3:6]] == [
         "cudaStreamSynchronize (waits for a stream) on thread 4242 'python'",
-        "→ the queue is empty for 170 us at a time, 96 times",
+        "→ the queue is empty for 170 µs at a time, 96 times",
         "→ idle before vectorized_elementwise_kernel<AddFunctor, …> in train › forward",
     ]
 
@@ -117,7 +117,7 @@ def with_gaps(*gaps: Gap, **changes: object) -> str:
 
 
 def test_a_gap_like_an_earlier_one_is_not_told_again() -> None:
-    """The second gap is 2 us shorter and otherwise alike; the third has another operation behind it."""
+    """The second gap is 2 µs shorter and otherwise alike; the third has another operation behind it."""
     other = msgspec.structs.replace(gap(6), next_op=None)
     block = with_gaps(gap(2), gap(4), other).split("\nLongest gaps")[1].split("\n\n")[0]
     assert block.count("like the one at 0.104000 s") == 1
@@ -126,13 +126,13 @@ def test_a_gap_like_an_earlier_one_is_not_told_again() -> None:
 
 
 def test_the_smallest_causes_share_a_row() -> None:
-    """Of 40 ms, 39.95 ms are synchronization; two causes have less than a thousandth, which is 40 us."""
+    """Of 40 ms, 39.95 ms are synchronization; two causes have less than a thousandth, which is 40 µs."""
     ledger = {"sync": 39_950_000, "uncovered": 20_000, "launch_call": 30_000}
     shown = with_gaps(ledger=ledger, root_ledger=ledger, labels={"sync": {"a stream": 39_950_000}})
     rows = shown.split("\nWhat the GPU waited for\n")[1].split("\n\n")[0].splitlines()[1:]
     assert [" ".join(row.rstrip("█▏▎▍▌▋▊▉ ").split()) for row in rows] == [
         "Waiting in a synchronisation: a stream 40.0 ms 99.9% 40.0%",
-        "2 smaller causes 50.0 us 0.1% <0.1%",
+        "2 smaller causes 50.0 µs 0.1% <0.1%",
     ]
 
 

@@ -68,7 +68,7 @@ class TestLoops:
 
     def test_the_shorter_period(self) -> None:
         assert words.inner_sentence(iterations()) == (
-            "NVTX range “micro batch #” comes 4 times in each iteration, 900 us apart"
+            "NVTX range “micro batch #” comes 4 times in each iteration, 900 µs apart"
         )
         assert words.inner_sentence(iterations(inner=None)) == ""
 

@@ -62,7 +62,7 @@ def test_a_finding_that_loses_nothing_of_its_own_does_not_head_with_zero() -> No
     made = msgspec.structs.replace(SAMPLES["one_device"](), findings=[slow])
     shown = FORMATS["html"].render(made, RenderOptions(details=True)).decode()
     assert "<dt>Lost</dt>" not in shown
-    assert "<span>saves</span> <strong>up to 12.0%</strong> <span>of a step (600 us)</span>" in shown
+    assert "<span>saves</span> <strong>up to 12.0%</strong> <span>of a step (600 µs)</span>" in shown
 
 
 @pytest.mark.parametrize("name", ["txt", "md", "html"])
@@ -71,7 +71,7 @@ def test_chain_row_and_fix_are_in_every_format(name: str) -> None:
     from nsysdiag.formats.registry import FORMATS
 
     shown = " ".join(FORMATS[name].render(SAMPLES["one_device"](), RenderOptions(details=True)).decode().split())
-    assert "the queue is empty for 170 us at a time, 96 times" in shown
+    assert "the queue is empty for 170 µs at a time, 96 times" in shown
     if name != "txt":  # the summary leaves the rows to the other formats
         row = "start{0}99990000{1}globalTid{0}281546145665170{1}correlationId{0}4711"
         assert row.format("=", " ") in shown or row.format(" = ", " AND ") in shown

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 EVEN = [[4 * MS] * 4] * 5
 RANK_3_LATE = [[4 * MS, 4 * MS, 4 * MS, 7 * MS]] * 5
-# 3 ms of each step: the call takes 5 us of it and the way to the device 5 us.
+# 3 ms of each step: the call takes 5 µs of it and the way to the device 5 µs.
 WHY = {"host_compute": 5 * (3 * MS - 10 * US), "launch_call": 25 * US, "launch_latency": 25 * US}
 
 
@@ -68,7 +68,7 @@ def test_ranks_that_come_together_have_no_straggler(tmp_path: Path) -> None:
     found = compared(tmp_path, one_file(EVEN))
     assert (found.stragglers, found.waits) == ([], [])
     assert [group.count for group in found.groups] == [5]
-    assert found.sentence.startswith("No rank is late by more than 20.0 us")
+    assert found.sentence.startswith("No rank is late by more than 20.0 µs")
 
 
 def test_one_early_rank_makes_no_other_one_late(tmp_path: Path) -> None:
@@ -137,14 +137,14 @@ class TestClocks:
         assert [(wait.late_rank, wait.wait_ns) for wait in found.waits] == [(None, 15 * MS)]
 
     def test_the_same_jumps_hide_no_delay_that_is_longer(self, tmp_path: Path) -> None:
-        """Near miss: the clock jumps by 100 us only."""
+        """Near miss: the clock jumps by 100 µs only."""
         jumps = [0, 100 * US, -100 * US, 100 * US, -100 * US]
         found = compared_files(*files(tmp_path, [[4 * MS, 7 * MS]] * 5, [0, jumps], utc=[0, 0]))
         assert [(late.rank, late.late) for late in found.stragglers] == [("rank1", 5)]
         assert found.clock_error_ns == 100 * US
 
     def test_clocks_that_drift_are_followed(self, tmp_path: Path) -> None:
-        """60 steps, 0.6 s, in which the clock of rank 1 gains 200 millionths: 118 us; it is late by 80 us each time."""
+        """60 steps, 0.6 s, in which the clock of rank 1 gains 200 millionths: 118 µs; it is late by 80 µs each time."""
         drift = [2 * US * step for step in range(60)]
         found = compared_files(*files(tmp_path, [[4 * MS, 4 * MS + 80 * US]] * 60, [0, drift], utc=[0, 0]))
         (late,) = found.stragglers

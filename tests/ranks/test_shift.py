@@ -44,7 +44,7 @@ def test_fitted_to_ends_that_keep_their_distance() -> None:
 
 
 def test_fitted_to_ends_that_drift() -> None:
-    """50 steps of 10 ms, in each of which 1 us is gained: 100 millionths."""
+    """50 steps of 10 ms, in each of which 1 µs is gained: 100 millionths."""
     ends = np.arange(50, dtype=np.int64) * 10_000_000
     shift, error = fit(ends, ends + 123 + ends // 10_000)
     assert (shift.ns, round(1e6 * shift.rate), error) == (123, 100, 0)

@@ -69,7 +69,7 @@ def write_large(path: str | os.PathLike[str], kernels: int) -> Path:
 
 
 def _launches(kernels: int, chance: np.random.Generator) -> IntArray:
-    """When each launch call starts: about 12 us apart, and a pause of 2 ms after every step."""
+    """When each launch call starts: about 12 µs apart, and a pause of 2 ms after every step."""
     between: IntArray = chance.integers(9_000, 15_000, kernels)
     between[STEP::STEP] += 2_000_000
     starts: IntArray = np.cumsum(between, dtype=np.int64)

@@ -63,7 +63,7 @@ class TestCalls:
 
     def test_the_longest_call_of_the_cause(self, tmp_path: Path) -> None:
         """
-        thread   [read: head][==== read: body ====][== sync: wait ==]       input and output: 90 us, sync: 60 us
+        thread   [read: head][==== read: body ====][== sync: wait ==]       input and output: 90 µs, sync: 60 µs
         """
         trace = late().osrt("read", 120_000, 140_000, chain=[("read", LIBC), "head", "main"])
         trace.osrt("read", 140_000, 210_000, chain=[("read", LIBC), "body", "main"])
@@ -72,7 +72,7 @@ class TestCalls:
 
     def test_a_longer_call_of_a_lesser_cause_tells_nothing(self, tmp_path: Path) -> None:
         """
-        thread   [poll][poll][poll: 40 us each]   [== sync: wait, 50 us ==]       poll is the cause, by 120 us
+        thread   [poll][poll][poll: 40 µs each]   [== sync: wait, 50 µs ==]       poll is the cause, by 120 µs
         """
         trace = late().api("cudaStreamSynchronize", 225_000, 275_000, chain=["wait", "main"])
         for number, start in enumerate((111_000, 147_000, 183_000)):
@@ -216,7 +216,7 @@ class TestLaunches:
 class TestSignatures:
     @staticmethod
     def repeated(count: int) -> TraceBuilder:
-        """A kernel of 100 us every 300 us, launched 10 us before it starts: gaps of 200 us, 180 of them the host's."""
+        """A kernel of 100 µs every 300 µs, launched 10 µs before it starts: gaps of 200 µs, 180 of them the host's."""
         trace = TraceBuilder().sched(0, True)
         for number in range(count):
             start = 100_000 + 300_000 * number

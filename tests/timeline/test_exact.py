@@ -49,7 +49,7 @@ def test_where_everything_fits_everything_is_exact() -> None:
 def test_else_the_first_gaps_have_windows_until_the_room_is_gone() -> None:
     """
     ```
-    rows     every 10 us, 100 us long gaps at 10, 20 and 30 ms
+    rows     every 10 µs, 100 µs long gaps at 10, 20 and 30 ms
     windows        [gap]           [gap]          no room
     ```
     """

@@ -139,7 +139,7 @@ def nested(streams: int = 2) -> TraceBuilder:
     ```
     stream 7   [k 100..200)                  [k 400..500) us, launched at 390
     stream 8        [k 150..250)
-    thread     NVTX [outer [inner) ) over the second launch, read 260..380 us
+    thread     NVTX [outer [inner) ) over the second launch, read 260..380 µs
     ```
     """
     trace = TraceBuilder().kernel(100 * US, 200 * US, stream=7, launch=(90 * US, 95 * US))

@@ -33,7 +33,7 @@ OTHER: ThreadId = (4242, 4301)
 
 
 def waiting(call: str = "sem_wait") -> TraceBuilder:
-    """T waits in `call` from 0.2 to 9 ms, and is off its CPU all that time but for the last 5 us."""
+    """T waits in `call` from 0.2 to 9 ms, and is off its CPU all that time but for the last 5 µs."""
     trace = late(10 * MS, schema="3.24.8").osrt(call, BEGAN, ENDED).process()
     return trace.sched(BEGAN + 5 * US, False).sched(ENDED - 5 * US, True)
 
@@ -121,7 +121,7 @@ def test_the_profiler_s_own_threads_wake_nobody(name: str, tmp_path: Path) -> No
 def test_a_wake_call_goes_before_runs(tmp_path: Path) -> None:
     """
     NEIGHBOUR  runs all the time
-    OTHER      reads from 1 to 8.9 ms, signals 40 us before T comes in
+    OTHER      reads from 1 to 8.9 ms, signals 40 µs before T comes in
     """
     trace = runs(waiting("pthread_cond_wait"), NEIGHBOUR, 2 * MS, 9_900 * US)
     trace.osrt("pread64", 1 * MS, 8_900 * US, thread=OTHER)
@@ -185,7 +185,7 @@ def test_a_read_of_a_file_is_ended_by_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("calls", "sure"), [(2, True), (60, False)])
 def test_a_thread_that_signals_all_the_time_is_not_to_be_trusted(calls: int, sure: bool, tmp_path: Path) -> None:
-    """60 signals in 10 ms: one falls into any 115 us."""
+    """60 signals in 10 ms: one falls into any 115 µs."""
     trace = waiting("pthread_cond_wait").osrt("pthread_cond_signal", 8_950 * US, 8_955 * US, thread=OTHER)
     for number in range(calls - 1):
         trace.osrt("pthread_cond_signal", (300 + 140 * number) * US, (302 + 140 * number) * US, thread=OTHER)
@@ -358,7 +358,7 @@ def test_data_loading_can_be_disabled(tmp_path: Path) -> None:
 
 def test_a_launch_between_two_waits_keeps_them_apart(tmp_path: Path) -> None:
     """
-    T          [poll ---------)[launch][poll ---------)[launch]    25 us between the calls
+    T          [poll ---------)[launch][poll ---------)[launch]    25 µs between the calls
     NEIGHBOUR  [pread64 -----][write
     OTHER      [pread64 ------------------------------][write
     """
@@ -372,7 +372,7 @@ def test_a_launch_between_two_waits_keeps_them_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", quick(range(4), 4))
 def test_of_two_calls_at_the_same_time_it_is_always_the_same(seed: int, tmp_path: Path) -> None:
-    """OTHER's broadcast and its signal begin together, 10 us before T comes in."""
+    """OTHER's broadcast and its signal begin together, 10 µs before T comes in."""
     trace = waiting("pthread_cond_wait").osrt("pread64", 1 * MS, 8_900 * US, thread=OTHER)
     trace.osrt("pthread_cond_broadcast", 8_985 * US, 8_986 * US, thread=OTHER)
     trace.osrt("pthread_cond_signal", 8_985 * US, 8_986 * US, thread=OTHER)
@@ -384,7 +384,7 @@ def test_of_two_calls_at_the_same_time_it_is_always_the_same(seed: int, tmp_path
 
 @pytest.mark.parametrize("neighbour", [NEIGHBOUR, (4242, 4299)], ids=["lower number", "lowest number"])
 def test_a_thread_that_came_in_and_never_left_runs_on(neighbour: ThreadId, tmp_path: Path) -> None:
-    """Of the two that ran, OTHER left its CPU 20 us after T came in; the neighbour, on the last lane or not, is still
+    """Of the two that ran, OTHER left its CPU 20 µs after T came in; the neighbour, on the last lane or not, is still
     there at the end of the capture."""
     late_one: ThreadId = (4242, 4399)
     trace = runs(waiting(), OTHER, 3 * MS, 9_015 * US, cpu=4)
@@ -423,6 +423,6 @@ def test_a_chain_that_leads_nowhere_makes_nothing_sure(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("thread", "name"), [(NEIGHBOUR, "load_batch"), (MAIN, "next(dataloader)")])
 def test_a_short_range_names_no_long_wait(thread: ThreadId, name: str, tmp_path: Path) -> None:
-    """50 us of 8.8 ms."""
+    """50 µs of 8.8 ms."""
     trace = runs(waiting(), NEIGHBOUR, 2 * MS, 8_990 * US).nvtx(name, 3 * MS, 3_050 * US, thread=thread)
     assert "data_loading" not in only_device(trace, tmp_path).root_ledger

@@ -70,7 +70,7 @@ def status_word(status: str) -> str:
 
 
 def interval_ns(change: Change) -> str:
-    """The interval of a change as times: `-527 us to -515 us`; a dash where there is none."""
+    """The interval of a change as times: `-527 µs to -515 µs`; a dash where there is none."""
     if change.low_ns is None or change.high_ns is None:
         return NOTHING
     return f"{format_signed_ns(change.low_ns)} to {format_signed_ns(change.high_ns)}"
@@ -84,7 +84,7 @@ def interval_share(change: Change) -> str:
 
 
 def change_label(change: Change) -> str:
-    """A change as time and share: `-521 us (-33.2%)`."""
+    """A change as time and share: `-521 µs (-33.2%)`."""
     share = f" ({format_signed_share(change.change_ns, change.before_ns)})" if change.before_ns else ""
     return f"{format_signed_ns(change.change_ns)}{share}"
 

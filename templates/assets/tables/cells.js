@@ -1,6 +1,6 @@
 // What the cells of a table hold: as text with whole names, as a number, and with the unit of their column.
 
-const TIME = /^[+-]?[\d.,]+ (ns|us|ms|s)\b/;
+const TIME = /^[+-]?[\d.,]+ (ns|µs|ms|s)\b/;
 const SIZE = /^[\d.,]+ ([KMGT]i)?B$/;
 const RATE = /^[\d.,]+ ([KMGT]i)?B\/s$/;
 const COUNT = /^-?\d[\d,]*(\.\d+)?$/;

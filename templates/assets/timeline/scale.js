@@ -41,7 +41,7 @@ const threeDigits = (value) => {
 const shortNs = (ns) => {
   if (ns >= 999.5e6) return `${threeDigits(ns / 1e9)} s`;
   if (ns >= 999.5e3) return `${threeDigits(ns / 1e6)} ms`;
-  if (ns >= 999.5) return `${threeDigits(ns / 1e3)} us`;
+  if (ns >= 999.5) return `${threeDigits(ns / 1e3)} µs`;
   return `${Math.round(ns)} ns`;
 };
 

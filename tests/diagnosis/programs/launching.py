@@ -48,7 +48,7 @@ def launches_of_tiny_kernels(sim: Simulation, marks: Marks) -> None:
     {"compute": (0.7, 0.85), "intra_graph": (0.15, 0.3)},
 )
 def pauses_inside_a_graph(sim: Simulation, marks: Marks) -> None:
-    """A graph whose nodes come 30 us after one another: no launch is to blame, and no host.
+    """A graph whose nodes come 30 µs after one another: no launch is to blame, and no host.
 
     T    [graph launch][graph launch]
     gpu      [n]..[n]..[n]..[n]..[n]..[n]

@@ -85,11 +85,11 @@ def test_each_says_what_became_of_it_and_why(name: str) -> None:
     text = " ".join(re.sub(r"<[^>]*>|\\", " ", data(name).decode()).split())
     for fact in (
         "Improved",
-        "An iteration takes 777 us instead of 1.05 ms",
+        "An iteration takes 777 µs instead of 1.05 ms",
         "20.0% came back as Host code",
         "Synchronization",
-        "-300 us",
-        "+60.0 us",
+        "-300 µs",
+        "+60.0 µs",
         "softmax",
         "One capture a side",
         "3 events were dropped",
@@ -163,13 +163,13 @@ class TestMatrix:
         rows = {cells(row)[0]: row for row in table.all("tbody")[0].all("tr")}
         kinds = {cell.attributes["class"]: cell for cell in rows["Synchronization"].all("td")}
         assert exact(rows["Synchronization"])[-1] == 400 * US
-        assert kinds["number stayed"].text == "100 us"
+        assert kinds["number stayed"].text == "100 µs"
         assert [cell for cell in cells(rows["Synchronization"]) if cell] == [
             "Synchronization",
-            "100 us",
-            "60.0 us",
-            "240 us",
-            "400 us",
+            "100 µs",
+            "60.0 µs",
+            "240 µs",
+            "400 µs",
         ]
 
 
@@ -218,7 +218,7 @@ class TestFindings:
     def test_those_that_are_not_compared_are_of_no_side_alone(self) -> None:
         assert [row.id for row in lone_findings(device())] == ["f-2", "f-3"]
         rows = [cells(row) for row in section(tree("one"), "findings").all("table")[0].all("tr")[1:]]
-        assert rows[3][1:] == ["not compared", "● low", "–", "30.0 us", "–"]
+        assert rows[3][1:] == ["not compared", "● low", "–", "30.0 µs", "–"]
         assert "not compared" in section(tree("one"), "findings").all("caption")[0].text
         for name in ("md", "txt"):
             assert "Waiting for input data" not in data(name).decode()
@@ -319,7 +319,7 @@ class TestText:
 
     def test_numbers_stay_whole_beside_long_names(self) -> None:
         shown = data("txt", "hostile").decode()
-        assert len(re.findall(r"30\.0 us +40\.0 us +\+10\.0 us +\? unknown", shown)) == 8
+        assert len(re.findall(r"30\.0 µs +40\.0 µs +\+10\.0 µs +\? unknown", shown)) == 8
 
     @pytest.mark.parametrize(("name", "most"), [("txt", 95), ("md", 100)])
     def test_is_short_for_one_device(self, name: str, most: int) -> None:
@@ -334,7 +334,7 @@ class TestMarkdown:
     def test_begins_with_the_headline(self) -> None:
         first, headline, title, *_ = [line for line in data("md").decode().splitlines() if line]
         assert first.startswith("<!-- nsysdiag")
-        assert headline.startswith("**Step time 1.05 ms → 777 us")
+        assert headline.startswith("**Step time 1.05 ms → 777 µs")
         assert title == "# nsysdiag: before and after"
 
     @every_sample

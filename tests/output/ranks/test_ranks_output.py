@@ -65,7 +65,7 @@ def test_each_says_who_is_late_why_and_how_sure_that_is(name: str) -> None:
         "9.00 ms",
         "7.20 ms",
         "Host code",
-        "1.20 us",
+        "1.20 µs",
         "ReduceScatter",
     ):
         assert fact in text, fact

@@ -171,7 +171,7 @@ def test_the_pointer_is_told_exact_times(shown: Timeline) -> None:
     shown.browser.mouse("mouseMoved", shown.x(sum(FIRST_GAP) / 2), shown.y("gaps"))
     assert shown.text(".tip").split("\n") == [
         "Gap: Waiting in a synchronisation",
-        "400,000 ns (400 us)",
+        "400,000 ns (400 µs)",
         "from 100,000,000 ns",
         "to 100,400,000 ns",
     ]
@@ -189,7 +189,7 @@ def test_a_click_selects_a_gap_and_shows_its_card(shown: Timeline) -> None:
     shown.browser.click(shown.x(sum(FIRST_GAP) / 2), shown.y("gaps"))
     assert shown.gap == "0.100000000"
     card = shown.text(".gap-card")
-    for part in ("400 us idle on gpu0", "400,000 ns", "cudaStreamSynchronize on thread 4242, row 0", "train › step 0"):
+    for part in ("400 µs idle on gpu0", "400,000 ns", "cudaStreamSynchronize on thread 4242, row 0", "train › step 0"):
         assert part in card
     assert "Selected: gap of 400,000 ns on gpu0, Waiting in a synchronisation" in shown.text(".stage-now")
     shown.keys("n")
@@ -336,7 +336,7 @@ def test_the_minimap_moves_the_window(shown: Timeline) -> None:
 
 class TestMetrics:
     def test_the_pointer_on_a_curve_tells_its_value(self, browser: Browser, tmp_path: Path) -> None:
-        """A curve of 200 buckets of 500 us: ten at nothing, ten at 71 %, and so on; the last twenty hold no sample."""
+        """A curve of 200 buckets of 500 µs: ten at nothing, ten at 71 %, and so on; the last twenty hold no sample."""
         made = report([device(gpu_metrics=gpu_metrics())], [])
         levels = {"gpu0": timeline(*WHOLE)}
         shown = Timeline(browser, written(msgspec.structs.replace(made, timeline=levels), tmp_path))
@@ -344,7 +344,7 @@ class TestMetrics:
         for bucket in (5, 15, 195):
             browser.mouse("mouseMoved", shown.x(90 * MS + (bucket + 0.5) * MS / 2), shown.y("metric"))
             told[bucket] = "" if browser.value("document.querySelector('.tip').hidden") else shown.text(".tip")
-        assert told == {5: "SM active: 0.0%\nmean of 500 us", 15: "SM active: 71.0%\nmean of 500 us", 195: ""}
+        assert told == {5: "SM active: 0.0%\nmean of 500 µs", 15: "SM active: 71.0%\nmean of 500 µs", 195: ""}
 
 
 def test_a_new_theme_is_drawn(shown: Timeline) -> None:

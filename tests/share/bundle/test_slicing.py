@@ -82,7 +82,7 @@ def test_six_of_forty_like_iterations(tmp_path: Path) -> None:
 
 
 def rare_pauses() -> TraceBuilder:
-    """Every tenth of 120 steps of 2 ms waits 30 ms for input, which takes most of the time; the others wait 40 us, and
+    """Every tenth of 120 steps of 2 ms waits 30 ms for input, which takes most of the time; the others wait 40 µs, and
     those before the first pause tell another story."""
     trace = TraceBuilder().gpu().process()
     begin = 10 * MS

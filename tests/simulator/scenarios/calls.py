@@ -45,7 +45,7 @@ def launch_call(sim: Simulation) -> None:
 
 @register("launch_latency")
 def launch_latency(sim: Simulation) -> None:
-    """A device that takes 15 us from the enqueue to the start.
+    """A device that takes 15 µs from the enqueue to the start.
 
     T    [launch][sync ......][launch][sync
     gpu         ......[k]            ......[k]

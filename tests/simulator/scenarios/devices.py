@@ -128,7 +128,7 @@ def issued_before_the_capture(sim: Simulation) -> None:
 
 @register("device_stall")
 def copy_set_up(sim: Simulation) -> None:
-    """Queued copies with 30 us of set-up between them."""
+    """Queued copies with 30 µs of set-up between them."""
 
     def body(t: Thread) -> Body:
         for _ in range(100):
@@ -154,7 +154,7 @@ def _graphs(sim: Simulation, gap: int) -> None:
 
 @register("intra_graph")
 def intra_graph(sim: Simulation) -> None:
-    """Node by node: 30 us pass between the nodes of one graph launch.
+    """Node by node: 30 µs pass between the nodes of one graph launch.
 
     gpu  [node]....[node]....[node]
     """
