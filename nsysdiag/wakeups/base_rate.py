@@ -31,19 +31,17 @@ SAMPLED = 1_000
 """As many of a kind are enough for a rate."""
 _DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNED)
 _ENDED_BY_THREADS = (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)
-There = Callable[[int, IntArray], BoolArray]
-Chance = Callable[[int, int], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
     """What the trace shows of threads around the ends of waits: `there` is True for the waits at some rows when a
-    thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment, for one of
-    the waits. `unclear` marks waits at whose end nobody is looked for: they ended long before, or the call returned at
+    thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment. `unclear`
+    marks waits at whose end nobody is looked for: they ended long before, or the call returned at
     once, as a read does whose data are there."""
 
-    there: There
-    chance: Chance
+    there: Callable[[int, IntArray], BoolArray]
+    chance: Callable[[int], float]
     unclear: BoolArray
 
 
@@ -75,7 +73,7 @@ def _rate(thread: int, rows: IntArray, found: Wakers, presence: Presence) -> tup
     rows = rows[:: -(-len(rows) // SAMPLED)]
     there = presence.there(thread, rows) | (found.thread[rows] == thread)
     hits, count = int(np.count_nonzero(there)), len(rows)
-    expected = count * presence.chance(thread, int(rows[0]))
+    expected = count * presence.chance(thread)
     spread = math.sqrt(expected * (1 - expected / count))
     return hits / count, hits >= TIMES * expected or hits >= expected + DEVIATIONS * spread
 

@@ -10,7 +10,6 @@ root      X read, then W computed; what is left of the wait stays what it is
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -209,8 +208,7 @@ def _found(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wak
     keys = np.stack((wanted.thread, wanted.start, wanted.name))
     _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     found = finder().find(wanted.take(first)).take(place.reshape(-1))
-    for field in dataclasses.fields(Wakers):
-        getattr(wakers, field.name)[rows] = getattr(found, field.name)
+    wakers.put(rows, found)
     return wakers
 
 

@@ -62,16 +62,12 @@ class Loaders:
         result: BoolArray = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
         chosen = np.flatnonzero(result & ~np.isin(other, self._host_trace.gpu_processes))
         pairs, place = np.unique(np.stack((own[chosen], other[chosen])), axis=1, return_inverse=True)
-        alike = np.array([self._alike(here, there) for here, there in pairs.T.tolist()], dtype=np.bool_)
-        result[:] = False
-        result[chosen] = alike[place.reshape(-1)]
-        return result
-
-    def _alike(self, here: int, there: int) -> bool:
-        """Whether a process runs the same program as another whose program is known. One that only forked has no name
-        of its own."""
         names = self._host_trace.process_names
-        return here in names and names.get(there, names[here]) == names[here]
+        # A process that only forked has no name of its own.
+        alike = [here in names and names.get(there, names[here]) == names[here] for here, there in pairs.T.tolist()]
+        result[:] = False
+        result[chosen] = np.array(alike, dtype=np.bool_)[place.reshape(-1)]
+        return result
 
     def _by_name_or_frames(self, thread: int) -> bool:
         name = self._host_trace.thread_names.get(thread, "")
