@@ -218,16 +218,13 @@ def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
 def _closes_itself(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
     """Whether the program feeds or reads the device in every single repeat, of which many make one of the rarer
     operation: steps with an evaluation now and then, not layers. Few are parts of a step, such as micro-batches."""
-    if _times(pool, inner, outer) < MANY_INNER or pool.rows.explained[inner] < AS_LONG * _inside(pool, inner):
+    # The time of as many usual repeats as the stretch has.
+    as_usual = float(pool.rows.median[inner]) * float(pool.rows.count[inner] - 1)
+    if _times(pool, inner, outer) < MANY_INNER or pool.rows.explained[inner] < AS_LONG * as_usual:
         return False
     found = _Repeats.of(work, pool.rows, inner, outer)
     copies = np.diff(np.searchsorted(work.copies, found.start))
     return float((copies > 0).mean()) >= COPIES
-
-
-def _inside(pool: _Candidates, at: int) -> float:
-    """The time of as many usual repeats as a stretch has."""
-    return float(pool.rows.median[at]) * float(pool.rows.count[at] - 1)
 
 
 def _loop(work: _Work, pool: _Candidates, pick: int) -> Loop:
@@ -238,22 +235,19 @@ def _loop(work: _Work, pool: _Candidates, pick: int) -> Loop:
     taken = before[(rows.name == rows.name[pick]) & (rows.first < first)]
     lowest = int(taken.max()) if len(taken) else int(np.searchsorted(work.code, rows.name[pick]))
     low, high = core(np.diff(work.start[first:behind]), int(rows.median[pick]))
-    alike = _alike(np.diff(work.row[lowest:behind]), first - lowest + low, first - lowest + high)
-    warm = _run_of(alike[: first - lowest + low][::-1], max(low, min((high - low) // 4, MOST_WARM_UP)))
-    more = _run_of(alike[first - lowest + high :], behind)
+    # Which repeats have about as many operations as those of the core usually have.
+    begin, end = first - lowest + low, first - lowest + high
+    operations = np.diff(work.row[lowest:behind])
+    usual = float(np.median(operations[begin:end]))
+    alike = np.abs(operations - usual) <= ALIKE_WARM_UP * usual
+    warm = _run_of(alike[:begin][::-1], max(low, min((high - low) // 4, MOST_WARM_UP)))
+    more = _run_of(alike[end:], behind)
     starts = work.start[first + low - warm : first + high + more + 1]
     length = np.diff(starts)
     left = pauses(length, float(rows.median[pick]), int(length[warm:].sum()))
     left[:warm] = False
     called = Called(anchor=int(work.names[rows.name[pick]]))
     return loop_of(called, starts, left, None, work.end).with_inner(_inner(work, pool, pick))
-
-
-def _alike(operations: IntArray, low: int, high: int) -> BoolArray:
-    """Which repeats have about as many operations as those from `low` to `high` usually have."""
-    usual = float(np.median(operations[low:high]))
-    result: BoolArray = np.abs(operations - usual) <= ALIKE_WARM_UP * usual
-    return result
 
 
 def _run_of(alike: BoolArray, most: int) -> int:
