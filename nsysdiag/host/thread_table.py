@@ -11,7 +11,7 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.events.samples import sampling_periods
 from nsysdiag.host.facts import HostThread, Stall
-from nsysdiag.host.states import NOTED, ThreadStates, summed
+from nsysdiag.host.states import NOTED, Stretches, ThreadStates, summed
 from nsysdiag.host.threads import HostScene
 from nsysdiag.trace.enums import ThreadState
 
@@ -41,8 +41,6 @@ def _thread_totals(scene: HostScene, states: ThreadStates) -> ThreadTotals:
     count, running, away = len(scene.axis.threads), states.running, states.away
     lost = away.take(states.preempted)
     voluntary, involuntary = _by_state(states, count)
-    numbers, cpu = distinct(running.cpu)
-    used = np.unique(running.lane * max(len(numbers), 1) + cpu)
     return ThreadTotals(
         on_cpu=summed(running.lane, running.end - running.start, count),
         off_cpu=summed(away.lane, away.end - away.start, count),
@@ -51,7 +49,7 @@ def _thread_totals(scene: HostScene, states: ThreadStates) -> ThreadTotals:
         switches=np.bincount(states.left_lane, minlength=count),
         voluntary=voluntary,
         involuntary=involuntary,
-        cpus=np.bincount(used // max(len(numbers), 1), minlength=count),
+        cpus=_cpus(running, count),
         stall=_longest(away.lane, away.end - away.start, count),
         estimate=_estimates(scene, states.known),
     )
@@ -65,6 +63,13 @@ def _by_state(states: ThreadStates, count: int) -> tuple[IntArray, IntArray]:
     noted_left = np.bincount(states.left_lane[noted], minlength=count)
     enough = (noted_left > 0) & (10 * noted_left >= 9 * np.bincount(states.left_lane, minlength=count))
     return np.where(enough, noted_left - pushed, NOTHING), np.where(enough, pushed, NOTHING)
+
+
+def _cpus(running: Stretches, count: int) -> IntArray:
+    """On how many CPUs each lane ran."""
+    numbers, cpu = distinct(running.cpu)
+    pairs = np.unique(running.lane * max(len(numbers), 1) + cpu)
+    return np.bincount(pairs // max(len(numbers), 1), minlength=count)
 
 
 def _longest(lane: IntArray, length: IntArray, count: int) -> IntArray:

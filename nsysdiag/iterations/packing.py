@@ -48,7 +48,7 @@ def pack_iterations(
     each = -(-len(steady) // MOST_ENTRIES)
     count = len(steady) // each
     place = _place(device.operations.start, steady[: count * each]) // each
-    inside, categories = place >= 0, device.operations.category
+    category_of = device.operations.category
     most = MOST_KERNEL_VALUES // count
     first = kernels[: min(MOST_KERNELS, most)]
 
@@ -69,7 +69,7 @@ def pack_iterations(
         ops={
             category.name.lower(): to_text(to_planes(counted), _EFFORT)
             for category in Category
-            if (counted := np.bincount(place[inside & (categories == category)], minlength=count)).any()
+            if (counted := np.bincount(place[(place >= 0) & (category_of == category)], minlength=count)).any()
         },
         kernels=[to_text(to_planes(ns), _EFFORT) for ns in _kernel_times(device, place, count, first, strings)],
         signatures=[column(ns) for ns in _gap_times(kinds, steady, min(kinds.count, most))],

@@ -41,10 +41,13 @@ def add_up(slices: Slices) -> Totals:
     labels: dict[str, dict[str, int]] = {}
     for number, cause in enumerate(CAUSES):
         mine = np.flatnonzero(slices.rows.cause == number)
-        if len(mine):
-            ns = slices.lengths(mine)
-            total[cause] = int(ns.sum())
-            labels |= _labelled(cause, slices.rows.label[mine], ns, slices.labels)
+        if len(mine) == 0:
+            continue
+        ns, label = slices.lengths(mine), slices.rows.label[mine]
+        total[cause] = int(ns.sum())
+        present = np.unique(label[label >= 0]).tolist()
+        if present:
+            labels[cause] = {slices.labels[code]: int(ns[label == code].sum()) for code in present}
     return Totals(total, labels)
 
 
@@ -65,11 +68,6 @@ def ledger_of(slices: Slices, gap_count: int) -> Ledger:
         if cause in UNRESOLVED:
             unresolved += by_gap
     return Ledger(totals.total, totals.labels, dominant, unresolved)
-
-
-def _labelled(cause: str, label: IntArray, ns: IntArray, names: list[str]) -> dict[str, dict[str, int]]:
-    found = {names[code]: int(ns[label == code].sum()) for code in np.unique(label[label >= 0]).tolist()}
-    return {cause: found} if found else {}
 
 
 def coverage(total: dict[str, int]) -> float | None:
