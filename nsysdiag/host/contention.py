@@ -14,7 +14,9 @@ from nsysdiag.host.threads import HostScene
 
 MOST_HOLDERS = 10
 STARVED_SHARE = 0.05
+"""Of the range: for so long a thread of a process must have waited for a CPU before a limit is looked for."""
 AT_LIMIT_SHARE = 0.9
+"""Of that time: for so long its own threads must have taken all CPUs up to the limit."""
 SLIVER = 1_000
 """A number of threads that run at once for less than a thousandth of the time is an overlap of events."""
 

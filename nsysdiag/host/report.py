@@ -60,7 +60,7 @@ def over_time(scene: HostScene, working: list[Working]) -> HostOverTime:
 
 
 def host_report(scene: HostScene, over_time: HostOverTime) -> HostReport:
-    """All of it."""
+    """All that is reported of the host's threads and CPUs."""
     states, windows = over_time.states, over_time.windows
     threads = thread_rows(scene, states)
     contended = contention(scene, states) if over_time.scheduled else None

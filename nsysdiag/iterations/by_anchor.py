@@ -20,10 +20,19 @@ LEAST_SHARE = 0.05
 MOST_VARYING, MOST_VARYING_OF_FEW, MANY = 0.35, 0.25, 20
 """The median deviation by the median: 0.34 where distances deviate by half of their mean (standard deviation). A few at
 random distances are easily that alike."""
-SAME_TIME, AS_LONG, AS_REGULAR, REGULAR = 0.8, 0.8, 1.5, 0.02
-ALIKE_WORK, ALIKE_TIME, MOST_INNER_DEVIATION = 0.02, 0.1, 0.2
+SAME_TIME, AS_LONG = 0.8, 0.8
+"""Two are over the same time if they share so much of the longer one; one explains about as much as another if it
+explains so much of that."""
+AS_REGULAR, REGULAR = 1.5, 0.02
+"""One is about as regular as the best if it deviates by so many times as much, or by no more than this share."""
+ALIKE_WORK, ALIKE_TIME = 0.02, 0.1
+"""Repeats are alike if the numbers of their operations, and their lengths, differ by no more."""
+MOST_INNER_DEVIATION = 0.2
+"""Of its span: what deviates by more is no repeat that a rarer operation only groups."""
 MANY_INNER, COPIES = 10, 0.9
+"""So many repeats for each of the rarer operation are steps, if so many of them copy from or to the host."""
 LEAST_INNER, MOST_INNER = 0.25, 1.1
+"""Of the time of a loop, and of one repeat: what a shorter period in it fills at least and at most."""
 MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
 """Repeats before the regular ones are a warm-up where they have about as many operations."""
 

@@ -20,6 +20,7 @@ ENOUGH_NAMED = 0.8
 NAMED_WEIGHT = 4
 """What the program itself names a step counts as one beside a longer stretch that only repeats, such as a start-up."""
 LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
+"""Layers are numbered over so much of a loop's time, so many for each repeat, and so many different ones, at least."""
 
 
 def find_iterations(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals) -> Loop | None:

@@ -24,6 +24,8 @@ from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.ledger import Ledger
 from nsysdiag.report import LaunchBound, LaunchBoundPhase
 
+MOST = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Stretches(Rows):
@@ -88,6 +90,7 @@ def _comes_slowly(cause: Cause) -> bool:
 
 
 def _short_of_launches(frame: Frame, ledger: Ledger, longest: int) -> BoolArray:
+    """The gaps, of `longest` ns at most, that are there because the host launched too slowly."""
     gaps = frame.gaps
     launching = np.isin(ledger.dominant, places(_comes_slowly))
     issued = frame.case == Case.ISSUED
@@ -147,11 +150,8 @@ def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
 
 
-MOST = 20
-
-
 def launch_bound_report(found: Stretches, context: GapContext, calls: CallRows) -> LaunchBound | None:
-    """All of them as one record, None where there are none."""
+    """All phases as one record; None without any."""
     if len(found) == 0:
         return None
     gaps = context.frame.gaps

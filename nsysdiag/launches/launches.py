@@ -105,6 +105,9 @@ def distribution(values: IntArray) -> Distribution | None:
     ranks = [-(-len(values) * percent // 100) - 1 for percent in PERCENTILES]
     ordered = np.partition(values, [*ranks, len(values) - 1])
     found = [int(ordered[rank]) for rank in ranks]
+    first, behind = np.searchsorted(EDGES, [values.min(), values.max()], side="right") - (1, 0)
+    edges = EDGES[first:behind]
+    counts = np.bincount(np.searchsorted(edges, values, side="right") - 1)
     return Distribution(
         count=len(values),
         total_ns=int(values.sum()),
@@ -115,15 +118,8 @@ def distribution(values: IntArray) -> Distribution | None:
         p95_ns=found[4],
         p99_ns=found[5],
         max_ns=int(ordered[-1]),
-        bins=_bins(values),
+        bins=list(zip(edges.tolist(), counts.tolist(), strict=True)),
     )
-
-
-def _bins(values: IntArray) -> list[tuple[int, int]]:
-    first, behind = np.searchsorted(EDGES, [values.min(), values.max()], side="right") - (1, 0)
-    edges = EDGES[first:behind]
-    counts = np.bincount(np.searchsorted(edges, values, side="right") - 1)
-    return list(zip(edges.tolist(), counts.tolist(), strict=True))
 
 
 def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:

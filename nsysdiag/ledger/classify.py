@@ -68,6 +68,8 @@ def classify(side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, di
 
 
 class _Splitter:
+    """Splits the gaps of one device: its public functions are the steps, in the order in which `classify` takes them."""
+
     def __init__(
         self, side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]
     ) -> None:

@@ -16,6 +16,7 @@ from nsysdiag.report import GapsPacked
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
 ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
+_LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +77,6 @@ def coverage(total: dict[str, int]) -> float | None:
     if accountable == 0:
         return None
     return 1 - sum(ns for cause, ns in total.items() if cause in UNRESOLVED) / accountable
-
-
-_LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
 
 
 def pack_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:

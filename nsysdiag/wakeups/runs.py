@@ -160,7 +160,7 @@ class Runs:
         return Seen.concatenate(parts)
 
     def _seen(self, query: IntArray, moment: IntArray, rows: slice) -> Seen:
-        """The same for queries in order of their moments, which are on the axis, and the stretches at `rows`."""
+        """The same among the stretches at `rows`; queries are in order of their moments, which are on the axis."""
         lane, start, end, left = (getattr(self.stretches, each)[rows] for each in ("lane", "start", "end", "left"))
         time = moment[query]
         first = np.searchsorted(time, start)

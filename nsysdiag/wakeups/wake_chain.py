@@ -159,14 +159,11 @@ class WakeChains:
             total[text] = total.get(text, 0) + ns
         ranked = sorted(total.items(), key=lambda item: (-item[1], typed.plain(item[0])))[:MOST_PARTS]
         did = ", ".join(f"{text} {format_ns(ns)}" for text, ns in ranked)
-        return did + self._samples(level, inner) + self._files.read_by(rows.thread, rows.start, rows.end)
-
-    def _samples(self, level: Level, inner: IntArray) -> str:
-        rows, host = level.pieces.take(inner), level.view.host
-        mine = rows.take(np.isin(rows.cause, _SAMPLED))
-        if len(mine) == 0:
-            return ""
-        lane = host.axis.rank(mine.thread)
-        low, high = (host.axis.position(lane, side) for side in (mine.start, mine.end))
-        text = leaf_text(host.samples, low, high, self._symbols)
-        return f"; samples in {text}" if text else ""
+        sampled, host = rows.take(np.isin(rows.cause, _SAMPLED)), level.view.host
+        samples = ""
+        if len(sampled):
+            lane = host.axis.rank(sampled.thread)
+            low, high = (host.axis.position(lane, side) for side in (sampled.start, sampled.end))
+            samples = leaf_text(host.samples, low, high, self._symbols)
+        did += f"; samples in {samples}" if samples else ""
+        return did + self._files.read_by(rows.thread, rows.start, rows.end)

@@ -40,9 +40,11 @@ from nsysdiag.wakeups.candidates import (
 from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 
-BEFORE_NS = 100_000
-AFTER_NS = 15_000
+BEFORE_NS, AFTER_NS = 100_000, 15_000
+"""How long before the waiting thread comes in, and after, its waker's call may begin; and how long before its waker may
+have gone off the CPU."""
 CHILD_NS = 2_000_000
+"""How long before the wait for it does a child may end."""
 QUEUED_NS = 5_000_000
 """How long a thread that was woken may have stood in the queue of a busy CPU."""
 AFTER_A_QUEUE = 0.9
@@ -245,6 +247,8 @@ class WakeFinder:
         found.put(several, Wakers.none(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
+        """The only thread of the process that made such a call around the moment; of several the one that does so at
+        most waits of the group."""
         looked = Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked)
         # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
@@ -279,6 +283,8 @@ class WakeFinder:
         return result
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+        """For those still open the only thread that ran until the moment; of several the one that does so at nearly
+        every wait of the group, else the nearest."""
         open_ = found.how == How.NOTHING
         own = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.UNKNOWN))
         low, high = self._runs.lanes_of(process_of(waits.thread))
@@ -403,6 +409,7 @@ def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments, *, anywher
 
 
 def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
+    """The OS calls that end waits, but those of `ignored` threads."""
     by_name = np.zeros(len(calls.names), dtype=np.int64)
     for ends, pattern in ((Ends.SIGNAL, SIGNALS), (Ends.RELEASE, RELEASES), (Ends.WRITE, WRITES)):
         by_name[[pattern.fullmatch(name) is not None for name in calls.names]] = ends
