@@ -23,11 +23,6 @@ LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
 """Layers are numbered over so much of a loop's time, so many for each repeat, and so many different ones, at least."""
 
 
-def find_iterations(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals) -> Loop | None:
-    """The loop inside the span `whole` of a device's work that takes most time, steps before layers."""
-    return main_loop(find_loops(device, calls, ranges, whole))
-
-
 def main_loop(loops: list[Loop]) -> Loop | None:
     """The one whose repeats are the iterations of the program; None without loops."""
     return max(loops, key=_weight, default=None)

@@ -56,12 +56,6 @@ def find_launch_bound(
     return found.take(count - slower <= (count - 1) // 2)
 
 
-def median_intervals(device: DeviceTimeline, calls: CallRows, found: Stretches) -> IntArray:
-    """The median time between two launches of each phase, in ns."""
-    owner, begin, _work = _launches(device, calls, found)
-    return medians(*_intervals(owner, begin), len(found))
-
-
 def _candidates(
     device: DeviceTimeline, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
 ) -> Stretches:
@@ -158,8 +152,10 @@ def launch_bound_report(found: Stretches, context: GapContext, calls: CallRows) 
     idle = idle_of(found, gaps)
     span = gaps.end[found.last_gap] - gaps.start[found.first_gap]
     top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]
-    paths = _paths(found.take(top), context, calls)
-    interval = median_intervals(context.device, calls, found.take(top))
+    shown = found.take(top)
+    paths = _paths(shown, context, calls)
+    owner, begin, _work = _launches(context.device, calls, shown)
+    interval = medians(*_intervals(owner, begin), len(shown))
     return LaunchBound(
         count=len(found),
         launches=int(found.launches.sum()),

@@ -68,7 +68,7 @@ def classify(side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, di
 
 
 class _Splitter:
-    """Splits the gaps of one device: its public functions are the steps, in the order in which `classify` takes them."""
+    """Splits the gaps of one device; its public functions are the steps that `classify` takes one after the other."""
 
     def __init__(
         self, side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]

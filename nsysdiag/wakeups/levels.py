@@ -193,7 +193,7 @@ class _Search:
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
         loader = self.loaders.by_waker(waits, sure, wakers.at)
-        loader |= self.loaders.in_own_range(pieces.thread, pieces.start, pieces.end) & (sure > 0)
+        loader |= self.loaders.in_range(pieces.thread, Intervals(pieces.start, pieces.end)) & (sure > 0)
         loader = before.loader | (loader & (pieces.label != self.interpreter) & (INPUT_WAIT not in self.disabled))
         return Level(pieces, wakers, confidence, loader, before.aside, view)
 
