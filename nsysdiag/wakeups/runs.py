@@ -152,7 +152,10 @@ class Runs:
             groups.append((rows, within))
             begun = np.searchsorted(np.sort(self.stretches.start[within]), time[rows], side="right")
             crowd[rows] = begun - np.searchsorted(np.sort(self.stretches.end[within]), time[rows], side="right")
-        answered = _fewest_first(crowd, MOST_SEEN)
+        # Answered are the moments with the smallest crowds, as many as add up to MOST_SEEN at most.
+        order = np.argsort(crowd, kind="stable")
+        answered = np.zeros(len(crowd), dtype=np.bool_)
+        answered[order] = np.cumsum(crowd[order]) <= MOST_SEEN
         parts = [Seen(*(np.zeros(0, dtype=np.int64) for _ in range(4)))]
         for rows, within in groups:
             few = rows[answered[rows]]
@@ -185,14 +188,6 @@ class Runs:
         if len(self.position) == 0:
             return np.full(len(at), -1, dtype=np.int64)
         return np.where(at >= 0, self.position[np.maximum(at, 0)] // self.axis.stride, -1)
-
-
-def _fewest_first(count: IntArray, most: int) -> BoolArray:
-    """True for the smallest of the counts that add up to `most` at most."""
-    order = np.argsort(count, kind="stable")
-    kept = np.zeros(len(count), dtype=np.bool_)
-    kept[order] = np.cumsum(count[order]) <= most
-    return kept
 
 
 def _stretches(axis: ThreadAxis, position: IntArray, comes_in: BoolArray, just: int) -> _Stretches:
