@@ -49,14 +49,14 @@ class Cause:
     """One reason for a device to be idle.
 
     For people: `color` is that of its bars, `opening` how a causal chain begins (with {thread}, {call}, {label} and
-    {code}, what CPU samples were in; None: the call on the thread, or the title where the device waits). The first of the `variants` that matches is taken;
-    the last takes what is left. `sources` are keys of SOURCES: the documents
-    behind the rule and the plain advice. `rows` is where the rows behind a slice are looked for,
-    in order; after them comes the operation that the device waited for.
+    {code}, what CPU samples were in; None: the call on the thread, or the title where the device waits). The first of
+    the `variants` that matches is taken; the last takes what is left. `sources` are keys of SOURCES: the documents
+    behind the rule and the plain advice. `rows` is where the rows behind a slice are looked for, in order; after them
+    comes the operation that the device waited for.
 
-    How it is judged: `family` is the bottleneck to which its time counts where a variant names no other.
-    `unresolved` causes say that the trace cannot tell, and the capabilities `resolved_by` would; `accepted` ones
-    are no fault of the host, and coverage leaves them out. `tables` are those that the rule needs.
+    How it is judged: `family` is the bottleneck to which its time counts where a variant names no other. `unresolved`
+    causes say that the trace cannot tell, and the capabilities `resolved_by` would; `accepted` ones are no fault of the
+    host, and coverage leaves them out. `tables` are those that the rule needs.
 
     What its time is: `follows_wakeups` where the thread waits until another one wakes it, and that one's own cause is
     the root; `sampled` where CPU samples show what it was in.

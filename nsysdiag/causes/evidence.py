@@ -36,8 +36,7 @@ class CallFacts:
     `pageable`: copies to or from pageable memory; `read_back`: device-to-host copies of at most 64 bytes;
     `creates_context`: a process's first call, over 1 ms, before anything ran; `first_launch`: the first launch of a
     kernel name that took far longer than its API does; `first_use`: one that took longer than launches do, of an API
-    with too few others to say so. `synchronized` is the number of the device that a call waited
-    for, -1 where unknown.
+    with too few others to say so. `synchronized` is the number of the device that a call waited for, -1 where unknown.
     """
 
     pageable: BoolArray

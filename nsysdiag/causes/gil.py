@@ -6,7 +6,8 @@ import re
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, Intervals
+from nsysdiag.arrays.intervals import BoolArray
+from nsysdiag.causes.evidence import named
 from nsysdiag.events.host import HostActivity
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import distinct
@@ -35,31 +36,24 @@ def gil_waits(host: HostActivity) -> BoolArray:
     waits is such: its timer was late.
     """
     lane = host.os_calls
-    named = np.array([_TIMED_WAIT.fullmatch(name) is not None for name in lane.names], dtype=np.bool_)
-    timed = named[lane.name] if len(named) else np.zeros(len(lane), dtype=np.bool_)
-    rows = np.flatnonzero(timed)
+    rows = np.flatnonzero(named(lane, _TIMED_WAIT))
     result = np.zeros(len(lane), dtype=np.bool_)
     if len(rows) == 0:
         return result
     spans = lane.spans[rows]
+    waiting = spans.start // host.axis.stride
     length = spans.end - spans.start
     full = (length >= SWITCH_INTERVAL_NS[0]) & (length <= SWITCH_INTERVAL_NS[1])
     _, process = distinct(process_of(host.axis.threads))
-    process = process[spans.start // host.axis.stride]
+    process = process[waiting]
     longer = np.bincount(process, length > SWITCH_INTERVAL_NS[1])
     often = np.bincount(process, full) >= np.maximum(longer, LEAST)
-    again = _again(spans, host.axis.stride)
+    # All but the last: does the same thread's next wait follow at once?
+    again = (spans.start[1:] - spans.end[:-1] <= AGAIN_NS) & (waiting[1:] == waiting[:-1])
     late = (length > SWITCH_INTERVAL_NS[1]) & (length <= LATE_NS) & np.append(again, False)
-    _, thread = distinct(spans.start // host.axis.stride)
+    _, thread = distinct(waiting)
     seldom = np.bincount(thread, full) >= RATHER * np.bincount(thread, length > SWITCH_INTERVAL_NS[1])
     late &= seldom[thread]
     follows = np.append(False, again & (full | late)[:-1])
     result[rows] = often[process] & (full | late | follows | (longer == 0)[process])
     return result
-
-
-def _again(spans: Intervals, stride: int) -> BoolArray:
-    """True for each wait but the last that the same thread's next one follows at once."""
-    soon = spans.start[1:] - spans.end[:-1] <= AGAIN_NS
-    soon &= spans.start[1:] // stride == spans.start[:-1] // stride
-    return soon

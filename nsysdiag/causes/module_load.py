@@ -23,7 +23,6 @@ LOADING_KINDS = (
     OverheadType.RUNTIME_MODULE_LOADING,
     OverheadType.LAZY_FUNCTION_LOADING,
 )
-_ALLOCATING = memory_allocation.CALLS
 
 
 def evidence(evidence: HostEvidence) -> list[Layer]:
@@ -45,7 +44,7 @@ def loading_rows(evidence: HostEvidence) -> Layer:
     loading = overhead.take(np.isin(overhead.kind, LOADING_KINDS))
     unnamed = overhead.take(overhead.kind == UNKNOWN_LOADING)
     api = evidence.host.api
-    allocating = union(api.spans[named(api, _ALLOCATING)])
+    allocating = union(api.spans[named(api, memory_allocation.CALLS)])
     unnamed = unnamed.take(~contains(allocating, unnamed.spans.start))
     return joined([layer_of(loading), layer_of(unnamed)], "loading seen by the profiler")
 

@@ -28,7 +28,10 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
     """
     spans = Intervals(found.start, found.end)
     exposed, hidden = split.parts[1], intersect(split.parts[0], union(spans))
-    count, total = _counted(found, inside)
+    counted = np.flatnonzero(inside[found.row])
+    count = np.bincount(found.kind[counted], minlength=len(KINDS))
+    total = np.zeros(len(KINDS), dtype=np.int64)
+    np.add.at(total, found.kind[counted], (found.end - found.start)[counted])
     rows = []
     # Kinds of which nothing begins inside come last: their ends may reach into the window.
     present = np.flatnonzero(np.bincount(found.kind, minlength=len(KINDS)))
@@ -43,17 +46,9 @@ def collective_kinds(found: Collectives, inside: BoolArray, split: WindowSplit) 
             exposed_ns=shown.total(),
             overlapped_ns=covered.total(),
         )
-        rows += [row] if row.count or row.exposed_ns or row.overlapped_ns else []
+        if row.count or row.exposed_ns or row.overlapped_ns:
+            rows.append(row)
     return rows
-
-
-def _counted(found: Collectives, inside: BoolArray) -> tuple[IntArray, IntArray]:
-    """How many of each kind begin inside, and how long they run in all."""
-    counted = np.flatnonzero(inside[found.row])
-    kind, length = found.kind[counted], (found.end - found.start)[counted]
-    total = np.zeros(len(KINDS), dtype=np.int64)
-    np.add.at(total, kind, length)
-    return np.bincount(kind, minlength=len(KINDS)), total
 
 
 def launching_lanes(device: DeviceTimeline, calls: CallRows, axis: ThreadAxis) -> IntArray:

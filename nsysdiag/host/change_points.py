@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray
+from nsysdiag.arrays.intervals import FloatArray
 from nsysdiag.host.facts import ChangePoint, HostWindow
 from nsysdiag.units import NS_PER
 
@@ -68,9 +68,6 @@ def change_points(windows: list[HostWindow]) -> list[ChangePoint]:
 
 def _value(window: HostWindow, metric: str) -> float:
     """NaN where the window does not tell."""
-    if metric == "switches_per_second":
-        length = window.end_ns - window.start_ns
-        return np.nan if window.switches is None else window.switches * NS_PER["s"] / length
     if metric in ("sync_p50_ns", "sync_late_p50_ns") and window.sync_calls < FEWEST_SYNCS:
         return np.nan
     value = getattr(window, metric)
@@ -96,12 +93,14 @@ def _change(values: FloatArray, metric: Metric, fewest: float) -> int | None:
     before, after = _medians(series)[:-1], _medians(series[::-1])[-2::-1]
     low, high = np.sort(np.abs([before, after]), axis=0)
     changed = (after - before >= metric.least) & (high >= np.maximum(FACTOR * low, fewest))
-    worse = {
-        at: series > (before[at - 1] + after[at - 1]) / 2  # on the far side of the middle between both medians
-        for at in (np.flatnonzero(changed) + 1).tolist()
-        if first <= at <= last
-    }
-    places = [(_apart(far, at), -at) for at, far in worse.items() if _lasts(far, at)]
+    borders = np.flatnonzero(changed) + 1
+    places = []
+    for at in borders[(borders >= first) & (borders <= last)].tolist():
+        worse = series > (before[at - 1] + after[at - 1]) / 2  # on the far side of the middle between both medians
+        own = np.append(~worse[:at], worse[at:])
+        if min(own[:at].mean(), own[at:].mean()) >= KEPT_SHARE and own[at : at + LEAST_AFTER].all():
+            places.append((int(np.count_nonzero(own)), -at))
+    # The border with most values on their own side, the first of several.
     return int(known[-max(places)[1]]) if places else None
 
 
@@ -114,14 +113,3 @@ def _medians(series: FloatArray) -> FloatArray:
         middle = len(ordered) // 2
         medians.append((ordered[middle] + ordered[-middle - 1]) / 2)
     return np.array(medians)
-
-
-def _lasts(worse: BoolArray, at: int) -> bool:
-    """Do most of the values stay on their own side, and the first ones after the change do all?"""
-    kept = worse[at:].mean() >= KEPT_SHARE and (~worse[:at]).mean() >= KEPT_SHARE
-    return bool(kept and worse[at : at + LEAST_AFTER].all())
-
-
-def _apart(worse: BoolArray, at: int) -> int:
-    """How many of the values are on their own side."""
-    return int(np.count_nonzero(worse[at:]) + np.count_nonzero(~worse[:at]))

@@ -8,7 +8,6 @@ from nsysdiag.document.bars import HEIGHT, SLOT, Spot
 from nsysdiag.document.curve import Strip, Strips
 from nsysdiag.document.words import instant
 from nsysdiag.host.words import METRICS, metric_value
-from nsysdiag.units import NS_PER
 
 if TYPE_CHECKING:
     from nsysdiag.host.facts import HostReport, HostWindow
@@ -24,7 +23,7 @@ def draw_windows(host: HostReport) -> Strips | None:
 
 
 def _strip(windows: list[HostWindow], metric: str) -> Strip | None:
-    values = [window_value(window, metric) for window in windows]
+    values: list[float | None] = [getattr(window, metric) for window in windows]
     top = max((value for value in values if value is not None), default=0.0)
     if top <= 0:
         return None
@@ -34,21 +33,8 @@ def _strip(windows: list[HostWindow], metric: str) -> Strip | None:
         if value is not None and value > 0
     ]
     spots = [
-        Spot(SLOT * at, f"at {instant(window.start_ns)}: {_known(metric, value)}")
+        Spot(SLOT * at, f"at {instant(window.start_ns)}: {'unknown' if value is None else metric_value(metric, value)}")
         for at, (window, value) in enumerate(zip(windows, values, strict=True))
     ]
     title, highest = METRICS[metric][:1].upper() + METRICS[metric][1:], f"up to {metric_value(metric, top)}"
     return Strip(title, highest, f"{title} over time, {highest}", "".join(bars), spots, SLOT)
-
-
-def _known(metric: str, value: float | None) -> str:
-    return "unknown" if value is None else metric_value(metric, value)
-
-
-def window_value(window: HostWindow, metric: str) -> float | None:
-    """The value of a column in one window, None where it is unknown."""
-    if metric == "switches_per_second":
-        length = max(window.end_ns - window.start_ns, 1)
-        return None if window.switches is None else window.switches * NS_PER["s"] / length
-    value: float | None = getattr(window, metric)
-    return value

@@ -14,7 +14,9 @@ from nsysdiag.host.threads import HostScene
 
 MOST_HOLDERS = 10
 STARVED_SHARE = 0.05
+"""Of the range: for so long a thread of a process must have waited for a CPU before a limit is looked for."""
 AT_LIMIT_SHARE = 0.9
+"""Of that time: for so long its own threads must have taken all CPUs up to the limit."""
 SLIVER = 1_000
 """A number of threads that run at once for less than a thousandth of the time is an overlap of events."""
 
@@ -71,7 +73,8 @@ def _limits(scene: HostScene, states: ThreadStates) -> list[CpuLimit]:
         waiting = lost.take(np.isin(lost.lane, mine))
         if union(waiting.spans).total() >= STARVED_SHARE * scene.span:
             limit = _limit(scene, states.running.take(np.isin(states.running.lane, mine)), waiting, number)
-            found += [limit] if limit is not None else []
+            if limit is not None:
+                found.append(limit)
     return found
 
 
@@ -93,10 +96,10 @@ def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: in
     starved = union(waiting.spans)
     levels = time_by_level(at_once, starved)
     at_limit = int(levels[cpus:].sum())
-    everyone = _open(Intervals(*(np.concatenate(part) for part in _pairs(running, waiting))), scene)
-    wanted = _most(time_by_level(everyone, starved), starved.total())
     if cpus == 0 or at_limit < AT_LIMIT_SHARE * starved.total():
         return None
+    both = Intervals(np.append(running.start, waiting.start), np.append(running.end, waiting.end))
+    wanted = _most(time_by_level(_open(both, scene), starved), starved.total())
     return CpuLimit(
         pid=pid_of(process),
         process=scene.host_trace.program(process),
@@ -105,10 +108,6 @@ def _limit(scene: HostScene, running: Stretches, waiting: Stretches, process: in
         ns=at_limit,
         cpus_seen=len(scene.host_trace.tables.cpus.numbers),
     )
-
-
-def _pairs(one: Stretches, other: Stretches) -> tuple[tuple[IntArray, IntArray], tuple[IntArray, IntArray]]:
-    return (one.start, other.start), (one.end, other.end)
 
 
 def _open(spans: Intervals, scene: HostScene) -> Steps:

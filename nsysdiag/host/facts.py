@@ -24,6 +24,7 @@ from nsysdiag.fields import (
     Varying,
 )
 from nsysdiag.record import Record
+from nsysdiag.units import NS_PER
 
 
 class Stall(Record, frozen=True):
@@ -137,6 +138,11 @@ class HostWindow(Record, frozen=True):
     preempted_share: Share | None
     crowded_share: Share | None
     sync_late_p50_ns: Ns | None
+
+    @property
+    def switches_per_second(self) -> float | None:
+        """Context switches a second, None where scheduling was not captured."""
+        return None if self.switches is None else self.switches * NS_PER["s"] / max(self.end_ns - self.start_ns, 1)
 
 
 class ChangePoint(Record, frozen=True):

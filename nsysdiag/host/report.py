@@ -14,7 +14,7 @@ from nsysdiag.host.facts import HostReport, HostWindow
 from nsysdiag.host.shortage import evidence
 from nsysdiag.host.states import ThreadStates, thread_states
 from nsysdiag.host.sync_latency import latencies, sync_latency
-from nsysdiag.host.thread_table import thread_rows, thread_totals
+from nsysdiag.host.thread_table import thread_rows
 from nsysdiag.host.threads import HostScene, host_scene
 from nsysdiag.host.windows import Working, host_windows, window_edges
 from nsysdiag.iterations.window import AnalysisWindow
@@ -60,9 +60,9 @@ def over_time(scene: HostScene, working: list[Working]) -> HostOverTime:
 
 
 def host_report(scene: HostScene, over_time: HostOverTime) -> HostReport:
-    """All of it."""
+    """All that is reported of the host's threads and CPUs."""
     states, windows = over_time.states, over_time.windows
-    threads = thread_rows(scene, states, thread_totals(scene, states))
+    threads = thread_rows(scene, states)
     contended = contention(scene, states) if over_time.scheduled else None
     return HostReport(
         start_ns=scene.low,

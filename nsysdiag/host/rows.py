@@ -18,16 +18,6 @@ class _Thread(NamedTuple):
     thread: HostThread
     length_ns: int
 
-    @property
-    def launches(self) -> str:
-        """Its launches by the key of the device."""
-        return ";".join(f"{device}:{count}" for device, count in sorted(self.thread.launches.items()))
-
-    @property
-    def on_cpu_share(self) -> float | None:
-        """The part of the time that it was on a CPU, None where scheduling was not captured."""
-        return None if self.thread.on_cpu_ns is None else self.thread.on_cpu_ns / self.length_ns
-
 
 def _threads(report: Report) -> list[_Thread]:
     host = report.host
@@ -41,13 +31,19 @@ def _fields(names: str) -> tuple[Column[_Thread], ...]:
 _THREADS = (
     *columns(_Thread, "process_id=thread.pid thread_id=thread.tid thread_name=thread.name process=thread.process"),
     Column[_Thread]("role", "text", lambda row: role(row.thread)),
-    Column[_Thread]("launches", "text", lambda row: row.launches),
+    Column[_Thread](
+        "launches", "text", lambda row: ";".join(f"{key}:{count}" for key, count in sorted(row.thread.launches.items()))
+    ),
     *_fields("on_cpu_ns off_cpu_ns unknown_ns preempted_ns preemptions on_cpu_estimate_ns"),
     *_fields("switches voluntary involuntary cpus migrations"),
     *columns(_Thread, "worst_stall_ns=thread.worst_stall.ns worst_stall_start_ns=thread.worst_stall.start_ns"),
     *columns(_Thread, "worst_stall_in=thread.worst_stall.what worst_stall_preempted=thread.worst_stall.preempted"),
     *_fields("api_calls sync_calls api_ns sync_ns os_ns"),
-    Column[_Thread]("on_cpu_share", "number", lambda row: row.on_cpu_share),
+    Column[_Thread](
+        "on_cpu_share",
+        "number",
+        lambda row: None if row.thread.on_cpu_ns is None else row.thread.on_cpu_ns / row.length_ns,
+    ),
 )
 TABLES: tuple[Table[Report, Any], ...] = (
     Table("threads", _THREADS, _threads),

@@ -29,7 +29,12 @@ def advice(host: HostReport) -> list[str]:
     """What to do about it, in the order of the evidence."""
     if host.contention is None:
         return []
-    lines = [_against(limit) for limit in host.contention.limits]
+    lines = [
+        f"Give the process more CPUs, or {FEWER}."
+        if limit.cpus_seen <= limit.cpus
+        else f"Look for a CPU limit (the container's CPU quota or cpuset, taskset, numactl), or {FEWER}."
+        for limit in host.contention.limits
+    ]
     if _worst(host.threads, host.end_ns - host.start_ns) is not None and host.contention.holders:
         crowded = _crowded(host.contention.holders)
         apart = f"Keep other jobs off these CPUs, or {OWN_CPU}."
@@ -49,12 +54,6 @@ def _limit(limit: CpuLimit, span: int) -> str:
         f"run; for {format_ns(limit.ns)} ({format_share(limit.ns, span)} of the time) at least one waited while all "
         f"{limit.cpus} were taken. The trace shows {limit.cpus_seen} CPUs."
     ).replace(" 1 CPUs", " 1 CPU")
-
-
-def _against(limit: CpuLimit) -> str:
-    if limit.cpus_seen <= limit.cpus:
-        return f"Give the process more CPUs, or {FEWER}."
-    return f"Look for a CPU limit (the container's CPU quota or cpuset, taskset, numactl), or {FEWER}."
 
 
 def _neighbours(row: HostThread, holders: list[CpuHolder], span: int) -> str:

@@ -63,7 +63,7 @@ class ThreadStates:
 
 
 def thread_states(scene: HostScene) -> ThreadStates:
-    """One pass over all scheduling events."""
+    """What the scheduling events say of every lane of the scene, in one pass."""
     mine, lane = switches_by_thread(scene.axis, scene.host_trace.tables.switches)
     count, low, high = len(scene.axis.threads), scene.low, scene.high
     last = np.append(lane[1:] != lane[:-1], True)[: len(lane)]

@@ -104,7 +104,7 @@ def _sides(windows: list[HostWindow]) -> Sides | None:
     """
     if len(windows) < PARTS or any(window.switches is None for window in windows):
         return None
-    crowded = [_mean([window], "crowded_share") or 0.0 for window in windows]
+    crowded = [window.crowded_share or 0.0 for window in windows]
     quiet, busy = _quarters(crowded)
     least, most = (sum(crowded[at] for at in side) / len(side) for side in (quiet, busy))
     if most - least >= CROWDED:

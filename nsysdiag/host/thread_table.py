@@ -11,7 +11,7 @@ from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.rows import distinct
 from nsysdiag.events.samples import sampling_periods
 from nsysdiag.host.facts import HostThread, Stall
-from nsysdiag.host.states import NOTED, ThreadStates, summed
+from nsysdiag.host.states import NOTED, Stretches, ThreadStates, summed
 from nsysdiag.host.threads import HostScene
 from nsysdiag.trace.enums import ThreadState
 
@@ -36,7 +36,7 @@ class ThreadTotals:
     estimate: IntArray
 
 
-def thread_totals(scene: HostScene, states: ThreadStates) -> ThreadTotals:
+def _thread_totals(scene: HostScene, states: ThreadStates) -> ThreadTotals:
     """What the states of each lane come to."""
     count, running, away = len(scene.axis.threads), states.running, states.away
     lost = away.take(states.preempted)
@@ -49,7 +49,7 @@ def thread_totals(scene: HostScene, states: ThreadStates) -> ThreadTotals:
         switches=np.bincount(states.left_lane, minlength=count),
         voluntary=voluntary,
         involuntary=involuntary,
-        cpus=_cpus(states, count),
+        cpus=_cpus(running, count),
         stall=_longest(away.lane, away.end - away.start, count),
         estimate=_estimates(scene, states.known),
     )
@@ -65,10 +65,10 @@ def _by_state(states: ThreadStates, count: int) -> tuple[IntArray, IntArray]:
     return np.where(enough, noted_left - pushed, NOTHING), np.where(enough, pushed, NOTHING)
 
 
-def _cpus(states: ThreadStates, count: int) -> IntArray:
+def _cpus(running: Stretches, count: int) -> IntArray:
     """On how many CPUs each lane ran."""
-    numbers, cpu = distinct(states.running.cpu)
-    pairs = np.unique(states.running.lane * max(len(numbers), 1) + cpu)
+    numbers, cpu = distinct(running.cpu)
+    pairs = np.unique(running.lane * max(len(numbers), 1) + cpu)
     return np.bincount(pairs // max(len(numbers), 1), minlength=count)
 
 
@@ -102,7 +102,8 @@ def _estimates(scene: HostScene, known: BoolArray) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class CallTotals:
-    """The calls of each lane in the range: how many, and how long it was inside them; `launches` by device."""
+    """The calls of each lane in the range: how many, and how long it was inside them; `launches` is how many of them
+    launched work on each device, by its key."""
 
     api_ns: IntArray
     api_calls: IntArray
@@ -112,10 +113,13 @@ class CallTotals:
     launches: dict[str, IntArray]
 
 
-def thread_rows(scene: HostScene, states: ThreadStates, totals: ThreadTotals) -> list[HostThread]:
-    """The threads that matter most."""
-    calls = _call_totals(scene)
-    return [_row(scene, states, totals, calls, lane) for lane in _chosen(scene, states, totals)]
+def thread_rows(scene: HostScene, states: ThreadStates) -> list[HostThread]:
+    """The threads that matter most: first those that launch, then by time on a CPU, then by the longest stall."""
+    totals, calls = _thread_totals(scene, states), _call_totals(scene)
+    length = np.append(states.away.end - states.away.start, 0)
+    ran = np.maximum(totals.on_cpu, totals.estimate)
+    order = np.lexsort((-length[totals.stall], -ran, ~scene.launching))
+    return [_row(scene, states, totals, calls, lane) for lane in order[:MOST_THREADS].tolist()]
 
 
 def _call_totals(scene: HostScene) -> CallTotals:
@@ -127,13 +131,17 @@ def _call_totals(scene: HostScene) -> CallTotals:
         api_ns[lane[mine]] = calls.ns(scene.low, scene.high)[mine]
         api_calls[lane[mine]] = calls.count(scene.low, scene.high)[mine]
     sync = union(scene.axis.place(scene.sync.lane, scene.sync.spans))
+    thread = scene.host_trace.activity.api_calls.rows.thread
     return CallTotals(
         api_ns=api_ns,
         api_calls=api_calls,
         sync_ns=coverage(sync, scene.os_calls.lanes(scene.low, scene.high)),
         sync_calls=np.bincount(scene.sync.lane, minlength=count),
         os_ns=scene.os_calls.ns(scene.low, scene.high),
-        launches=_launches(scene),
+        launches={
+            device.key: np.bincount(scene.axis.rank(thread[rows]), minlength=count)
+            for device, rows in zip(scene.devices, scene.launched, strict=True)
+        },
     )
 
 
@@ -169,23 +177,6 @@ def _row(scene: HostScene, states: ThreadStates, totals: ThreadTotals, calls: Ca
 
 def _told(values: IntArray, lane: int, known: bool) -> int | None:
     return int(values[lane]) if known and values[lane] != NOTHING else None
-
-
-def _chosen(scene: HostScene, states: ThreadStates, totals: ThreadTotals) -> list[int]:
-    """Lanes: first the threads that launch, then by time on a CPU, then by the longest stall."""
-    length = np.append(states.away.end - states.away.start, 0)
-    ran = np.maximum(totals.on_cpu, totals.estimate)
-    order = np.lexsort((-length[totals.stall], -ran, ~scene.launching))
-    return [int(lane) for lane in order[:MOST_THREADS]]
-
-
-def _launches(scene: HostScene) -> dict[str, IntArray]:
-    """By the key of each device, how many calls of each lane launched work on it."""
-    thread, count = scene.host_trace.activity.api_calls.rows.thread, len(scene.axis.threads)
-    return {
-        device.key: np.bincount(scene.axis.rank(thread[rows]), minlength=count)
-        for device, rows in zip(scene.devices, scene.launched, strict=True)
-    }
 
 
 def _stall(scene: HostScene, states: ThreadStates, row: int) -> Stall | None:

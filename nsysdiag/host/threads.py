@@ -28,7 +28,7 @@ class Calls:
 
     @classmethod
     def of(cls, axis: ThreadAxis, lane: Lane) -> Calls:
-        """Those of a lane."""
+        """The outermost calls on a lane."""
         outer = lane if lane.outermost.all() else lane.take(lane.outermost)
         return cls(axis, outer.spans, outer.name, outer.names)
 

@@ -20,10 +20,19 @@ LEAST_SHARE = 0.05
 MOST_VARYING, MOST_VARYING_OF_FEW, MANY = 0.35, 0.25, 20
 """The median deviation by the median: 0.34 where distances deviate by half of their mean (standard deviation). A few at
 random distances are easily that alike."""
-SAME_TIME, AS_LONG, AS_REGULAR, REGULAR = 0.8, 0.8, 1.5, 0.02
-ALIKE_WORK, ALIKE_TIME, MOST_INNER_DEVIATION = 0.02, 0.1, 0.2
+SAME_TIME, AS_LONG = 0.8, 0.8
+"""Two are over the same time if they share so much of the longer one; one explains about as much as another if it
+explains so much of that."""
+AS_REGULAR, REGULAR = 1.5, 0.02
+"""One is about as regular as the best if it deviates by so many times as much, or by no more than this share."""
+ALIKE_WORK, ALIKE_TIME = 0.02, 0.1
+"""Repeats are alike if the numbers of their operations, and their lengths, differ by no more."""
+MOST_INNER_DEVIATION = 0.2
+"""Of its span: what deviates by more is no repeat that a rarer operation only groups."""
 MANY_INNER, COPIES = 10, 0.9
+"""So many repeats for each of the rarer operation are steps, if so many of them copy from or to the host."""
 LEAST_INNER, MOST_INNER = 0.25, 1.1
+"""Of the time of a loop, and of one repeat: what a shorter period in it fills at least and at most."""
 MOST_LOOPS, MOST_WARM_UP, ALIKE_WARM_UP = 8, 10, 0.1
 """Repeats before the regular ones are a warm-up where they have about as many operations."""
 
@@ -218,16 +227,13 @@ def _closes_in(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
 def _closes_itself(work: _Work, pool: _Candidates, inner: int, outer: int) -> bool:
     """Whether the program feeds or reads the device in every single repeat, of which many make one of the rarer
     operation: steps with an evaluation now and then, not layers. Few are parts of a step, such as micro-batches."""
-    if _times(pool, inner, outer) < MANY_INNER or pool.rows.explained[inner] < AS_LONG * _inside(pool, inner):
+    # The time of as many usual repeats as the stretch has.
+    as_usual = float(pool.rows.median[inner]) * float(pool.rows.count[inner] - 1)
+    if _times(pool, inner, outer) < MANY_INNER or pool.rows.explained[inner] < AS_LONG * as_usual:
         return False
     found = _Repeats.of(work, pool.rows, inner, outer)
     copies = np.diff(np.searchsorted(work.copies, found.start))
     return float((copies > 0).mean()) >= COPIES
-
-
-def _inside(pool: _Candidates, at: int) -> float:
-    """The time of as many usual repeats as a stretch has."""
-    return float(pool.rows.median[at]) * float(pool.rows.count[at] - 1)
 
 
 def _loop(work: _Work, pool: _Candidates, pick: int) -> Loop:
@@ -238,22 +244,19 @@ def _loop(work: _Work, pool: _Candidates, pick: int) -> Loop:
     taken = before[(rows.name == rows.name[pick]) & (rows.first < first)]
     lowest = int(taken.max()) if len(taken) else int(np.searchsorted(work.code, rows.name[pick]))
     low, high = core(np.diff(work.start[first:behind]), int(rows.median[pick]))
-    alike = _alike(np.diff(work.row[lowest:behind]), first - lowest + low, first - lowest + high)
-    warm = _run_of(alike[: first - lowest + low][::-1], max(low, min((high - low) // 4, MOST_WARM_UP)))
-    more = _run_of(alike[first - lowest + high :], behind)
+    # Which repeats have about as many operations as those of the core usually have.
+    begin, end = first - lowest + low, first - lowest + high
+    operations = np.diff(work.row[lowest:behind])
+    usual = float(np.median(operations[begin:end]))
+    alike = np.abs(operations - usual) <= ALIKE_WARM_UP * usual
+    warm = _run_of(alike[:begin][::-1], max(low, min((high - low) // 4, MOST_WARM_UP)))
+    more = _run_of(alike[end:], behind)
     starts = work.start[first + low - warm : first + high + more + 1]
     length = np.diff(starts)
     left = pauses(length, float(rows.median[pick]), int(length[warm:].sum()))
     left[:warm] = False
     called = Called(anchor=int(work.names[rows.name[pick]]))
     return loop_of(called, starts, left, None, work.end).with_inner(_inner(work, pool, pick))
-
-
-def _alike(operations: IntArray, low: int, high: int) -> BoolArray:
-    """Which repeats have about as many operations as those from `low` to `high` usually have."""
-    usual = float(np.median(operations[low:high]))
-    result: BoolArray = np.abs(operations - usual) <= ALIKE_WARM_UP * usual
-    return result
 
 
 def _run_of(alike: BoolArray, most: int) -> int:

@@ -127,19 +127,21 @@ def _of_thread(work: _Launched, named: _Named, whole: Intervals, fewest: int) ->
             if loop is not None and loop.total_ns >= LEAST_SHARE * whole.total():
                 inner = family.inner or (_inner(named, family.rows) if family.kind == STEP else None)
                 found.append(loop.with_inner(inner))
-                taken = union(taken, _reach(named.spans[family.rows]))
+                spans = named.spans[family.rows]
+                taken = union(taken, Intervals(spans.start[:1], spans.end.max(keepdims=True)))
     return found
-
-
-def _reach(spans: Intervals) -> Intervals:
-    return Intervals(spans.start[:1], spans.end.max(keepdims=True))
 
 
 def _families(named: _Named, at: IntArray, fewest: int) -> list[_Family]:
     """The names that repeat among the ranges `at` of one level and cover their time; where none does alone, those that
     come as often as each other make it together, and the first of them goes for all."""
-    of_word = RowsOf(named.code[at])
-    rows = {word: at[of_word[word]] for word in _most_frequent(named.code[at], fewest)}
+    code = named.code[at]
+    count = np.bincount(code, minlength=1)
+    repeated = np.flatnonzero(count >= fewest)
+    # Each costs a look at all work: of more than MOST_NAMES those with most rows.
+    words = repeated[np.argsort(-count[repeated], kind="stable")][:MOST_NAMES]
+    of_word = RowsOf(code)
+    rows = {word: at[of_word[word]] for word in np.sort(words).tolist()}
     covers = {word: _cover(named.spans[mine]) for word, mine in rows.items()}
     found = [
         family
@@ -147,14 +149,6 @@ def _families(named: _Named, at: IntArray, fewest: int) -> list[_Family]:
         if (family := _family(named, mine, word, covers[word], fewest)) is not None
     ]
     return found or _together(named, rows, covers)
-
-
-def _most_frequent(code: IntArray, fewest: int) -> list[int]:
-    """The codes that repeat, in order; of more than MOST_NAMES those with most rows. Each costs a look at all work."""
-    count = np.bincount(code, minlength=1)
-    repeated = np.flatnonzero(count >= fewest)
-    most = repeated[np.argsort(-count[repeated], kind="stable")][:MOST_NAMES]
-    return [int(each) for each in np.sort(most).tolist()]
 
 
 def _cover(spans: Intervals) -> float:

@@ -50,7 +50,8 @@ def host_loop(ranges: NvtxRanges) -> HostLoop | None:
         mine = rows.take(of_thread[thread])
         outer = mine.take(outermost(Intervals(mine.start, mine.end)))
         loop = _repeating(outer, kinds, ranges.names)
-        found += [] if loop is None else [(int((outer.end - outer.start).sum()), loop)]
+        if loop is not None:
+            found.append((int((outer.end - outer.start).sum()), loop))
     return max(found, key=lambda pair: pair[0])[1] if found else None
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from nsysdiag.arrays.intervals import Intervals
+import numpy as np
+
+from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.nvtx import NvtxRanges
+from nsysdiag.events.rows import RowsOf, distinct_values
 from nsysdiag.iterations.by_anchor import anchored_loops
 from nsysdiag.iterations.by_range import named_loops
-from nsysdiag.iterations.layers import are_layers
 from nsysdiag.iterations.loop import FEWEST, LAYER, NVTX, Loop
 from nsysdiag.iterations.ranges import Kinds
 from nsysdiag.iterations.slow import median_of, spread_of
@@ -17,11 +19,8 @@ ENOUGH_NAMED = 0.8
 """Of the device's span in named loops: the rest is not searched for others."""
 NAMED_WEIGHT = 4
 """What the program itself names a step counts as one beside a longer stretch that only repeats, such as a start-up."""
-
-
-def find_iterations(device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, whole: Intervals) -> Loop | None:
-    """The loop inside the span `whole` of a device's work that takes most time, steps before layers."""
-    return main_loop(find_loops(device, calls, ranges, whole))
+LEAST_REACH, LEAST_NUMBERED, FEWEST_PARTS = 0.5, 0.5, 3
+"""Layers are numbered over so much of a loop's time, so many for each repeat, and so many different ones, at least."""
 
 
 def main_loop(loops: list[Loop]) -> Loop | None:
@@ -48,5 +47,38 @@ def find_loops(
     loops = named_loops(device, calls, ranges, kinds, whole, fewest)
     if sum(loop.total_ns for loop in loops) < ENOUGH_NAMED * whole.total():
         loops += anchored_loops(device, whole, loops, fewest)
-    judged = [loop.of_kind(LAYER) if are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
+    judged = [loop.of_kind(LAYER) if _are_layers(loop, device, calls, ranges, kinds) else loop for loop in loops]
     return sorted(judged, key=lambda loop: (-loop.total_ns, int(loop.starts[0])))
+
+
+def _are_layers(loop: Loop, device: DeviceTimeline, calls: CallRows, ranges: NvtxRanges, kinds: Kinds) -> bool:
+    """Whether each layer of a model repeats less often than `loop` does: its repeats are then layers, not steps.
+
+    ```
+    thread   [blocks.3  ][blocks.4  ][blocks.5  ][blocks.6  ]      each part once: repeats are layers of one pass
+    device      [repeat    )[repeat    )[repeat    )[repeat    )
+
+    thread   [blocks.0][blocks.1][blocks.0][blocks.1]              each part in every repeat: repeats are steps
+    device      [repeat             )[repeat            )
+    ```
+    """
+    if not (kinds.part >= 0).any():
+        return False
+    launch = device.launch[np.searchsorted(device.operations.start, loop.starts)]
+    launch = launch[launch >= 0]
+    if len(launch) == 0:
+        return False
+    begin, end = int(calls.start[launch].min()), int(calls.start[launch].max())
+    rows = ranges.rows
+    numbered = np.flatnonzero((kinds.part[rows.name] >= 0) & (rows.start >= begin) & (rows.start <= end))
+    numbered = numbered[np.isin(rows.thread[numbered], distinct_values(calls.thread[launch]))]
+    word, part, start = kinds.code[rows.name[numbered]], kinds.part[rows.name[numbered]], rows.start[numbered]
+    of_word = RowsOf(word)
+    return any(_slower(part[of_word[each]], start[of_word[each]], len(loop), end - begin) for each in of_word.values())
+
+
+def _slower(part: IntArray, start: IntArray, repeats: int, reach: int) -> bool:
+    """Whether parts that are numbered all over the time of the repeats come at most half as often as these."""
+    times = np.unique(part, return_counts=True)[1]
+    everywhere = int(start.max() - start.min()) >= LEAST_REACH * reach and len(part) >= LEAST_NUMBERED * repeats
+    return everywhere and len(times) >= FEWEST_PARTS and 2 * float(np.median(times)) <= repeats

@@ -48,6 +48,7 @@ def pack_iterations(
     each = -(-len(steady) // MOST_ENTRIES)
     count = len(steady) // each
     place = _place(device.operations.start, steady[: count * each]) // each
+    category_of = device.operations.category
     most = MOST_KERNEL_VALUES // count
     first = kernels[: min(MOST_KERNELS, most)]
 
@@ -68,7 +69,7 @@ def pack_iterations(
         ops={
             category.name.lower(): to_text(to_planes(counted), _EFFORT)
             for category in Category
-            if (counted := _counted(place[device.operations.category == category], count)).any()
+            if (counted := np.bincount(place[(place >= 0) & (category_of == category)], minlength=count)).any()
         },
         kernels=[to_text(to_planes(ns), _EFFORT) for ns in _kernel_times(device, place, count, first, strings)],
         signatures=[column(ns) for ns in _gap_times(kinds, steady, min(kinds.count, most))],
@@ -80,10 +81,6 @@ def _place(times: IntArray, spans: Intervals) -> IntArray:
     """The number of the span that holds each time, -1 for none."""
     at = np.searchsorted(spans.start, times, side="right") - 1
     return np.where((at >= 0) & (times < spans.end[np.maximum(at, 0)]), at, -1)
-
-
-def _counted(place: IntArray, count: int) -> IntArray:
-    return np.bincount(place[place >= 0], minlength=count).astype(np.int64)
 
 
 def _copied(device: DeviceTimeline, place: IntArray, count: int) -> str:

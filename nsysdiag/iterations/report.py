@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, coverage, union
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.ids import GRAPH_BUILD
-from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.loop import Inner, Loop
 from nsysdiag.iterations.slow import SPREADS, median_of, slow_ones, spread_of
 from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.busy import WindowSplit
 from nsysdiag.report import InnerLoop, Iteration, IterationReport, SlowIteration
+
+if TYPE_CHECKING:
+    from nsysdiag.trace.strings import Strings
 
 LEAST_SPREAD = 0.01
 MOST_ROWS = 200
@@ -20,11 +26,32 @@ MOST_CAUSES = 4
 WORK = ("compute", "exposed_comm", "exposed_copy")
 
 
-def iteration_report(
-    found: Loop, name: str, parts: dict[str, IntArray], inner: InnerLoop | None = None
-) -> IterationReport:
-    """Lengths, ledgers and the slow ones of the iterations `found`; `name` is what they go by, `parts` what each is
-    made of: work and causes, `inner` the shorter period in them."""
+@dataclass(frozen=True, slots=True)
+class DeviceIterations:
+    """The report on the iterations, the steady ones in time, and the ns of each of these by what the device did and by
+    cause; the defaults where none were found. Layers of one pass have a report only: nothing is measured by them."""
+
+    report: IterationReport | None = None
+    steady: Intervals | None = None
+    parts: dict[str, IntArray] = field(default_factory=dict)
+
+
+def device_iterations(found: Loop | None, slices: Slices, split: WindowSplit, strings: Strings) -> DeviceIterations:
+    """What iterations are made of, by the slices of the gaps in them."""
+    if found is None:
+        return DeviceIterations()
+    parts = work_parts(split, found.spans) | idle_parts(slices, found.spans)
+    report = iteration_report(found, parts, strings)
+    steady = np.ones(len(found), dtype=np.bool_)
+    steady[report.left_out] = False
+    if not found.closed:
+        return DeviceIterations(report)
+    return DeviceIterations(report, found.spans[steady], {part: ns[steady] for part, ns in parts.items()})
+
+
+def iteration_report(found: Loop, parts: dict[str, IntArray], strings: Strings) -> IterationReport:
+    """Lengths, ledgers and the slow ones of the iterations `found`; `parts` is what each is made of: work and
+    causes."""
     spans = found.spans
     length = spans.end - spans.start
     steady = _steady(length, found.open, parts.get(GRAPH_BUILD, np.zeros(len(length), dtype=np.int64)))
@@ -35,7 +62,7 @@ def iteration_report(
     listed = np.sort(np.argsort(-length, kind="stable")[:MOST_ROWS]).tolist()  # the longest, in order
     return IterationReport(
         source=found.source,
-        name=name,
+        name=found.called.text(strings),
         count=len(length),
         steady=len(inside),
         left_out=[int(at) for at in np.flatnonzero(~steady)],
@@ -50,7 +77,17 @@ def iteration_report(
         slow_period=slow.period,
         kind=found.kind,
         closed=found.closed,
-        inner=inner,
+        inner=None if found.inner is None else _inner(found.inner, strings),
+    )
+
+
+def _inner(inner: Inner, strings: Strings) -> InnerLoop:
+    called = inner.called
+    return InnerLoop(
+        source=called.source,
+        name=called.text(strings),
+        per_iteration=inner.per_iteration,
+        median_ns=inner.median_ns,
     )
 
 
@@ -97,10 +134,7 @@ def _row(at: int, spans: Intervals, parts: dict[str, IntArray], steady: bool) ->
 
 
 def _slow(at: int, length: IntArray, parts: dict[str, IntArray], median: int) -> SlowIteration:
-    return SlowIteration(index=at, extra_ns=int(length[at] - length[median]), more=_more(parts, at, median))
-
-
-def _more(parts: dict[str, IntArray], at: int, median: int) -> dict[str, int]:
-    """What the iteration has more of than the median one, most first."""
+    """One slow iteration, with what it has more of than the median one, most first."""
     more = {name: int(ns[at] - ns[median]) for name, ns in parts.items() if ns[at] > ns[median]}
-    return dict(sorted(more.items(), key=lambda item: (-item[1], item[0]))[:MOST_CAUSES])
+    most = dict(sorted(more.items(), key=lambda item: (-item[1], item[0]))[:MOST_CAUSES])
+    return SlowIteration(index=at, extra_ns=int(length[at] - length[median]), more=most)

@@ -18,7 +18,7 @@ from nsysdiag.events.memory_fit import Part
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct_values
-from nsysdiag.iterations.iterations import find_iterations
+from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.units import format_exact_ns
 
 
@@ -80,7 +80,7 @@ def _iterations(
     wanted: tuple[int | None, int | None],
 ) -> tuple[Intervals, str]:
     """The time of the iterations that are wanted, without pauses in which their loop was left."""
-    found = find_iterations(device, calls, ranges, whole)
+    found = main_loop(find_loops(device, calls, ranges, whole))
     if found is None:
         return Intervals.empty(), "no operation of the device repeats regularly, so it has no iterations"
     first, behind, _ = slice(*wanted).indices(len(found))

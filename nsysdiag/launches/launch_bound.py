@@ -14,7 +14,8 @@ from nsysdiag.causes.cause import Cause
 from nsysdiag.config.settings import Thresholds
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
-from nsysdiag.events.nvtx import NvtxRanges, path_codes
+from nsysdiag.events.nvtx import path_codes
+from nsysdiag.events.rows import Rows
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.gap_groups.keys import normal_range
 from nsysdiag.gaps.gaps import Gaps
@@ -23,13 +24,13 @@ from nsysdiag.ledger.assignment import Slices
 from nsysdiag.ledger.ledger import Ledger
 from nsysdiag.report import LaunchBound, LaunchBoundPhase
 
-_THERE_ALREADY = (Case.DISPATCH, Case.INTRA_GRAPH)
+MOST = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Stretches:
-    """Launch-bound phases in order of time: the rows of their first and last gap and operation among
-    the gaps and the operations of the device, and the ns that the operations of the median launch take."""
+class Stretches(Rows):
+    """Launch-bound phases in order of time: the rows of their first and last gap and operation among the gaps and the
+    operations of the device, and the ns that the operations of the median launch take."""
 
     first_gap: IntArray
     last_gap: IntArray
@@ -37,13 +38,6 @@ class Stretches:
     last_op: IntArray
     launches: IntArray
     work: IntArray
-
-    def take(self, chosen: IntArray | BoolArray) -> Stretches:
-        """Those at `chosen`."""
-        return Stretches(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
-
-    def __len__(self) -> int:
-        return len(self.launches)
 
 
 def find_launch_bound(
@@ -62,18 +56,12 @@ def find_launch_bound(
     return found.take(count - slower <= (count - 1) // 2)
 
 
-def median_intervals(device: DeviceTimeline, calls: CallRows, found: Stretches) -> IntArray:
-    """The median time between two launches of each phase, in ns."""
-    owner, begin, _work = _launches(device, calls, found)
-    return medians(*_intervals(owner, begin), len(found))
-
-
 def _candidates(
     device: DeviceTimeline, frame: Frame, ledger: Ledger, parts: Intervals, limits: Thresholds
 ) -> Stretches:
     """Stretches with enough launches, whatever their medians."""
     gaps = frame.gaps
-    there = np.isin(frame.case, _THERE_ALREADY)
+    there = np.isin(frame.case, (Case.DISPATCH, Case.INTRA_GRAPH))
     short = _short_of_launches(frame, ledger, limits.launch_bound_gap_ns) & ~there
     rows = np.flatnonzero(short)
     ends_stretch = np.cumsum(~short & ~there)[rows]
@@ -96,6 +84,7 @@ def _comes_slowly(cause: Cause) -> bool:
 
 
 def _short_of_launches(frame: Frame, ledger: Ledger, longest: int) -> BoolArray:
+    """The gaps, of `longest` ns at most, that are there because the host launched too slowly."""
     gaps = frame.gaps
     launching = np.isin(ledger.dominant, places(_comes_slowly))
     issued = frame.case == Case.ISSUED
@@ -112,7 +101,9 @@ def _begins(values: IntArray | BoolArray) -> BoolArray:
 
 def _launches(device: DeviceTimeline, calls: CallRows, found: Stretches) -> tuple[IntArray, IntArray, IntArray]:
     """For each launch of all stretches: its stretch, the start of its call, and the ns that its operations take."""
-    rows, owner = _members(found)
+    count = found.last_op - found.first_op + 1
+    owner = np.repeat(np.arange(len(found)), count)
+    rows = np.arange(len(owner)) + np.repeat(found.first_op - (np.cumsum(count) - count), count)
     launch = device.launch[rows]
     known = launch >= 0
     if not known.all():
@@ -120,13 +111,6 @@ def _launches(device: DeviceTimeline, calls: CallRows, found: Stretches) -> tupl
     first = np.flatnonzero(_begins(launch) | _begins(owner))
     work = np.add.reduceat(device.operations.end[rows] - device.operations.start[rows], first)
     return owner[first], calls.start[launch[first]], work
-
-
-def _members(found: Stretches) -> tuple[IntArray, IntArray]:
-    """The operations of all stretches, and the stretch of each."""
-    count = found.last_op - found.first_op + 1
-    owner = np.repeat(np.arange(len(found)), count)
-    return np.arange(len(owner)) + np.repeat(found.first_op - (np.cumsum(count) - count), count), owner
 
 
 def _intervals(owner: IntArray, begin: IntArray) -> tuple[IntArray, IntArray]:
@@ -160,19 +144,18 @@ def causes_of(found: Stretches, gap_count: int, slices: Slices) -> dict[str, int
     return {cause: int(ns[number]) for number, cause in enumerate(CAUSES) if ns[number]}
 
 
-MOST = 20
-
-
 def launch_bound_report(found: Stretches, context: GapContext, calls: CallRows) -> LaunchBound | None:
-    """All of them as one record, None where there are none."""
+    """All phases as one record; None without any."""
     if len(found) == 0:
         return None
     gaps = context.frame.gaps
     idle = idle_of(found, gaps)
     span = gaps.end[found.last_gap] - gaps.start[found.first_gap]
     top = np.lexsort((gaps.start[found.first_gap], -idle))[:MOST]
-    paths = _paths(found.take(top), context, calls)
-    interval = median_intervals(context.device, calls, found.take(top))
+    shown = found.take(top)
+    paths = _paths(shown, context, calls)
+    owner, begin, _work = _launches(context.device, calls, shown)
+    interval = medians(*_intervals(owner, begin), len(shown))
     return LaunchBound(
         count=len(found),
         launches=int(found.launches.sum()),
@@ -200,17 +183,13 @@ def _paths(top: Stretches, context: GapContext, calls: CallRows) -> list[list[st
     """For each phase the ranges around both its first and its last launch; numbers in which they differ are `#`."""
     call = context.device.launch[np.concatenate((top.first_op, top.last_op))]
     time, rank = calls.start[call], context.axis.rank(calls.thread[call])
-    code, paths = path_codes(_open_at(context.ranges, time), context.axis, rank, time)
+    # Only the ranges that are open at one of these few times: a trace may hold a million others.
+    ordered, rows = np.sort(time), context.ranges.rows
+    covers = np.searchsorted(ordered, rows.start) < np.searchsorted(ordered, rows.end)
+    ranges = replace(context.ranges, rows=rows.take(covers))
+    code, paths = path_codes(ranges, context.axis, rank, time)
     first, last = code[: len(top)].tolist(), code[len(top) :].tolist()
     return [_common(paths[one], paths[other]) for one, other in zip(first, last, strict=True)]
-
-
-def _open_at(ranges: NvtxRanges, times: IntArray) -> NvtxRanges:
-    """Only the ranges that are open at one of a few times: a trace may hold a million others."""
-    ordered = np.sort(times)
-    rows = ranges.rows
-    covers = np.searchsorted(ordered, rows.start) < np.searchsorted(ordered, rows.end)
-    return replace(ranges, rows=rows.take(covers))
 
 
 def _common(one: list[str], other: list[str]) -> list[str]:

@@ -19,8 +19,10 @@ from nsysdiag.events.rows import distinct, distinct_values, picked
 from nsysdiag.gaps.launch_frame import Case, Frame
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.ledger.assignment import Slices
-from nsysdiag.ledger.distribution import distribution
-from nsysdiag.report import ApiRow, Launch
+from nsysdiag.report import ApiRow, Distribution, Launch
+
+PERCENTILES = (5, 25, 50, 75, 95, 99)
+EDGES = np.array([0, *(step * 10**power for power in range(2, 18) for step in (1, 2, 5))], dtype=np.int64)
 
 
 def launch_summary(
@@ -93,6 +95,31 @@ def _delays(calls: CallRows, row: IntArray, start: IntArray, alone: BoolArray) -
     np.subtract(start, calls.start[row], out=delay)
     np.maximum(delay, 0, out=delay)
     return found | {"to_start": distribution(_pick(delay, alone))}
+
+
+def distribution(values: IntArray) -> Distribution | None:
+    """Values from 0 up, in ns, as percentiles and a histogram on a logarithmic scale; None without any. Percentile p is
+    the smallest value that p % do not exceed, so it occurs."""
+    if len(values) == 0:
+        return None
+    ranks = [-(-len(values) * percent // 100) - 1 for percent in PERCENTILES]
+    ordered = np.partition(values, [*ranks, len(values) - 1])
+    found = [int(ordered[rank]) for rank in ranks]
+    first, behind = np.searchsorted(EDGES, [values.min(), values.max()], side="right") - (1, 0)
+    edges = EDGES[first:behind]
+    counts = np.bincount(np.searchsorted(edges, values, side="right") - 1)
+    return Distribution(
+        count=len(values),
+        total_ns=int(values.sum()),
+        p5_ns=found[0],
+        p25_ns=found[1],
+        p50_ns=found[2],
+        p75_ns=found[3],
+        p95_ns=found[4],
+        p99_ns=found[5],
+        max_ns=int(ordered[-1]),
+        bins=list(zip(edges.tolist(), counts.tolist(), strict=True)),
+    )
 
 
 def _pick(values: npt.NDArray[Any], chosen: BoolArray) -> npt.NDArray[Any]:

@@ -23,6 +23,7 @@ from nsysdiag.report import QueueDepth, QueueDrains
 BUCKETS = 250
 PERCENTILES = (5, 25, 50, 75, 95)
 MOST_DRAINS = 20
+NO_EVIDENCE = "no evidence"
 LONGEST_NS = 1 << 53  # 104 days: sums of times are exact as floats up to here
 
 
@@ -91,9 +92,6 @@ def queue_depth(work: Outstanding, parts: Intervals, drains: list[QueueDrains]) 
 
 def _packed(values: npt.NDArray[np.generic]) -> str:
     return packed(values.astype("<i8"))
-
-
-NO_EVIDENCE = "no evidence"
 
 
 def find_drains(

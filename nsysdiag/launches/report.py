@@ -48,7 +48,7 @@ def launch_report(
 def _queue_depth(
     context: GapContext, layered: LayeredEvidence, activity: DeviceActivity, parts: Intervals, limits: Thresholds
 ) -> QueueDepth | None:
-    """How far the host was ahead over the window, and what ended its lead."""
+    """How far the host was ahead over the window, and what ended its lead. The sorted times are let go of with it."""
     calls = activity.api_calls
     work = outstanding(context.device, calls.rows)
     drains = find_drains(context.frame, work, context.lane, context.axis, layered.before, calls, limits.drain_depth)

@@ -27,7 +27,7 @@ from nsysdiag.document.kinds import BAR, COUNT, FIGURE, KEY, MOMENT, NAME, SHARE
 from nsysdiag.document.words import instant, path_label
 from nsysdiag.launches.chart import draw_depth
 from nsysdiag.launches.rows import DISTRIBUTIONS, distributions
-from nsysdiag.launches.words import launch_sentences, phase_rate, rate
+from nsysdiag.launches.words import launch_sentences, rate
 from nsysdiag.units import format_count, format_ns, format_share
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def _launch_bound(phases: LaunchBound) -> list[Block]:
             row.start_ns,
             row.end_ns - row.start_ns,
             row.launches,
-            phase_rate(row),
+            rate(row.launches, row.end_ns - row.start_ns),
             row.idle_ns,
             part(row.busy_ns, row.end_ns - row.start_ns),
             row.median_interval_ns,

@@ -11,10 +11,8 @@ if TYPE_CHECKING:
     from nsysdiag.document.view import Causes
     from nsysdiag.report import (
         DeviceReport,
-        GraphLaunches,
         Launch,
         LaunchBound,
-        LaunchBoundPhase,
         QueueDepth,
         QueueDrains,
     )
@@ -40,16 +38,6 @@ def launch_sentences(device: DeviceReport, causes: Causes) -> list[str]:
 def rate(launches: int, ns: int) -> str:
     """Launches in a second, as text."""
     return format_count(round(launches * NS_PER["s"] / ns)) if ns else "–"
-
-
-def phase_rate(phase: LaunchBoundPhase) -> str:
-    """Launches in a second inside one phase."""
-    return rate(phase.launches, phase.end_ns - phase.start_ns)
-
-
-def node_ns(graphs: GraphLaunches) -> int | None:
-    """The launch call's time for one node, None where the trace holds no nodes."""
-    return round(graphs.node_api_ns / graphs.nodes) if graphs.nodes else None
 
 
 def drain_label(row: QueueDrains, causes: Causes) -> str:
@@ -119,8 +107,8 @@ def _graphs(launch: Launch) -> list[str]:
     if graphs is None:
         return []
     lines = []
-    each = node_ns(graphs)
-    if each is not None:
+    if graphs.nodes:
+        each = round(graphs.node_api_ns / graphs.nodes)
         plain = f", a kernel launched by itself {format_ns(launch.call.p50_ns)}" if launch.call else ""
         between = f"; the GPU idles {format_ns(graphs.between_ns)} between nodes" if graphs.between_ns else ""
         nodes = counted(graphs.nodes, "node")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +55,10 @@ class SliceCollector:
     def label(self, label: str | None) -> int:
         """The code of a label, -1 for none."""
         return -1 if label is None else self._labels.setdefault(label, len(self._labels))
+
+    def labels(self, labels: Iterable[str]) -> IntArray:
+        """The code of each label; behind them that of none."""
+        return np.array([*(self.label(label) for label in labels), -1], dtype=np.int64)
 
     def texts(self, texts: list[str]) -> IntArray:
         """The code of each text."""

@@ -68,6 +68,8 @@ def classify(side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, di
 
 
 class _Splitter:
+    """Splits the gaps of one device; its public functions are the steps that `classify` takes one after the other."""
+
     def __init__(
         self, side: DeviceSide, layered: LayeredEvidence, untraced: Intervals, disabled: tuple[str, ...]
     ) -> None:
@@ -115,7 +117,8 @@ class _Splitter:
             if len(own.flags) == 0:
                 continue
             theirs, left = _divide(left, self._flagged(own.flags))
-            self._give(cause, theirs, text=own.text or self._call_names(theirs), label=self._own_labels(own, theirs))
+            label = self.collector.labels(own.labels)[own.label[self.frame.call[theirs.owner]]] if own.labels else -1
+            self._give(cause, theirs, text=own.text or self._call_names(theirs), label=label)
             if cause in going_on:
                 going_on[cause][theirs.owner] = True
         first, left = _divide(left, self._flagged(self.layered.facts.first_use))
@@ -148,7 +151,8 @@ class _Splitter:
         on_its_way = self._region(frame.call_end, frame.settled, known & ~waits)
         self._give(LAUNCH_LATENCY, on_its_way, text="launch on its way")
         held = self._region(frame.call_end, frame.settled, known & waits)
-        self._give(EVENT_WAIT, held, label=self._wait_labels(held), text=typed.api("cudaStreamWaitEvent"))
+        label = self.collector.labels(stream_waits.LABELS)[self.side.waits.label[held.owner]]
+        self._give(EVENT_WAIT, held, label=label, text=typed.api("cudaStreamWaitEvent"))
 
     def device_side(self, going_on: dict[str, BoolArray]) -> None:
         """After the latency: what goes on after the call, then the device-side rules in order."""
@@ -159,15 +163,15 @@ class _Splitter:
             arriving, left = _divide(left, gaps & ~frame.event_wait)
             self._give(name, arriving, text=CAUSES[name].after_call)
         for cause in CAUSES.values():
-            if cause.device is not None:
-                left = self._explained(cause, left)
+            left = self._explained(cause, left)
         self._give(FALLBACK, left)
 
     def _explained(self, cause: Cause, left: Owned) -> Owned:
+        """Let the device-side rule of a cause, if it has one, claim; returns what is left."""
         if cause.device is None or len(left) == 0:
             return left
         answer = cause.device(self.side)
-        codes = np.array([self.collector.label(label) for label in answer.labels] + [-1], dtype=np.int64)
+        codes = self.collector.labels(answer.labels)
         theirs, left = _divide(left, answer.whole)
         self._give(cause.id, theirs, label=codes[answer.label[theirs.owner]])
         operations = self.side.device.operations
@@ -177,16 +181,6 @@ class _Splitter:
             self._give(cause.id, claimed, text="time slice of another process")
             left = _merged(other, rest)
         return left
-
-    def _wait_labels(self, pieces: Owned) -> IntArray:
-        codes = np.array([self.collector.label(label) for label in stream_waits.LABELS] + [-1], dtype=np.int64)
-        return codes[self.side.waits.label[pieces.owner]]
-
-    def _own_labels(self, own: OwnCall, pieces: Owned) -> int | IntArray:
-        if not own.labels:
-            return -1
-        codes = np.array([self.collector.label(label) for label in own.labels], dtype=np.int64)
-        return codes[own.label[self.frame.call[pieces.owner]]]
 
     def _call_names(self, pieces: Owned) -> IntArray:
         calls = self.side.activity.api_calls

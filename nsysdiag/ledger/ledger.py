@@ -16,6 +16,7 @@ from nsysdiag.report import GapsPacked
 
 UNRESOLVED = frozenset(cause.id for cause in CAUSES.values() if cause.unresolved)
 ACCEPTED = frozenset(cause.id for cause in CAUSES.values() if cause.accepted)
+_LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,13 @@ def add_up(slices: Slices) -> Totals:
     labels: dict[str, dict[str, int]] = {}
     for number, cause in enumerate(CAUSES):
         mine = np.flatnonzero(slices.rows.cause == number)
-        if len(mine):
-            ns = slices.lengths(mine)
-            total[cause] = int(ns.sum())
-            labels |= _labelled(cause, slices.rows.label[mine], ns, slices.labels)
+        if len(mine) == 0:
+            continue
+        ns, label = slices.lengths(mine), slices.rows.label[mine]
+        total[cause] = int(ns.sum())
+        present = np.unique(label[label >= 0]).tolist()
+        if present:
+            labels[cause] = {slices.labels[code]: int(ns[label == code].sum()) for code in present}
     return Totals(total, labels)
 
 
@@ -67,20 +71,12 @@ def ledger_of(slices: Slices, gap_count: int) -> Ledger:
     return Ledger(totals.total, totals.labels, dominant, unresolved)
 
 
-def _labelled(cause: str, label: IntArray, ns: IntArray, names: list[str]) -> dict[str, dict[str, int]]:
-    found = {names[code]: int(ns[label == code].sum()) for code in np.unique(label[label >= 0]).tolist()}
-    return {cause: found} if found else {}
-
-
 def coverage(total: dict[str, int]) -> float | None:
     """1 - unresolved / (idle - what is no fault of the host); None where that is nothing."""
     accountable = sum(ns for cause, ns in total.items() if cause not in ACCEPTED)
     if accountable == 0:
         return None
     return 1 - sum(ns for cause, ns in total.items() if cause in UNRESOLVED) / accountable
-
-
-_LEVEL = 1  # the deltas are small already; higher levels cost seconds on a million gaps and save a tenth
 
 
 def pack_gaps(gaps: Gaps, ledger: Ledger) -> GapsPacked:

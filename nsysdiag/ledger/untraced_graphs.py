@@ -38,18 +38,14 @@ def untraced_graphs(activity: DeviceActivity, facts: CallFacts) -> dict[int, Int
     work = np.flatnonzero(activity.launch >= 0)
     of_thread = RowsOf(calls.thread[launches])
     blocking_of, work_of = RowsOf(process_of(calls.thread[blocking])), RowsOf(activity.operations.process[work])
+    of_process: dict[int, list[int]] = {}
+    for thread in of_thread.values():
+        of_process.setdefault(process_of(thread), []).append(thread)
     result: dict[int, Intervals] = {}
-    for owner, threads in _by_process(of_thread.values()).items():
+    for owner, threads in of_process.items():
         horizon = _Horizon.of(activity, work[work_of[owner]], blocking[blocking_of[owner]])
         result |= {thread: horizon.spans(calls.start[launches[of_thread[thread]]]) for thread in threads}
     return result
-
-
-def _by_process(threads: list[int]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for thread in threads:
-        found.setdefault(process_of(thread), []).append(thread)
-    return found
 
 
 def untraced_launches(activity: DeviceActivity) -> IntArray:

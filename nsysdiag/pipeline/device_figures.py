@@ -25,9 +25,8 @@ from nsysdiag.gap_groups.details import GapContext, describe_gaps, largest_gaps
 from nsysdiag.gap_groups.groups import kinds_of_gaps, signature_rows
 from nsysdiag.gap_groups.keys import GapKeys
 from nsysdiag.gaps.gaps import Gaps
-from nsysdiag.iterations.device import DeviceIterations
 from nsysdiag.iterations.packing import pack_iterations
-from nsysdiag.iterations.report import idle_parts
+from nsysdiag.iterations.report import DeviceIterations, idle_parts
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.launches.report import launch_report
 from nsysdiag.ledger.assignment import Slices

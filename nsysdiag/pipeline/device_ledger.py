@@ -21,9 +21,9 @@ from nsysdiag.gaps.calibration import Calibration, calibrate
 from nsysdiag.gaps.gaps import Gaps, find_gaps
 from nsysdiag.gaps.launch_frame import DeviceSide, Frame, frame_of
 from nsysdiag.gaps.stream_waits import EventWaits, event_waits
-from nsysdiag.iterations.device import DeviceIterations, device_iterations
 from nsysdiag.iterations.iterations import find_loops, main_loop
 from nsysdiag.iterations.loop import Loop
+from nsysdiag.iterations.report import DeviceIterations, device_iterations
 from nsysdiag.iterations.window import AnalysisWindow
 from nsysdiag.kernels.kernels import kernel_rows
 from nsysdiag.ledger.assignment import Slices

@@ -24,10 +24,9 @@ from nsysdiag.pipeline.stages import Steps
 from nsysdiag.stacks.call_sites import HostSide
 from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.strings import Strings
-from nsysdiag.wakeups.host_trace import Finder, HostTrace, WaitingThreads
+from nsysdiag.wakeups.host_trace import Finder, HostTrace, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.levels import Chains, follow
 from nsysdiag.wakeups.root_attribution import RootSlices, attribute_roots
-from nsysdiag.wakeups.thread_names import ThreadNames
 from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wake_chain import WakeChains
 

@@ -51,9 +51,8 @@ from nsysdiag.programs.names import names_of
 from nsysdiag.stacks.samples import LeafSymbols
 from nsysdiag.trace.strings import Strings
 from nsysdiag.trace.trace import Trace
-from nsysdiag.wakeups.host_trace import HostTrace, WaitingThreads
+from nsysdiag.wakeups.host_trace import HostTrace, ThreadNames, WaitingThreads
 from nsysdiag.wakeups.runs import Runs
-from nsysdiag.wakeups.thread_names import ThreadNames
 from nsysdiag.wakeups.waits import Files
 from nsysdiag.wakeups.wakers import BEFORE_NS, WakeFinder
 

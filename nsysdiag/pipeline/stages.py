@@ -180,16 +180,14 @@ class _Run:
 
     def _made(self, step: Step, needs: dict[str, Any]) -> Any:
         if isinstance(step.make, Each):
-            return self._each(step.make, needs)
+            each = step.make
+            items = _finished(needs.pop(each.of))
+            values = [{**needs, each.item: item} for item in items]
+            needs.clear()  # the last item uses up what all share
+            return self.results(each.steps, values)
         arguments = {name: _finished(value) for name, value in needs.items()}
         made = step.make(**arguments)
         return spill(made, arguments.values()) if step.spills else made
-
-    def _each(self, each: Each, needs: dict[str, Any]) -> list[Any]:
-        items = _finished(needs.pop(each.of))
-        values = [{**needs, each.item: item} for item in items]
-        needs.clear()  # the last item uses up what all share
-        return self.results(each.steps, values)
 
 
 def _finished(value: Any) -> Any:

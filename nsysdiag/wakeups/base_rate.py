@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsysdiag.arrays.intervals import BoolArray, FloatArray, IntArray
+from nsysdiag.arrays.intervals import BoolArray, IntArray
 from nsysdiag.events.identity import joint
 from nsysdiag.events.rows import RowsOf, distinct
 from nsysdiag.wakeups.candidates import How, Wakers
@@ -30,27 +30,24 @@ TIMES, DEVIATIONS = 2.0, 2.5
 SAMPLED = 1_000
 """As many of a kind are enough for a rate."""
 _DOUBTED = (How.CALL, How.CALL_OF_SEVERAL, How.RAN, How.RAN_NEAREST, How.RETURNED)
-_ENDED_BY_THREADS = (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE)
-There = Callable[[int, IntArray], BoolArray]
-Chance = Callable[[int, int], float]
 
 
 @dataclass(frozen=True, slots=True)
 class Presence:
     """What the trace shows of threads around the ends of waits: `there` is True for the waits at some rows when a
-    thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment, for one of
-    the waits. `unclear` marks waits at whose end nobody is looked for: they ended long before, or the call returned at
+    thread ran until the end or called then, `chance` (0 to 1) how likely that is of a thread at any moment. `unclear`
+    marks waits at whose end nobody is looked for: they ended long before, or the call returned at
     once, as a read does whose data are there."""
 
-    there: There
-    chance: Chance
+    there: Callable[[int, IntArray], BoolArray]
+    chance: Callable[[int], float]
     unclear: BoolArray
 
 
 def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence) -> IntArray:
     """The rows of the waits whose waker in `found` does not end most waits of their group, neither alone nor as one of
     a pool. Waits that may end by themselves are not judged, and groups of fewer than ten."""
-    judged = (waits.timed == 0) & np.isin(waits.ends, _ENDED_BY_THREADS)
+    judged = (waits.timed == 0) & np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.WRITE))
     judged &= ~(presence.unclear & (found.how == How.NOTHING))
     rows = np.flatnonzero(judged)
     size = np.bincount(group[rows], minlength=int(group.max(initial=0)) + 1)
@@ -65,7 +62,10 @@ def passers_by(waits: Waits, group: IntArray, found: Wakers, presence: Presence)
     rated = [_rate(int(threads[at]), rows[of_group[kind]], found, presence) for kind, at in pairs]
     alone = np.array([rate >= MOST for rate, _ in rated], dtype=np.bool_)
     more = np.array([often for _, often in rated], dtype=np.bool_)
-    together = _explained(rows, group, found, doubted[(alone | more)[key]]) >= MOST
+    # Of all waits of a group those with a waker, of the doubted ones only those whose waker is there often enough.
+    sure = rows[(found.thread[rows] > 0) & ~np.isin(found.how[rows], _DOUBTED)]
+    explained = np.bincount(group[np.append(sure, doubted[(alone | more)[key]])], minlength=len(size))
+    together = explained / np.maximum(np.bincount(group[rows], minlength=len(size)), 1) >= MOST
     result: IntArray = doubted[~(alone[key] | (more[key] & together[group[doubted]]))]
     return result
 
@@ -75,15 +75,6 @@ def _rate(thread: int, rows: IntArray, found: Wakers, presence: Presence) -> tup
     rows = rows[:: -(-len(rows) // SAMPLED)]
     there = presence.there(thread, rows) | (found.thread[rows] == thread)
     hits, count = int(np.count_nonzero(there)), len(rows)
-    expected = count * presence.chance(thread, int(rows[0]))
+    expected = count * presence.chance(thread)
     spread = math.sqrt(expected * (1 - expected / count))
     return hits / count, hits >= TIMES * expected or hits >= expected + DEVIATIONS * spread
-
-
-def _explained(rows: IntArray, group: IntArray, found: Wakers, kept: IntArray) -> FloatArray:
-    """The share of each group's waits that have a waker, of those that are doubted only the `kept`."""
-    count = int(group.max()) + 1
-    sure = rows[(found.thread[rows] > 0) & ~np.isin(found.how[rows], _DOUBTED)]
-    explained = np.bincount(group[np.append(sure, kept)], minlength=count)
-    share: FloatArray = explained / np.maximum(np.bincount(group[rows], minlength=count), 1)
-    return share

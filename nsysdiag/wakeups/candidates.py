@@ -172,8 +172,11 @@ class Wakers(Rows):
 
 
 REPEATED = 5
+"""Waits of a group, at least, before any thread is there again and again."""
 ALWAYS = 0.8
+"""Of the waits of a group: where a thread is there so often, it is nearly always."""
 STANDS_OUT = 0.25
+"""By so much a thread must be there more often than by chance, and than any other."""
 
 
 def usual_callers(pairs: Pairs, close: BoolArray, chance: FloatArray, group: IntArray, length: IntArray) -> IntArray:

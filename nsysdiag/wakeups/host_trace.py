@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import PurePath
 
 import numpy as np
 
+from nsysdiag import typed
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, nearest_before
 from nsysdiag.causes import CAUSES
 from nsysdiag.causes.evidence import CallFacts, HostEvidence, Layer
@@ -16,9 +17,10 @@ from nsysdiag.causes.gil import gil_waits
 from nsysdiag.events.axis import ThreadAxis
 from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.host import HostActivity, HostTables, host_activity, place_api_calls, place_os_calls
-from nsysdiag.events.identity import process_of
+from nsysdiag.events.identity import pid_of, process_of, tid_of
 from nsysdiag.events.nvtx import NvtxRanges
 from nsysdiag.events.rows import distinct_values
+from nsysdiag.report import Thread
 from nsysdiag.wakeups.waits import Ends, Waits, ends_of, is_timed
 from nsysdiag.wakeups.wakers import WakeFinder
 
@@ -68,6 +70,37 @@ class HostTrace:
         api = place_api_calls(axis, api_calls, latest)
         os_calls = place_os_calls(axis, self.tables, latest)
         return WaitingThreads(host_activity(self.tables, api_calls, axis, api, os_calls, latest), self.facts)
+
+
+class ThreadNames:
+    """Threads in words, with their names as far as the trace has them."""
+
+    def __init__(self, host_trace: HostTrace) -> None:
+        self._host_trace = host_trace
+        self.named = cache(self._named)
+
+    def thread(self, identity: int) -> Thread:
+        """The thread as a record."""
+        return Thread(pid=pid_of(identity), tid=tid_of(identity), name=self.name(identity))
+
+    def name(self, identity: int) -> str | None:
+        """Its name alone; None where it has none."""
+        return self._host_trace.thread_names.get(identity)
+
+    def _named(self, identity: int) -> str:
+        """`thread 17 'loader'`, in a process without GPU work `process 9 'python3', thread 17 'loader'`."""
+        name, process = self.name(identity), process_of(identity)
+        own = f"thread {tid_of(identity)}" + (f" '{typed.thread(name)}'" if name else "")
+        if process in self._host_trace.gpu_processes:
+            return own
+        program = self._host_trace.program(process) or ""
+        if tid_of(identity) == pid_of(identity):
+            program, own = name or program, ""
+        return (
+            f"process {pid_of(identity)}"
+            + (f" '{typed.process(program)}'" if program else "")
+            + (f", {own}" if own else "")
+        )
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,6 @@ root      X read, then W computed; what is left of the wait stays what it is
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -194,7 +193,7 @@ class _Search:
         confidence = before.confidence * np.where(asks, wakers.confidence, 1.0)
         sure = np.where(confidence >= self.floor, wakers.thread, 0)
         loader = self.loaders.by_waker(waits, sure, wakers.at)
-        loader |= self.loaders.in_own_range(pieces.thread, pieces.start, pieces.end) & (sure > 0)
+        loader |= self.loaders.in_range(pieces.thread, Intervals(pieces.start, pieces.end)) & (sure > 0)
         loader = before.loader | (loader & (pieces.label != self.interpreter) & (INPUT_WAIT not in self.disabled))
         return Level(pieces, wakers, confidence, loader, before.aside, view)
 
@@ -209,8 +208,7 @@ def _found(waits: Waits, rows: IntArray, until: IntArray, finder: Finder) -> Wak
     keys = np.stack((wanted.thread, wanted.start, wanted.name))
     _, first, place = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     found = finder().find(wanted.take(first)).take(place.reshape(-1))
-    for field in dataclasses.fields(Wakers):
-        getattr(wakers, field.name)[rows] = getattr(found, field.name)
+    wakers.put(rows, found)
     return wakers
 
 

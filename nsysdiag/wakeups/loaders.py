@@ -42,16 +42,12 @@ class Loaders:
         threads, code = distinct(waker)
         known = np.array([thread > 0 and self._is_loader(thread) for thread in threads.tolist()], dtype=np.bool_)
         result = known[code] if len(waker) else np.zeros(0, dtype=np.bool_)
-        result = result | self._in_range(waker, Intervals(waits.start, until))
+        result = result | self.in_range(waker, Intervals(waits.start, until))
         return (result | self._is_worker_process(waits, waker)) & (waker > 0)
 
-    def in_own_range(self, thread: IntArray, start: IntArray, end: IntArray) -> BoolArray:
-        """True for waits during [start, end) mostly inside a range that the waiting thread named after loading data.
-        That names the time; that it waited for another thread at all is for the wake-up to show."""
-        return self._in_range(thread, Intervals(start, end))
-
-    def _in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
-        """True where such a range of the thread holds at least half of the time."""
+    def in_range(self, thread: IntArray, time: Intervals) -> BoolArray:
+        """True where a range that the thread named after loading data holds at least half of the time. That says what
+        the time was for; that a thread waited for another one at all is for the wake-up to show."""
         lane = self._axis.rank(thread)
         covered = coverage(self._ranges, self._axis.place(np.maximum(lane, 0), time))
         return (lane >= 0) & (covered > 0) & (2 * covered >= time.end - time.start)
@@ -62,16 +58,12 @@ class Loaders:
         result: BoolArray = (own != other) & np.isin(waits.ends, (Ends.WRITE, Ends.RELEASE))
         chosen = np.flatnonzero(result & ~np.isin(other, self._host_trace.gpu_processes))
         pairs, place = np.unique(np.stack((own[chosen], other[chosen])), axis=1, return_inverse=True)
-        alike = np.array([self._alike(here, there) for here, there in pairs.T.tolist()], dtype=np.bool_)
-        result[:] = False
-        result[chosen] = alike[place.reshape(-1)]
-        return result
-
-    def _alike(self, here: int, there: int) -> bool:
-        """Whether a process runs the same program as another whose program is known. One that only forked has no name
-        of its own."""
         names = self._host_trace.process_names
-        return here in names and names.get(there, names[here]) == names[here]
+        # A process that only forked has no name of its own.
+        alike = [here in names and names.get(there, names[here]) == names[here] for here, there in pairs.T.tolist()]
+        result[:] = False
+        result[chosen] = np.array(alike, dtype=np.bool_)[place.reshape(-1)]
+        return result
 
     def _by_name_or_frames(self, thread: int) -> bool:
         name = self._host_trace.thread_names.get(thread, "")

@@ -11,8 +11,8 @@ from nsysdiag.arrays.intervals import IntArray, Intervals, union
 from nsysdiag.causes import CAUSES, INPUT_WAIT, PLACE
 from nsysdiag.events.rows import distinct
 from nsysdiag.ledger.assignment import SliceRows, Slices
+from nsysdiag.wakeups.host_trace import ThreadNames
 from nsysdiag.wakeups.levels import Chains, Pieces, vague
-from nsysdiag.wakeups.thread_names import ThreadNames
 
 _IDS = list(CAUSES)
 

@@ -143,37 +143,27 @@ class Runs:
         time = np.clip(moment, self.axis.origin, self.axis.origin + self.axis.span)
         # A pair of lanes is a process, or all threads.
         asked = RowsOf(low_lane * (len(self.axis.threads) + 1) + high_lane)
-        groups = [
-            (rows, self._stretches_of(int(low_lane[rows[0]]), int(high_lane[rows[0]])))
-            for rows in map(asked.__getitem__, asked.values())
-        ]
+        groups: list[tuple[IntArray, slice]] = []
         crowd = np.zeros(len(moment), dtype=np.int64)
-        for rows, within in groups:
-            crowd[rows] = self._how_many(time[rows], within)
-        answered = _fewest_first(crowd, MOST_SEEN)
+        for rows in map(asked.__getitem__, asked.values()):
+            # As numbers of another width all lanes would be made anew to be compared.
+            borders = np.array((low_lane[rows[0]], high_lane[rows[0]]), dtype=self.stretches.lane.dtype)
+            within = slice(*np.searchsorted(self.stretches.lane, borders).tolist())
+            groups.append((rows, within))
+            begun = np.searchsorted(np.sort(self.stretches.start[within]), time[rows], side="right")
+            crowd[rows] = begun - np.searchsorted(np.sort(self.stretches.end[within]), time[rows], side="right")
+        # Answered are the moments with the smallest crowds, as many as add up to MOST_SEEN at most.
+        order = np.argsort(crowd, kind="stable")
+        answered = np.zeros(len(crowd), dtype=np.bool_)
+        answered[order] = np.cumsum(crowd[order]) <= MOST_SEEN
         parts = [Seen(*(np.zeros(0, dtype=np.int64) for _ in range(4)))]
         for rows, within in groups:
             few = rows[answered[rows]]
             parts.append(self._seen(few[np.argsort(time[few], kind="stable")], time, within))
         return Seen.concatenate(parts)
 
-    def _stretches_of(self, low_lane: int, high_lane: int) -> slice:
-        """Of lanes [low, high). As numbers of another width all lanes would be made anew to be compared."""
-        borders = np.array((low_lane, high_lane), dtype=self.stretches.lane.dtype)
-        return slice(*np.searchsorted(self.stretches.lane, borders).tolist())
-
-    def _how_many(self, time: IntArray, within: slice) -> IntArray:
-        """How many of the stretches `within` hold each time."""
-        begun = np.searchsorted(np.sort(self.stretches.start[within]), time, side="right")
-        return begun - np.searchsorted(np.sort(self.stretches.end[within]), time, side="right")
-
-    def lanes_of(self, process: IntArray) -> tuple[IntArray, IntArray]:
-        """The lanes [low, high) of each process's threads: they are side by side."""
-        owners = process_of(self.axis.threads)
-        return np.searchsorted(owners, process), np.searchsorted(owners, process, side="right")
-
     def _seen(self, query: IntArray, moment: IntArray, rows: slice) -> Seen:
-        """The same for queries in order of their moments, which are on the axis, and the stretches at `rows`."""
+        """The same among the stretches at `rows`; queries are in order of their moments, which are on the axis."""
         lane, start, end, left = (getattr(self.stretches, each)[rows] for each in ("lane", "start", "end", "left"))
         time = moment[query]
         first = np.searchsorted(time, start)
@@ -182,6 +172,11 @@ class Runs:
         at = np.arange(len(chosen)) + np.repeat(first - (np.cumsum(count) - count), count)
         ago = np.where(left[chosen], time[at] - start[chosen], 0)
         return Seen(query[at], lane[chosen], np.where(left[chosen], ago, end[chosen] - time[at]), ago)
+
+    def lanes_of(self, process: IntArray) -> tuple[IntArray, IntArray]:
+        """The lanes [low, high) of each process's threads: they are side by side."""
+        owners = process_of(self.axis.threads)
+        return np.searchsorted(owners, process), np.searchsorted(owners, process, side="right")
 
     def _last(self, lane: IntArray, time: IntArray) -> IntArray:
         return nearest_before(self.position, self.axis.position(np.maximum(lane, 0), time))
@@ -193,14 +188,6 @@ class Runs:
         if len(self.position) == 0:
             return np.full(len(at), -1, dtype=np.int64)
         return np.where(at >= 0, self.position[np.maximum(at, 0)] // self.axis.stride, -1)
-
-
-def _fewest_first(count: IntArray, most: int) -> BoolArray:
-    """True for the smallest of the counts that add up to `most` at most."""
-    order = np.argsort(count, kind="stable")
-    kept = np.zeros(len(count), dtype=np.bool_)
-    kept[order] = np.cumsum(count[order]) <= most
-    return kept
 
 
 def _stretches(axis: ThreadAxis, position: IntArray, comes_in: BoolArray, just: int) -> _Stretches:

@@ -13,14 +13,13 @@ from nsysdiag.report import Hop, Root
 from nsysdiag.stacks.samples import LeafSymbols, leaf_text
 from nsysdiag.units import format_ns
 from nsysdiag.wakeups.candidates import How
+from nsysdiag.wakeups.host_trace import ThreadNames
 from nsysdiag.wakeups.levels import Chains, Level, vague
-from nsysdiag.wakeups.thread_names import ThreadNames
 from nsysdiag.wakeups.waits import Files
 
 MOST_PARTS = 3
 _IDS = list(CAUSES)
 _SAMPLED = places(lambda cause: cause.sampled)
-_LOADING_TITLE = CAUSES[INPUT_WAIT].title
 _HOW = {
     How.CALL: "woke it by {call}",
     How.CALL_OF_SEVERAL: "one of several that may have woken it by {call}",
@@ -82,27 +81,23 @@ class WakeChains:
         return int(pieces[np.lexsort((rows.start[pieces], -length))[0]])
 
     def _as_root(self, piece: int) -> Root:
+        """The chain from a wait on, in words; every hop also as a record."""
         way = self._way(piece)
-        hops = self._hops(way)
-        cause, loads, kind = self._end(way)
-        known, root = (INPUT_WAIT, f"{_LOADING_TITLE} ({kind})") if loads else (cause, kind)
-        chain = [self._wait(*way[0][:2]), *self._steps(way, hops), f"root: {root}"]
-        return Root(chain=chain, confidence=round(self._sure(way), 4), cause=known, hops=hops)
-
-    def _hops(self, way: list[Step]) -> list[Hop]:
-        return [self._hop(level, piece, at + 1, did) for at, (level, piece, did) in enumerate(way) if did is not None]
-
-    def _steps(self, way: list[Step], hops: list[Hop]) -> list[str]:
-        who = [
-            (self._names.named(int(level.wakers.thread[piece])), "meanwhile " if len(did) else "")
-            for level, piece, did in way
-            if did is not None
-        ]
-        return [f"{name}: {hop.how}; {meanwhile}{hop.did}" for (name, meanwhile), hop in zip(who, hops, strict=True)]
-
-    def _sure(self, way: list[Step]) -> float:
-        """The confidence of all hops together; a wait that leads to no other thread is its own root for certain."""
-        return next((float(level.confidence[piece]) for level, piece, did in reversed(way) if did is not None), 1.0)
+        first = self._chains.levels[0]
+        length = format_ns(int(first.pieces.end[piece] - first.pieces.start[piece]))
+        waiting = self._names.named(int(first.pieces.thread[piece]))
+        chain, hops = [f"{waiting} waited {length} in {self._text(first, piece)}"], []
+        # A wait that leads to no other thread is its own root for certain.
+        confidence = 1.0
+        for at, (level, waited, did) in enumerate(way):
+            if did is not None:
+                hop = self._hop(level, waited, at + 1, did)
+                hops.append(hop)
+                waker = self._names.named(int(level.wakers.thread[waited]))
+                chain.append(f"{waker}: {hop.how}; {'meanwhile ' if len(did) else ''}{hop.did}")
+                confidence = float(level.confidence[waited])
+        cause, kind = self._end(way)
+        return Root(chain=[*chain, f"root: {kind}"], confidence=round(confidence, 4), cause=cause, hops=hops)
 
     def _way(self, piece: int) -> list[Step]:
         """From a wait to its root."""
@@ -114,27 +109,22 @@ class WakeChains:
             way.append((level, piece, inner))
             if len(inner) == 0:
                 return way
-            following = self._chains.levels[hop + 1]
-            piece = self._longest(hop + 1, inner[following.pieces.cause[inner] == self._leading(following, inner)])
+            did = self._chains.levels[hop + 1].pieces.take(inner)
+            leading = np.argmax(np.bincount(did.cause, did.end - did.start))
+            piece = self._longest(hop + 1, inner[did.cause == leading])
         return [*way, (self._chains.levels[len(way)], piece, None)]
 
-    def _end(self, way: list[Step]) -> tuple[str, bool, str]:
-        """The cause where a way ends, whether a loading worker is on it, and the cause's kind in words."""
+    def _end(self, way: list[Step]) -> tuple[str, str]:
+        """The cause where a way ends, and its kind in words: the title, with the label where that says more. Where a
+        loading worker is on the way, that is the cause."""
         level, piece = next((level, piece) for level, piece, _ in reversed(way) if not level.aside[piece])
         if vague(level.pieces.take(np.array([piece])), self._chains.words)[0]:
             level, piece = way[0][:2]
-        return _IDS[int(level.pieces.cause[piece])], bool(level.loader[piece]), self._kind(level, piece)
-
-    def _kind(self, level: Level, piece: int) -> str:
-        """The title of a piece's cause, with its label where that says more."""
-        title, code = CAUSES[_IDS[int(level.pieces.cause[piece])]].title, int(level.pieces.label[piece])
+        cause, code = _IDS[int(level.pieces.cause[piece])], int(level.pieces.label[piece])
+        title = CAUSES[cause].title
         label = self._words[code] if code >= 0 else ""
-        return f"{title}: {label}" if label and label not in (BY_SCHEDULING, BY_SAMPLES) else title
-
-    def _wait(self, level: Level, piece: int) -> str:
-        rows = level.pieces
-        length = format_ns(int(rows.end[piece] - rows.start[piece]))
-        return f"{self._names.named(int(rows.thread[piece]))} waited {length} in {self._text(level, piece)}"
+        kind = f"{title}: {label}" if label and label not in (BY_SCHEDULING, BY_SAMPLES) else title
+        return (INPUT_WAIT, f"{CAUSES[INPUT_WAIT].title} ({kind})") if level.loader[piece] else (cause, kind)
 
     def _text(self, level: Level, piece: int) -> str:
         code = int(level.pieces.text[piece])
@@ -159,10 +149,6 @@ class WakeChains:
         low, high = np.searchsorted(self._parents[hop], (piece, piece + 1))
         return self._children[hop][low:high]
 
-    def _leading(self, level: Level, pieces: IntArray) -> int:
-        total = np.bincount(level.pieces.cause[pieces], level.pieces.end[pieces] - level.pieces.start[pieces])
-        return int(np.argmax(total))
-
     def _did(self, hop: int, inner: IntArray) -> str:
         """`on a CPU 3.10 ms (memcpy × 3), pread64 2.00 ms of data.bin`, longest first."""
         level = self._chains.levels[hop]
@@ -173,14 +159,11 @@ class WakeChains:
             total[text] = total.get(text, 0) + ns
         ranked = sorted(total.items(), key=lambda item: (-item[1], typed.plain(item[0])))[:MOST_PARTS]
         did = ", ".join(f"{text} {format_ns(ns)}" for text, ns in ranked)
-        return did + self._samples(level, inner) + self._files.read_by(rows.thread, rows.start, rows.end)
-
-    def _samples(self, level: Level, inner: IntArray) -> str:
-        rows, host = level.pieces.take(inner), level.view.host
-        mine = rows.take(np.isin(rows.cause, _SAMPLED))
-        if len(mine) == 0:
-            return ""
-        lane = host.axis.rank(mine.thread)
-        low, high = (host.axis.position(lane, side) for side in (mine.start, mine.end))
-        text = leaf_text(host.samples, low, high, self._symbols)
-        return f"; samples in {text}" if text else ""
+        sampled, host = rows.take(np.isin(rows.cause, _SAMPLED)), level.view.host
+        samples = ""
+        if len(sampled):
+            lane = host.axis.rank(sampled.thread)
+            low, high = (host.axis.position(lane, side) for side in (sampled.start, sampled.end))
+            samples = leaf_text(host.samples, low, high, self._symbols)
+        did += f"; samples in {samples}" if samples else ""
+        return did + self._files.read_by(rows.thread, rows.start, rows.end)

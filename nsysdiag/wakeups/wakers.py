@@ -21,7 +21,7 @@ from nsysdiag.events.host import HostTables
 from nsysdiag.events.identity import process_of
 from nsysdiag.events.rows import Rows, RowsOf, distinct
 from nsysdiag.events.scheduling import BREAK_NS
-from nsysdiag.wakeups.base_rate import LEAST, Chance, Presence, There, passers_by
+from nsysdiag.wakeups.base_rate import LEAST, Presence, passers_by
 from nsysdiag.wakeups.candidates import (
     REPEATED,
     STANDS_OUT,
@@ -40,9 +40,11 @@ from nsysdiag.wakeups.candidates import (
 from nsysdiag.wakeups.runs import Runs
 from nsysdiag.wakeups.waits import RELEASES, SIGNALS, WRITES, Ends, Waits
 
-BEFORE_NS = 100_000
-AFTER_NS = 15_000
+BEFORE_NS, AFTER_NS = 100_000, 15_000
+"""How long before the waiting thread comes in, and after, its waker's call may begin; and how long before its waker may
+have gone off the CPU."""
 CHILD_NS = 2_000_000
+"""How long before the wait for it does a child may end."""
 QUEUED_NS = 5_000_000
 """How long a thread that was woken may have stood in the queue of a busy CPU."""
 AFTER_A_QUEUE = 0.9
@@ -138,34 +140,28 @@ class WakeFinder:
         self, waits: Waits, moment: IntArray, unclear: BoolArray, group: IntArray, found: Wakers
     ) -> None:
         """Forget threads that were there at the end of some waits only, as they are at any moment."""
-        rows = passers_by(waits, group, found, Presence(self._there(waits, moment), self._chance(waits), unclear))
+
+        def there(thread: int, rows: IntArray) -> BoolArray:
+            ago = self._runs.ran(np.full(len(rows), thread), moment[rows])
+            ran = (ago >= 0) & (ago <= BEFORE_NS) & (ago <= moment[rows] - waits.start[rows])
+            low, high = np.maximum(moment[rows] - BEFORE_NS, waits.start[rows]), moment[rows] + AFTER_NS
+            result: BoolArray = ran | self._calls_by_thread.between(thread, waits.ends[rows], low, high)
+            return result
+
+        rows = passers_by(waits, group, found, Presence(there, self._chance, unclear))
         found.put(rows, Wakers.none(moment[rows]))
 
     @cached_property
     def _calls_by_thread(self) -> _Callers:
         return _Callers(self._wake_calls)
 
-    def _there(self, waits: Waits, moment: IntArray) -> There:
-        def there(thread: int, rows: IntArray) -> BoolArray:
-            ago = self._runs.ran(np.full(len(rows), thread), moment[rows])
-            ran = (ago >= 0) & (ago <= BEFORE_NS) & (ago <= moment[rows] - waits.start[rows])
-            low = np.maximum(moment[rows] - BEFORE_NS, waits.start[rows])
-            result: BoolArray = ran | self._calls_by_thread.between(
-                thread, waits.ends[rows], low, moment[rows] + AFTER_NS
-            )
-            return result
-
-        return there
-
-    def _chance(self, waits: Waits) -> Chance:
-        def chance(thread: int, row: int) -> float:
-            lane = int(self._runs.axis.rank(np.array([thread]))[0])
-            ran = float(self._runs.share[lane]) if lane >= 0 else 0.0
-            at = int(np.searchsorted(self._callers, thread))
-            calls = int(self._calls_of_callers[at]) if thread in self._callers[at : at + 1] else 0
-            return min(ran + calls * (BEFORE_NS + AFTER_NS) / self._span, 1.0)
-
-        return chance
+    def _chance(self, thread: int) -> float:
+        """How likely a thread runs, or calls, around any moment."""
+        lane = int(self._runs.axis.rank(np.array([thread]))[0])
+        ran = float(self._runs.share[lane]) if lane >= 0 else 0.0
+        at = int(np.searchsorted(self._callers, thread))
+        calls = int(self._calls_of_callers[at]) if thread in self._callers[at : at + 1] else 0
+        return min(ran + calls * (BEFORE_NS + AFTER_NS) / self._span, 1.0)
 
     def _by_runs_elsewhere(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
         """Where no thread of its own process ends such waits, the thread of another one that ran until nearly all of
@@ -251,6 +247,8 @@ class WakeFinder:
         found.put(several, Wakers.none(moment.last[several]))
 
     def _by_calls(self, waits: Waits, moment: Moments, group: IntArray, found: Wakers) -> None:
+        """The only thread of the process that made such a call around the moment; of several the one that does so at
+        most waits of the group."""
         looked = Moments(moment.first - BEFORE_NS, moment.last + AFTER_NS)
         pairs = _callers_within(self._wake_calls, waits, looked)
         # Who stands in a queue was woken by the first of several calls, who came in at once by the nearest.
@@ -285,6 +283,8 @@ class WakeFinder:
         return result
 
     def _by_runs(self, waits: Waits, moment: IntArray, group: IntArray, found: Wakers) -> None:
+        """For those still open the only thread that ran until the moment; of several the one that does so at nearly
+        every wait of the group, else the nearest."""
         open_ = found.how == How.NOTHING
         own = np.isin(waits.ends, (Ends.SIGNAL, Ends.RELEASE, Ends.UNKNOWN))
         low, high = self._runs.lanes_of(process_of(waits.thread))
@@ -337,9 +337,22 @@ class WakeFinder:
 
     def _by_usual_waker(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
         """Of those still open the ones whose like one thread ended nearly always: its last such call before, which the
-        waiting thread may have been slow to follow, or else that it ran until then; short calls are not recorded."""
+        waiting thread may have been slow to follow. Or else, as short calls are not recorded, that it ran until then or
+        until the waiting thread stood in a queue, unless it nearly always runs."""
         self._call_of(usual, waits, Moments(np.maximum(waits.start, moment - QUEUED_NS), moment), cpu, found)
-        self._ran_usually(waits, moment, cpu, usual, found)
+        chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
+        if len(chosen) == 0 or len(self._runs.share) == 0:
+            return
+        lane, ago = self._runs.axis.rank(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
+        there = (lane >= 0) & (ago >= 0) & (ago <= (moment - waits.start)[chosen])
+        there &= (ago <= BEFORE_NS) | self._stood(cpu[chosen], moment[chosen] - np.maximum(ago, 0), moment[chosen])
+        there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT
+        wait, ago = chosen[there], ago[there]
+        at = moment[wait] - np.where(ago > BEFORE_NS, ago, 0)
+        found.settle(Pairs.without_calls(wait, usual[wait], at, ago), How.USUAL)
+        # The further back, the likelier that a thread ran by chance.
+        often = self._runs.came_in(lane[there]) / self._span
+        found.confidence[wait] *= 1 - np.minimum(np.where(ago > BEFORE_NS, often * ago, 0), 1)
 
     def _call_of(self, usual: IntArray, waits: Waits, moment: Moments, cpu: IntArray, found: Wakers) -> None:
         """For those still open the last call of the thread that is `usual` for each, between two moments; long before
@@ -362,23 +375,6 @@ class WakeFinder:
     def _stood(self, cpu: IntArray, since: IntArray, moment: IntArray) -> BoolArray:
         """Whether others held each CPU since then, so that a thread woken then may have stood in its queue."""
         return self._cpus.held(cpu, Intervals(since, moment)) & (since >= moment - QUEUED_NS)
-
-    def _ran_usually(self, waits: Waits, moment: IntArray, cpu: IntArray, usual: IntArray, found: Wakers) -> None:
-        """The `usual` threads that ran until the moment, or until the waiting thread stood in a queue, unless they
-        nearly always run."""
-        chosen = np.flatnonzero((found.how == How.NOTHING) & (usual > 0))
-        if len(chosen) == 0 or len(self._runs.share) == 0:
-            return
-        lane, ago = self._runs.axis.rank(usual[chosen]), self._runs.ran(usual[chosen], moment[chosen])
-        there = (lane >= 0) & (ago >= 0) & (ago <= (moment - waits.start)[chosen])
-        there &= (ago <= BEFORE_NS) | self._stood(cpu[chosen], moment[chosen] - np.maximum(ago, 0), moment[chosen])
-        there &= self._runs.share[np.maximum(lane, 0)] <= 1 - STANDS_OUT
-        wait, ago = chosen[there], ago[there]
-        at = moment[wait] - np.where(ago > BEFORE_NS, ago, 0)
-        found.settle(Pairs.without_calls(wait, usual[wait], at, ago), How.USUAL)
-        # The further back, the likelier that a thread ran by chance.
-        often = self._runs.came_in(lane[there]) / self._span
-        found.confidence[wait] *= 1 - np.minimum(np.where(ago > BEFORE_NS, often * ago, 0), 1)
 
     def _by_ended_processes(self, waits: Waits, moment: IntArray, found: Wakers) -> None:
         """A child ends 0.4 to 1 ms before the wait for it does."""
@@ -413,6 +409,7 @@ def _callers_within(calls: _WakeCalls, waits: Waits, moment: Moments, *, anywher
 
 
 def _wake_calls(calls: CallTable, ignored: IntArray) -> _WakeCalls:
+    """The OS calls that end waits, but those of `ignored` threads."""
     by_name = np.zeros(len(calls.names), dtype=np.int64)
     for ends, pattern in ((Ends.SIGNAL, SIGNALS), (Ends.RELEASE, RELEASES), (Ends.WRITE, WRITES)):
         by_name[[pattern.fullmatch(name) is not None for name in calls.names]] = ends

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nsysdiag.arrays.groups import medians
-from nsysdiag.ledger.distribution import distribution
+from nsysdiag.launches.launches import distribution
 
 durations = st.lists(st.one_of(st.integers(0, 2_000), st.integers(0, 1 << 40)), min_size=1, max_size=40)
 
