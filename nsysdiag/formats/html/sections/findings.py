@@ -60,27 +60,21 @@ def view(context: Context) -> View:
     """The findings, which are left out where there is no device to find anything about."""
     findings = in_order(context.report)
     names = dict(zip(map(id, context.report.findings), anchors(context.report.findings), strict=True))
-    twins = [_twin(finding, findings) for finding in findings]
     return {
-        "findings": [
-            _draw(context, finding, names[id(finding)], twin, names[id(twin)] if twin else "")
-            for finding, twin in zip(findings, twins, strict=True)
-        ],
+        "findings": [_draw(context, finding, findings, names) for finding in findings],
         "note": words.overlap_note(context.report.findings),
     }
 
 
-def _twin(finding: Finding, findings: list[Finding]) -> Finding | None:
-    """The finding of another device that is shown already and asks for the same."""
-    first = namesake(finding, findings)
-    return first if first and first.advice == finding.advice else None
-
-
-def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None, twin_anchor: str) -> FindingView:
+def _draw(context: Context, finding: Finding, findings: list[Finding], names: dict[int, str]) -> FindingView:
+    """One of the `findings`; `names` has the anchor of each by its identity."""
     cause = context.causes[finding.cause]
+    # The finding of another device that is shown already and asks for the same.
+    first = namesake(finding, findings)
+    twin = first if first and first.advice == finding.advice else None
     return FindingView(
         finding=finding,
-        anchor=anchor,
+        anchor=names[id(finding)],
         kind=finding.severity if finding.severity in SEVERITIES else "info",
         icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
         cause="" if finding.title.startswith(cause.title) else cause.title,
@@ -98,7 +92,7 @@ def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None,
         gap=_gap(context, finding),
         span=_span(context, finding),
         folded=twin is not None or finding.severity not in OPEN,
-        same=twin_anchor,
+        same=names[id(twin)] if twin else "",
         same_device=twin.device if twin else "",
         markdown=escape(finding_markdown(context.report, finding)),  # its line ends are meant
     )
