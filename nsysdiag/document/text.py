@@ -37,7 +37,7 @@ from nsysdiag.document.blocks import (
     shown,
     written_out,
 )
-from nsysdiag.document.figures import Segment, Stack
+from nsysdiag.document.figures import Stack
 from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span
@@ -167,14 +167,13 @@ def _split(drawing: Stack, width: int) -> Iterator[Text]:
         sign * (end - before) for sign, before, end in zip(SIGNS, [0, *ends[:-1]], ends, strict=False)
     ).ljust(room, OTHER_SIGN)
     yield Text(signs, "cyan")
-    legend = [f"{sign} {_share(segment, drawing)}" for sign, segment in zip(SIGNS, shown, strict=False)]
+    legend = [
+        f"{sign} {visible(segment.label)} {format_share(segment.ns, drawing.whole)}"
+        for sign, segment in zip(SIGNS, shown, strict=False)
+    ]
     if rest:
         legend.append(f"{OTHER_SIGN} other {format_share(sum(each.ns for each in rest), drawing.whole)}")
     yield from (Text(line) for line in _filled(legend, width))
-
-
-def _share(segment: Segment, drawing: Stack) -> str:
-    return f"{visible(segment.label)} {format_share(segment.ns, drawing.whole)}"
 
 
 def _filled(parts: Sequence[str], width: int) -> list[str]:
