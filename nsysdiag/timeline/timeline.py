@@ -13,10 +13,11 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.report import DeviceReport, Finding, Gap
-from nsysdiag.timeline.exact import Room, fitted, rows_of
+from nsysdiag.timeline.exact import Room, fitted
 from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
 from nsysdiag.timeline.lanes import cause_source, stream_sources
 from nsysdiag.timeline.packing import NameTable, Packing, exact_size
+from nsysdiag.timeline.source import rows_in
 
 ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
 """Rows of operations, and as many of threads, over all devices."""
@@ -63,7 +64,7 @@ def with_lanes(
     slices = [] if causes is None else [packing.lane(causes, np.arange(len(causes.start)))]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
     streams = stream_sources(context.device, context.strings, low, high)
-    found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_of(source, parts))
+    found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_in(source, parts))
     lanes = [*found.lanes, *slices]
     return DeviceLanes(
         key=report.key,
