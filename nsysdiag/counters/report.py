@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 BUCKETS = 1_000
 NOTHING = -1
-CLOCK = "gpc_clock"
 MEMORY = ("dram_read", "dram_write")
 
 
@@ -71,7 +70,7 @@ def gpu_metrics(
         rows.append(_metric(each, parted, lens, measured.chip, _series(sampled, edges, METRICS[each.metric].unit)))
         if METRICS[each.metric].joined:
             joins.add(each.metric, parted, sampled, lens)
-        if each.metric == CLOCK:
+        if each.metric == "gpc_clock":
             clock = clocks(each, spans.kernels, measured.chip.clock_hz if measured.chip else None, clock_limit)
     return GpuMetrics(
         gpu=measured.gpu,

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from nsysdiag.document.curve import Spark
     from nsysdiag.formats.batch.rows import Row
 
-TREND = "trend.html"
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = Limit(page=0, summary=0, brief=0)
 """Markdown alone: on the page the rows say it."""
@@ -117,15 +116,20 @@ def render_markdown(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
 def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:
     """All of it; with a `history` the page shows the idle share over the runs, and leads to their page."""
     mark = result(summary)
+    failed = [
+        (shown_name(entry.input), clip(entry.error, SENTENCE), clip(entry.hint, SENTENCE))
+        for entry in summary.entries
+        if entry.status == FAILED
+    ]
     sections = [
         Section("overview", "Summary", [Paragraph([mark, f". {headline(summary)}"], "verdict")]),
-        Section("failed", "Not analysed", [_failed(summary)]),
+        Section("failed", "Not analysed", [Table("", FAILURES, failed, limit=MARKDOWN)]),
         Section("broken", "Broken budgets", [_broken(summary)]),
         Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
         Section("traces", "All traces, the worst first", _traces(summary, history)),
         Section("health", "Health of the traces", _warnings(summary)),
     ]
-    facts: Words = [Name("Over time", href=link(TREND))] if history else ""
+    facts: Words = [Name("Over time", href=link("trend.html"))] if history else ""
     return Document("Traces", sections, facts, f"{mark.word}: traces", contents=False)
 
 
@@ -133,12 +137,6 @@ def link(path: str) -> str:
     """A path within the folder as an address that leads nowhere else."""
     parts = [part for part in path.encode("utf-8", "backslashreplace").split(b"/") if part not in (b"", b".", b"..")]
     return "./" + quote(b"/".join(parts), safe="/-._~") if parts else ""
-
-
-def _failed(summary: BatchSummary) -> Table:
-    failed = [entry for entry in summary.entries if entry.status == FAILED]
-    cells = [(shown_name(entry.input), clip(entry.error, SENTENCE), clip(entry.hint, SENTENCE)) for entry in failed]
-    return Table("", FAILURES, cells, limit=MARKDOWN)
 
 
 def _broken(summary: BatchSummary) -> Table:

@@ -39,11 +39,9 @@ MOST_SERIES, MOST_POINTS, MOST_OF_ALL, FEWEST_POINTS = 100, 300, 3000, 20
 MOST_ROWS = 30
 UNFOLDED = 3
 TOP_CAUSES = 6
-OTHER = "other"
 CHIEF_CAUSES, MOST_CAUSE, MOST_TITLE = 3, 60, 120
 SCALE = 1_000_000
 """Shares are drawn as whole parts of a million."""
-INDEX = "index.html"
 LATEST = (
     Column("Trace", NAME, head=True, length=80),
     Column("GPU", CODE, length=30),
@@ -110,7 +108,7 @@ def document(summary: BatchSummary, history: Sequence[HistoryLine], causes: Caus
         Section("latest", "Latest run and the one before", _overview(trends, len(order))),
         *(_section(trend, causes, unfolded=at < UNFOLDED) for at, trend in enumerate(trends)),
     ]
-    return Document("Traces over time", sections, [Name("All traces", href=link(INDEX))], contents=False)
+    return Document("Traces over time", sections, [Name("All traces", href=link("index.html"))], contents=False)
 
 
 def _overview(trends: Sequence[Trend], total: int) -> list[Block]:
@@ -234,7 +232,7 @@ def _causes(trend: Trend, names: list[str], below: list[Label], causes: Causes) 
         shares = [each for each in found if each.ns > 0]
         rest = sum(ns for id, ns in line.causes.items() if id not in top)
         if rest > 0:
-            shares.append(Share(OTHER, "All other causes", round(SCALE * rest / whole), "idle", ""))
+            shares.append(Share("other", "All other causes", round(SCALE * rest / whole), "idle", ""))
         parts = ", ".join(f"{share.label} {format_share(share.ns, SCALE)}" for share in shares)
         text = f"{name}: {parts or 'no idle time'}"
         bars.append(Bar(sum(share.ns for share in shares), shares, text, slow=False, faded=False))

@@ -28,7 +28,7 @@ TIMELINE_SCRIPTS = (
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parents[2]
 _COMMENTS = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)$", re.MULTILINE | re.DOTALL)
-_BLANKS = re.compile(r"\n\s+")
+BLANKS = re.compile(r"\n\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def assembled(folder: str, names: tuple[str, ...]) -> str:
 
 def lean(script: str) -> str:
     """A script without indentation, empty lines, and lines that are comment alone. No text of it goes over lines."""
-    return _BLANKS.sub("\n", _COMMENTS.sub("", script)).lstrip()
+    return BLANKS.sub("\n", _COMMENTS.sub("", script)).lstrip()
 
 
 @cache

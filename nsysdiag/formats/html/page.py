@@ -25,6 +25,7 @@ from nsysdiag.document.view import Causes
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.html.assets import (
+    BLANKS,
     Bundle,
     asset,
     content_hash,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
 GENERATOR = "nsysdiag"
 HEAD_BYTES = 4096
 _KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
-_BLANKS = re.compile(r"\n\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def document(
 def squeezed(html: str) -> str:
     """The page without indentation and empty lines: a tenth of a large one. Where blanks count they stay."""
     parts = _KEPT.split(html)
-    return "".join(part if at % 2 else _BLANKS.sub("\n", part) for at, part in enumerate(parts))
+    return "".join(part if at % 2 else BLANKS.sub("\n", part) for at, part in enumerate(parts))
 
 
 def has_figures(groups: list[Group]) -> bool:
