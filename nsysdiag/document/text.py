@@ -63,8 +63,8 @@ CUT = (NAME, KEY, CODE)
 LEAST_BAR, MOST_BAR = 10, 40
 FULL_BAR = 1_000_000
 SIGNS, OTHER_SIGN, MOST_SPLIT, LEAST_SIGN = "█▓▒░", "·", 80, 0.01
-"""What the parts of a stacked bar are drawn with, the largest first, how long it is at most, and
-of which share on a part has a sign of its own."""
+"""What the parts of a stacked bar are drawn with, the largest first; how long the bar is at most; and from which share
+on a part has a sign of its own."""
 BETWEEN = 2
 """Blanks between columns, and before what belongs to a title."""
 

@@ -97,10 +97,10 @@ class Causes:
 def window_parts(device: DeviceReport) -> tuple[Part, ...]:
     """Compute, exposed communication, exposed copies and idle of a device: the sum is its window."""
     return (
-        Part(*WORK["compute"], device.compute_ns),
-        Part(*WORK["exposed_comm"], device.exposed_comm_ns),
-        Part(*WORK["exposed_copy"], device.exposed_copy_ns),
-        Part("idle", "Idle", device.idle_ns),
+        Part(*PARTS["compute"], device.compute_ns),
+        Part(*PARTS["exposed_comm"], device.exposed_comm_ns),
+        Part(*PARTS["exposed_copy"], device.exposed_copy_ns),
+        Part(*PARTS["idle"], device.idle_ns),
     )
 
 

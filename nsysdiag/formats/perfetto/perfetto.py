@@ -61,7 +61,7 @@ def _track(place: int, name: str) -> Track:
 def _device(report: Report, place: int, gaps: GapEvents) -> list[Event]:
     device, causes = report.devices[place], Causes(report.causes)
     tracks = {name: _track(place, name) for name in TRACKS}
-    process = NUMBERS * (place + 1)
+    process = tracks["gaps"].process
     events = process_names(process, f"{device.key} {device.name}", place)
     for at, (name, track) in enumerate(tracks.items()):
         events += track_names(track, name, at)

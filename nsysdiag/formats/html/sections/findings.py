@@ -26,11 +26,11 @@ OPEN = ("high", "medium")
 @dataclass(frozen=True, slots=True)
 class FindingView:
     """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does. `cause` is empty
-    where the title begins with it, `device` where there is but one, `saves` where nothing tells: it
-    is `of` a step or the judged time. `share` is that of the `whole`. `queries` say
-    what a row of the trace is, and the SELECT that finds it. `gap` is what the timeline shows of it, else `span`, from
-    its first row: `START-END` in ns. `folded`: its evidence opens on demand. `same` is the anchor of the finding on
-    another device that asks for the same, `same_device` that device."""
+    where the title begins with it, `device` where there is but one, `saves` where nothing is known; `saves` is `of` a
+    step or the judged time, `share` is of the `whole`. `queries` hold what a row of the trace is, and the SELECT that
+    finds it. The timeline shows `gap`, or else `span`, which is around its first row: `START-END` in ns. `folded`: its
+    evidence opens on demand. `same` is the anchor of the finding on another device that asks for the same,
+    `same_device` that device."""
 
     finding: Finding
     anchor: str
