@@ -60,7 +60,10 @@ def with_lanes(
     low, high = levels.start_ns, levels.end_ns
     wanted = _wanted(report, findings)
     packing = Packing.over(NameTable(NAME_ROOM // devices), low, high)
-    causes = cause_source(context.slices, _described(context, report), len(context.frame.gaps), rows // CAUSE_SLICES)
+    # Causes are drawn in the gaps that the report describes or that stand for a group.
+    starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
+    gaps = np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
+    causes = cause_source(context.slices, gaps, len(context.frame.gaps), rows // CAUSE_SLICES)
     slices = [] if causes is None else [packing.lane(causes, np.arange(len(causes.start)))]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
     streams = stream_sources(context.device, context.strings, low, high)
@@ -84,12 +87,6 @@ def _wanted(report: DeviceReport, findings: list[Finding]) -> Intervals:
     pairs = [(row.representative_start_ns, row.representative_start_ns + row.max_ns) for row in rows]
     pairs += [(gap.start_ns, gap.end_ns) for gap in report.gaps]
     return Intervals.of(list(dict.fromkeys(pairs)))
-
-
-def _described(context: GapContext, report: DeviceReport) -> IntArray:
-    """The gaps that the report describes or that stand for a group."""
-    starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
-    return np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
 
 
 MOST_LAUNCHING, MOST_WAKING = 4, 6

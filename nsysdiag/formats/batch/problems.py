@@ -27,8 +27,9 @@ _FAILED_WEIGHT, _BUDGET_WEIGHT, _UNJUDGED_WEIGHT = 1e6, 1e3, 1e2
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing to report; `weight` orders those of a level, most first. `rule` is `not-analysed`, `budget`, or the
-    cause that a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are fit to be shown;
-    `identity` stays the same as long as trace, rule and place do, whatever the numbers are, and no two share one."""
+    cause that a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are fit to be
+    shown; `identity` stays the same as long as trace, rule and place do, whatever the numbers are, and no two share
+    one."""
 
     rule: str
     level: str
