@@ -8,8 +8,8 @@ import pytest
 
 from nsysdiag.arrays.intervals import Intervals, complement, union
 from nsysdiag.config.settings import Settings
+from nsysdiag.counters.counters import measured_sm_active
 from nsysdiag.counters.facts import GpuMetric, GpuMetrics
-from nsysdiag.counters.measured import measured_filling, measured_sm_active, measured_tensor
 from nsysdiag.document.packed import unpack_metric
 from nsysdiag.pipeline import analyze
 from nsysdiag.report import DeviceReport
@@ -175,11 +175,9 @@ def test_what_other_parts_are_told(device: DeviceReport, found: GpuMetrics) -> N
     active = row(found, "sm_active")
     assert active.window is not None
     assert measured_sm_active(found) == MeasuredSm(active.window)
-    assert measured_filling(found) == active.compute
-    assert measured_tensor(found) == row(found, "tensor_active").compute
     assert device.utilization.sm_source == "gpu-metrics"
     assert device.utilization.sm_active_share == active.window
-    assert measured_sm_active(None) is measured_filling(None) is measured_tensor(None) is None
+    assert measured_sm_active(None) is None
 
 
 @pytest.mark.slow

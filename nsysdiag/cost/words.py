@@ -20,7 +20,6 @@ IF_TYPICAL = "if the whole run is like this window"
 TYPICAL = f"The amounts hold {IF_TYPICAL}."
 BEST = "What a fix saves at best may overlap with what other fixes save: it may not be added up."
 PARTS = {"idle": "Idle", "exposed_comm": WORK["exposed_comm"][1], "exposed_copy": WORK["exposed_copy"][1]}
-LOST = "Lost together"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,35 +35,29 @@ class CostRow:
 
 def cost_lines(report: Report) -> list[str]:
     """The summary: what is lost of one device in full; of several together, and in a line of each."""
-    priced = [device for device in report.devices if device.cost is not None]
+    priced = [(device.key, device.cost) for device in report.devices if device.cost is not None]
     if report.cost is None or not priced:
         return []
     if len(report.devices) == 1:
-        return _device_lines(report, priced[0])
+        return _device_lines(report, priced[0][1])
     lines = [f"{_all(report.cost)}: {_lost(report.cost)}. {_run(report.cost, _run_hours(report))}."]
-    return lines + [f"{device.key}: {_brief(report, device)}." for device in priced]
+    for key, cost in priced:
+        best = _best(report, cost)
+        lost = f"{_money(cost, cost.lost.hour)} of {_money(cost, cost.gpu_hour_cost)} an hour is lost"
+        lines.append(f"{key}: {lost}{f'; {best}' if best else ''}.")
+    return lines
 
 
-def _device_lines(report: Report, device: DeviceReport) -> list[str]:
-    cost = device.cost
-    if cost is None:
-        return []
-    best = _best(report, cost)
-    return [
-        f"{_lost(cost)}.",
-        *([f"{_steps(cost)}."] if cost.step is not None else []),
-        f"{_run(cost, cost.run_hours)}.",
-        *([f"{best[:1].upper()}{best[1:]}."] if best else []),
-    ]
-
-
-def _brief(report: Report, device: DeviceReport) -> str:
-    cost = device.cost
-    if cost is None:
-        return ""
-    lost = f"{_money(cost, cost.lost.hour)} of {_money(cost, cost.gpu_hour_cost)} an hour is lost"
-    best = _best(report, cost)
-    return f"{lost}; {best}" if best else lost
+def _device_lines(report: Report, cost: Cost) -> list[str]:
+    lines = [f"{_lost(cost)}."]
+    if cost.step is not None:
+        lost = cost.lost.thousand_steps
+        of_it = "" if lost is None else f", {_money(cost, lost)} of it lost"
+        lines.append(f"1,000 steps cost {_money(cost, 1000 * cost.step)}{of_it}.")
+    lines.append(f"{_run(cost, cost.run_hours)}.")
+    if best := _best(report, cost):
+        lines.append(f"{best[:1].upper()}{best[1:]}.")
+    return lines
 
 
 def price_sentences(report: Report) -> list[str]:
@@ -111,7 +104,7 @@ def cost_rows(report: Report) -> list[CostRow]:
 
 def _rows(device: str, cost: Cost | TotalCost) -> list[CostRow]:
     parts = [CostRow(device, label, "part", getattr(cost, name)) for name, label in PARTS.items()]
-    return [*parts, CostRow(device, LOST, "sum", cost.lost)]
+    return [*parts, CostRow(device, "Lost together", "sum", cost.lost)]
 
 
 def _lost(cost: Cost | TotalCost) -> str:
@@ -123,13 +116,6 @@ def _lost(cost: Cost | TotalCost) -> str:
     share = format_share(cost.lost.hour, cost.gpu_hour_cost)
     of = f"{_money(cost, cost.gpu_hour_cost)} an hour"
     return f"{_money(cost, cost.lost.hour)} of {of} is lost, {share}" + (f": {parts}" if parts else "")
-
-
-def _steps(cost: Cost) -> str:
-    lost = cost.lost.thousand_steps
-    of_it = "" if lost is None else f", {_money(cost, lost)} of it lost"
-    step = 0.0 if cost.step is None else cost.step
-    return f"1,000 steps cost {_money(cost, 1000 * step)}{of_it}"
 
 
 def _run(cost: Cost | TotalCost, hours: float) -> str:

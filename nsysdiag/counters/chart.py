@@ -31,13 +31,19 @@ def draw_curve(found: GpuMetrics, row: GpuMetric, most_spots: int) -> Strip:
     """The curve of one share. Raises InputError where the report is damaged."""
     values = unpack_metric(found, row)
     together = -(-len(values) // most_spots)
+    spots = []
+    for at in range(0, len(values), together):
+        part = values[at : at + together]
+        said = "not sampled" if np.isnan(part).all() else share(float(np.nanmean(part)))
+        start = found.start_ns + (found.end_ns - found.start_ns) * at // found.buckets
+        spots.append(Spot(SLOT * at, f"at {instant(start)}: {said}"))
     span = f"from {instant(found.start_ns)} to {instant(found.end_ns)}"
     return Strip(
         title=row.title,
         note=f"{share(row.window)} of the window",
         label=f"{row.title} {span}: {share(row.window)} on average",
         d=_area(values),
-        spots=[_spot(found, values, at, together) for at in range(0, len(values), together)],
+        spots=spots,
         spot_width=SLOT * together,
     )
 
@@ -51,10 +57,3 @@ def _area(values: npt.NDArray[np.float64]) -> str:
             steps = "".join(f"V{height}H{SLOT * (at + 1)}" for at, height in heights.items())
             path += f"M{SLOT * places[0]} {HEIGHT}{steps}V{HEIGHT}z"
     return path
-
-
-def _spot(found: GpuMetrics, values: npt.NDArray[np.float64], at: int, together: int) -> Spot:
-    part = values[at : at + together]
-    mean = None if np.isnan(part).all() else float(np.nanmean(part))
-    start = found.start_ns + (found.end_ns - found.start_ns) * at // found.buckets
-    return Spot(SLOT * at, f"at {instant(start)}: {'not sampled' if mean is None else share(mean)}")

@@ -1,5 +1,5 @@
-"""The hardware counters of each device, and what has to be said where there are none, or where they speak against the
-trace."""
+"""The hardware counters of each device: which series are its own, what other parts of the analysis ask of them, and
+what has to be said where there are none, or where they speak against the trace."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from nsysdiag import typed
-from nsysdiag.counters.facts import GpuMetrics
+from nsysdiag.arrays.intervals import Intervals
+from nsysdiag.counters.facts import GpuMetric, GpuMetrics
+from nsysdiag.counters.joins import rounded
+from nsysdiag.counters.masks import Sampled
 from nsysdiag.counters.report import Measured
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metrics import Chip, GpuMetricSamples, chip_of, gpu_numbers, read_chips, read_gpu_metrics
 from nsysdiag.fields import Text
+from nsysdiag.report import Gap
 from nsysdiag.units import format_share
+from nsysdiag.utilization.sm_activity import MeasuredSm
 
 if TYPE_CHECKING:
     from nsysdiag.trace.trace import Trace
@@ -70,12 +77,31 @@ def _nothing_known(names: list[str]) -> str:
     return f"GPU_METRICS holds no metric that is known here, but {shown}{more}."
 
 
+def measured_sm_active(found: GpuMetrics | None) -> MeasuredSm | None:
+    """What the counters say about the activity of the SMs; None where it was not captured."""
+    row = _sm_active(found)
+    return None if row is None or row.window is None else MeasuredSm(row.window)
+
+
+def with_sm_active(gaps: list[Gap], measured: Measured | None) -> list[Gap]:
+    """The gaps with the SM activity by the samples that are wholly inside each."""
+    if measured is None or "sm_active" not in measured.series or not gaps:
+        return gaps
+    spans = Intervals.of([(gap.start_ns, gap.end_ns) for gap in gaps])
+    means = Sampled.of(measured.series["sm_active"]).whole(spans)
+    return [replace(gap, sm_active=rounded(mean)) for gap, mean in zip(gaps, means.tolist(), strict=True)]
+
+
 def gap_notes(found: GpuMetrics | None, limit: float) -> list[str]:
     """What speaks against the gaps: SMs that were active in them."""
-    rows = [row for row in found.metrics if row.id == "sm_active"] if found is not None else []
-    if not rows or rows[0].gaps is None or rows[0].gaps < limit or rows[0].gap_samples < FEWEST_GAP_SAMPLES:
+    row = _sm_active(found)
+    if row is None or row.gaps is None or row.gaps < limit or row.gap_samples < FEWEST_GAP_SAMPLES:
         return []
     return [
-        f"In the gaps {format_share(rows[0].gaps, 1)} of the SMs were active by the GPU's own counters: another program"
+        f"In the gaps {format_share(row.gaps, 1)} of the SMs were active by the GPU's own counters: another program"
         " used the GPU, or kernels are missing in the trace. What is called idle here was not idle."
     ]
+
+
+def _sm_active(found: GpuMetrics | None) -> GpuMetric | None:
+    return next((row for row in found.metrics if row.id == "sm_active"), None) if found is not None else None

@@ -173,15 +173,12 @@ class Work:
 
     def part(self, series: Series) -> Parted:
         """A series on the grid with its idle parts taken out, where their level is known; never of clocks."""
-        idle = self._idle_level(series.value) if METRICS[series.metric].unit is Unit.SHARE else None
-        return Parted(series.value, None if idle is None else self._working(series.value, idle), idle)
-
-    def _idle_level(self, value: FloatArray) -> float | None:
-        mean, samples = self._idle.whole_mean(value)
-        return mean if mean is not None and samples >= FEWEST_IDLE and mean <= HIGHEST_IDLE else None
-
-    def _working(self, value: FloatArray, idle: float) -> FloatArray:
-        """The value of each sample's busy part; of a sample that is not partly idle its own."""
+        value = series.value
+        idle, samples = self._idle.whole_mean(value)
+        known = METRICS[series.metric].unit is Unit.SHARE and samples >= FEWEST_IDLE
+        if not known or idle is None or idle > HIGHEST_IDLE:
+            return Parted(value, None, None)
+        # A sample that is not partly idle keeps its value.
         over = (value * self._length - idle * (self._length - self._worked)) / np.maximum(self._worked, 1)
         partly = (self._worked > 0) & (self._worked < self._length)
-        return np.where(partly, np.clip(over, 0.0, 1.0), value)
+        return Parted(value, np.where(partly, np.clip(over, 0.0, 1.0), value), idle)

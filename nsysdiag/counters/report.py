@@ -12,7 +12,7 @@ from nsysdiag.counters.clocks import clocks
 from nsysdiag.counters.facts import GpuMetric, GpuMetrics
 from nsysdiag.counters.joins import Joins, rounded
 from nsysdiag.counters.masks import Parted, Sampled, Within
-from nsysdiag.counters.targets import Lens, Spans, Target, kernel_targets, range_targets
+from nsysdiag.counters.targets import Lens, kernel_targets, range_targets
 from nsysdiag.events.calls import CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.gpu_metric_names import METRICS, Unit
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 BUCKETS = 1_000
 NOTHING = -1
-CLOCK = "gpc_clock"
 MEMORY = ("dram_read", "dram_write")
 
 
@@ -63,16 +62,17 @@ def gpu_metrics(
     joins = Joins(
         range_targets(device, calls, ranges, parts), kernel_targets(device, parts, strings, max(periods)), iterations
     )
-    spans, lens = _spans(device, split, parts, gaps, joins.targets), None
+    busy, lens = union(Intervals(device.operations.start, device.operations.end)), None
     rows, clock = [], None
     for each in series:
-        lens = lens if lens is not None and lens.grid is each.grid else Lens.of(each.grid, spans)
+        if lens is None or lens.grid is not each.grid:
+            lens = Lens.of(each.grid, parts, split, gaps, busy, joins.targets)
         parted, sampled = lens.work.part(each), Sampled.of(each)
         rows.append(_metric(each, parted, lens, measured.chip, _series(sampled, edges, METRICS[each.metric].unit)))
         if METRICS[each.metric].joined:
             joins.add(each.metric, parted, sampled, lens)
-        if each.metric == CLOCK:
-            clock = clocks(each, spans.kernels, measured.chip.clock_hz if measured.chip else None, clock_limit)
+        if each.metric == "gpc_clock":
+            clock = clocks(each, split.kernels, measured.chip.clock_hz if measured.chip else None, clock_limit)
     return GpuMetrics(
         gpu=measured.gpu,
         period_ns=max(periods),
@@ -84,19 +84,6 @@ def gpu_metrics(
         start_ns=int(edges.start[0]),
         end_ns=int(edges.end[-1]),
         buckets=len(edges),
-    )
-
-
-def _spans(
-    device: DeviceTimeline, split: WindowSplit, parts: Intervals, gaps: Intervals, targets: list[Target]
-) -> Spans:
-    return Spans(
-        window=parts,
-        kernels=split.kernels,
-        compute=split.parts[0],
-        gaps=gaps,
-        busy=union(Intervals(device.operations.start, device.operations.end)),
-        targets=targets,
     )
 
 

@@ -45,7 +45,6 @@ _METRICS = """
     metric=id title unit window_mean=window kernels_mean=kernels compute_mean=compute gaps_mean=gaps idle_level=idle
     lowest highest samples gap_samples left_out capped peak_bytes_per_second
 """
-_MEANS = "what name count=instances time_ns samples whole metric mean"
 TABLES = (
     of_devices(
         "gpu_metrics",

@@ -38,25 +38,16 @@ def section(device: DeviceReport, context: Context) -> Section | None:
     found = device.gpu_metrics
     if found is None:
         return None
-    return Section(
-        "gpu-metrics",
-        TITLE,
-        [
-            Lines(counter_sentences(device), NOT_BRIEF),
-            *_over_time(found, context.rows(MAX_SPOTS)),
-            _means(found),
-            *_by_name(found),
-        ],
-    )
-
-
-def _over_time(found: GpuMetrics, most_spots: int) -> list[Block]:
+    blocks: list[Block] = [Lines(counter_sentences(device), NOT_BRIEF)]
     rows = [row for name in CURVES if (row := metric(found, name)) is not None]
-    if not rows:
-        return []
-    span = f"From {instant(found.start_ns)} to {instant(found.end_ns)}"
-    caption = f"{span}, each from 0 to 100% of what the hardware can do; where a curve breaks off, nothing was sampled."
-    return [Chart(draw_curves(found, rows, most_spots), "Counters over time", captions=[caption])]
+    if rows:
+        curves = draw_curves(found, rows, context.rows(MAX_SPOTS))
+        span = f"From {instant(found.start_ns)} to {instant(found.end_ns)}"
+        caption = (
+            f"{span}, each from 0 to 100% of what the hardware can do; where a curve breaks off, nothing was sampled."
+        )
+        blocks.append(Chart(curves, "Counters over time", captions=[caption]))
+    return Section("gpu-metrics", TITLE, [*blocks, _means(found), *_by_name(found)])
 
 
 def _means(found: GpuMetrics) -> Table:

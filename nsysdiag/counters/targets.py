@@ -17,6 +17,7 @@ from nsysdiag.events.operations import Category
 from nsysdiag.events.projection import project
 from nsysdiag.events.rows import distinct
 from nsysdiag.gap_groups.keys import normal_range
+from nsysdiag.ledger.busy import WindowSplit
 
 if TYPE_CHECKING:
     from nsysdiag.trace.strings import Strings
@@ -102,21 +103,9 @@ def _longest(code: IntArray, spans: Intervals, count: int) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spans:
-    """Sets of time on a device: its window, that of any kernel and of compute inside it, its gaps, and all its
-    operations, `busy`, those outside the window too; and the ranges and kernels of the report."""
-
-    window: Intervals
-    kernels: Intervals
-    compute: Intervals
-    gaps: Intervals
-    busy: Intervals
-    targets: list[Target]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Lens:
-    """The same sets over the samples of one grid."""
+    """Sets of time on a device over the samples of one grid: its window, that of any kernel and of compute inside it,
+    its gaps, and the ranges and kernels of the report."""
 
     grid: Grid
     work: Work
@@ -127,14 +116,16 @@ class Lens:
     targets: list[Within]
 
     @classmethod
-    def of(cls, grid: Grid, spans: Spans) -> Lens:
-        """Lay the sets over a grid."""
+    def of(
+        cls, grid: Grid, window: Intervals, split: WindowSplit, gaps: Intervals, busy: Intervals, targets: list[Target]
+    ) -> Lens:
+        """Lay the sets over a grid; `busy` is that of all operations of the device, those outside the window too."""
         return cls(
             grid=grid,
-            work=Work(grid, spans.busy),
-            window=Within.of(grid, spans.window),
-            kernels=Within.of(grid, spans.kernels),
-            compute=Within.of(grid, spans.compute),
-            gaps=Within.of(grid, spans.gaps),
-            targets=[Within.of(grid, target.spans, spans.busy) for target in spans.targets],
+            work=Work(grid, busy),
+            window=Within.of(grid, window),
+            kernels=Within.of(grid, split.kernels),
+            compute=Within.of(grid, split.parts[0]),
+            gaps=Within.of(grid, gaps),
+            targets=[Within.of(grid, target.spans, busy) for target in targets],
         )

@@ -103,8 +103,7 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table. `head` has what names a row, at most one of a table; `pick` offers its values as a filter; a
-    `spare` one is left out where the terminal is narrow;
-    names and texts are cut to `length` characters."""
+    `spare` one is left out where the terminal is narrow; names and texts are cut to `length` characters."""
 
     title: str
     kind: Kind

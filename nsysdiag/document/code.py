@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from nsysdiag.report import CallSite, CodeFrame, CodeShare
 
 NAME_LIMIT = 60
-NO_SYMBOL = "no symbol"
 COUNTED = {"cuda": "calls", "osrt": "calls", "sampling": "samples", "python": "back traces"}
 Show = Callable[[str], str]
 
@@ -35,24 +34,20 @@ def call_site_label(site: CallSite | None, show: Show = short) -> str:
     """
     if site is None or not site.frames:
         return ""
+    parts = []
+    # Native functions of one module bear its name once, behind the last of them.
+    for module, group in groupby(site.frames, key=lambda frame: "" if frame.python else frame.module):
+        names = " ← ".join(_function(frame, show) for frame in group)
+        shown = show(module)
+        parts.append(names + (f" {shown if shown.startswith('[') else f'[{shown}]'}" if module else ""))
     what = "" if site.own else "library code: "
     when = "the launch, in " if site.launch else ""
     share = f", {format_count(site.chains)} of {format_count(site.of)} {COUNTED.get(site.source, 'call chains')}"
-    return when + what + _frames(site.frames, show) + (share if site.of > 1 else "")
-
-
-def _frames(frames: list[CodeFrame], show: Show) -> str:
-    """Native functions of one module bear its name once, behind the last of them."""
-    parts = []
-    for module, group in groupby(frames, key=lambda frame: "" if frame.python else frame.module):
-        names = [_function(frame, show) for frame in group]
-        shown = show(module)
-        parts.append(" ← ".join(names) + (f" {shown if shown.startswith('[') else f'[{shown}]'}" if module else ""))
-    return " ← ".join(parts)
+    return when + what + " ← ".join(parts) + (share if site.of > 1 else "")
 
 
 def _function(frame: CodeFrame, show: Show) -> str:
-    name = show(frame.symbol) or NO_SYMBOL
+    name = show(frame.symbol) or "no symbol"
     if not frame.python or not frame.module:
         return name
     line = f":{frame.line}" if frame.line else ""

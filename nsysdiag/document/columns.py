@@ -81,13 +81,11 @@ def _of_second(column: Column[Any]) -> Column[Any]:
 
 
 def _of_path(record: type, name: str, path: str) -> Column[Any]:
-    return Column(name, _kind(record, path), lambda row: value_at(row, path))
-
-
-def _kind(record: type, path: str) -> Kind:
     kinds = {leaf.kind for leaf in leaves_at(record, path)}
     missing = _NONE in kinds
-    kind = _KINDS.get(*(kinds - {_NONE})) if len(kinds) == 1 + missing else None
+    kind: Kind | None = _KINDS.get(*(kinds - {_NONE})) if len(kinds) == 1 + missing else None
     if kind is None:
         raise TypeError(f"{record.__name__}.{path} is no plain value: give a function for its cells")
-    return "integer or none" if kind == "integer" and missing else kind
+    if kind == "integer" and missing:
+        kind = "integer or none"
+    return Column(name, kind, lambda row: value_at(row, path))

@@ -93,9 +93,9 @@ def ink_on(color: str) -> str:
 
 
 def _luminance(color: str) -> float:
-    red, green, blue = (_linear(int(color[at : at + 2], 16) / 255) for at in (1, 3, 5))
+    """The relative luminance of an sRGB colour, as WCAG defines it."""
+    channels = [int(color[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        each / 12.92 if each <= 0.04045 else float(((each + 0.055) / 1.055) ** 2.4) for each in channels
+    )
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
-def _linear(channel: float) -> float:
-    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)

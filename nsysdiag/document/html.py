@@ -32,7 +32,7 @@ from nsysdiag.document.blocks import (
     left_out,
     shown,
 )
-from nsysdiag.document.curve import Curve
+from nsysdiag.document.curve import Curve, Strips
 from nsysdiag.document.figures import Stack, percent
 from nsysdiag.document.histogram import Histogram
 from nsysdiag.document.kinds import KEY, MISSING, Mark
@@ -57,7 +57,7 @@ MACROS = {
     Details: "details",
     Entry: "entry",
 }
-
+SHAPES = {BarChart: "bars", Histogram: "histogram", Curve: "curve", Stack: "stack", Strips: "strips"}
 MOST_HINT = 400
 EXACT = ("moment", "share", "side", "change")
 """Kinds whose short form says least."""
@@ -89,35 +89,19 @@ def _drawn(block: Block, environment: Environment, macros: Any, level: int, valu
     more: tuple[object, ...] = ()
     match block:
         case Table():
-            more = (*_rows(block), _caption(block))
+            caption = (f"{block.title}.", block.note, left_out(block, Detail.PAGE))
+            more = (*_rows(block), " ".join(part for part in caption if part))
         case Details(blocks=inside):
             more = (html_of(inside, environment, level, values),)
         case Entry(blocks=inside):
             more = (html_of(inside, environment, level + 1, values), level + 1)
         case Chart():
-            more = (_shape(block),)
+            more = (SHAPES[type(block.drawing)],)
         case Heading():
             more = (level + 1,)
         case Command(text=command, place=place):
             more = (f"command-{crc32((place + command).encode(errors='surrogatepass')):08x}",)
     return Markup(getattr(macros, MACROS[type(block)])(block, *more))
-
-
-def _shape(chart: Chart) -> str:
-    match chart.drawing:
-        case BarChart():
-            return "bars"
-        case Histogram():
-            return "histogram"
-        case Curve():
-            return "curve"
-        case Stack():
-            return "stack"
-    return "strips"
-
-
-def _caption(table: Table) -> str:
-    return " ".join(part for part in (f"{table.title}.", table.note, left_out(table, Detail.PAGE)) if part)
 
 
 def _rows(table: Table) -> tuple[list[Column], list[list[tuple[Column, Cell, dict[str, str]]]]]:
@@ -142,13 +126,10 @@ def _attributes(column: Column, cell: Cell) -> dict[str, str]:
     elif kind is KEY:  # every cell of a column that can be filtered needs a value
         found = {"data-f": clip(value.label, 60) if isinstance(value, LegendEntry) else MISSING}
     elif column.pick:
-        found = {"data-f": clip(_picked(value), column.length)}
+        picked = value.word if isinstance(value, Mark) else str(value or MISSING)
+        found = {"data-f": clip(picked, column.length)}
     title = ", ".join(part for part in (exact, clip(cell.hint, MOST_HINT)) if part)
     return found | ({"title": title} if title else {})
-
-
-def _picked(value: object) -> str:
-    return value.word if isinstance(value, Mark) else str(value or MISSING)
 
 
 def width_of(share: float) -> str:

@@ -76,7 +76,8 @@ def markdown_blocks(blocks: Sequence[Block], level: int) -> Iterator[str]:  # no
             case Chart():
                 yield _chart(block)
             case Callout():
-                yield _callout(block)
+                brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
+                yield f"**{text(f'{block.label}: {block.title}')}.** {text(brings + block.text)}".strip()
             case Items(items=items):
                 yield "\n".join(line for number, item in enumerate(items, 1) for line in _item(number, item))
             case Details(title=title, blocks=inside):
@@ -112,11 +113,6 @@ def _chart(block: Chart) -> str:
         return text(block.label)
     parts = (f"{each.label} {format_share(each.ns, drawing.whole)}" for each in drawing.segments)
     return text(f"{drawing.label}: {', '.join(parts)}.")
-
-
-def _callout(block: Callout) -> str:
-    brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
-    return f"**{text(f'{block.label}: {block.title}')}.** {text(brings + block.text)}".strip()
 
 
 def _item(number: int, item: tuple[Words, Sequence[Words]]) -> Iterator[str]:

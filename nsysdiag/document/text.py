@@ -37,7 +37,7 @@ from nsysdiag.document.blocks import (
     shown,
     written_out,
 )
-from nsysdiag.document.figures import Segment, Stack
+from nsysdiag.document.figures import Stack
 from nsysdiag.document.kinds import BAR, CODE, KEY, MARK, MISSING, NAME, TEXT
 from nsysdiag.document.names import clip, visible
 from nsysdiag.document.terminal import bar, grid, heading, indented, printed, span
@@ -63,8 +63,8 @@ CUT = (NAME, KEY, CODE)
 LEAST_BAR, MOST_BAR = 10, 40
 FULL_BAR = 1_000_000
 SIGNS, OTHER_SIGN, MOST_SPLIT, LEAST_SIGN = "█▓▒░", "·", 80, 0.01
-"""What the parts of a stacked bar are drawn with, the largest first, how long it is at most, and
-of which share on a part has a sign of its own."""
+"""What the parts of a stacked bar are drawn with, the largest first; how long the bar is at most; and from which share
+on a part has a sign of its own."""
 BETWEEN = 2
 """Blanks between columns, and before what belongs to a title."""
 
@@ -131,7 +131,8 @@ def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType
         case Lines():
             yield from _lines(block, detail)
         case Chain(steps=steps):
-            yield from (Text(line, "dim") for line in _steps(steps, width))
+            links = [f"→ {visible(step)}" if at else visible(step) for at, step in enumerate(steps)]
+            yield from (Text(line, "dim") for line in _filled(links, width, 1))
         case Facts(facts=facts):
             yield from (Text(visible(f"{fact.label}: {fact.kind.text(fact.value)}")) for fact in facts)
         case Table():
@@ -141,17 +142,13 @@ def _simple(block: Block, detail: Detail, width: int) -> Iterator[RenderableType
         case Chart(label=label):
             yield Text(visible(label))
         case Callout():
-            yield from _callout(block)
+            brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
+            yield Text(visible(f"{block.label}: {block.title}"), "bold green")
+            yield Text(visible(brings + block.text), "green")
         case Items(items=items):
             for words, lines in items:
                 yield _sentence(words, "", None)
                 yield from (indented(_sentence(line, "", None)) for line in lines)
-
-
-def _callout(block: Callout) -> Iterator[Text]:
-    yield Text(visible(f"{block.label}: {block.title}"), "bold green")
-    brings = f"Saves {block.figure} {block.of}. " if block.figure else ""
-    yield Text(visible(brings + block.text), "green")
 
 
 def _split(drawing: Stack, width: int) -> Iterator[Text]:
@@ -167,22 +164,21 @@ def _split(drawing: Stack, width: int) -> Iterator[Text]:
         sign * (end - before) for sign, before, end in zip(SIGNS, [0, *ends[:-1]], ends, strict=False)
     ).ljust(room, OTHER_SIGN)
     yield Text(signs, "cyan")
-    legend = [f"{sign} {_share(segment, drawing)}" for sign, segment in zip(SIGNS, shown, strict=False)]
+    legend = [
+        f"{sign} {visible(segment.label)} {format_share(segment.ns, drawing.whole)}"
+        for sign, segment in zip(SIGNS, shown, strict=False)
+    ]
     if rest:
         legend.append(f"{OTHER_SIGN} other {format_share(sum(each.ns for each in rest), drawing.whole)}")
-    yield from (Text(line) for line in _filled(legend, width))
+    yield from (Text(line) for line in _filled(legend, width, BETWEEN))
 
 
-def _share(segment: Segment, drawing: Stack) -> str:
-    return f"{visible(segment.label)} {format_share(segment.ns, drawing.whole)}"
-
-
-def _filled(parts: Sequence[str], width: int) -> list[str]:
-    """Parts side by side, as many as fit on each line."""
+def _filled(parts: Sequence[str], width: int, blanks: int) -> list[str]:
+    """Parts side by side with `blanks` between them, as many as fit on each line."""
     lines: list[str] = []
     for part in parts:
-        if lines and len(lines[-1]) + BETWEEN + len(part) <= width:
-            lines[-1] += " " * BETWEEN + part
+        if lines and len(lines[-1]) + blanks + len(part) <= width:
+            lines[-1] += " " * blanks + part
         else:
             lines.append(part)
     return lines
@@ -215,18 +211,6 @@ def _title(block: Entry, width: int) -> Text:
         title.append(" " * BETWEEN)
         title.append(clip(block.note, max(LEAST_NAME, width - len(title))), "not bold dim")
     return title
-
-
-def _steps(steps: Sequence[str], width: int) -> list[str]:
-    """A chain from the root on; a step that does not fit behind the one before it begins a line."""
-    lines: list[str] = []
-    for step in steps:
-        shown_as = f"→ {visible(step)}" if lines else visible(step)
-        if lines and len(lines[-1]) + 1 + len(shown_as) <= width:
-            lines[-1] += f" {shown_as}"
-        else:
-            lines.append(shown_as)
-    return lines
 
 
 def _lines(block: Lines, detail: Detail) -> Iterator[Text]:

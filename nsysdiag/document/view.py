@@ -97,10 +97,10 @@ class Causes:
 def window_parts(device: DeviceReport) -> tuple[Part, ...]:
     """Compute, exposed communication, exposed copies and idle of a device: the sum is its window."""
     return (
-        Part(*WORK["compute"], device.compute_ns),
-        Part(*WORK["exposed_comm"], device.exposed_comm_ns),
-        Part(*WORK["exposed_copy"], device.exposed_copy_ns),
-        Part("idle", "Idle", device.idle_ns),
+        Part(*PARTS["compute"], device.compute_ns),
+        Part(*PARTS["exposed_comm"], device.exposed_comm_ns),
+        Part(*PARTS["exposed_copy"], device.exposed_copy_ns),
+        Part(*PARTS["idle"], device.idle_ns),
     )
 
 
@@ -152,18 +152,14 @@ def moved(device: DeviceReport, causes: Causes) -> list[RootRow]:
     """The causes that following wake-ups gave time to or took it from, by what they have then."""
     if not follows_wakes(device):
         return []
-    rows = [
-        RootRow(row.cause, row.root_ns, row.ns, _root_labels(device, row.cause.id, causes))
-        for row in ledger_rows(device, causes)
-        if row.ns != row.root_ns
-    ]
+    rows = []
+    for row in ledger_rows(device, causes):
+        if row.ns != row.root_ns:
+            # The kinds within data loading are the workers' own causes.
+            labels = by_time(device.root_labels.get(row.cause.id, {}))
+            titles = tuple((causes.title(label) if causes.knows(label) else label, ns) for label, ns in labels)
+            rows.append(RootRow(row.cause, row.root_ns, row.ns, titles))
     return sorted(rows, key=lambda row: (-row.ns, row.cause.id))
-
-
-def _root_labels(device: DeviceReport, cause: str, causes: Causes) -> tuple[tuple[str, int], ...]:
-    """Kinds within a root cause; those of data loading are the workers' own causes."""
-    labels = by_time(device.root_labels.get(cause, {}))
-    return tuple((causes.title(label) if causes.knows(label) else label, ns) for label, ns in labels)
 
 
 def by_length(gaps: list[Gap]) -> list[Gap]:
@@ -223,9 +219,8 @@ def device_label(report: Report, key: str) -> str:
 
 def held(report: Report) -> list[str]:
     """What was captured into a trace without GPU work: each table of events that has rows, with their number."""
-    rows = {table: rows for table, rows in report.trace.tables.items() if rows not in (0, "~0")}
-    return [f"{table} ({_rows(rows[table])} rows)" for table in sorted(rows) if not table.startswith(BOOKKEEPING)]
-
-
-def _rows(rows: int | str) -> str:
-    return rows if isinstance(rows, str) else format_count(rows)
+    return [
+        f"{table} ({rows if isinstance(rows, str) else format_count(rows)} rows)"
+        for table, rows in sorted(report.trace.tables.items())
+        if rows not in (0, "~0") and not table.startswith(BOOKKEEPING)
+    ]

@@ -245,18 +245,14 @@ def chain_label(chain: list[str]) -> str:
 
 def row_query(row: EvidenceRow) -> str:
     """The SELECT that finds a row of evidence in the trace."""
-    where = " AND ".join(f"{column} = {value}" for column, value in _identity(row))
+    columns = {
+        "start": row.start_ns,
+        "globalTid": row.thread,
+        "globalPid": row.process,
+        "correlationId": row.correlation,
+    }
+    where = " AND ".join(f"{column} = {value}" for column, value in columns.items() if value is not None)
     return f"SELECT * FROM {row.table} WHERE {where}"
-
-
-def _identity(row: EvidenceRow) -> list[tuple[str, int]]:
-    columns = (
-        ("start", row.start_ns),
-        ("globalTid", row.thread),
-        ("globalPid", row.process),
-        ("correlationId", row.correlation),
-    )
-    return [(column, value) for column, value in columns if value is not None]
 
 
 def signatures_sentence(device: DeviceReport) -> str:

@@ -44,7 +44,13 @@ class Family:
 
 def exposition(families: Iterable[Family]) -> bytes:
     """The families that have samples, in order, as UTF-8."""
-    lines = [line for family in families for line in _lines(family)]
+    lines: list[str] = []
+    for family in families:
+        name = PREFIX + family.name
+        samples = [line for sample in family.samples if (line := _sample(name, sample))]
+        if samples:
+            unit = [f"# UNIT {name} {family.unit}"] if family.unit else []
+            lines += [f"# HELP {name} {_escaped(family.help)}", f"# TYPE {name} gauge", *unit, *samples]
     return "\n".join([*lines, "# EOF", ""]).encode()
 
 
@@ -54,26 +60,13 @@ def seconds(ns: int) -> str:
     return f"{sign}{size // NS_PER['s']}.{size % NS_PER['s']:09d}"
 
 
-def ratio(part: int, whole: int) -> float | None:
-    """A share from 0 to 1, None of nothing."""
-    return part / whole if whole else None
-
-
 def clean(value: str) -> str:
     """A label's value without what does not print; line ends stay, they are escaped."""
     return "".join(each for each in value if each.isprintable() or each == "\n")
 
 
-def _lines(family: Family) -> list[str]:
-    name = PREFIX + family.name
-    samples = [line for sample in family.samples if (line := _sample(name, sample))]
-    if not samples:
-        return []
-    unit = [f"# UNIT {name} {family.unit}"] if family.unit else []
-    return [f"# HELP {name} {_escaped(family.help)}", f"# TYPE {name} gauge", *unit, *samples]
-
-
 def _sample(name: str, sample: Sample) -> str:
+    """The line of a sample; empty where it has no value."""
     value = sample.value
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return ""

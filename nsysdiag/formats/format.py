@@ -11,9 +11,9 @@ from nsysdiag.report import Report
 
 @dataclass(frozen=True, slots=True)
 class RenderOptions:
-    """`width` in columns and `color` are for text, `details`, all sections and not the first screen alone, for text and
-    Markdown; `source`, `command` and `created` go to the footer where given. `budgets` are those that were checked on
-    the report, `unjudged` those that it cannot tell, for the formats of CI systems.
+    """`width` (in columns) and `color` are for text. `details` shows all sections instead of the first screen, in text
+    and Markdown. `source`, `command` and `created` go to the footer where given. `budgets` were checked on the report,
+    `unjudged` are those that it cannot tell; both are for the formats of CI systems.
 
     Nothing is taken from the clock or the machine: the same report and options give the same bytes.
     """

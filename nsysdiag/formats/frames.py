@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from nsysdiag.document.columns import Cell, Column, Table
+from nsysdiag.document.columns import Table
 from nsysdiag.document.packed import unpack
 from nsysdiag.errors import InputError
 from nsysdiag.formats.rows import BY_NAME
@@ -37,14 +37,14 @@ def frames(report: Report) -> dict[str, pd.DataFrame]:
 
 def _frame(table: Table[Report, Any], report: Report) -> pd.DataFrame:
     rows = list(table.rows(report))
-    return pd.DataFrame({column.name: _series([column.cell(row) for row in rows], column) for column in table.columns})
-
-
-def _series(cells: list[Cell], column: Column[Any]) -> pd.Series:
-    try:
-        return pd.Series(cells, dtype=_DTYPES[column.kind])
-    except OverflowError as error:
-        raise InputError(f"a {column.name} of this report is out of range: the file is damaged") from error
+    series: dict[str, pd.Series] = {}
+    for column in table.columns:
+        cells = [column.cell(row) for row in rows]
+        try:
+            series[column.name] = pd.Series(cells, dtype=_DTYPES[column.kind])
+        except OverflowError as error:
+            raise InputError(f"a {column.name} of this report is out of range: the file is damaged") from error
+    return pd.DataFrame(series)
 
 
 def all_gaps(report: Report) -> pd.DataFrame:

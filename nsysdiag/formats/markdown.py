@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nsysdiag.diagnosis import show as diagnosis
-from nsysdiag.document.blocks import Paragraph, Section, Words, named
+from nsysdiag.document.blocks import Paragraph, Section, named
 from nsysdiag.document.context import Context
 from nsysdiag.document.markdown import markdown_blocks, markdown_of
 from nsysdiag.document.markup import MARKER, code, text
@@ -25,15 +25,16 @@ def render(report: Report, options: RenderOptions) -> bytes:
     finds its own file again."""
     context = Context(report, Causes(report.causes))
     blocks = [MARKER, f"# nsysdiag: {code(report.trace.file)}"]
-    blocks += _in_full(context) if options.details or report.diagnosis is None else _first_screen(context)
-    blocks += ["---", *markdown_blocks([Paragraph(_origin(report, options))], 2)]
+    if options.details or report.diagnosis is None:
+        blocks += _in_full(context)
+    else:
+        found = diagnosis.summary(context)
+        blocks += markdown_of(Section("diagnosis", "", found.blocks if found else ()), 2)
+        blocks += markdown_of(findings.ticket(report), 2)
+    created = f" · {options.created}" if options.created else ""
+    origin = [*source(report), *named(" · ", options.command), created]
+    blocks += ["---", *markdown_blocks([Paragraph(origin)], 2)]
     return ("\n\n".join(blocks) + "\n").encode()
-
-
-def _first_screen(context: Context) -> list[str]:
-    judged = Section("diagnosis", "", (found.blocks if (found := diagnosis.summary(context)) else ()))
-    shown = [judged, findings.ticket(context.report)]
-    return [line for section in shown for line in markdown_of(section, 2)]
 
 
 def _in_full(context: Context) -> list[str]:
@@ -45,10 +46,6 @@ def _in_full(context: Context) -> list[str]:
             blocks.append(f"## {text(group.device.name)} ({text(group.device.key)})")
         blocks += [line for section in group.sections for line in markdown_of(section, 3 if nested else 2)]
     return blocks
-
-
-def _origin(report: Report, options: RenderOptions) -> Words:
-    return [*source(report), *named(" · ", options.command), f" · {options.created}" if options.created else ""]
 
 
 def is_ours(data: bytes) -> bool:

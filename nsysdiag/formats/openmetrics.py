@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from nsysdiag.document.kinds import part
 from nsysdiag.document.view import SEVERITIES
 from nsysdiag.fields import NS, SUM, Unit, leaves_at, value_at
-from nsysdiag.formats.exposition import PREFIX, Family, Labels, Sample, clean, exposition, ratio, seconds
+from nsysdiag.formats.exposition import PREFIX, Family, Labels, Sample, clean, exposition, seconds
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.report import DeviceReport
 from nsysdiag.workflow_commands import TEXT
@@ -45,7 +46,7 @@ def render(report: Report, _options: RenderOptions) -> bytes:
     families = [_report_info(report)]
     for gauge in GAUGES:
         samples = [
-            Sample(_labels(report, device) + labels, value)
+            Sample((("device", device.key), ("gpu", device.name), ("trace", report.trace.file), *labels), value)
             for device in report.devices
             for labels, value in gauge.values(report, device)
         ]
@@ -66,27 +67,24 @@ def _report_info(report: Report) -> Family:
     return Family(INFO, meaning, "", [Sample(tuple(labels.items()), 1)])
 
 
-def _labels(report: Report, device: DeviceReport) -> Labels:
-    return (("device", device.key), ("gpu", device.name), ("trace", report.trace.file))
-
-
 def _of_field(path: str, help: str, name: str = "") -> Gauge:
     """A field of the device in the base unit of what it counts, which its name ends in: `busy_ns` as `busy_seconds`."""
     leaf = leaves_at(DeviceReport, path)[0]
     unit = _BASE_UNITS.get(leaf.unit or Unit.COUNT, "")
     full = "_".join(each for each in (name or path.removesuffix("_ns"), unit) if each)
-    return Gauge(full, help, unit, lambda _report, device: [((), _in_base_unit(value_at(device, path), unit))])
 
+    def values(_report: Report, device: DeviceReport) -> Values:
+        value = value_at(device, path)
+        return [((), seconds(value) if unit == "seconds" and value is not None else value)]
 
-def _in_base_unit(value: Any, unit: str) -> int | float | str | None:
-    return seconds(value) if unit == "seconds" and value is not None else value
+    return Gauge(full, help, unit, values)
 
 
 def _of_window(path: str, help: str, name: str) -> Gauge:
     """The share of the window that a time of the device makes up."""
     if not {NS, SUM} <= set(leaves_at(DeviceReport, path)[0].markers):
         raise TypeError(f"{path} is no time that adds up over the window")
-    return Gauge(name, help, "ratio", lambda _report, device: [((), ratio(value_at(device, path), device.window_ns))])
+    return Gauge(name, help, "ratio", lambda _report, device: [((), part(value_at(device, path), device.window_ns))])
 
 
 def _device_info(_report: Report, device: DeviceReport) -> Values:

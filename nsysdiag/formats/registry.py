@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from nsysdiag.document.names import visible
 from nsysdiag.errors import UsageError
-from nsysdiag.formats import csv_, gitlab, json_, junit, markdown, openmetrics, sarif, text_
+from nsysdiag.formats import ci, csv_, json_, markdown, openmetrics, text_
 from nsysdiag.formats.format import Format
 from nsysdiag.formats.html import page
 from nsysdiag.formats.perfetto import perfetto
@@ -21,9 +21,9 @@ FORMATS: dict[str, Format] = {
         csv_.FORMAT,
         openmetrics.FORMAT,
         perfetto.FORMAT,
-        junit.FORMAT,
-        sarif.FORMAT,
-        gitlab.FORMAT,
+        ci.JUNIT,
+        ci.SARIF,
+        ci.GITLAB,
     )
 }
 

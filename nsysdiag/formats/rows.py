@@ -12,6 +12,7 @@ from nsysdiag.cost import rows as cost
 from nsysdiag.counters import rows as counters
 from nsysdiag.document.code import call_site_label, host_code_label, whole
 from nsysdiag.document.columns import Column, Table, columns, of_devices
+from nsysdiag.document.kinds import part
 from nsysdiag.document.view import Causes, by_length, by_time, ledger_rows, slices_by_time
 from nsysdiag.document.words import chain_label, path_label, row_query
 from nsysdiag.host import rows as host
@@ -82,16 +83,12 @@ def _labels(device: DeviceReport) -> Iterator[_LabelRow]:
             yield _LabelRow(cause, label, here.get(label, 0), root.get(label, 0))
 
 
-def _share(part: int, whole: int) -> float | None:
-    return part / whole if whole else None
-
-
 _GAPS = (
     *columns(_GapRow, "device=device.key start_ns=gap.start_ns end_ns=gap.end_ns"),
     Column[_GapRow]("length_ns", "integer", lambda row: row.gap.end_ns - row.gap.start_ns),
     *columns(_GapRow, "cause=cause.id cause_title=cause.title"),
-    Column[_GapRow]("slices_ns", "text", lambda row: ";".join(f"{part.cause}:{part.ns}" for part in row.slices)),
-    Column[_GapRow]("evidence", "text", lambda row: "; ".join(part.evidence for part in row.slices if part.evidence)),
+    Column[_GapRow]("slices_ns", "text", lambda row: ";".join(f"{each.cause}:{each.ns}" for each in row.slices)),
+    Column[_GapRow]("evidence", "text", lambda row: "; ".join(each.evidence for each in row.slices if each.evidence)),
     *columns(_GapRow, "process_id=gap.thread.pid thread_id=gap.thread.tid thread_name=gap.thread.name"),
     *columns(_GapRow, "previous_op=gap.previous_op.name next_op=gap.next_op.name"),
     Column[_GapRow]("nvtx", "text", lambda row: path_label(row.gap.nvtx)),
@@ -108,8 +105,8 @@ _DEVICES = """
 """
 _LEDGER = (
     *columns(_CauseRow, "device=device.key cause=cause.id title=cause.title idle_ns=ns root_idle_ns=root_ns"),
-    Column[_CauseRow]("share_of_idle", "number", lambda row: _share(row.ns, row.device.idle_ns)),
-    Column[_CauseRow]("share_of_window", "number", lambda row: _share(row.ns, row.device.window_ns)),
+    Column[_CauseRow]("share_of_idle", "number", lambda row: part(row.ns, row.device.idle_ns)),
+    Column[_CauseRow]("share_of_window", "number", lambda row: part(row.ns, row.device.window_ns)),
 )
 _KERNELS = columns(KernelRow, "short_name name count total_ns mean_ns median_ns min_ns max_ns communication")
 _SIGNATURE_NUMBERS = """

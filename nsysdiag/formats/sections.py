@@ -17,7 +17,6 @@ from nsysdiag.formats.html.sections import (
     findings,
     gaps,
     ledger,
-    signatures,
     timeline,
 )
 from nsysdiag.gap_groups import chart as gap_lengths
@@ -48,7 +47,7 @@ OPENING: tuple[Callable[[Context], Section | None], ...] = (
 )
 PER_DEVICE: tuple[Callable[[DeviceReport, Context], Section | None], ...] = (
     ledger.section,
-    signatures.section,
+    gaps.recurring,
     iterations.section,
     gaps.section,
     gap_lengths.lengths,

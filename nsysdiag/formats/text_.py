@@ -12,7 +12,7 @@ from nsysdiag.document.blocks import Detail, Section
 from nsysdiag.document.context import Context
 from nsysdiag.document.names import visible
 from nsysdiag.document.terminal import heading, printed
-from nsysdiag.document.text import text_of
+from nsysdiag.document.text import text_of, wide_enough
 from nsysdiag.document.view import Causes
 from nsysdiag.findings import show as findings
 from nsysdiag.formats import sections
@@ -23,22 +23,21 @@ from nsysdiag.workflow_commands import TEXT
 if TYPE_CHECKING:
     from nsysdiag.report import Report
 
-MIN_WIDTH, MAX_WIDTH = 60, 160
-
 
 def render(report: Report, options: RenderOptions) -> bytes:
-    """The report as plain text of `options.width` columns, with colours only where asked for."""
-    width = max(MIN_WIDTH, min(options.width, MAX_WIDTH))
+    """The first screen, or with `details` all sections, as plain text of `options.width` columns, with colours only
+    where asked for."""
+    width = wide_enough(options.width)
     context = Context(report, Causes(report.causes))
-    blocks: list[RenderableType] = [_head(report)]
-    blocks += _in_full(context, width) if options.details else _first_screen(context, width)
-    return printed(Group(*blocks), _origin(options), width, color=options.color)
+    in_full = options.details or report.diagnosis is None
+    blocks = _in_full(context, width) if in_full else _first_screen(context, width)
+    facts = [fact for fact in (options.source, options.command, options.created) if fact]
+    origin = [Text(f"\n{visible(' · '.join(facts))}", "dim")] if facts else []
+    return printed(Group(_head(report), *blocks), origin, width, color=options.color)
 
 
 def _first_screen(context: Context, width: int) -> list[RenderableType]:
-    """What a person needs first; a report without a diagnosis is shown in full."""
-    if context.report.diagnosis is None:
-        return _in_full(context, width)
+    """What a person needs first."""
     shown = [
         Section("diagnosis", "", diagnosis.opening(context)),
         findings.brief(context.report),
@@ -66,11 +65,6 @@ def _head(report: Report) -> Text:
     facts = [trace.file, format_bytes(trace.size_bytes)]
     facts += [f"nsys {trace.nsys_version}"] if trace.nsys_version else []
     return Text(f"{report.tool.name} {visible(report.tool.version)} · " + " · ".join(visible(fact) for fact in facts))
-
-
-def _origin(options: RenderOptions) -> list[Text]:
-    facts = [fact for fact in (options.source, options.command, options.created) if fact]
-    return [Text(f"\n{visible(' · '.join(facts))}", "dim")] if facts else []
 
 
 def is_ours(data: bytes) -> bool:

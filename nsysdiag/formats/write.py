@@ -61,18 +61,15 @@ def _check_replaceable(path: Path, kind: int, is_ours: IsOurs) -> None:
             f"{_shown(path)} is a symbolic link, which is never followed",
             hint="--force replaces the link itself by a file; what it points to stays as it is",
         )
-    if not is_ours(_content(path)):
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise _failure(path, error) from error
+    if not is_ours(data):
         raise OutputError(
             f"{_shown(path)} exists and was not written by nsysdiag",
             hint="choose another name, or overwrite it with --force",
         )
-
-
-def _content(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise _failure(path, error) from error
 
 
 def _is_ours(path: Path, data: bytes) -> bool:
@@ -91,7 +88,10 @@ def write(path: Path, data: bytes, *, force: bool, is_ours: IsOurs | None = None
     check(path, force=force, is_ours=is_ours)
     temporary = path.with_name(f".nsysdiag-{secrets.token_hex(8)}.tmp")
     try:
-        _write_new(temporary, data)
+        with temporary.open("xb") as file:  # x is O_EXCL: whatever is there already, a link too, is left alone
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
         raise _failure(path, error) from error
@@ -99,13 +99,6 @@ def write(path: Path, data: bytes, *, force: bool, is_ours: IsOurs | None = None
         with contextlib.suppress(OSError):
             temporary.unlink()
     _sync_folder(path.parent)
-
-
-def _write_new(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:  # x is O_EXCL: whatever is there already, a link too, is left alone
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

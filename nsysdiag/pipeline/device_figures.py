@@ -10,9 +10,8 @@ from nsysdiag.causes import ALLOCATION
 from nsysdiag.communication.communication import collective_kinds, mpi_calls
 from nsysdiag.config.settings import Settings
 from nsysdiag.copies.copies import copy_report
-from nsysdiag.counters.counters import Counters, gap_notes
+from nsysdiag.counters.counters import Counters, gap_notes, with_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.counters.measured import with_sm_active
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.health import device_notes
 from nsysdiag.diagnosis.missing import Missing

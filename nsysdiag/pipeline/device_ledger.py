@@ -7,9 +7,8 @@ import numpy as np
 from nsysdiag.arrays.intervals import BoolArray, Intervals, contains
 from nsysdiag.config.settings import Settings
 from nsysdiag.counters import report as counter_report
-from nsysdiag.counters.counters import Counters
+from nsysdiag.counters.counters import Counters, measured_sm_active
 from nsysdiag.counters.facts import GpuMetrics
-from nsysdiag.counters.measured import measured_sm_active
 from nsysdiag.counters.report import Measured
 from nsysdiag.diagnosis.missing import Missing, UnseenLaunches, missing_of
 from nsysdiag.events.device import DeviceActivity, DeviceTimeline

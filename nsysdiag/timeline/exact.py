@@ -11,7 +11,7 @@ from msgspec import structs
 from nsysdiag.arrays.intervals import IntArray, Intervals, clip, union
 from nsysdiag.timeline.facts import TimelineLane
 from nsysdiag.timeline.packing import NameTable, Packing, exact_size
-from nsysdiag.timeline.source import Source, rows_in
+from nsysdiag.timeline.source import Source
 
 LEAST_PAD_NS, MOST_PAD_NS = 50_000, 5_000_000
 WINDOWS = 12
@@ -109,8 +109,3 @@ def fitted(packing: Packing, sources: list[Source], wanted: Intervals, room: Roo
         rows = max(int(held * max(room.size, 0) / size * CAUTION), FEWEST_ROWS)
     lanes = [structs.replace(lane, levels=packing.shares(source)) for lane, source in zip(lanes, sources, strict=True)]
     return Fitted(lanes, list(zip(parts.start.tolist(), parts.end.tolist(), strict=True)), trial.names)
-
-
-def rows_of(source: Source, parts: Intervals) -> IntArray:
-    """The rows of a source that touch the parts."""
-    return rows_in(source.start, source.end, source.reach, parts)

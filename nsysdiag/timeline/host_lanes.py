@@ -10,11 +10,11 @@ from msgspec import structs
 
 from nsysdiag.arrays.intervals import IntArray, Intervals
 from nsysdiag.events.host import HostActivity
-from nsysdiag.timeline.exact import Room, fitted, rows_of
+from nsysdiag.timeline.exact import Room, fitted
 from nsysdiag.timeline.facts import TimelineLevels
 from nsysdiag.timeline.lanes import thread_sources
 from nsysdiag.timeline.packing import NameTable, Packing
-from nsysdiag.timeline.source import Source
+from nsysdiag.timeline.source import Source, rows_in
 from nsysdiag.timeline.timeline import DeviceLanes, Threads, described
 from nsysdiag.wakeups.host_trace import HostTrace
 
@@ -93,7 +93,7 @@ def _sources(
 
 def _chosen(source: Source, parts: Intervals, rows: int) -> IntArray:
     """The rows in the parts; of NVTX ranges the longest as well, wherever they are."""
-    inside = rows_of(source, parts)
+    inside = rows_in(source, parts)
     if source.kind != "nvtx":
         return inside
     longest = np.argsort(source.start - source.end, kind="stable")[: rows // LONGEST_RANGES]

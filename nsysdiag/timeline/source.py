@@ -40,8 +40,8 @@ def reach_of(end: IntArray) -> IntArray:
     return np.maximum.accumulate(end) if len(end) else end
 
 
-def rows_in(start: IntArray, end: IntArray, reach: IntArray, parts: Intervals) -> IntArray:
-    """The rows that touch the set `parts`, each once.
+def rows_in(source: Source, parts: Intervals) -> IntArray:
+    """The rows of a source that touch the set `parts`, each once.
 
     ```
     rows    [--)[----)    [--)  [-------------)
@@ -49,11 +49,11 @@ def rows_in(start: IntArray, end: IntArray, reach: IntArray, parts: Intervals) -
                 0 no, 1 yes, 2 no, 3 yes, once
     ```
     """
-    first = np.searchsorted(reach, parts.start, side="right")
-    count = np.maximum(np.searchsorted(start, parts.end, side="left") - first, 0)
+    first = np.searchsorted(source.reach, parts.start, side="right")
+    count = np.maximum(np.searchsorted(source.start, parts.end, side="left") - first, 0)
     part = np.repeat(np.arange(len(parts)), count)
     row = np.arange(len(part)) + np.repeat(first - (np.cumsum(count) - count), count)
-    return np.unique(row[end[row] > parts.start[part]])
+    return np.unique(row[source.end[row] > parts.start[part]])
 
 
 def codes_of(code: IntArray, names: list[str]) -> Named:

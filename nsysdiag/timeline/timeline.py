@@ -13,10 +13,11 @@ from nsysdiag.events.device import DeviceActivity
 from nsysdiag.events.identity import pid_of, tid_of
 from nsysdiag.gap_groups.details import GapContext
 from nsysdiag.report import DeviceReport, Finding, Gap
-from nsysdiag.timeline.exact import Room, fitted, rows_of
+from nsysdiag.timeline.exact import Room, fitted
 from nsysdiag.timeline.facts import TimelineLevels, TimelineThread
 from nsysdiag.timeline.lanes import cause_source, stream_sources
 from nsysdiag.timeline.packing import NameTable, Packing, exact_size
+from nsysdiag.timeline.source import rows_in
 
 ROWS, ROWS_NARROWED, LEAST_ROWS = 60_000, 120_000, 1_000
 """Rows of operations, and as many of threads, over all devices."""
@@ -59,11 +60,14 @@ def with_lanes(
     low, high = levels.start_ns, levels.end_ns
     wanted = _wanted(report, findings)
     packing = Packing.over(NameTable(NAME_ROOM // devices), low, high)
-    causes = cause_source(context.slices, _described(context, report), len(context.frame.gaps), rows // CAUSE_SLICES)
+    # Causes are drawn in the gaps that the report describes or that stand for a group.
+    starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
+    gaps = np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
+    causes = cause_source(context.slices, gaps, len(context.frame.gaps), rows // CAUSE_SLICES)
     slices = [] if causes is None else [packing.lane(causes, np.arange(len(causes.start)))]
     room = Room(rows, int(size * FOR_OPERATIONS) - exact_size(slices))
     streams = stream_sources(context.device, context.strings, low, high)
-    found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_of(source, parts))
+    found = fitted(packing, streams, wanted, room, lambda source, parts, _rows: rows_in(source, parts))
     lanes = [*found.lanes, *slices]
     return DeviceLanes(
         key=report.key,
@@ -83,12 +87,6 @@ def _wanted(report: DeviceReport, findings: list[Finding]) -> Intervals:
     pairs = [(row.representative_start_ns, row.representative_start_ns + row.max_ns) for row in rows]
     pairs += [(gap.start_ns, gap.end_ns) for gap in report.gaps]
     return Intervals.of(list(dict.fromkeys(pairs)))
-
-
-def _described(context: GapContext, report: DeviceReport) -> IntArray:
-    """The gaps that the report describes or that stand for a group."""
-    starts = [gap.start_ns for gap in report.gaps] + [row.representative_start_ns for row in report.signatures]
-    return np.flatnonzero(np.isin(context.frame.gaps.start, np.array(starts, dtype=np.int64)))
 
 
 MOST_LAUNCHING, MOST_WAKING = 4, 6

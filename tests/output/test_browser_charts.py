@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.html.vendor import plotly
+from nsysdiag.formats.html.assets import plotly
 from tests.output.devtools import Browser, Chromium
 from tests.output.samples import SAMPLES
 

@@ -32,9 +32,8 @@ from nsysdiag.document.blocks import (
     shown,
 )
 from nsysdiag.document.context import Context
-from nsysdiag.document.curve import Curve, Layer
+from nsysdiag.document.curve import Curve, Layer, draw_spark
 from nsysdiag.document.kinds import BAR, BYTES, COUNT, KEY, MARK, NAME, SHARE, SPARK, TEXT, TIME, Mark, part
-from nsysdiag.document.spark import draw_spark
 from nsysdiag.formats import FORMATS, RenderOptions, sections
 from nsysdiag.formats.html.page import environment
 from nsysdiag.formats.html.sections.section import device_section

@@ -11,9 +11,8 @@ import pytest
 from plotly.offline import get_plotlyjs_version
 
 from nsysdiag.formats import FORMATS
-from nsysdiag.formats.html.assets import content_hash
+from nsysdiag.formats.html.assets import content_hash, plotly
 from nsysdiag.formats.html.carried import from_carried
-from nsysdiag.formats.html.vendor import plotly
 from tests.output.rendered import EVERY_SAMPLE, rendered, tree
 
 ROOT = Path(__file__).parent.parent.parent

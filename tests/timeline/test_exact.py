@@ -38,7 +38,7 @@ def test_a_window_holds_every_row_that_touches_it_once(rows: Pairs, windows: Pai
         for at, (start, end) in enumerate(pairs(lane.spans))
         if any(start < last and end > first for first, last in pairs(parts))
     ]
-    assert rows_in(lane.start, lane.end, lane.reach, parts).tolist() == expected
+    assert rows_in(lane, parts).tolist() == expected
 
 
 def test_where_everything_fits_everything_is_exact() -> None:
@@ -74,4 +74,4 @@ def test_a_window_of_too_many_rows_keeps_the_end_of_its_gap() -> None:
 def test_no_more_rows_than_there_is_room_for(rows: Pairs, gaps: Pairs, room: int) -> None:
     lane = source([(start * 1_000, start * 1_000 + length) for start, length in rows])
     parts = exact_parts([lane], Intervals.of([(low * 1_000, high * 1_000) for low, high in gaps]), 0, 2 * MS, room)
-    assert len(rows_in(lane.start, lane.end, lane.reach, parts)) <= room
+    assert len(rows_in(lane, parts)) <= room

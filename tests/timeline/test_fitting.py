@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from nsysdiag.arrays.intervals import Intervals
-from nsysdiag.timeline.exact import Fitted, Room, fitted, rows_of
+from nsysdiag.timeline.exact import Fitted, Room, fitted
 from nsysdiag.timeline.packing import NameTable, Packing, exact_size
-from nsysdiag.timeline.source import Source, codes_of, reach_of
+from nsysdiag.timeline.source import Source, codes_of, reach_of, rows_in
 from tests.timeline.decode import numbers, unpack
 
 MS = 1_000_000
@@ -29,7 +29,7 @@ def source(count: int, names: list[str]) -> Source:
 
 def packed(rows: Source, room: Room) -> Fitted:
     packing = Packing.over(NameTable(1_000_000), 0, HIGH)
-    return fitted(packing, [rows], GAPS, room, lambda each, parts, _rows: rows_of(each, parts))
+    return fitted(packing, [rows], GAPS, room, lambda each, parts, _rows: rows_in(each, parts))
 
 
 def test_where_all_have_room_all_are_kept() -> None:

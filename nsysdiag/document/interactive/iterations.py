@@ -29,10 +29,6 @@ class Stack:
     faded: bool
     said: str
 
-    @property
-    def total(self) -> int:
-        return sum(part.ns for part in self.parts)
-
 
 def iterations_figure(stacks: list[Stack], chart: BarChart, top: int) -> Figure:
     """The bars as the drawing has them; `top` is the length that fills the height."""
@@ -82,6 +78,7 @@ def _bars(stacks: list[Stack], entry: LegendEntry, group: int, scale: int, time:
 
 def _marks(stacks: list[Stack], height: float) -> Figure:
     """A mark above each bar that is slow or does not count, and for all the whole length."""
+    lengths = [sum(part.ns for part in stack.parts) for stack in stacks]
     return {
         "type": "scatter",
         "mode": "markers",
@@ -96,7 +93,7 @@ def _marks(stacks: list[Stack], height: float) -> Figure:
             "opacity": [1 if stack.slow or stack.faded else 0 for stack in stacks],
             "line": {"width": [1.5 if stack.faded else 0 for stack in stacks], "color": "var(--muted)"},
         },
-        "customdata": [f"{format_exact_ns(stack.total)}{stack.said}" for stack in stacks],
+        "customdata": [f"{format_exact_ns(ns)}{stack.said}" for ns, stack in zip(lengths, stacks, strict=True)],
         "hovertemplate": "%{customdata}",
     }
 

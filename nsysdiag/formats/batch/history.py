@@ -7,10 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.bars import HEIGHT, SLOT, Label, Line, Spot
-from nsysdiag.document.curve import Curve, Layer
+from nsysdiag.document.curve import Curve, Layer, Spark, draw_spark
 from nsysdiag.document.figures import percent
 from nsysdiag.document.names import clip
-from nsysdiag.document.spark import Spark, draw_spark
 from nsysdiag.units import format_share
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from xml.etree import ElementTree as ET
 
 from nsysdiag.ci.facts import UnjudgedBudget
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import severity_rank
 from nsysdiag.epoch import source_date_epoch
-from nsysdiag.formats.batch.problems import SENTENCE
-from nsysdiag.formats.batch.rows import FAIL, FAILED, shown_name
+from nsysdiag.formats.batch.problems import SENTENCE, SHOWN
+from nsysdiag.formats.batch.rows import FAIL, FAILED, by_weight, shown_name
 from nsysdiag.workflow_commands import JOINER
 
 if TYPE_CHECKING:
@@ -95,8 +94,7 @@ def _problem(case: ET.Element, kind: str, type_: str, message: str, more: str) -
 def _verdicts(entry: BatchEntry) -> list[str]:
     """The verdict of each device and the findings that weigh most."""
     verdicts = [clip(f"{device.key}: {device.sentence}", SENTENCE) for device in entry.devices]
-    ranked = sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))
-    top = [each for each in ranked if each.severity in ("high", "medium")]
+    top = [each for each in by_weight(entry.findings) if each.severity in SHOWN]
     return [
         *(verdicts or ["No GPU work in this trace."]),
         *(clip(f"{each.device}: {each.severity}: {each.title}", SENTENCE) for each in top),

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from nsysdiag.document.names import clip
-from nsysdiag.document.view import severity_rank
-from nsysdiag.formats.batch.rows import FAIL, FAILED
+from nsysdiag.formats.batch.rows import FAIL, FAILED, by_weight
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
@@ -27,9 +26,10 @@ _FAILED_WEIGHT, _BUDGET_WEIGHT, _UNJUDGED_WEIGHT = 1e6, 1e3, 1e2
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One of them; `weight` orders those of a level, most first. `rule` is `not-analysed`, `budget`, or the cause that
-    a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are fit to be shown;
-    `identity` stays the same as long as trace, rule and place do, whatever the numbers are, and no two share one."""
+    """One thing to report; `weight` orders those of a level, most first. `rule` is `not-analysed`, `budget`, or the
+    cause that a finding is about; `severity` that of a finding, empty otherwise. `title` and `sentence` are fit to be
+    shown; `identity` stays the same as long as trace, rule and place do, whatever the numbers are, and no two share
+    one."""
 
     rule: str
     level: str
@@ -66,7 +66,7 @@ def _problems_of(entry: BatchEntry) -> Iterator[Problem]:
             yield _of_budget(entry, budget)
     for unjudged in entry.unjudged:
         yield _of_unjudged(entry, unjudged)
-    for finding in sorted(entry.findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id)):
+    for finding in by_weight(entry.findings):
         if finding.severity in SHOWN:
             yield _of_finding(entry, finding)
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from nsysdiag.ci.facts import BatchSummary, HistoryLine
 from nsysdiag.formats import markdown as markdown_report
 from nsysdiag.formats import text_
-from nsysdiag.formats.batch import github, gitlab, index, junit, markdown, sarif, trend
+from nsysdiag.formats.batch import github, gitlab, junit, sarif, trend
+from nsysdiag.formats.batch.summary import render_markdown, render_page
 from nsysdiag.formats.html import page
 from nsysdiag.report import CauseInfo
 
@@ -29,9 +30,9 @@ def write_all(
     """The content of every file by its name. `history` are the runs of all devices, this one among them; without it
     there is no trend. `causes` gives causes their titles and colours; those that it lacks go by their ids."""
     return {
-        "index.html": index.render(summary, history),
+        "index.html": render_page(summary, history),
         **({"trend.html": trend.render(summary, history, causes)} if history else {}),
-        "summary.md": markdown.render(summary),
+        "summary.md": render_markdown(summary),
         "junit.xml": junit.render(summary),
         "nsysdiag.sarif": sarif.render(summary, causes),
         "gitlab.json": gitlab.render(summary),

@@ -64,7 +64,7 @@ def _row(entry: BatchEntry, device: BatchDevice | None) -> Row:
     broken = [each for each in entry.budgets if each.broken and (device is None or each.device in ("", key))]
     broken.sort(key=lambda each: each.level != FAIL)
     findings = [each for each in entry.findings if device is None or each.device == key]
-    top = min(findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id), default=None)
+    top = next(iter(by_weight(findings)), None)
     return Row(entry, device, _mark(broken, entry), broken, entry.unjudged, top)
 
 
@@ -79,6 +79,11 @@ def _mark(broken: list[BudgetResult], entry: BatchEntry) -> Mark:
     if any(each.broken for each in entry.budgets):
         return _ELSEWHERE
     return _KEPT if entry.budgets else _PLAIN
+
+
+def by_weight(findings: list[BatchFinding]) -> list[BatchFinding]:
+    """Findings by severity, then by lost time."""
+    return sorted(findings, key=lambda each: (severity_rank(each.severity), -each.lost_ns, each.id))
 
 
 def shown_name(name: str) -> str:

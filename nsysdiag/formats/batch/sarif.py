@@ -32,6 +32,10 @@ def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
     """As UTF-8 JSON, one run. A trace that could not be analysed is a notification of the run, not a result."""
     found = [problem for problem in problems(summary) if problem.rule != NOT_ANALYSED or problem.severity]
     rules = sorted({_rule_id(problem) for problem in found})
+    failed = [entry for entry in summary.entries if entry.status == FAILED]
+    notes = [
+        {"level": ERROR, "message": _message(why_failed(entry)), "locations": [_location(entry)]} for entry in failed
+    ]
     run = {
         "tool": {
             "driver": {
@@ -41,7 +45,7 @@ def render(summary: BatchSummary, causes: Sequence[CauseInfo] = ()) -> bytes:
             }
         },
         "columnKind": "unicodeCodePoints",
-        "invocations": [_invocation(summary)],
+        "invocations": [{"executionSuccessful": not failed, "toolExecutionNotifications": notes}],
         "results": [_result(problem, rules) for problem in found],
     }
     log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -68,19 +72,6 @@ def _rule(rule: str, causes: Causes) -> dict[str, object]:
         "fullDescription": _message(meaning),
         "help": _message(f"{meaning} {WHERE}"),
     }
-
-
-def _invocation(summary: BatchSummary) -> dict[str, object]:
-    failed = [entry for entry in summary.entries if entry.status == FAILED]
-    notes = [
-        {
-            "level": ERROR,
-            "message": _message(why_failed(entry)),
-            "locations": [_location(entry)],
-        }
-        for entry in failed
-    ]
-    return {"executionSuccessful": not failed, "toolExecutionNotifications": notes}
 
 
 def _result(problem: Problem, rules: list[str]) -> dict[str, object]:

@@ -1,4 +1,5 @@
-"""The summary of a batch as a document: what became of all traces, and a row a trace and GPU, the worst first."""
+"""The summary of a batch: what became of all traces, and a row a trace and GPU, the worst first; as a page, and as
+Markdown for the summary of a CI job."""
 
 from __future__ import annotations
 
@@ -20,24 +21,28 @@ from nsysdiag.document.blocks import (
     Section,
     Table,
     Words,
+    named,
 )
 from nsysdiag.document.figures import Stack, stack
-from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, Mark
+from nsysdiag.document.kinds import CODE, MARK, NAME, SHARE, SPARK, STACK, TEXT, TIME, Mark, part
+from nsysdiag.document.markdown import markdown_document
 from nsysdiag.document.names import clip
 from nsysdiag.document.view import PARTS
 from nsysdiag.document.words import NO_GPU_WORK, SEVERITY_ICONS
 from nsysdiag.formats.batch.history import series, spark
 from nsysdiag.formats.batch.rows import FAIL, FAILED, headline, result, rows, shown_name
+from nsysdiag.formats.format import RenderOptions
+from nsysdiag.formats.html import page
+from nsysdiag.formats.html.assets import asset
 from nsysdiag.units import format_exact_ns, format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsysdiag.ci.facts import BatchDevice, BatchEntry, BatchFinding, BatchSummary, HistoryLine
-    from nsysdiag.document.spark import Spark
+    from nsysdiag.document.curve import Spark
     from nsysdiag.formats.batch.rows import Row
 
-TREND = "trend.html"
 SENTENCE, TITLE, NAME_LENGTH, MOST_WARNINGS = 400, 160, 120, 200
 MARKDOWN = Limit(page=0, summary=0, brief=0)
 """Markdown alone: on the page the rows say it."""
@@ -82,20 +87,49 @@ UNJUDGED = (
 FAILS, WARNS = Mark("▲", "fails", "worse"), Mark("◆", "warns", "mixed")
 TONES = {"high": "worse", "medium": "mixed", "low": "low", "info": "info"}
 """The colours of severities."""
+MOST_BYTES = 1_000_000
+"""GitHub takes 1 MiB from all steps of a job together: a little is left to others."""
+CUT = "\n**Cut here: the whole of it would be longer than a summary may be.** All of it is in `index.html`.\n"
+
+
+def render_page(summary: BatchSummary, history: Sequence[HistoryLine]) -> bytes:
+    """The whole page as UTF-8, complete without scripts or a network."""
+    return drawn(document(summary, history), summary)
+
+
+def drawn(found: Document, summary: BatchSummary) -> bytes:
+    """A page of this batch as UTF-8."""
+    return page.document(found, summary.tool, summary.settings, RenderOptions(), styles=asset("batch.css"))
+
+
+def render_markdown(summary: BatchSummary, most: int = MOST_BYTES) -> bytes:
+    """At most `most` bytes; lines that do not fit are cut, and a last sentence says so."""
+    found, config = document(summary), summary.settings.get("config")
+    origin = [f"{summary.tool.name} {summary.tool.version}", *named(" · settings of ", str(config or ""))]
+    data = markdown_document(found.title.lower(), found.sections, origin, None)
+    if len(data) <= most:
+        return data
+    end = data.rfind(b"\n", 0, most - len(CUT.encode())) + 1
+    return data[:end] + CUT.encode()
 
 
 def document(summary: BatchSummary, history: Sequence[HistoryLine] = ()) -> Document:
     """All of it; with a `history` the page shows the idle share over the runs, and leads to their page."""
     mark = result(summary)
+    failed = [
+        (shown_name(entry.input), clip(entry.error, SENTENCE), clip(entry.hint, SENTENCE))
+        for entry in summary.entries
+        if entry.status == FAILED
+    ]
     sections = [
         Section("overview", "Summary", [Paragraph([mark, f". {headline(summary)}"], "verdict")]),
-        Section("failed", "Not analysed", [_failed(summary)]),
+        Section("failed", "Not analysed", [Table("", FAILURES, failed, limit=MARKDOWN)]),
         Section("broken", "Broken budgets", [_broken(summary)]),
         Section("unjudged", "Budgets that cannot be judged", [_unjudged(summary)]),
         Section("traces", "All traces, the worst first", _traces(summary, history)),
         Section("health", "Health of the traces", _warnings(summary)),
     ]
-    facts: Words = [Name("Over time", href=link(TREND))] if history else ""
+    facts: Words = [Name("Over time", href=link("trend.html"))] if history else ""
     return Document("Traces", sections, facts, f"{mark.word}: traces", contents=False)
 
 
@@ -103,12 +137,6 @@ def link(path: str) -> str:
     """A path within the folder as an address that leads nowhere else."""
     parts = [part for part in path.encode("utf-8", "backslashreplace").split(b"/") if part not in (b"", b".", b"..")]
     return "./" + quote(b"/".join(parts), safe="/-._~") if parts else ""
-
-
-def _failed(summary: BatchSummary) -> Table:
-    failed = [entry for entry in summary.entries if entry.status == FAILED]
-    cells = [(shown_name(entry.input), clip(entry.error, SENTENCE), clip(entry.hint, SENTENCE)) for entry in failed]
-    return Table("", FAILURES, cells, limit=MARKDOWN)
 
 
 def _broken(summary: BatchSummary) -> Table:
@@ -173,24 +201,21 @@ def _traces(summary: BatchSummary, history: Sequence[HistoryLine]) -> list[Block
 
 
 def _row(row: Row, line: Spark | None) -> list[object]:
-    """The cells of all columns."""
-    device = row.device
-    start = [
-        Name(shown_name(row.entry.input), href=link(row.entry.report)),
-        Cell(device.key, hint=device.name) if device else None,
-        Cell(row.mark, note=_judged(row)),
-        _verdict(row.entry, device),
-    ]
-    return [*start, *(_times(device, line) if device else [None] * TIMES), _finding(row.top) if row.top else None]
-
-
-def _judged(row: Row) -> list[Remark]:
-    """The budgets of a row that are broken, or that the trace cannot tell."""
-    broken = [
+    """The cells of all columns. Below the state stand the budgets that are broken, or that the trace cannot tell."""
+    entry, device = row.entry, row.device
+    budgets = [
         Remark(each.sentence, "bad" if each.level == FAIL else "plain", f"{each.budget}, {each.source}")
         for each in row.broken
     ]
-    return [*broken, *(Remark(f"{each.budget}: {each.why}", "bad", each.source) for each in row.unjudged)]
+    budgets += [Remark(f"{each.budget}: {each.why}", "bad", each.source) for each in row.unjudged]
+    return [
+        Name(shown_name(entry.input), href=link(entry.report)),
+        Cell(device.key, hint=device.name) if device else None,
+        Cell(row.mark, note=budgets),
+        _verdict(entry, device),
+        *(_times(device, line) if device else [None] * TIMES),
+        _finding(row.top) if row.top else None,
+    ]
 
 
 def _verdict(entry: BatchEntry, device: BatchDevice | None) -> object:
@@ -208,20 +233,20 @@ def _times(device: BatchDevice, line: Spark | None) -> list[object]:
     )
     whole = Stack("How the window divides", split, device.window_ns, said=format_ns(device.window_ns))
     idle, *shares = (
-        Cell(ns / device.window_ns if device.window_ns else None, hint=format_exact_ns(ns))
-        for ns in (device.idle_ns, device.busy_ns, *work)
+        Cell(part(ns, device.window_ns), hint=format_exact_ns(ns)) for ns in (device.idle_ns, device.busy_ns, *work)
     )
     return [
         Cell(whole, STACK, hint=format_exact_ns(device.window_ns), order=device.window_ns),
         idle,
         Cell(line, order=line.change) if line else None,
         *shares,
-        _time(device.iteration_ns),
+        time_cell(device.iteration_ns),
         device.coverage,
     ]
 
 
-def _time(ns: int | None) -> Cell | None:
+def time_cell(ns: int | None) -> Cell | None:
+    """A time with its exact length for the pointer."""
     return None if ns is None else Cell(ns, hint=format_exact_ns(ns))
 
 

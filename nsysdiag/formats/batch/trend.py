@@ -9,7 +9,6 @@ from nsysdiag.document.axis import MOST_TICKS, time_levels
 from nsysdiag.document.bars import Bar, BarChart, Label, draw_bars
 from nsysdiag.document.blocks import (
     Block,
-    Cell,
     Chart,
     Column,
     Details,
@@ -26,10 +25,9 @@ from nsysdiag.document.names import clip, visible
 from nsysdiag.document.view import Causes, Share, by_time, share_of
 from nsysdiag.document.words import counted
 from nsysdiag.formats.batch.history import FEWEST_SLOTS, draw_line, idle_share, labels, moment, series, share_levels
-from nsysdiag.formats.batch.index import drawn
 from nsysdiag.formats.batch.rows import rows, shown_name
-from nsysdiag.formats.batch.summary import link
-from nsysdiag.units import format_exact_ns, format_ns, format_share
+from nsysdiag.formats.batch.summary import drawn, link, time_cell
+from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,11 +39,9 @@ MOST_SERIES, MOST_POINTS, MOST_OF_ALL, FEWEST_POINTS = 100, 300, 3000, 20
 MOST_ROWS = 30
 UNFOLDED = 3
 TOP_CAUSES = 6
-OTHER = "other"
 CHIEF_CAUSES, MOST_CAUSE, MOST_TITLE = 3, 60, 120
 SCALE = 1_000_000
 """Shares are drawn as whole parts of a million."""
-INDEX = "index.html"
 LATEST = (
     Column("Trace", NAME, head=True, length=80),
     Column("GPU", CODE, length=30),
@@ -112,7 +108,7 @@ def document(summary: BatchSummary, history: Sequence[HistoryLine], causes: Caus
         Section("latest", "Latest run and the one before", _overview(trends, len(order))),
         *(_section(trend, causes, unfolded=at < UNFOLDED) for at, trend in enumerate(trends)),
     ]
-    return Document("Traces over time", sections, [Name("All traces", href=link(INDEX))], contents=False)
+    return Document("Traces over time", sections, [Name("All traces", href=link("index.html"))], contents=False)
 
 
 def _overview(trends: Sequence[Trend], total: int) -> list[Block]:
@@ -139,8 +135,8 @@ def _latest(trend: Trend) -> list[object]:
         trend.device,
         len(trend.every),
         _name(last),
-        _time(last.iteration_ns),
-        _time(before.iteration_ns) if before else None,
+        time_cell(last.iteration_ns),
+        time_cell(before.iteration_ns) if before else None,
         _idle(last),
         _idle(before) if before else None,
         last.broken,
@@ -157,14 +153,13 @@ def _section(trend: Trend, causes: Causes, *, unfolded: bool) -> Section:
         ("Idle share of the window", "Idle share over the runs", _idle_shares(trend.drawn, names, below)),
         ("Idle by cause, of the window", "Idle share by cause over the runs", _causes(trend, names, below, causes)),
     ]
-    found = [block for title, label, drawing in charts if drawing for block in _chart(title, label, sentence, drawing)]
+    found: list[Block] = []
+    for title, label, drawing in charts:
+        if drawing:
+            legend = drawing.legend if isinstance(drawing, BarChart) else ()
+            found += [Heading(title), Chart(drawing, f"{label}. {sentence}", legend=legend)]
     title = clip(f"{trend.name}, {trend.device}", MOST_TITLE)
     return Section(trend.anchor, title, [Details(sentence, [*found, runs], open=unfolded)])
-
-
-def _chart(title: str, label: str, sentence: str, drawing: BarChart | Curve) -> tuple[Block, Block]:
-    legend = drawing.legend if isinstance(drawing, BarChart) else ()
-    return Heading(title), Chart(drawing, f"{label}. {sentence}", legend=legend)
 
 
 def _run(line: HistoryLine, causes: Causes) -> list[object]:
@@ -172,16 +167,12 @@ def _run(line: HistoryLine, causes: Causes) -> list[object]:
     return [
         _name(line),
         moment(line),
-        _time(line.window_ns),
-        _time(line.iteration_ns),
+        time_cell(line.window_ns),
+        time_cell(line.iteration_ns),
         _idle(line),
         ", ".join(f"{title} {format_share(ns, line.window_ns)}" for title, ns in chief),
         line.broken,
     ]
-
-
-def _time(ns: int | None) -> Cell | None:
-    return None if ns is None else Cell(ns, hint=format_exact_ns(ns))
 
 
 def _idle(line: HistoryLine) -> float | None:
@@ -241,7 +232,7 @@ def _causes(trend: Trend, names: list[str], below: list[Label], causes: Causes) 
         shares = [each for each in found if each.ns > 0]
         rest = sum(ns for id, ns in line.causes.items() if id not in top)
         if rest > 0:
-            shares.append(Share(OTHER, "All other causes", round(SCALE * rest / whole), "idle", ""))
+            shares.append(Share("other", "All other causes", round(SCALE * rest / whole), "idle", ""))
         parts = ", ".join(f"{share.label} {format_share(share.ns, SCALE)}" for share in shares)
         text = f"{name}: {parts or 'no idle time'}"
         bars.append(Bar(sum(share.ns for share in shares), shares, text, slow=False, faded=False))

@@ -1,18 +1,19 @@
-"""Where the page templates and the files that go into a page lie, and how they are loaded."""
+"""Where the page templates and the files that go into a page lie, and how they are loaded: styles, scripts, and the
+part of plotly.js that a page carries."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import re
 import tomllib
-import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from nsysdiag.errors import NsysdiagError
-from nsysdiag.formats.html.carried import to_carried
+from nsysdiag.formats.html.carried import compressed, to_carried
 
 PAGE_STYLES = ("app", "tables", "print")
 PAGE_SCRIPTS = ("address", "clipboard", "unpack", "app")
@@ -26,9 +27,8 @@ TIMELINE_SCRIPTS = (
 )
 """The scripts of the timeline, each after those that it uses."""
 PACKAGE = Path(__file__).resolve().parents[2]
-_SMALLEST = 9
 _COMMENTS = re.compile(r"^[ \t]*(?://[^\n]*|/\*.*?\*/[ \t]*)$", re.MULTILINE | re.DOTALL)
-_BLANKS = re.compile(r"\n\s+")
+BLANKS = re.compile(r"\n\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,17 @@ class PackedScript:
 
     source: str
     packed: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """`source` is the script as it runs, `packed` the same with gzip as text, `licence` what must go with it:
+    its licence, and the notices of the libraries in it."""
+
+    version: str
+    source: str
+    packed: str
+    licence: str
 
 
 @cache
@@ -78,14 +89,14 @@ def assembled(folder: str, names: tuple[str, ...]) -> str:
 
 def lean(script: str) -> str:
     """A script without indentation, empty lines, and lines that are comment alone. No text of it goes over lines."""
-    return _BLANKS.sub("\n", _COMMENTS.sub("", script)).lstrip()
+    return BLANKS.sub("\n", _COMMENTS.sub("", script)).lstrip()
 
 
 @cache
 def timeline_script() -> PackedScript:
     """The script of the timeline, which needs what unpacks it anyway."""
     source = lean(assembled("timeline", TIMELINE_SCRIPTS))
-    return PackedScript(source, to_carried(zlib.compress(source.encode(), _SMALLEST)))
+    return PackedScript(source, compressed(source.encode()))
 
 
 @cache
@@ -98,6 +109,20 @@ def page_style() -> str:
 def page_script() -> str:
     """The script of every page, which runs once its elements are there."""
     return lean("\n".join(asset(f"{name}.js") for name in PAGE_SCRIPTS) + assembled("tables", TABLE_SCRIPTS))
+
+
+@cache
+def plotly() -> Bundle:
+    """The bundle that scripts/vendor_plotly fetched."""
+    folder = templates_folder() / "assets" / "vendor"
+    facts = dict(line.split(" ", 1) for line in (folder / "VERSION").read_text(encoding="utf-8").splitlines())
+    data = (folder / "plotly-basic.min.js.gz").read_bytes()
+    return Bundle(
+        version=facts["version"],
+        source=gzip.decompress(data).decode(),
+        packed=to_carried(data),
+        licence="\n".join((folder / name).read_text(encoding="utf-8") for name in ("LICENSE", "NOTICES")),
+    )
 
 
 @cache

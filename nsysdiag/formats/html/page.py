@@ -25,27 +25,28 @@ from nsysdiag.document.view import Causes
 from nsysdiag.formats import sections
 from nsysdiag.formats.format import Format, RenderOptions
 from nsysdiag.formats.html.assets import (
+    BLANKS,
+    Bundle,
     asset,
     content_hash,
     lean,
     page_script,
     page_style,
+    plotly,
     templates_folder,
     timeline_script,
 )
 from nsysdiag.formats.html.timeline.data import timelines
-from nsysdiag.formats.html.vendor import Bundle, plotly
 from nsysdiag.workflow_commands import MARKUP
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from nsysdiag.report import DeviceReport, Report, Tool
 
 GENERATOR = "nsysdiag"
 HEAD_BYTES = 4096
 _KEPT = re.compile(r"(<(?:pre|script|style)\b.*?</(?:pre|script|style)>)", re.DOTALL)
-_BLANKS = re.compile(r"\n\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +84,10 @@ def render(report: Report, options: RenderOptions) -> bytes:
         report=report,
         options=options,
         groups=groups,
-        html_of=_html,
+        # The section's own templates see `values`.
+        html_of=lambda drawn, level, values: html_of(
+            drawn.section.blocks, environment(), level, {**values, "section": drawn}
+        ),
         several=len(report.devices) > 1,
         bundle=_shown(bundle),
         timeline_script=timeline.packed if timeline else "",
@@ -129,15 +133,10 @@ def document(
     )
 
 
-def _html(drawn: Drawn, level: int, values: Mapping[str, object]) -> Markup:
-    """The blocks of a section; its own templates see `values`."""
-    return html_of(drawn.section.blocks, environment(), level, {**values, "section": drawn})
-
-
 def squeezed(html: str) -> str:
     """The page without indentation and empty lines: a tenth of a large one. Where blanks count they stay."""
     parts = _KEPT.split(html)
-    return "".join(part if at % 2 else _BLANKS.sub("\n", part) for at, part in enumerate(parts))
+    return "".join(part if at % 2 else BLANKS.sub("\n", part) for at, part in enumerate(parts))
 
 
 def has_figures(groups: list[Group]) -> bool:
@@ -168,7 +167,7 @@ def environment() -> Environment:
     made = Environment(
         loader=FileSystemLoader(templates_folder()),
         autoescape=True,
-        finalize=_finalize,
+        finalize=lambda value: visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -189,22 +188,15 @@ def environment() -> Environment:
     return made
 
 
-def _finalize(value: object) -> object:
-    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
-
-
 def _groups(context: Context) -> list[Group]:
     """Anchors are numbered where there are several devices; their keys come from the trace and stay out of them."""
     several, found, devices = len(context.report.devices) > 1, [], count()
     for group in sections.groups(context):
         anchor = f"gpu-{next(devices)}" if group.device else ""
         prefix = f"{anchor}-" if several and group.device else ""
-        found.append(Group(anchor, group.device, _drawn(group.sections, prefix)))
+        drawn = [Drawn(prefix + each.id, each) for each in group.sections if shown(each.blocks, Detail.PAGE)]
+        found.append(Group(anchor, group.device, drawn))
     return found
-
-
-def _drawn(found: Iterable[Section], prefix: str) -> list[Drawn]:
-    return [Drawn(prefix + each.id, each) for each in found if shown(each.blocks, Detail.PAGE)]
 
 
 def is_ours(data: bytes) -> bool:

@@ -76,15 +76,8 @@ def _of_device(device: DeviceReport, causes: Causes, track: Track, packed: Packe
 
 
 def _in_full(track: Track, gap: Gap, causes: Causes, title: str) -> Event:
-    slices = slices_by_time(gap)
-    name = causes.title(slices[0].cause) if slices else title
-    return span(track, "gap", name, gap.start_ns, gap.end_ns - gap.start_ns, _arguments(gap, causes))
-
-
-def _arguments(gap: Gap, causes: Causes) -> Event:
-    slices = slices_by_time(gap)
-    root = gap.root
-    return {
+    slices, root = slices_by_time(gap), gap.root
+    arguments: Event = {
         "cause": slices[0].cause if slices else None,
         "slices": [{"cause": causes.title(part.cause), "ns": part.ns, "evidence": part.evidence} for part in slices],
         "thread": thread_label(gap.thread) if gap.thread else None,
@@ -99,6 +92,8 @@ def _arguments(gap: Gap, causes: Causes) -> Event:
         "root_confidence": root.confidence if root else None,
         "confidence": gap.confidence,
     }
+    name = causes.title(slices[0].cause) if slices else title
+    return span(track, "gap", name, gap.start_ns, gap.end_ns - gap.start_ns, arguments)
 
 
 def _operation(operation: Operation | None) -> Event | None:

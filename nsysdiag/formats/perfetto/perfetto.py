@@ -37,9 +37,19 @@ def render(report: Report, _options: RenderOptions) -> bytes:
     """The events of each device, one a line: names first, then each track in order of time."""
     gaps = gap_events(report, MOST_GAPS, [_track(place, "gaps") for place in range(len(report.devices))])
     events = [event for place in range(len(report.devices)) for event in _device(report, place, gaps)]
+    about = {
+        "generator": GENERATOR,
+        "version": visible(report.tool.version),
+        "trace": visible(report.trace.file),
+        "fingerprint": visible(report.trace.fingerprint),
+        "gaps": gaps.shown,
+        "gaps_left_out": gaps.left_out,
+        "gaps_left_out_ns": gaps.left_out_ns,
+        "gaps_left_out_longest_ns": gaps.left_out_longest_ns,
+    }
     encoder = msgspec.json.Encoder()
     lines = b",\n".join(encoder.encode(event) for event in events)
-    head = encoder.encode({"displayTimeUnit": "ns", "otherData": _about(report, gaps)})
+    head = encoder.encode({"displayTimeUnit": "ns", "otherData": about})
     return head.removesuffix(b"}") + b',"traceEvents":[\n' + lines + b"\n]}\n"
 
 
@@ -51,7 +61,7 @@ def _track(place: int, name: str) -> Track:
 def _device(report: Report, place: int, gaps: GapEvents) -> list[Event]:
     device, causes = report.devices[place], Causes(report.causes)
     tracks = {name: _track(place, name) for name in TRACKS}
-    process = NUMBERS * (place + 1)
+    process = tracks["gaps"].process
     events = process_names(process, f"{device.key} {device.name}", place)
     for at, (name, track) in enumerate(tracks.items()):
         events += track_names(track, name, at)
@@ -60,20 +70,6 @@ def _device(report: Report, place: int, gaps: GapEvents) -> list[Event]:
     events += finding_events(report, device, causes, tracks["findings"])
     events += gaps.events[place]
     return events + counters(report, device, process)
-
-
-def _about(report: Report, gaps: GapEvents) -> dict[str, str | int]:
-    trace = report.trace
-    return {
-        "generator": GENERATOR,
-        "version": visible(report.tool.version),
-        "trace": visible(trace.file),
-        "fingerprint": visible(trace.fingerprint),
-        "gaps": gaps.shown,
-        "gaps_left_out": gaps.left_out,
-        "gaps_left_out_ns": gaps.left_out_ns,
-        "gaps_left_out_longest_ns": gaps.left_out_longest_ns,
-    }
 
 
 class _About(msgspec.Struct):

@@ -107,11 +107,9 @@ def counters(report: Report, device: DeviceReport, process: int) -> list[Event]:
         return []
     values = np.stack([found.lanes[name] for name in LANES], axis=1)
     changed = np.flatnonzero(np.any(values[1:] != values[:-1], axis=1)) + 1
-    places = [0, *changed.tolist()]
-    events = [counter(process, COUNTER, found.edges[at], _percent(values[at].tolist())) for at in places]
+    events = []
+    for at in [0, *changed.tolist()]:
+        percent = {name: round(100 * share / FULL, 1) for name, share in zip(LANES, values[at].tolist(), strict=True)}
+        busy = round(100 - percent["idle"], 1)
+        events.append(counter(process, COUNTER, found.edges[at], {"busy": busy, **percent}))
     return [*events, counter(process, COUNTER, found.edges[-1], dict.fromkeys(("busy", *LANES), 0.0))]
-
-
-def _percent(shares: list[int]) -> dict[str, float]:
-    percent = {name: round(100 * share / FULL, 1) for name, share in zip(LANES, shares, strict=True)}
-    return {"busy": round(100 - percent["idle"], 1), **percent}

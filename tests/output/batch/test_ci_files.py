@@ -17,8 +17,9 @@ from msgspec.structs import replace
 
 from nsysdiag.document.names import visible
 from nsysdiag.formats import FORMATS, RenderOptions
-from nsysdiag.formats.batch import github, gitlab, junit, markdown, sarif
+from nsysdiag.formats.batch import github, gitlab, junit, sarif
 from nsysdiag.formats.batch.problems import problems
+from nsysdiag.formats.batch.summary import render_markdown
 from nsysdiag.workflow_commands import JOINER
 from tests.conftest import NODE_MODULES
 from tests.output.batch.schemas import GITLAB, JUNIT_XSD, SARIF
@@ -361,14 +362,14 @@ class TestGithub:
 class TestMarkdown:
     @every_sample
     def test_only_our_own_elements(self, sample: str) -> None:
-        shape = drawn(markdown.render(BATCHES[sample]()).decode())
+        shape = drawn(render_markdown(BATCHES[sample]()).decode())
         known = {"h1", "h2", "p", "strong", "table", "thead", "tbody", "tr", "th", "td", "code", "hr"}
         assert set(shape.elements) <= known
         assert not [plain for plain in shape.plain if TRIGGERS.search(plain)]
-        assert all(line.isprintable() for line in markdown.render(BATCHES[sample]()).decode().split("\n"))
+        assert all(line.isprintable() for line in render_markdown(BATCHES[sample]()).decode().split("\n"))
 
     def test_the_worst_come_first(self) -> None:
-        text = markdown.render(BATCHES["good"]()).decode()
+        text = render_markdown(BATCHES["good"]()).decode()
         places = [text.index(f"## {title}") for title in ("Not analysed", "Broken budgets", "All traces")]
         assert places == sorted(places)
         rows = re.findall(r"^\| \S+ \| ([▲◆] (?:fails|warns)) \|", text, flags=re.MULTILINE)
@@ -377,19 +378,19 @@ class TestMarkdown:
         assert states[:4] == ["✕ Not analysed", "▲ Budget broken", "◆ Warning", "○ No budgets"]
 
     def test_budgets_that_cannot_be_judged_have_a_table(self) -> None:
-        text = markdown.render(summary(entry(unjudged=[unjudged()]))).decode()
+        text = render_markdown(summary(entry(unjudged=[unjudged()]))).decode()
         assert "**✕ Budgets not judged. 1 trace with 1 GPU: " in text
         assert re.search(r"## Budgets that cannot be judged\n\n.*\n.*\n\|.*nothing repeats in it", text)
 
     def test_rows_keep_their_cells(self) -> None:
-        for table in re.findall(r"(?:^\|.*\n)+", markdown.render(BATCHES["hostile"]()).decode(), re.MULTILINE):
+        for table in re.findall(r"(?:^\|.*\n)+", render_markdown(BATCHES["hostile"]()).decode(), re.MULTILINE):
             shape = drawn(table)
             rows = shape.elements.count("tr")
             assert shape.elements.count("td") == shape.elements.count("th") * (rows - 1)
 
     @pytest.mark.parametrize("most", [600, 5_000, 20_000])
     def test_is_cut_between_rows_with_a_sentence(self, most: int) -> None:
-        data = markdown.render(BATCHES["hostile"](), most)
+        data = render_markdown(BATCHES["hostile"](), most)
         assert len(data) <= most
         assert data.decode().endswith("All of it is in `index.html`.\n")
         assert set(drawn(data.decode()).elements) <= {
@@ -399,11 +400,11 @@ class TestMarkdown:
     @pytest.mark.slow
     def test_stays_below_what_github_takes_whatever_comes(self) -> None:
         long = entry(budgets=[budget(f"{at} {'x' * 300}", sentence="é" * 1000) for at in range(3000)])
-        data = markdown.render(summary(long))
+        data = render_markdown(summary(long))
         assert 900_000 < len(data) < 2**20
 
     def test_what_fits_is_not_cut(self) -> None:
-        assert b"Cut here" not in markdown.render(BATCHES["good"]())
+        assert b"Cut here" not in render_markdown(BATCHES["good"]())
 
 
 class TestOneReport:

@@ -12,10 +12,10 @@ import pytest
 from msgspec.structs import replace
 
 from nsysdiag.document.names import visible
-from nsysdiag.formats.batch import history, index, trend
+from nsysdiag.formats.batch import history, trend
 from nsysdiag.formats.batch.registry import OURS, write_all
 from nsysdiag.formats.batch.rows import headline, rows
-from nsysdiag.formats.batch.summary import link
+from nsysdiag.formats.batch.summary import link, render_page
 from nsysdiag.formats.html.assets import content_hash
 from tests.output.batch_samples import (
     BATCHES,
@@ -140,9 +140,9 @@ def test_a_budget_that_cannot_be_judged_is_better_than_a_broken_one_and_worse_th
         ("warns", "Warning"),
     ]
     assert headline(made) == "3 traces with 3 GPUs: 0 not analysed, 2 budgets not judged, 1 budget broken, 2 warnings."
-    cells = [" ".join(row.whole_text().split()) for row in parse(index.render(made, [])).all("tbody")]
+    cells = [" ".join(row.whole_text().split()) for row in parse(render_page(made, [])).all("tbody")]
     assert ["nothing repeats in it" in cell for cell in cells] == [True, True, False]
-    links = [each for row in parse(index.render(made, [])).all("tbody") for each in row.all("a")]
+    links = [each for row in parse(render_page(made, [])).all("tbody") for each in row.all("a")]
     assert len(links) == 3
     assert all(each.attributes["href"].endswith(".html") for each in links)
 

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from nsysdiag.formats.html.carried import from_carried
-from nsysdiag.formats.html.timeline.blob import Blob
-from nsysdiag.formats.html.timeline.metrics import MOST_CURVES, metric_curves
+from nsysdiag.formats.html.carried import Blob, from_carried
+from nsysdiag.formats.html.timeline.data import MOST_CURVES, metric_curves
 from tests.output.samples import device
 from tests.output.timeline.samples import packed
 

@@ -26,11 +26,11 @@ OPEN = ("high", "medium")
 @dataclass(frozen=True, slots=True)
 class FindingView:
     """One finding as drawn. `anchor` stays the same from report to report, as the finding's id does. `cause` is empty
-    where the title begins with it, `device` where there is but one, `saves` where nothing tells: it
-    is `of` a step or the judged time. `share` is that of the `whole`. `queries` say
-    what a row of the trace is, and the SELECT that finds it. `gap` is what the timeline shows of it, else `span`, from
-    its first row: `START-END` in ns. `folded`: its evidence opens on demand. `same` is the anchor of the finding on
-    another device that asks for the same, `same_device` that device."""
+    where the title begins with it, `device` where there is but one, `saves` where nothing is known; `saves` is `of` a
+    step or the judged time, `share` is of the `whole`. `queries` hold what a row of the trace is, and the SELECT that
+    finds it. The timeline shows `gap`, or else `span`, which is around its first row: `START-END` in ns. `folded`: its
+    evidence opens on demand. `same` is the anchor of the finding on another device that asks for the same,
+    `same_device` that device."""
 
     finding: Finding
     anchor: str
@@ -60,27 +60,21 @@ def view(context: Context) -> View:
     """The findings, which are left out where there is no device to find anything about."""
     findings = in_order(context.report)
     names = dict(zip(map(id, context.report.findings), anchors(context.report.findings), strict=True))
-    twins = [_twin(finding, findings) for finding in findings]
     return {
-        "findings": [
-            _draw(context, finding, names[id(finding)], twin, names[id(twin)] if twin else "")
-            for finding, twin in zip(findings, twins, strict=True)
-        ],
+        "findings": [_draw(context, finding, findings, names) for finding in findings],
         "note": words.overlap_note(context.report.findings),
     }
 
 
-def _twin(finding: Finding, findings: list[Finding]) -> Finding | None:
-    """The finding of another device that is shown already and asks for the same."""
-    first = namesake(finding, findings)
-    return first if first and first.advice == finding.advice else None
-
-
-def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None, twin_anchor: str) -> FindingView:
+def _draw(context: Context, finding: Finding, findings: list[Finding], names: dict[int, str]) -> FindingView:
+    """One of the `findings`; `names` has the anchor of each by its identity."""
     cause = context.causes[finding.cause]
+    # The finding of another device that is shown already and asks for the same.
+    first = namesake(finding, findings)
+    twin = first if first and first.advice == finding.advice else None
     return FindingView(
         finding=finding,
-        anchor=anchor,
+        anchor=names[id(finding)],
         kind=finding.severity if finding.severity in SEVERITIES else "info",
         icon=words.SEVERITY_ICONS.get(finding.severity, "○"),
         cause="" if finding.title.startswith(cause.title) else cause.title,
@@ -98,7 +92,7 @@ def _draw(context: Context, finding: Finding, anchor: str, twin: Finding | None,
         gap=_gap(context, finding),
         span=_span(context, finding),
         folded=twin is not None or finding.severity not in OPEN,
-        same=twin_anchor,
+        same=names[id(twin)] if twin else "",
         same_device=twin.device if twin else "",
         markdown=escape(finding_markdown(context.report, finding)),  # its line ends are meant
     )

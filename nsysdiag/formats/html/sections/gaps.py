@@ -1,4 +1,4 @@
-"""The longest gaps one by one, with the evidence for each."""
+"""Gaps: the same place in the program added up, and the longest one by one, with the evidence for each."""
 
 from __future__ import annotations
 
@@ -6,20 +6,41 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from nsysdiag.document import words
-from nsysdiag.document.code import call_site_label
+from nsysdiag.document.code import call_site_label, host_code_label
 from nsysdiag.document.context import Context
 from nsysdiag.document.figures import Segment, safe_color, stack
-from nsysdiag.document.view import Causes, by_length, evidence, flags, slices_by_time
+from nsysdiag.document.view import Causes, by_length, by_total, evidence, flags, slices_by_time
 from nsysdiag.formats.html.sections.section import View, device_section
 from nsysdiag.formats.html.timeline.data import gap_key
-from nsysdiag.gap_groups.show import longest
+from nsysdiag.gap_groups.show import groups, longest
 from nsysdiag.units import format_ns, format_share
 
 if TYPE_CHECKING:
     from nsysdiag.report import DeviceReport, Gap, Operation, Root, Slice
 
-MAX_GAPS = 60
+MAX_SIGNATURES, MAX_GAPS = 50, 60
 SHOWN_AT_FIRST = 20
+
+
+def recurring_view(context: Context, device: DeviceReport) -> View:
+    """The signatures with the most time."""
+    rows = by_total(device.signatures)[: context.rows(MAX_SIGNATURES)]
+    drawn = [
+        (row, context.causes.title(row.cause), safe_color(context.causes[row.cause].color), words.path_label(row.nvtx))
+        for row in rows
+    ]
+    code = {row.id: (call_site_label(row.call_site), host_code_label(row.host_code)) for row in rows}
+    return {
+        "rows": drawn,
+        "all": len(device.signatures),
+        "code": code if any(map(any, code.values())) else {},
+        "iterates": any(row.per_iteration_ns for row in rows),
+        "sentence": words.signatures_sentence(device),
+        "links": {row.id: gap_key(context.report, device.key, row.representative_start_ns) for row in rows},
+    }
+
+
+recurring = device_section("signatures", "Recurring gaps", lambda device: device.signatures, recurring_view, groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +75,7 @@ class GapView:
     key: str
 
 
-def view(context: Context, device: DeviceReport) -> View:
+def longest_view(context: Context, device: DeviceReport) -> View:
     """The longest gaps that the report holds, as many as the page has room for."""
     gaps = by_length(device.gaps)[: context.shared_rows(MAX_GAPS)]
     rows = [_draw(gap, gap_key(context.report, device.key, gap.start_ns), context.causes) for gap in gaps]
@@ -71,7 +92,16 @@ def _draw(gap: Gap, key: str, causes: Causes) -> GapView:
     return GapView(
         gap=gap,
         length=length,
-        slices=[_slice(part, length, causes) for part in slices_by_time(gap)],
+        slices=[
+            SliceView(
+                part,
+                causes.title(part.cause),
+                safe_color(causes[part.cause].color),
+                format_share(part.ns, length),
+                evidence(part, causes),
+            )
+            for part in slices_by_time(gap)
+        ],
         segments=stack((causes.title(part.cause), part.ns, causes[part.cause].color, "") for part in gap.slices),
         thread=words.thread_label(gap.thread) if gap.thread else "",
         short_thread=words.short_thread_label(gap.thread) if gap.thread else "",
@@ -87,11 +117,6 @@ def _draw(gap: Gap, key: str, causes: Causes) -> GapView:
     )
 
 
-def _slice(part: Slice, length: int, causes: Causes) -> SliceView:
-    cause = causes[part.cause]
-    return SliceView(part, cause.title, safe_color(cause.color), format_share(part.ns, length), evidence(part, causes))
-
-
 def _when(operation: Operation | None) -> str:
     if operation is None:
         return ""
@@ -99,4 +124,4 @@ def _when(operation: Operation | None) -> str:
     return f"{operation.category}, {length} on stream {operation.stream}"
 
 
-section = device_section("gaps", "Longest gaps", lambda device: device.gaps, view, longest)
+section = device_section("gaps", "Longest gaps", lambda device: device.gaps, longest_view, longest)

@@ -38,7 +38,9 @@ def view(context: Context, device: DeviceReport) -> View:
     roots = moved(device, context.causes)
     places = {row.cause.id: place for place, row in enumerate(rows, start=1)}
     longest = max((row.ns for row in rows), default=0)
-    cuts = _cuts(rows, wakes=follows_wakes(device))
+    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
+    if follows_wakes(device):
+        cuts.append(Cut("After wake-ups", [(row.cause.title, row.root_ns, row.cause.color) for row in rows]))
     return {
         "rows": [_draw(row, longest) for row in rows],
         "bars": [(cut.label, cut.segments) for cut in cuts],
@@ -51,13 +53,6 @@ def view(context: Context, device: DeviceReport) -> View:
         "drained": words.drained_sentence(device),
         "calibration": words.calibration_sentence(device),
     }
-
-
-def _cuts(rows: list[LedgerRow], *, wakes: bool) -> list[Cut]:
-    """The idle time as it was, and cut again after wake-ups were followed."""
-    cuts = [Cut("By what the thread did", [(row.cause.title, row.ns, row.cause.color) for row in rows])]
-    roots = [Cut("After wake-ups", [(row.cause.title, row.root_ns, row.cause.color) for row in rows])]
-    return [*cuts, *(roots if wakes else [])]
 
 
 def _draw(row: LedgerRow, longest: int) -> Row:

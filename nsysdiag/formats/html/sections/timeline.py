@@ -37,7 +37,15 @@ class Still:
 def view(context: Context) -> View:
     """The timeline, which is left out where the report holds none."""
     drawn = timelines(context.report)
-    stills = [_still(context, device, levels, len(drawn)) for device, levels in drawn[:MOST_STILLS]]
+    stills = [
+        Still(
+            label=f"{device.key} {device.name}",
+            lanes=still_lanes(levels, context.causes, len(drawn)),
+            begin=words.instant(levels.start_ns),
+            end=words.instant(levels.end_ns),
+        )
+        for device, levels in drawn[:MOST_STILLS]
+    ]
     return {
         "stills": stills,
         "more": len(drawn) - MOST_STILLS,
@@ -45,12 +53,6 @@ def view(context: Context) -> View:
         "exact": _exact(drawn),
         "data": timeline_data(context.report, context.causes),
     }
-
-
-def _still(context: Context, device: DeviceReport, levels: TimelineLevels, devices: int) -> Still:
-    label = f"{device.key} {device.name}"
-    lanes = still_lanes(levels, context.causes, devices)
-    return Still(label, lanes, words.instant(levels.start_ns), words.instant(levels.end_ns))
 
 
 def _legend(context: Context, stills: list[Still]) -> list[LegendEntry]:
@@ -76,13 +78,11 @@ def _exact(drawn: list[tuple[DeviceReport, TimelineLevels]]) -> list[str]:
             *_lane_sentences(levels),
         ):
             said.setdefault(sentence, []).append(device.key)
-    return [f"{_keys(keys, len(drawn))}{sentence}" for sentence, keys in said.items()]
-
-
-def _keys(keys: list[str], devices: int) -> str:
-    return (
-        "" if len(keys) == devices else f"{', '.join(keys[:MOST_KEYS])}{' and more' if len(keys) > MOST_KEYS else ''}: "
-    )
+    found = []
+    for sentence, keys in said.items():
+        more = " and more" if len(keys) > MOST_KEYS else ""
+        found.append(sentence if len(keys) == len(drawn) else f"{', '.join(keys[:MOST_KEYS])}{more}: {sentence}")
+    return found
 
 
 def _gaps_sentence(gaps: DrawnGaps) -> str:

@@ -6,7 +6,7 @@ Times count from `origin`, which is text: it may be too large for a script's num
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import UNSET
@@ -15,15 +15,16 @@ from nsysdiag.arrays.codes import to_planes
 from nsysdiag.document import words
 from nsysdiag.document.figures import safe_color
 from nsysdiag.document.names import clip
-from nsysdiag.formats.html.timeline.blob import Blob
+from nsysdiag.formats.html.carried import Blob, Place
 from nsysdiag.formats.html.timeline.gaps import DrawnGaps, drawn_gaps
-from nsysdiag.formats.html.timeline.metrics import metric_curves
 from nsysdiag.formats.html.timeline.names import LONGEST_NAME, Directory
 from nsysdiag.formats.html.timeline.rows import Rows, between, rows_of
 from nsysdiag.limits import MOST_BUCKETS
 from nsysdiag.report import Thread
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import numpy.typing as npt
 
     from nsysdiag.document.view import Causes
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 LONGEST_LABEL = 60
 MOST_PARTS, COARSE_LEVELS = 500, 2
+MOST_CURVES, LONGEST_TITLE = 4, 40
 Value = dict[str, object]
 
 
@@ -154,8 +156,9 @@ class _Writer:
         for at, thread in enumerate(levels.threads):
             if thread.lanes_of is not None:
                 continue
+            known = Thread(pid=thread.pid, tid=thread.tid, name=thread.name)
             self.threads[numbers[at]] = {
-                "label": _label(thread),
+                "label": clip(words.short_thread_label(known), LONGEST_LABEL),
                 "start": low - self._origin,
                 "end": high - self._origin,
                 "exact": self._pairs(levels.exact_host),
@@ -226,5 +229,19 @@ class _Writer:
         return found
 
 
-def _label(thread: TimelineThread) -> str:
-    return clip(words.short_thread_label(Thread(pid=thread.pid, tid=thread.tid, name=thread.name)), LONGEST_LABEL)
+def metric_curves(device: DeviceReport, blob: Blob) -> Iterator[tuple[dict[str, Any], Place]]:
+    """Each curve's title, unit, time and number of buckets, and its values in the block: little-endian int16, -1 where
+    nothing was sampled."""
+    found = device.gpu_metrics
+    if found is None:
+        return
+    drawn = [metric for metric in found.metrics if metric.series and metric.samples]
+    for metric in drawn[:MOST_CURVES]:
+        curve = {
+            "title": clip(metric.title, LONGEST_TITLE),
+            "share": metric.unit == "share",
+            "start": found.start_ns,
+            "end": found.end_ns,
+            "buckets": found.buckets,
+        }
+        yield curve, blob.add_packed(metric.series, 2 * found.buckets)

@@ -10,7 +10,7 @@ import numpy as np
 from nsysdiag.arrays.codes import WIDEST, from_planes, running_sums
 from nsysdiag.arrays.intervals import Intervals, union
 from nsysdiag.errors import InputError
-from nsysdiag.formats.html.timeline.blob import unpacked
+from nsysdiag.formats.html.carried import unpacked
 
 if TYPE_CHECKING:
     import numpy.typing as npt

@@ -9,7 +9,7 @@ import numpy as np
 
 from nsysdiag.document.figures import safe_color
 from nsysdiag.errors import InputError
-from nsysdiag.formats.html.timeline.blob import unpacked
+from nsysdiag.formats.html.carried import unpacked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -56,11 +56,13 @@ def level_lanes(level: TimelineLevel, cause_ids: list[str], causes: Causes, step
         heights = columns[name].reshape(-1, step).max(axis=1)
         if not heights.any():
             continue
-        paths = (
-            _by_cause(heights, leading.reshape(-1, step)[:, 0], cause_ids, causes)
-            if name == "idle"
-            else [Drawn(name, "", _stairs(heights))]
-        )
+        if name == "idle":
+            first = leading.reshape(-1, step)[:, 0]
+            present = [number for number in np.unique(first[heights > 0]).tolist() if number < len(cause_ids)]
+            colors = {number: safe_color(causes[cause_ids[number]].color) for number in present}
+            paths = [Drawn("", colors[number], _stairs(np.where(first == number, heights, 0))) for number in present]
+        else:
+            paths = [Drawn(name, "", _stairs(heights))]
         lanes.append(StillLane(label, len(heights), paths))
     return lanes
 
@@ -70,16 +72,6 @@ def _bytes(packed: str, count: int) -> npt.NDArray[np.int64]:
     if len(values) != count or not count:
         raise InputError("the timeline of this report contradicts itself: the file is damaged")
     return values
-
-
-def _by_cause(
-    heights: npt.NDArray[np.int64], leading: npt.NDArray[np.int64], cause_ids: list[str], causes: Causes
-) -> list[Drawn]:
-    present = [number for number in np.unique(leading[heights > 0]).tolist() if number < len(cause_ids)]
-    return [
-        Drawn("", safe_color(causes[cause_ids[number]].color), _stairs(np.where(leading == number, heights, 0)))
-        for number in present
-    ]
 
 
 def _stairs(heights: npt.NDArray[np.int64]) -> str:
