@@ -80,13 +80,9 @@ def medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
     middle = np.cumsum(size) - size + (np.maximum(size, 1) - 1) // 2
     result = np.zeros(count, dtype=np.int64)
     result[size > 0] = packed[middle[size > 0]] & cap
-    return result if not np.any(result == cap) else _exact_medians(code, duration, count)
-
-
-def _exact_medians(code: IntArray, duration: IntArray, count: int) -> IntArray:
-    groups = group_durations(code, duration)
-    result = np.zeros(count, dtype=np.int64)
-    result[groups.code] = groups.median
+    if np.any(result == cap):
+        exact = group_durations(code, duration)
+        result[exact.code] = exact.median
     return result
 
 

@@ -90,13 +90,10 @@ def enclosing(intervals: Intervals, times: IntArray, limit: int = 64) -> Iterato
     times    |        |     -> [[0, -1], [1, -1]]
     ```
     """
-    return (_open_at(intervals, members, times) for members in _by_level(intervals, limit))
-
-
-def _open_at(intervals: Intervals, members: IntArray, times: IntArray) -> IntArray:
-    at = nearest_before(intervals.start[members], times)
-    candidate = members[at]
-    return np.where((at >= 0) & (intervals.end[candidate] > times), candidate, candidate.dtype.type(-1))
+    for members in _by_level(intervals, limit):
+        at = nearest_before(intervals.start[members], times)
+        last_begun = members[at]
+        yield np.where((at >= 0) & (intervals.end[last_begun] > times), last_begun, last_begun.dtype.type(-1))
 
 
 def _by_level(intervals: Intervals, limit: int) -> Iterator[IntArray]:

@@ -84,7 +84,10 @@ class _Spilling:
         if id(thing) in self._kept:
             return thing
         if isinstance(thing, np.ndarray):
-            return self._array(thing)
+            if id(thing) not in self._arrays:
+                # With the array itself: its number is its own only as long as it lives.
+                self._arrays[id(thing)] = thing, _in_file(thing)
+            return self._arrays[id(thing)][1]
         if type(thing) is tuple:
             parts = tuple(map(self.spilled, thing))
             return parts if any(map(is_not, parts, thing)) else thing
@@ -93,12 +96,6 @@ class _Spilling:
         values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)}
         changed = {name: laid for name, value in values.items() if (laid := self.spilled(value)) is not value}
         return dataclasses.replace(thing, **changed) if changed else thing
-
-    def _array(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        if id(array) not in self._arrays:
-            # With the array itself: its number is its own only as long as it lives.
-            self._arrays[id(array)] = array, _in_file(array)
-        return self._arrays[id(array)][1]
 
 
 def _in_file(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
