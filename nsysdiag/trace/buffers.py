@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nsysdiag.trace.columns import IntArray
 
 COMPACT_LIMIT = 1 << 30
+"""A column of 32 bits that meets a value beyond this gets 64."""
 
 
 class Sink(Protocol):
@@ -43,7 +44,8 @@ class Buffers:
         if self.rows + rows > self._capacity:
             self._grow(self.rows + rows)
         for index, part in enumerate(batch):
-            if self._arrays[index].dtype == np.int32 and not _fits(part):
+            narrow = self._arrays[index].dtype == np.int32
+            if narrow and rows and not (part.min() >= -COMPACT_LIMIT and part.max() < COMPACT_LIMIT):
                 self._arrays[index] = self._arrays[index].astype(np.int64)
             self._arrays[index][self.rows : self.rows + rows] = part
         self.rows += rows
@@ -76,11 +78,6 @@ def _dtype(column: ColumnSpec) -> type[np.int32] | type[np.int64] | type[np.floa
     if column.compact:
         return np.int32
     return np.float64 if column.type is ColumnType.REAL else np.int64
-
-
-def _fits(values: npt.NDArray[np.generic]) -> bool:
-    """Are all values small enough for a column of 32 bits?"""
-    return len(values) == 0 or bool(values.min() >= -COMPACT_LIMIT and values.max() < COMPACT_LIMIT)
 
 
 Pair = tuple[int, int]
