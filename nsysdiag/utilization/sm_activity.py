@@ -15,9 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from nsysdiag.arrays.intervals import IntArray, Intervals, intersect, union
+from nsysdiag.arrays.intervals import FloatArray, IntArray, Intervals, intersect, union
 from nsysdiag.arrays.loads import taken
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
@@ -56,11 +55,10 @@ def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found
     rows = slice(None) if kernel.all() else np.flatnonzero(kernel)
     spans, shape = Intervals(operations.start[rows], operations.end[rows]), operations.shape[rows]
     active, resident = _weights(found.sm_share, shape), _weights(found.resident_share, shape)
-    unknown = active < 0
-    if not unknown.any():
+    if np.all(active >= 0):
         ns, resident_ns = taken(spans, [active, np.maximum(resident, 0)], WHOLE, parts)
         return _estimate(split, ns, resident_ns if np.all(resident >= 0) else None, ns, 1.0)
-    return _partly(spans, (active, resident, unknown), split, parts)
+    return _partly(spans, active, resident, split, parts)
 
 
 def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency | None) -> float | None:
@@ -77,17 +75,15 @@ def while_computing(device: DeviceTimeline, parts: Intervals, found: Residency |
     return min(round(ns / WHOLE / ran_ns, 6), 1.0) if ran_ns else None
 
 
-def _weights(share: npt.NDArray[np.float64], shape: IntArray) -> IntArray:
+def _weights(share: FloatArray, shape: IntArray) -> IntArray:
     """The share of each kernel in parts of WHOLE; -1 where it is not known."""
     known = np.where(np.isnan(share), -1, np.round(np.clip(np.nan_to_num(share), 0, 1) * WHOLE)).astype(np.int32)
     return np.append(known, np.int32(-1))[shape]
 
 
-def _partly(
-    spans: Intervals, weights: tuple[IntArray, IntArray, npt.NDArray[np.bool_]], split: WindowSplit, parts: Intervals
-) -> SmEstimate:
+def _partly(spans: Intervals, active: IntArray, resident: IntArray, split: WindowSplit, parts: Intervals) -> SmEstimate:
     """What the kernels of known shape do at least, and at most if the others fill the GPU."""
-    active, resident, unknown = weights
+    unknown = active < 0
     least, most = np.where(unknown, 0, active), np.where(unknown, WHOLE, active)
     ns, resident_ns, most_ns = taken(spans, [least, np.maximum(resident, 0), most], WHOLE, parts)
     covered_ns = intersect(parts, union(spans[~unknown])).total()
