@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from nsysdiag.arrays.intervals import BoolArray, IntArray, Intervals, contains
+from nsysdiag.copies.rates import is_pageable
 from nsysdiag.events.calls import ApiCalls, CallRows
 from nsysdiag.events.device import DeviceTimeline
 from nsysdiag.events.operations import Category
 from nsysdiag.memory.facts import TinyCopies
-from nsysdiag.trace.enums import MemoryKind
 
 
 def tiny_copies(
@@ -44,10 +44,7 @@ def _waits(device: DeviceTimeline, api_calls: ApiCalls, rows: IntArray) -> BoolA
     if len(rows) == 0:
         return np.zeros(0, dtype=np.bool_)
     blocks = np.array(["Async" not in name for name in api_calls.names], dtype=np.bool_)
-    source, destination = device.operations.src_kind[rows], device.operations.dst_kind[rows]
-    found: BoolArray = blocks[api_calls.rows.name[device.launch[rows]]]
-    found |= (source == MemoryKind.PAGEABLE) | (destination == MemoryKind.PAGEABLE)
-    return found
+    return blocks[api_calls.rows.name[device.launch[rows]]] | is_pageable(device)[rows]
 
 
 def _call_ns(calls: CallRows, rows: IntArray) -> int:

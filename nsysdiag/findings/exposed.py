@@ -9,7 +9,7 @@ from nsysdiag.account.bottlenecks import Bottlenecks
 from nsysdiag.arrays.intervals import BoolArray, contains
 from nsysdiag.causes.advice import Advice, Words
 from nsysdiag.config.settings import FindingThresholds
-from nsysdiag.copies.top_copies import top_copies
+from nsysdiag.copies.copies import top_copies
 from nsysdiag.events.operations import Category
 from nsysdiag.findings.evidence_rows import Sightings
 from nsysdiag.findings.judged import JudgedTime
