@@ -49,7 +49,9 @@ def read_gpu_metrics(trace: Trace) -> GpuMetricSamples:
     used = {names[pair] for pair in pairs}
     by_gpu: dict[int, dict[str, Series]] = defaultdict(dict)
     for (gpu, metric), types in wanted.items():
-        series = _series(metric, _fullest(types, rows), names, rows)
+        # Of several types the one with most rows, of equal ones the lowest: their values are never mixed.
+        held = {kind: sum(len(rows[pair]) for pair in parts if pair in rows) for kind, parts in sorted(types.items())}
+        series = _series(metric, types[max(held, key=held.__getitem__)], names, rows)
         if series is not None:
             by_gpu[gpu][metric] = _on_shared_grid(series, by_gpu[gpu])
     return GpuMetricSamples(True, dict(by_gpu), sorted(set(names.values()) - used))
@@ -67,11 +69,6 @@ def _wanted(names: Names) -> dict[tuple[int, str], dict[int, list[Pair]]]:
         for metric, chosen in matched(its.values()).items():
             wanted[kind & GPU_BITS, metric][kind] = [id_of[name] for name in chosen]
     return wanted
-
-
-def _fullest(types: dict[int, list[Pair]], rows: dict[Pair, Columns]) -> list[Pair]:
-    """The parts of the type with most rows; of equal ones the lowest: their values are never mixed."""
-    return max(sorted(types.items()), key=lambda item: sum(len(rows[pair]) for pair in item[1] if pair in rows))[1]
 
 
 def _series(metric: str, parts: list[Pair], names: Names, rows: dict[Pair, Columns]) -> Series | None:

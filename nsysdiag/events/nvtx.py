@@ -111,7 +111,7 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     if PYTHON_DOMAIN in domains:
         marks = np.flatnonzero(kinds == NvtxEvent.MARK)
         marks = marks[in_domain(PYTHON_DOMAIN, columns["globalTid"][marks], columns["domainId"][marks])]
-        category = trace.read("NVTX_EVENTS", "category").integers("category")
+        category = trace.read(RANGES, "category").integers("category")
         python = PythonMarks(start[marks], columns["globalTid"][marks], category[marks])
     return NvtxRanges(rows, names, python, sorted({text for text in domains if text}))
 

@@ -80,17 +80,13 @@ def sharing_notes(activity: DeviceActivity) -> dict[str, str]:
     apart = [device for device in activity.devices if device.gpu_id is None]
     few = len(apart) <= MOST_DEVICES
     work = {device.key: _Work.of(device, activity.api_calls.rows.end) for device in apart} if few else {}
-    return {
-        device.key: _note([_pair(work[device.key], work[each.key]) for each in others] if few else [])
-        for device in apart
-        if (others := _others(device, apart))
-    }
-
-
-def _others(device: DeviceTimeline, apart: list[DeviceTimeline]) -> list[DeviceTimeline]:
-    """Those that go by the same number in other processes."""
-    numbers = {number for _, number in device.ids}
-    return [each for each in apart if each is not device and numbers & {number for _, number in each.ids}]
+    notes = {}
+    for device in apart:
+        numbers = {number for _, number in device.ids}
+        others = [each for each in apart if each is not device and numbers & {number for _, number in each.ids}]
+        if others:
+            notes[device.key] = _note([_pair(work[device.key], work[each.key]) for each in others] if few else [])
+    return notes
 
 
 def _note(pairs: list[_Pair]) -> str:
