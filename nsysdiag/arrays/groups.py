@@ -11,7 +11,7 @@ from nsysdiag.arrays.intervals import BoolArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """One row a group that occurs, by total, largest first; `code` says which group. Times in ns; the median is the
+    """One row for each group that occurs, largest total first; `code` says which group. Times in ns; the median is the
     lower of the two middle values where their number is even, `p95` the smallest that 95 % do not exceed."""
 
     code: IntArray
@@ -30,7 +30,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """One row a group that occurs, by total, largest first."""
+    """One row for each group that occurs, largest total first."""
 
     code: IntArray
     count: IntArray

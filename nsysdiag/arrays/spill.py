@@ -45,9 +45,9 @@ def room() -> int:
 
 
 def spill(record: T, kept: Iterable[object] = ()) -> T:
-    """The same array or record of arrays (dataclasses and tuples, however deep), large arrays in files that are gone
-    once nothing refers to them, and that cannot be written to; all else as it is, and so what of it is `kept`: in use
-    elsewhere, where a copy in a file would free nothing.
+    """The same array or record of arrays (dataclasses and tuples, however deep) with its large arrays in files,
+    read-only. A file is gone once nothing refers to its array. What is `kept` stays in memory: it is in use elsewhere,
+    so a copy in a file would free nothing.
 
     An array stays in memory where no file can hold it, or where the system has no call to forget pages."""
     spilling = _Spilling(kept)

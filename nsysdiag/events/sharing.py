@@ -52,9 +52,9 @@ class _Work:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """Of the stretches of one process while another was at work, too: how many, how many met the other's, how many
-    chance lets meet at least; how often work changed hands; how many had waited their turn; and the share of their
-    time that went by beside the other's."""
+    """Two processes while both were at work: the `stretches` of the one, how many of them `met` one of the other, how
+    many at least would by chance (`expected`), and how many `waited` their turn; how often work changed hands
+    (`turns`); and the share of the stretches' time that went by `beside` the other's."""
 
     stretches: int = 0
     met: int = 0

@@ -40,7 +40,7 @@ _SHAPE = (
 
 
 def kernel_rows(device: DeviceTimeline, inside: BoolArray, strings: Strings) -> list[KernelRow]:
-    """One row a kernel name among the operations `inside`, largest total first. Zero-length kernels count."""
+    """One row for each kernel name among the operations `inside`, largest total first. Zero-length kernels count."""
     operations = device.operations
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside)
     names, name = distinct(operations.name[rows])

@@ -24,7 +24,7 @@ MOST_KERNELS = 200
 def kernel_shapes(
     device: DeviceTimeline, inside: BoolArray, shapes: LaunchShapes, found: Residency | None, strings: Strings
 ) -> list[KernelShape]:
-    """One row a kernel name of those `inside` with a known shape, most time first, at most MOST_KERNELS."""
+    """One row for each kernel name of those `inside` with a known shape, most time first, at most MOST_KERNELS."""
     operations = device.operations
     rows = np.flatnonzero((operations.category == Category.KERNEL) & inside & (operations.shape >= 0))
     names, name = distinct(operations.name[rows])

@@ -51,7 +51,7 @@ KINDS: dict[str, Kind] = {
 
 
 def capabilities(missing: Callable[[str], str | None], rows: Callable[[str], int | str]) -> list[Capability]:
-    """One record a kind. `missing` says why a table has no rows (None: it has), `rows` how many it has."""
+    """One record for each kind. `missing` says why a table has no rows (None: it has), `rows` how many it has."""
     found = []
     for name, kind in KINDS.items():
         there = [table for table in kind.tables if missing(table) is None]

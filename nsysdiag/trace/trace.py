@@ -165,7 +165,7 @@ class Trace:
 
     @property
     def partial(self) -> bool:
-        """Are only the events of a part of the capture read, or in the file, which is a slice of our own?"""
+        """True where only a part of the capture is read, or is in the file: a slice that this program made."""
         return self._span is not None or self._slice
 
     def about_rows(self, table: str) -> int:
