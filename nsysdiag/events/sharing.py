@@ -92,7 +92,17 @@ def sharing_notes(activity: DeviceActivity) -> dict[str, str]:
 def _note(pairs: list[_Pair]) -> str:
     in_turns = [pair for pair in pairs if pair.takes_turns]
     if in_turns:
-        return f"{_KEPT_APART}. {_in_turns(max(in_turns, key=lambda pair: (pair.waited, pair.stretches)))}"
+        most = max(in_turns, key=lambda pair: (pair.waited, pair.stretches))
+        meetings = (
+            f"{_KEPT_APART}. {most.met or 'None'} of {format_count(most.stretches)} stretches of its kernels meets"
+            f" those of another process, where chance would let {format_count(round(most.expected))} do so"
+        )
+        if most.waited < max(ENOUGH, OFTEN * most.stretches):
+            return f"{meetings}: they share a GPU, which --same-gpu tells, or wait for each other."
+        return (
+            f"{meetings}, and {format_count(most.waited)} were launched meanwhile and began as soon as those ended:"
+            " they take turns, as on one GPU. --same-gpu unites them."
+        )
     if pairs and all(pair.at_once for pair in pairs):
         beside = format_share(max(pair.beside for pair in pairs), 1)
         return (
@@ -100,19 +110,6 @@ def _note(pairs: list[_Pair]) -> str:
             " another process: these are different GPUs, or one with MPS or time slices; --same-gpu unites them."
         )
     return f"{_KEPT_APART}, and may share a GPU. --same-gpu unites them."
-
-
-def _in_turns(pair: _Pair) -> str:
-    meetings = (
-        f"{pair.met or 'None'} of {format_count(pair.stretches)} stretches of its kernels meets those of another"
-        f" process, where chance would let {format_count(round(pair.expected))} do so"
-    )
-    if pair.waited >= max(ENOUGH, OFTEN * pair.stretches):
-        return (
-            f"{meetings}, and {format_count(pair.waited)} were launched meanwhile and began as soon as those ended:"
-            " they take turns, as on one GPU. --same-gpu unites them."
-        )
-    return f"{meetings}: they share a GPU, which --same-gpu tells, or wait for each other."
 
 
 def _pair(one: _Work, other: _Work) -> _Pair:

@@ -36,11 +36,12 @@ def kernel_shapes(
     short = np.zeros(len(names), dtype=np.int64)
     short[name] = operations.short_name[rows]
     texts, short_texts = strings.texts(names[chosen]), strings.texts(short[chosen])
-    return [
-        _kernel(text, short_text, Totals(shape[mine], totals.count[mine], totals.total[mine]), shapes, found)
-        for text, short_text, code in zip(texts, short_texts, chosen.tolist(), strict=True)
-        for mine in [owner == code]
-    ]
+    kernels = []
+    for text, short_text, code in zip(texts, short_texts, chosen.tolist(), strict=True):
+        mine = owner == code
+        by_shape = Totals(shape[mine], totals.count[mine], totals.total[mine])
+        kernels.append(_kernel(text, short_text, by_shape, shapes, found))
+    return kernels
 
 
 def shape_of(

@@ -45,11 +45,11 @@ class MeasuredSm:
 def estimate(device: DeviceTimeline, split: WindowSplit, parts: Intervals, found: Residency | None) -> SmEstimate:
     """The SM activity of a device over its window, `parts`; `found` is the residency of each launch shape."""
     if split.window_ns == 0:
-        return _estimate(split, None, None, None, None)
+        return _estimate(split)
     if split.kernel_ns == 0:
-        return _estimate(split, 0.0, 0.0, 0.0, None)
+        return _estimate(split, 0.0, 0.0, 0.0)
     if found is None:
-        return _estimate(split, None, None, None, 0.0, NO_CHIP)
+        return _estimate(split, covered=0.0, missing=NO_CHIP)
     operations = device.operations
     kernel = (operations.category == Category.KERNEL) | (operations.category == Category.GRAPH)
     rows = slice(None) if kernel.all() else np.flatnonzero(kernel)
@@ -88,7 +88,7 @@ def _partly(spans: Intervals, active: IntArray, resident: IntArray, split: Windo
     ns, resident_ns, most_ns = taken(spans, [least, np.maximum(resident, 0), most], WHOLE, parts)
     covered_ns = intersect(parts, union(spans[~unknown])).total()
     if covered_ns == 0:
-        return _estimate(split, None, None, None, 0.0, NO_SHAPE)
+        return _estimate(split, covered=0.0, missing=NO_SHAPE)
     covered = round(covered_ns / split.kernel_ns, 6)
     held = resident_ns if np.all(resident[~unknown] >= 0) else None
     return _estimate(split, ns, held, most_ns, covered, NO_SHAPE)
@@ -96,10 +96,10 @@ def _partly(spans: Intervals, active: IntArray, resident: IntArray, split: Windo
 
 def _estimate(
     split: WindowSplit,
-    active: float | None,
-    resident: float | None,
-    most: float | None,
-    covered: float | None,
+    active: float | None = None,
+    resident: float | None = None,
+    most: float | None = None,
+    covered: float | None = None,
     missing: str = "",
 ) -> SmEstimate:
     """From how long the SMs were taken, in ns of WHOLE, to shares of the window and of the time with kernels."""
