@@ -105,8 +105,7 @@ def read_ranges(trace: Trace) -> NvtxRanges:
     rows = RangeRows(start[chosen], closed, thread[chosen], name, nccl, mpi, start_end, communicator)
     if GIL_DOMAIN in domains:
         rows = rows.take(~in_domain(GIL_DOMAIN, chosen))
-    nothing = np.empty(0, dtype=np.int64)
-    python = PythonMarks(nothing, nothing, nothing)
+    python = PythonMarks.empty()
     if PYTHON_DOMAIN in domains:
         marks = np.flatnonzero(kinds == NvtxEvent.MARK)
         marks = marks[in_domain(PYTHON_DOMAIN, marks)]

@@ -89,6 +89,11 @@ class Rows:
         return type(self)(**{field.name: taken(getattr(self, field.name), index) for field in dataclasses.fields(self)})
 
     @classmethod
+    def empty(cls) -> Self:
+        """No rows at all."""
+        return cls(*(np.empty(0, dtype=np.int64) for _ in dataclasses.fields(cls)))
+
+    @classmethod
     def concatenate(cls, parts: list[Self]) -> Self:
         """All rows of `parts`, one table after the other; `parts` holds at least one."""
         parts = [part for part in parts if len(part)] or parts[:1]
