@@ -42,6 +42,7 @@ def copy_rows(device: DeviceTimeline, inside: BoolArray) -> list[CopyRow]:
 
 
 def _row(code: int, count: int, total_ns: int, size: int) -> CopyRow:
+    """The copies of one code: operation, source and destination as `copy_rows` packs them."""
     kind, source, destination = code // (_SIDES * _SIDES), code // _SIDES % _SIDES - 1, code % _SIDES - 1
     is_set = kind == _KINDS - 1
     return CopyRow(

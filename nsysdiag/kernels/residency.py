@@ -87,6 +87,7 @@ def residency(shapes: LaunchShapes, gpu: Gpu) -> Residency | None:
 
 
 def _by_grid_alone(shapes: LaunchShapes, sm_count: int) -> Residency:
+    """What the number of SMs tells alone: a grid of fewer blocks leaves some of them empty."""
     nothing, unknown = np.zeros(len(shapes), dtype=np.int64), np.full(len(shapes), np.nan)
     small = shapes.blocks <= sm_count
     return Residency(

@@ -98,19 +98,16 @@ class SplitBuffers:
 
     def append(self, batch: Sequence[npt.NDArray[np.generic]]) -> None:
         """Copy a batch in: the two ids and one array for each column, all of the same length."""
-        place = self._places(batch[0].astype(np.int64, copy=False), batch[1].astype(np.int64, copy=False))
+        first, second = (ids.astype(np.int64, copy=False) for ids in batch[:2])
+        row = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
+        column = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
+        asked_for = (self._first[row] == first) & (self._second[column] == second)
+        place = np.where(asked_for, self._place[row, column], -1)
         order = np.argsort(place, kind="stable")  # within a pair the order of the file stays
         borders = np.searchsorted(place[order], np.arange(len(self._pairs) + 1))
         for number in np.flatnonzero(np.diff(borders)).tolist():
             rows = order[borders[number] : borders[number + 1]]
-            self._parts[number].append([column[rows] for column in batch[2:]])
-
-    def _places(self, first: IntArray, second: IntArray) -> IntArray:
-        """The number of each row's pair, -1 where it was not asked for."""
-        at = np.minimum(np.searchsorted(self._first, first), len(self._first) - 1)
-        beside = np.minimum(np.searchsorted(self._second, second), len(self._second) - 1)
-        known = (self._first[at] == first) & (self._second[beside] == second)
-        return np.where(known, self._place[at, beside], -1)
+            self._parts[number].append([values[rows] for values in batch[2:]])
 
     def finish(self) -> dict[Pair, Columns]:
         """The rows of each pair that has any."""

@@ -39,7 +39,11 @@ def capture_warnings(events: Columns) -> list[str]:
         if text is not None and tells_of_loss(text):
             message = without_private_parts(text)[:LENGTH]
             alike.setdefault((-severity, _NUMBERS.sub("#", message)), []).append(message)
-    lines = [_line(severity, messages) for (severity, _), messages in sorted(alike.items())]
+    lines = []
+    for (severity, _), messages in sorted(alike.items()):
+        kind = "an error" if -severity == Severity.ERROR else "a warning"
+        times = f" ({len(messages)} times)" if len(messages) > 1 else ""
+        lines.append(f"nsys reported {kind} while capturing{times}: {typed.name(Text.MESSAGE, messages[0])}")
     if len(lines) > LIMIT:
         lines[LIMIT - 1 :] = [f"nsys reported {len(lines) - LIMIT + 1} more kinds of problems while capturing"]
     return lines
@@ -53,12 +57,6 @@ def tells_of_loss(text: str) -> bool:
 def tells_of_dropped(text: str) -> bool:
     """Whether a message says that events which had been collected are not in the trace."""
     return _DROPPED.search(text) is not None
-
-
-def _line(severity: int, messages: list[str]) -> str:
-    kind = "an error" if -severity == Severity.ERROR else "a warning"
-    times = f" ({len(messages)} times)" if len(messages) > 1 else ""
-    return f"nsys reported {kind} while capturing{times}: {typed.name(Text.MESSAGE, messages[0])}"
 
 
 _PATH = re.compile(r"(?<![\w.)])(?:[A-Za-z]:[\\/]|\\\\|~?/|\.{1,2}/)[^\s'\"<>|:;,]*")
